@@ -1,0 +1,554 @@
+//! The record of a trial: everything that was set, everything that was measured, nothing derived
+//! that could not be derived again.
+//!
+//! Owns the stored form (JSON, schema [`SCHEMA`]; units stand in the field names). Times named
+//! `_ns` are durations, or CLOCK_MONOTONIC where the field says so. An `Option` that is `None`
+//! means that this kernel, JVM or phase gave no such number; it never means zero.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use loadline_sizing::{Bytes, Cpus};
+use serde::{Deserialize, Serialize};
+
+use crate::slo::{Objective, Slo};
+use crate::wire;
+
+/// Version of the stored form. It grows when a field changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// What a trial ran: one level for each factor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Short text that names it in tables; unique within an experiment.
+    pub label: String,
+    /// The CPU limit; `None` is no limit.
+    #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
+    pub cpu: Option<Cpus>,
+    /// The CFS period; 100 ms unless the experiment says otherwise.
+    #[serde(rename = "cpu_period_ns", with = "wire::nanos")]
+    pub cpu_period: Duration,
+    /// CPUs the application may run on (`0`, `0-1`); `None` is what the machine's plan gives it.
+    #[serde(default)]
+    pub cpuset: Option<String>,
+    /// v1 `cpu.shares` (1024 is the default weight); converted where the kernel has weights.
+    #[serde(default)]
+    pub cpu_shares: Option<u64>,
+    /// The memory limit; `None` is no limit.
+    #[serde(rename = "memory_bytes", with = "wire::bytes_opt", default)]
+    pub memory: Option<Bytes>,
+    /// Largest number of tasks (processes and threads).
+    #[serde(default)]
+    pub pids: Option<u64>,
+    /// Name of the JDK it ran on, as `loadline doctor` lists it; `None` is the command as given.
+    #[serde(default)]
+    pub jdk: Option<String>,
+    /// JVM options added by the configuration, in order.
+    #[serde(default)]
+    pub jvm_options: Vec<JvmOption>,
+    /// Environment variables added by the configuration.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// A JVM option and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JvmOption {
+    /// The option as the JVM reads it, such as `-Xmx64m`.
+    pub text: String,
+    /// Who chose it.
+    pub provenance: Provenance,
+}
+
+/// Who chose a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// What the JVM does by itself.
+    Default,
+    /// From a formula.
+    Calculated,
+    /// From trials; the recommendation names them.
+    Measured,
+    /// The user said so.
+    User,
+}
+
+/// Why a trial ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// A cell of a matrix or sweep.
+    Matrix,
+    /// A step of a search.
+    Search,
+    /// A confirmation of a size that a search found.
+    Confirm,
+    /// A fresh start that proves the recommendation.
+    Prove,
+    /// The next cheaper neighbour, to see what it breaks.
+    Neighbour,
+}
+
+/// The parts of a trial, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Limits, namespaces and files are made.
+    Prepare,
+    /// From exec to the first good response.
+    Start,
+    /// Load that is recorded but not judged.
+    WarmUp,
+    /// Load that is judged.
+    Measure,
+    /// Requests in flight are waited for.
+    Drain,
+    /// SIGTERM, grace, kill, clean up.
+    Stop,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Prepare => "prepare",
+            Self::Start => "start",
+            Self::WarmUp => "warm-up",
+            Self::Measure => "measure",
+            Self::Drain => "drain",
+            Self::Stop => "stop",
+        })
+    }
+}
+
+/// When a phase was, on CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseSpan {
+    /// Which phase.
+    pub phase: Phase,
+    /// Its begin, CLOCK_MONOTONIC.
+    #[serde(rename = "start_ns")]
+    pub start: u64,
+    /// Its end, CLOCK_MONOTONIC.
+    #[serde(rename = "end_ns")]
+    pub end: u64,
+}
+
+/// What a trial says about its configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "class", content = "cause")]
+pub enum Verdict {
+    /// It started, carried the load and kept the SLO.
+    Pass,
+    /// It carried the load but broke the SLO.
+    SloMiss,
+    /// The application did not survive; evidence against the configuration.
+    AppKo(AppKo),
+    /// The measurement is not valid; no evidence at all.
+    Invalid(Invalid),
+    /// loadline was stopped; no evidence at all.
+    Interrupted,
+}
+
+impl Verdict {
+    /// Whether a search may learn from it: PASS, SLO_MISS and APP_KO only.
+    pub fn is_evidence(self) -> bool {
+        matches!(self, Self::Pass | Self::SloMiss | Self::AppKo(_))
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pass => f.pad("PASS"),
+            Self::SloMiss => f.pad("SLO_MISS"),
+            Self::AppKo(cause) => f.pad(&format!("APP_KO {}", cause.name())),
+            Self::Invalid(cause) => f.pad(&format!("INVALID {}", cause.name())),
+            Self::Interrupted => f.pad("INTERRUPTED"),
+        }
+    }
+}
+
+/// How an application failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AppKo {
+    /// No good response before the deadline.
+    NeverReady,
+    /// The kernel killed it at its memory limit.
+    CgroupOom,
+    /// The JVM ran out of heap, metaspace, direct memory or threads.
+    JavaOom,
+    /// It ended by a signal or with an exit code before it was stopped.
+    Crash,
+    /// It stopped answering and did not come back.
+    Hang,
+    /// The JVM refused its options.
+    BadFlags,
+}
+
+impl AppKo {
+    /// The name in records and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NeverReady => "never_ready",
+            Self::CgroupOom => "cgroup_oom",
+            Self::JavaOom => "java_oom",
+            Self::Crash => "crash",
+            Self::Hang => "hang",
+            Self::BadFlags => "bad_flags",
+        }
+    }
+}
+
+/// Why a measurement is not valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Invalid {
+    /// Something else used the machine.
+    Noise,
+    /// The load generator could not keep its own schedule.
+    GeneratorSaturated,
+    /// The generator ran out of local ports or descriptors.
+    PortExhausted,
+    /// A clock jumped or the machine was suspended.
+    ClockJump,
+    /// A limit around loadline itself throttled the trial.
+    OuterThrottle,
+    /// The disk was full.
+    DiskFull,
+    /// The container runtime went away.
+    RuntimeLost,
+    /// The orchestrator took the pod away.
+    Evicted,
+    /// loadline itself failed.
+    ToolError,
+}
+
+impl Invalid {
+    /// The name in records and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Noise => "noise",
+            Self::GeneratorSaturated => "generator_saturated",
+            Self::PortExhausted => "port_exhausted",
+            Self::ClockJump => "clock_jump",
+            Self::OuterThrottle => "outer_throttle",
+            Self::DiskFull => "disk_full",
+            Self::RuntimeLost => "runtime_lost",
+            Self::Evicted => "evicted",
+            Self::ToolError => "tool_error",
+        }
+    }
+}
+
+/// The record of one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// [`SCHEMA`] at the time of writing.
+    pub schema: u32,
+    /// UUIDv7 of the trial.
+    pub id: String,
+    /// UUIDv7 of the result (one run of an experiment) it belongs to.
+    pub result: String,
+    /// Why it ran.
+    pub purpose: Purpose,
+    /// What it ran.
+    pub configuration: Configuration,
+    /// Ordinal among the trials of the same configuration and purpose, from 1.
+    pub repeat: u32,
+    /// Wall clock at the start, milliseconds since 1970-01-01 UTC; for people only.
+    pub started_at_unix_ms: u64,
+    /// The SLO it was judged by.
+    pub slo: Slo,
+    /// The judgement.
+    pub verdict: Verdict,
+    /// One sentence that says why.
+    pub reason: String,
+    /// Each objective against what was measured; empty when nothing was measured.
+    pub objectives: Vec<ObjectiveResult>,
+    /// What was measured.
+    pub evidence: Evidence,
+}
+
+/// One objective and what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObjectiveResult {
+    /// The objective.
+    pub objective: Objective,
+    /// The measured value: seconds for latencies and start, a fraction for errors. `None` when
+    /// the quantile lies in requests that failed, or nothing was measured.
+    pub measured: Option<f64>,
+    /// Whether it was met.
+    pub met: bool,
+}
+
+/// Everything a backend measured in one trial. The judgement is a pure function of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Evidence {
+    /// The phases that took place.
+    pub phases: Vec<PhaseSpan>,
+    /// How the application became ready, or did not.
+    pub start: StartEvidence,
+    /// Load phases in order: warm-up, then measure. Empty when the application never got ready.
+    pub load: Vec<LoadEvidence>,
+    /// Counters of the application's cgroup over the whole trial and over the measure phase.
+    pub cgroup: CgroupEvidence,
+    /// What the JVM's own log says; `None` where the application is no JVM or wrote no log.
+    pub gc: Option<GcEvidence>,
+    /// How the application ended.
+    pub exit: ExitEvidence,
+    /// What else happened on the machine.
+    pub noise: NoiseEvidence,
+    /// One entry a second, from start to stop.
+    pub seconds: Vec<SecondEvidence>,
+    /// The last lines the application wrote, control characters removed.
+    pub last_output: Vec<String>,
+    /// Thread dump lines when it hung or never got ready.
+    pub thread_dump: Vec<String>,
+    /// Remarks that do not change the verdict.
+    pub warnings: Vec<String>,
+    /// A failure of the measurement itself; it makes the trial INVALID.
+    pub failure: Option<Failure>,
+}
+
+/// A failure of the measurement, found by the backend.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Which.
+    pub cause: Invalid,
+    /// What happened, with the path, errno or number.
+    pub detail: String,
+}
+
+/// The start of the application.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct StartEvidence {
+    /// Exec to the first good response; `None` when it never came.
+    #[serde(rename = "ready_ns", with = "wire::nanos_opt", default)]
+    pub ready: Option<Duration>,
+    /// How long was waited at most.
+    #[serde(rename = "deadline_ns", with = "wire::nanos")]
+    pub deadline: Duration,
+    /// CPU time used until ready.
+    #[serde(rename = "cpu_ns", with = "wire::nanos_opt", default)]
+    pub cpu: Option<Duration>,
+    /// Throttled time until ready: a sum over CPUs, it may exceed wall time.
+    #[serde(rename = "throttled_ns", with = "wire::nanos_opt", default)]
+    pub throttled: Option<Duration>,
+    /// The last thing the readiness probe saw: `HTTP 503`, `connection refused`.
+    pub last_probe: String,
+}
+
+/// One load phase as the generator saw it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadEvidence {
+    /// Warm-up or measure.
+    pub phase: Phase,
+    /// Requests a second that were scheduled; `None` for a closed model.
+    pub offered_rate: Option<f64>,
+    /// Good responses a second.
+    pub achieved_rate: f64,
+    /// How long the phase lasted.
+    #[serde(rename = "duration_ns", with = "wire::nanos")]
+    pub duration: Duration,
+    /// Requests scheduled: the sum of the next three.
+    pub scheduled: u64,
+    /// Good responses.
+    pub ok: u64,
+    /// Requests that failed, by kind (`http_5xx`, `timeout`, `refused`, ...).
+    pub errors: BTreeMap<String, u64>,
+    /// Requests without an outcome at the end of the drain.
+    pub unfinished: u64,
+    /// Latency from the intended send time, successful requests, HdrHistogram V2 deflate, base64, ns.
+    pub latency: String,
+    /// Service time from the actual send time, successful requests, the same form.
+    pub service_time: String,
+    /// Intended to actual send, 99th percentile.
+    #[serde(rename = "send_lag_p99_ns", with = "wire::nanos")]
+    pub send_lag_p99: Duration,
+    /// CPU time the generator used.
+    #[serde(rename = "generator_cpu_ns", with = "wire::nanos")]
+    pub generator_cpu: Duration,
+    /// `None`, or why the generator says that it was itself the bottleneck.
+    pub saturated: Option<String>,
+}
+
+/// Counters of the application's cgroup.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct CgroupEvidence {
+    /// Highest memory usage, page cache included (what the limit acts on).
+    #[serde(rename = "peak_memory_bytes", with = "wire::bytes_opt", default)]
+    pub peak_memory: Option<Bytes>,
+    /// Highest working set: usage minus inactive file pages.
+    #[serde(rename = "peak_working_set_bytes", with = "wire::bytes_opt", default)]
+    pub peak_working_set: Option<Bytes>,
+    /// Highest anonymous memory (v1 `rss`, v2 `anon`).
+    #[serde(rename = "peak_anon_bytes", with = "wire::bytes_opt", default)]
+    pub peak_anon: Option<Bytes>,
+    /// Highest share of it in transparent huge pages.
+    #[serde(rename = "peak_anon_huge_bytes", with = "wire::bytes_opt", default)]
+    pub peak_anon_huge: Option<Bytes>,
+    /// Highest RSS of the application's processes, smaps_rollup.
+    #[serde(rename = "peak_rss_bytes", with = "wire::bytes_opt", default)]
+    pub peak_rss: Option<Bytes>,
+    /// Times the kernel killed for memory in this cgroup.
+    pub oom_kills: Option<u64>,
+    /// File pages that had to be read again after reclaim: thrashing.
+    pub file_refaults: Option<u64>,
+    /// Page faults that read from disk.
+    pub major_faults: Option<u64>,
+    /// CPU time over the whole trial.
+    #[serde(rename = "cpu_ns", with = "wire::nanos_opt", default)]
+    pub cpu: Option<Duration>,
+    /// CPU time in the measure phase.
+    #[serde(rename = "measure_cpu_ns", with = "wire::nanos_opt", default)]
+    pub measure_cpu: Option<Duration>,
+    /// Periods with runnable tasks in the measure phase.
+    pub measure_nr_periods: Option<u64>,
+    /// Of them, throttled.
+    pub measure_nr_throttled: Option<u64>,
+    /// Throttled time in the measure phase: a sum over CPUs, it may exceed wall time.
+    #[serde(rename = "measure_throttled_ns", with = "wire::nanos_opt", default)]
+    pub measure_throttled: Option<Duration>,
+}
+
+/// Garbage collection, from the JVM's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GcEvidence {
+    /// `Serial`, `Parallel`, `G1`, `ZGC`, `Shenandoah`, ...
+    pub collector: String,
+    /// The JDK as the log states it.
+    pub jdk: Option<String>,
+    /// Stop-the-world pauses of the collector over the whole trial.
+    pub pauses: u64,
+    /// Their sum.
+    #[serde(rename = "pause_sum_ns", with = "wire::nanos")]
+    pub pause_sum: Duration,
+    /// The longest.
+    #[serde(rename = "pause_max_ns", with = "wire::nanos")]
+    pub pause_max: Duration,
+    /// Of the pauses, full collections.
+    pub full_gcs: u64,
+    /// CPU time of the collector (user + system) where the log has it.
+    #[serde(rename = "gc_cpu_ns", with = "wire::nanos_opt", default)]
+    pub gc_cpu: Option<Duration>,
+    /// CPU time of the collector in the measure phase.
+    #[serde(rename = "measure_gc_cpu_ns", with = "wire::nanos_opt", default)]
+    pub measure_gc_cpu: Option<Duration>,
+    /// Pauses in the measure phase.
+    pub measure_pauses: u64,
+    /// Their sum.
+    #[serde(rename = "measure_pause_sum_ns", with = "wire::nanos")]
+    pub measure_pause_sum: Duration,
+    /// The longest of them.
+    #[serde(rename = "measure_pause_max_ns", with = "wire::nanos")]
+    pub measure_pause_max: Duration,
+    /// Largest heap in use after a collection: near the live set.
+    #[serde(rename = "heap_after_max_bytes", with = "wire::bytes_opt", default)]
+    pub heap_after_max: Option<Bytes>,
+    /// Largest heap the JVM allowed itself (`-Xmx` or its default).
+    #[serde(rename = "heap_max_bytes", with = "wire::bytes_opt", default)]
+    pub heap_max: Option<Bytes>,
+    /// Each pause: [start, end) on CLOCK_MONOTONIC in ns; at most 10 000, the rest is only counted.
+    pub pause_spans_ns: Vec<(u64, u64)>,
+}
+
+/// How the application ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct ExitEvidence {
+    /// Whether it ended before loadline stopped it.
+    pub before_stop: bool,
+    /// Exit code, when it exited.
+    pub code: Option<i32>,
+    /// Signal number, when a signal ended it.
+    pub signal: Option<i32>,
+    /// SIGTERM was not enough within the grace time.
+    pub unclean_stop: bool,
+    /// Processes left behind that were killed with the tree.
+    pub leftover_processes: u64,
+}
+
+/// What else happened on the machine, over the load phases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct NoiseEvidence {
+    /// Share of CPU time the hypervisor took, in [0, 1].
+    pub steal: Option<f64>,
+    /// CPU used outside loadline's trial, as a share of the machine's CPUs, in [0, 1].
+    pub foreign_cpu: Option<f64>,
+    /// PSI "some" of the machine's CPU over the window, in [0, 1].
+    pub host_cpu_pressure: Option<f64>,
+    /// Wait of the application's cgroup for a CPU that was not its own throttling, in [0, 1].
+    pub contention: Option<f64>,
+    /// Pages swapped in.
+    pub swap_in_pages: Option<u64>,
+    /// Largest disagreement of the clocks over the window.
+    #[serde(rename = "clock_jump_ns", with = "wire::nanos_opt", default)]
+    pub clock_jump: Option<Duration>,
+    /// Throttling of a cgroup around loadline.
+    #[serde(rename = "outer_throttled_ns", with = "wire::nanos_opt", default)]
+    pub outer_throttled: Option<Duration>,
+}
+
+/// One second of a trial. Counters are growth within the second; gauges are at its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct SecondEvidence {
+    /// Its end, CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// Requests scheduled in it; `None` outside the load phases, as the next five.
+    pub offered: Option<u64>,
+    /// Good responses in it.
+    pub achieved: Option<u64>,
+    /// Failed requests in it.
+    pub errors: Option<u64>,
+    /// Median latency of those that ended in it.
+    #[serde(rename = "p50_ns", with = "wire::nanos_opt", default)]
+    pub p50: Option<Duration>,
+    /// 99th percentile.
+    #[serde(rename = "p99_ns", with = "wire::nanos_opt", default)]
+    pub p99: Option<Duration>,
+    /// The largest.
+    #[serde(rename = "max_ns", with = "wire::nanos_opt", default)]
+    pub max: Option<Duration>,
+    /// CPU time of the application's cgroup.
+    #[serde(rename = "cpu_ns", with = "wire::nanos_opt", default)]
+    pub cpu: Option<Duration>,
+    /// Throttled periods.
+    pub nr_throttled: Option<u64>,
+    /// Throttled time, a sum over CPUs.
+    #[serde(rename = "throttled_ns", with = "wire::nanos_opt", default)]
+    pub throttled: Option<Duration>,
+    /// Memory usage, page cache included.
+    #[serde(rename = "memory_bytes", with = "wire::bytes_opt", default)]
+    pub memory: Option<Bytes>,
+    /// Working set.
+    #[serde(rename = "working_set_bytes", with = "wire::bytes_opt", default)]
+    pub working_set: Option<Bytes>,
+    /// Anonymous memory.
+    #[serde(rename = "anon_bytes", with = "wire::bytes_opt", default)]
+    pub anon: Option<Bytes>,
+    /// Stop-the-world time of the collector that ended in it.
+    #[serde(rename = "gc_pause_ns", with = "wire::nanos_opt", default)]
+    pub gc_pause: Option<Duration>,
+}
+
+/// The machine a result was measured on: what a reader needs to compare.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Machine {
+    /// Operating system and kernel release.
+    pub kernel: String,
+    /// CPU model as the kernel names it.
+    pub cpu_model: String,
+    /// CPUs that loadline may use.
+    pub cpus: u32,
+    /// Memory of the machine.
+    #[serde(rename = "memory_bytes", with = "wire::bytes_opt", default)]
+    pub memory: Option<Bytes>,
+    /// `v1`, `v2` or `hybrid`.
+    pub cgroup: String,
+    /// The JDKs that were used, name and full version.
+    pub jdks: Vec<String>,
+    /// loadline's version.
+    pub loadline: String,
+}

@@ -1,0 +1,251 @@
+//! The service-level objective: what "it works" means, as `p99<50ms` or `errors<0.1%`.
+//!
+//! Owns the text form and the comparison. An SLO is judged over the measure phase only.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A quantile in [0, 1]; printed as a percentile (`p99.9`).
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Quantile(f64);
+
+impl Quantile {
+    /// From a fraction in [0, 1].
+    pub fn from_fraction(fraction: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&fraction).then_some(Self(fraction))
+    }
+
+    /// The fraction in [0, 1].
+    pub fn as_fraction(self) -> f64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Quantile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Six decimals hold every percentile people write; the rounding hides 99.89999.
+        let percent = (self.0 * 100.0 * 1e6).round() / 1e6;
+        write!(f, "p{percent}")
+    }
+}
+
+/// One objective; a trial meets it when the measured value is below the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Objective {
+    /// A latency quantile, from the intended send time, below a bound.
+    Latency {
+        /// Which quantile.
+        quantile: Quantile,
+        /// The bound, exclusive.
+        #[serde(rename = "bound_ns", with = "crate::wire::nanos")]
+        bound: Duration,
+    },
+    /// The largest latency below a bound.
+    MaxLatency {
+        /// The bound, exclusive.
+        #[serde(rename = "bound_ns", with = "crate::wire::nanos")]
+        bound: Duration,
+    },
+    /// The share of scheduled requests that did not succeed, below a bound in [0, 1].
+    Errors {
+        /// The bound, exclusive, a fraction in [0, 1].
+        bound: f64,
+    },
+    /// The start time (exec to the first good response) below a bound.
+    Start {
+        /// The bound, exclusive.
+        #[serde(rename = "bound_ns", with = "crate::wire::nanos")]
+        bound: Duration,
+    },
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Latency { quantile, bound } => write!(f, "{quantile}<{}", duration(*bound)),
+            Self::MaxLatency { bound } => write!(f, "max<{}", duration(*bound)),
+            Self::Errors { bound } => write!(f, "errors<{}%", round(bound * 100.0)),
+            Self::Start { bound } => write!(f, "start<{}", duration(*bound)),
+        }
+    }
+}
+
+/// All objectives together; `p99<50ms,errors<0.1%` in text.
+///
+/// An SLO without an error objective gets `errors<1%`: a service that fails fast must not pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slo {
+    /// The objectives, in the order written.
+    pub objectives: Vec<Objective>,
+}
+
+/// A text that is not an SLO.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas"
+)]
+pub struct ParseSloError {
+    /// The objective that was refused.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// The bound on errors where an SLO names none: 1 %.
+pub const DEFAULT_ERROR_BOUND: f64 = 0.01;
+
+impl FromStr for Slo {
+    type Err = ParseSloError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut objectives = text
+            .split(',')
+            .map(objective)
+            .collect::<Result<Vec<_>, _>>()?;
+        if !objectives
+            .iter()
+            .any(|o| matches!(o, Objective::Errors { .. }))
+        {
+            objectives.push(Objective::Errors {
+                bound: DEFAULT_ERROR_BOUND,
+            });
+        }
+        Ok(Self { objectives })
+    }
+}
+
+impl fmt::Display for Slo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, objective) in self.objectives.iter().enumerate() {
+            write!(f, "{}{objective}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+fn objective(text: &str) -> Result<Objective, ParseSloError> {
+    let text = text.trim();
+    let error = |why: &str| ParseSloError {
+        text: text.to_owned(),
+        why: why.to_owned(),
+    };
+    let (name, bound) = text
+        .split_once('<')
+        .ok_or_else(|| error("there is no `<`"))?;
+    let (name, bound) = (name.trim(), bound.trim().trim_start_matches('='));
+    let time =
+        || parse_duration(bound).ok_or_else(|| error("the bound is no duration (50ms, 1.5s)"));
+    match name {
+        "max" => Ok(Objective::MaxLatency { bound: time()? }),
+        "start" => Ok(Objective::Start { bound: time()? }),
+        "errors" => {
+            let percent = bound
+                .strip_suffix('%')
+                .and_then(|p| p.trim().parse::<f64>().ok());
+            let percent = percent.ok_or_else(|| error("the bound is no percentage (0.1%)"))?;
+            if !(percent > 0.0 && percent <= 100.0) {
+                return Err(error("the percentage is not above 0 and at most 100"));
+            }
+            Ok(Objective::Errors {
+                bound: percent / 100.0,
+            })
+        }
+        _ => {
+            let percentile = name.strip_prefix('p').and_then(|p| p.parse::<f64>().ok());
+            let quantile = percentile.filter(|p| *p > 0.0 && *p < 100.0);
+            let quantile = quantile.and_then(|p| Quantile::from_fraction(p / 100.0));
+            let quantile = quantile
+                .ok_or_else(|| error("the name is none of p50..p99.999, max, errors, start"))?;
+            Ok(Objective::Latency {
+                quantile,
+                bound: time()?,
+            })
+        }
+    }
+}
+
+/// Reads `250us`, `50ms`, `1.5s`, `2m`, `1h`; nothing else.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let split = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ')?;
+    let (number, unit) = text.split_at(split);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let number: f64 = number.trim().parse().ok()?;
+    let seconds = match unit {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(number * seconds).ok()
+}
+
+/// Prints a duration the way people write it: `250us`, `50ms`, `1.5s`, `2m`; parses back.
+pub fn duration(value: Duration) -> String {
+    let nanos = value.as_nanos() as f64;
+    let (scale, unit) = match nanos {
+        n if n >= 60e9 && n % 60e9 == 0.0 => (60e9, "m"),
+        n if n >= 1e9 => (1e9, "s"),
+        n if n >= 1e6 => (1e6, "ms"),
+        n if n >= 1e3 => (1e3, "us"),
+        _ => (1.0, "ns"),
+    };
+    format!("{}{unit}", round(nanos / scale))
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_slo_prints_and_parses_back() {
+        for text in [
+            "p99<50ms,errors<0.1%",
+            "p99.9<1.5s,max<2m,start<20s,errors<1%",
+            "p50<250us,errors<100%",
+        ] {
+            assert_eq!(
+                text.parse::<Slo>().map(|s| s.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn errors_are_bounded_even_when_nobody_says_so() {
+        assert_eq!(
+            "p99<50ms".parse::<Slo>().map(|s| s.to_string()),
+            Ok("p99<50ms,errors<1%".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_is_no_objective_is_refused_with_the_reason() {
+        for text in [
+            "",
+            "p99",
+            "p99<50",
+            "p101<5ms",
+            "q<5ms",
+            "errors<5",
+            "errors<0%",
+            "p99<-5ms",
+        ] {
+            assert!(text.parse::<Slo>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How a command ends: the exit codes, and errors as people read them.
+//!
+//! Owns the mapping from what went wrong to exit code and text. Every error says what happened,
+//! why, and (as hints) what to do next.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// A command that ran to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, and the SLO was met where there is one. Exit code 0.
+    Done,
+    /// The SLO was not met, or nothing is feasible. Exit code 1.
+    SloMissed,
+}
+
+impl Outcome {
+    /// The process's exit code.
+    pub fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Done => ExitCode::SUCCESS,
+            Self::SloMissed => ExitCode::from(1),
+        }
+    }
+}
+
+/// What kind of failure ended a command; decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Wrong arguments or a wrong file. Exit code 2.
+    Usage,
+    /// This machine cannot: cgroups, JDK, disk, permissions. Exit code 3.
+    Environment,
+    /// The measurement is not valid. Exit code 4.
+    Invalid,
+    /// A defect of loadline. Exit code 70.
+    Internal,
+    /// Stopped by a signal; the number of the signal. Exit code 128 + signal.
+    Interrupted(u8),
+}
+
+impl Kind {
+    fn code(self) -> u8 {
+        match self {
+            Self::Usage => 2,
+            Self::Environment => 3,
+            Self::Invalid => 4,
+            Self::Internal => 70,
+            Self::Interrupted(signal) => 128 + signal,
+        }
+    }
+}
+
+/// A failure with what to do about it.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    message: String,
+    hints: Vec<String>,
+}
+
+impl Error {
+    /// A failure of this kind; the message says what happened and why.
+    pub fn new(kind: Kind, message: impl Display) -> Self {
+        Self {
+            kind,
+            message: message.to_string(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Adds what to do next.
+    pub fn hint(mut self, hint: impl Display) -> Self {
+        self.hints.push(hint.to_string());
+        self
+    }
+
+    /// Prints it to stderr and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        eprintln!("loadline: error: {}", self.message);
+        for hint in &self.hints {
+            eprintln!("hint: {hint}");
+        }
+        ExitCode::from(self.kind.code())
+    }
+}
+
+/// Prints clap's refusal (or the help that was asked for) and gives the exit code.
+pub fn usage(refusal: &clap::Error) -> ExitCode {
+    // Nothing is left to do when not even the message can be written.
+    let _ = refusal.print();
+    if refusal.use_stderr() {
+        ExitCode::from(Kind::Usage.code())
+    } else {
+        ExitCode::SUCCESS
+    }
+}

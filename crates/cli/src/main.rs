@@ -1,0 +1,30 @@
+//! The command line: arguments to engine, records to text. The only crate that prints.
+//!
+//! One file a subcommand in [`commands`]; stdout is data, stderr is talk; the exit code says how
+//! it ended ([`error::Kind`]).
+
+mod commands;
+mod error;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Finds how much a JVM in a container can carry.
+#[derive(Parser)]
+#[command(name = "loadline", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(refusal) => return error::usage(&refusal),
+    };
+    match commands::run(arguments.command) {
+        Ok(outcome) => outcome.exit_code(),
+        Err(error) => error.report(),
+    }
+}

@@ -1,0 +1,236 @@
+//! Where trials run: the seam between the phases of a trial and the machinery below.
+//!
+//! A backend prepares an [`Instance`]; the trial takes it through its phases and collects the
+//! evidence. Owns the trait only. Backends: `local` (cgroups on this machine) and
+//! `simulated` (known truth, virtual time); podman and Kubernetes fit the same shape.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use loadline_analysis::record::{
+    Configuration, Evidence, Invalid, LoadEvidence, Machine, Phase, SecondEvidence, StartEvidence,
+};
+
+/// What a backend can do. The plan refuses what its backend cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// CPU quota and period.
+    pub cpu_quota: bool,
+    /// Pinning to CPUs.
+    pub cpuset: bool,
+    /// Memory limit.
+    pub memory_limit: bool,
+    /// Samples of the cgroup faster than once a second.
+    pub fast_samples: bool,
+    /// Several instances of one trial at once.
+    pub instances: bool,
+}
+
+/// When an application counts as ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// `GET` of this path answers with a status below 400.
+    Http {
+        /// Port the application listens on.
+        port: u16,
+        /// Path and query, with the leading slash.
+        path: String,
+    },
+    /// A connection is accepted.
+    Tcp {
+        /// Port the application listens on.
+        port: u16,
+    },
+    /// A line of the application's output contains this text.
+    LogLine {
+        /// The text, case-sensitive.
+        contains: String,
+    },
+}
+
+/// Which network the application gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// A network of its own with a loopback interface only.
+    Own,
+    /// The machine's network: for applications that need other services. Ports can clash.
+    Host,
+}
+
+/// Who the application runs as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account {
+    /// User id, never 0 unless the user insists.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+}
+
+/// All a backend needs to prepare one instance of the application.
+#[derive(Debug, Clone)]
+pub struct InstanceSpec {
+    /// UUID of the trial; names cgroups and directories.
+    pub trial: String,
+    /// Limits, options and environment.
+    pub configuration: Configuration,
+    /// Program and arguments, JVM options of the configuration already in place.
+    pub command: Vec<String>,
+    /// Environment of the application, complete: nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    /// Its working directory.
+    pub directory: PathBuf,
+    /// When it counts as ready.
+    pub readiness: Readiness,
+    /// Which network it gets.
+    pub network: Network,
+    /// Who it runs as.
+    pub account: Account,
+    /// Directory for this trial's files, owned by loadline; the backend makes what it needs below.
+    pub scratch: PathBuf,
+}
+
+/// One phase of load against a ready instance.
+#[derive(Debug, Clone)]
+pub struct LoadPhase {
+    /// Warm-up or measure.
+    pub phase: Phase,
+    /// How the load is made.
+    pub model: LoadModel,
+    /// Connections kept open.
+    pub connections: u32,
+    /// Method and URL path of the request; host and port are the instance's.
+    pub method: String,
+    /// Path and query, with the leading slash.
+    pub path: String,
+    /// Port the requests go to.
+    pub port: u16,
+    /// A request without an answer after this is an error.
+    pub timeout: Duration,
+}
+
+/// How load is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LoadModel {
+    /// Requests leave on a schedule that does not wait for answers.
+    Open {
+        /// Requests a second.
+        rate: f64,
+        /// Length of the phase.
+        duration: Duration,
+    },
+    /// Each connection sends when its last answer came, for a time.
+    ClosedFor {
+        /// Length of the phase.
+        duration: Duration,
+    },
+    /// Each connection sends when its last answer came, until so many requests are done.
+    ClosedRequests {
+        /// Requests in all.
+        requests: u64,
+    },
+}
+
+/// A live figure for the progress line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Where the trial is.
+    pub phase: Phase,
+    /// Time in this phase so far.
+    pub elapsed: Duration,
+    /// 99th percentile of the last second, in load phases.
+    pub p99: Option<Duration>,
+    /// Good responses in the last second, in load phases.
+    pub rate: Option<f64>,
+}
+
+/// Asked between steps and told what happens; lets a trial be cut short.
+pub trait Observer {
+    /// Takes a live figure.
+    fn progress(&mut self, progress: Progress);
+
+    /// Whether the trial must stop now (Ctrl-C). Checked at least every 100 ms.
+    fn interrupted(&self) -> bool;
+}
+
+/// A failure of the machinery, never of the application.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// This machine cannot do what the trial needs; nothing was started. Ends the run.
+    #[error("{what}: {why}\nhint: {hint}")]
+    Unable {
+        /// The step, with its path or controller.
+        what: String,
+        /// The cause.
+        why: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The trial could not be measured; it is INVALID, the run goes on.
+    #[error("{detail}")]
+    Invalid {
+        /// Which verdict it gives.
+        cause: Invalid,
+        /// What happened, with the path or errno.
+        detail: String,
+    },
+    /// The observer said stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Where trials run.
+pub trait Backend {
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The machine it runs on.
+    fn machine(&self) -> Machine;
+
+    /// Makes limits, namespaces and files for one instance; starts nothing of the application.
+    ///
+    /// # Errors
+    /// [`BackendError::Unable`] when this machine cannot; what was made is gone again.
+    fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError>;
+}
+
+/// One prepared application. Dropping it removes everything it left.
+pub trait Instance {
+    /// Starts it and waits until it is ready, has ended, or the deadline has passed.
+    /// A start that failed is not an error: the evidence says so (`ready` is `None`).
+    fn start(
+        &mut self,
+        deadline: Duration,
+        observer: &mut dyn Observer,
+    ) -> Result<StartEvidence, BackendError>;
+
+    /// Addresses it can be reached at, as the load generator sees them.
+    fn addresses(&self) -> Vec<SocketAddr>;
+
+    /// Runs one load phase. Ends early when the application has ended.
+    fn drive(
+        &mut self,
+        load: &LoadPhase,
+        observer: &mut dyn Observer,
+    ) -> Result<Driven, BackendError>;
+
+    /// SIGTERM, grace, kill, clean up; hands over all that was measured. `Evidence::load` and
+    /// `Evidence::phases` are filled by the trial. Called once, after any failure too.
+    fn stop(&mut self, grace: Duration, observer: &mut dyn Observer) -> Evidence;
+}
+
+/// What a load phase gave.
+#[derive(Debug, Clone)]
+pub struct Driven {
+    /// Totals and histograms.
+    pub load: LoadEvidence,
+    /// One entry a second, load fields only.
+    pub seconds: Vec<SecondEvidence>,
+    /// When it began, CLOCK_MONOTONIC ns.
+    pub start_ns: u64,
+    /// When it ended, CLOCK_MONOTONIC ns.
+    pub end_ns: u64,
+    /// The application ended during it.
+    pub application_ended: bool,
+}

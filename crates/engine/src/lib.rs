@@ -1,0 +1,6 @@
+//! Runs experiments: file to plan, plan to trials, trials to records, searches on top.
+//!
+//! Owns the experiment, the phases of a trial, the backends and the store. Never prints; never
+//! judges: what a trial means is for `loadline-analysis`. Read [`backend`] first.
+
+pub mod backend;

@@ -1,0 +1,1 @@
+//! What a JVM tells about itself: versions, GC and safepoint logs, native memory.

@@ -1,0 +1,262 @@
+//! Quantities that have a unit: [`Bytes`] and [`Cpus`].
+//!
+//! Owns their text forms; parsing and printing round-trip. There is no `From<u64>`: a
+//! constructor names its unit.
+
+use std::fmt;
+use std::str::FromStr;
+
+const KI: u64 = 1 << 10;
+const MI: u64 = 1 << 20;
+const GI: u64 = 1 << 30;
+const TI: u64 = 1 << 40;
+
+/// A text that is not a quantity. It carries the text and the accepted form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseUnitError {
+    /// The text as it was given.
+    pub text: String,
+    /// What would have been accepted, with an example.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for ParseUnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not {}", self.text, self.expected)
+    }
+}
+
+impl std::error::Error for ParseUnitError {}
+
+/// An amount of memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    const EXPECTED: &'static str = "an amount of memory: a whole number with Ki, Mi, Gi or Ti (or k, m, g, t, all binary), such as 512Mi";
+
+    /// From a number of bytes.
+    pub const fn from_bytes(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// From kibibytes (1024 bytes); saturates.
+    pub const fn from_kib(kib: u64) -> Self {
+        Self(kib.saturating_mul(KI))
+    }
+
+    /// From mebibytes (1024² bytes); saturates.
+    pub const fn from_mib(mib: u64) -> Self {
+        Self(mib.saturating_mul(MI))
+    }
+
+    /// From gibibytes (1024³ bytes); saturates.
+    pub const fn from_gib(gib: u64) -> Self {
+        Self(gib.saturating_mul(GI))
+    }
+
+    /// The number of bytes.
+    pub const fn as_bytes(self) -> u64 {
+        self.0
+    }
+
+    /// Mebibytes, with a fraction.
+    pub fn as_mib(self) -> f64 {
+        self.0 as f64 / MI as f64
+    }
+
+    /// Gibibytes, with a fraction.
+    pub fn as_gib(self) -> f64 {
+        self.0 as f64 / GI as f64
+    }
+
+    /// The difference, or zero when `other` is larger.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The sum, or the largest amount there is.
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// As a HotSpot option value: `512m`, `1g`, or kibibytes, rounded down to a kibibyte.
+    pub fn jvm(self) -> String {
+        match self.0 {
+            b if b >= GI && b % GI == 0 => format!("{}g", b / GI),
+            b if b >= MI && b % MI == 0 => format!("{}m", b / MI),
+            b => format!("{}k", b / KI),
+        }
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// Prints the largest unit that is exact: `512Mi`, `1Gi`, `1536Ki`, `1000` (bytes).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            0 => "0".to_owned(),
+            b if b % TI == 0 => format!("{}Ti", b / TI),
+            b if b % GI == 0 => format!("{}Gi", b / GI),
+            b if b % MI == 0 => format!("{}Mi", b / MI),
+            b if b % KI == 0 => format!("{}Ki", b / KI),
+            b => b.to_string(),
+        };
+        f.pad(&text)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseUnitError;
+
+    /// Accepts `1073741824`, `1048576Ki`, `1024Mi`, `1Gi`, `1GiB`, `1g`; all units are binary.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseUnitError {
+            text: text.to_owned(),
+            expected: Self::EXPECTED,
+        };
+        let trimmed = text.trim();
+        let digits = trimmed
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(digits);
+        let factor = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "ki" | "kib" => KI,
+            "m" | "mi" | "mib" => MI,
+            "g" | "gi" | "gib" => GI,
+            "t" | "ti" | "tib" => TI,
+            _ => return Err(error()),
+        };
+        let number: u64 = number.parse().map_err(|_| error())?;
+        number.checked_mul(factor).map(Self).ok_or_else(error)
+    }
+}
+
+/// An amount of CPU, in thousandths of a CPU (Kubernetes millicores).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Cpus(u32);
+
+impl Cpus {
+    const EXPECTED: &'static str =
+        "an amount of CPU: CPUs with at most three decimals or millicores, such as 1.5 or 250m";
+
+    /// From thousandths of a CPU.
+    pub const fn from_millis(millis: u32) -> Self {
+        Self(millis)
+    }
+
+    /// From whole CPUs; saturates.
+    pub const fn from_whole(cpus: u32) -> Self {
+        Self(cpus.saturating_mul(1000))
+    }
+
+    /// Thousandths of a CPU.
+    pub const fn as_millis(self) -> u32 {
+        self.0
+    }
+
+    /// CPUs, with a fraction.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / 1000.0
+    }
+
+    /// Whole CPUs, rounded up: what HotSpot makes of a quota.
+    pub const fn ceil(self) -> u32 {
+        self.0.div_ceil(1000)
+    }
+}
+
+impl fmt::Display for Cpus {
+    /// Prints whole CPUs as `2`, others as millicores: `1500m`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            m if m % 1000 == 0 => f.pad(&(m / 1000).to_string()),
+            m => f.pad(&format!("{m}m")),
+        }
+    }
+}
+
+impl FromStr for Cpus {
+    type Err = ParseUnitError;
+
+    /// Accepts `2`, `0.5`, `1.25`, `250m`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseUnitError {
+            text: text.to_owned(),
+            expected: Self::EXPECTED,
+        };
+        let trimmed = text.trim();
+        if let Some(millis) = trimmed.strip_suffix('m') {
+            return millis.parse().map(Self).map_err(|_| error());
+        }
+        let (whole, fraction) = trimmed.split_once('.').unwrap_or((trimmed, ""));
+        let is_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+        if !is_digits(whole) || !is_digits(fraction) || fraction.len() > 3 || trimmed.is_empty() {
+            return Err(error());
+        }
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(error());
+        }
+        let whole: u32 = if whole.is_empty() {
+            0
+        } else {
+            whole.parse().map_err(|_| error())?
+        };
+        let fraction: u32 = format!("{fraction:0<3}").parse().map_err(|_| error())?;
+        whole
+            .checked_mul(1000)
+            .and_then(|m| m.checked_add(fraction))
+            .map(Self)
+            .ok_or_else(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_print_the_largest_exact_unit_and_parse_back() {
+        for (bytes, text) in [
+            (Bytes::from_mib(512), "512Mi"),
+            (Bytes::from_gib(1), "1Gi"),
+            (Bytes::from_kib(1536), "1536Ki"),
+            (Bytes::from_bytes(1000), "1000"),
+            (Bytes::from_bytes(0), "0"),
+        ] {
+            assert_eq!(bytes.to_string(), text);
+            assert_eq!(text.parse(), Ok(bytes));
+        }
+        assert_eq!("300m".parse(), Ok(Bytes::from_mib(300)));
+        assert_eq!(Bytes::from_mib(1536).jvm(), "1536m");
+    }
+
+    #[test]
+    fn bytes_refuse_what_has_no_unit_meaning() {
+        for text in ["", "Mi", "1.5Gi", "-1", "1 Mi x", "99999999Ti"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn cpus_print_and_parse_back() {
+        for (cpus, text) in [
+            (Cpus::from_whole(2), "2"),
+            (Cpus::from_millis(1500), "1500m"),
+            (Cpus::from_millis(250), "250m"),
+        ] {
+            assert_eq!(cpus.to_string(), text);
+            assert_eq!(text.parse(), Ok(cpus));
+        }
+        assert_eq!("0.25".parse(), Ok(Cpus::from_millis(250)));
+        assert_eq!(".5".parse(), Ok(Cpus::from_millis(500)));
+        assert_eq!(Cpus::from_millis(1001).ceil(), 2);
+    }
+
+    #[test]
+    fn cpus_refuse_what_is_no_amount() {
+        for text in ["", ".", "1.2345", "-1", "1e3", "99999999999"] {
+            assert!(text.parse::<Cpus>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The one place with system calls that need unsafe code.
