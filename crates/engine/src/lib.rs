@@ -4,9 +4,14 @@
 //! judges: what a trial means is for `loadline-analysis`. Read [`backend`] first.
 
 pub mod backend;
+pub mod command;
 pub mod experiment;
 pub mod lock;
+pub mod matrix;
 pub mod owner;
+pub mod plan;
 pub mod samples;
+pub mod session;
+pub mod size;
 pub mod store;
 pub mod trial;

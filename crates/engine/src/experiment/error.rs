@@ -37,17 +37,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The command line, called in a directory.
-    pub fn command_line(directory: &Path) -> Self {
-        Self {
-            text: None,
-            path: directory.join("command line"),
-        }
-    }
-
-    /// Directory that relative paths start from.
-    pub fn directory(&self) -> PathBuf {
-        self.path.parent().map(Path::to_owned).unwrap_or_default()
+    /// The command line.
+    pub fn command_line() -> Self {
+        Self { text: None, path: PathBuf::new() }
     }
 
     /// A problem of the file as a whole.
