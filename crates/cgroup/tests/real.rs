@@ -2,6 +2,8 @@
 //! right to make groups; without it every test prints a SKIP line. The same binary runs on real
 //! cgroup v2 inside user-mode Linux, see tests/v2_uml.rs.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests, too, may fail by a panic.
+
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
