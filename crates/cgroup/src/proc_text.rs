@@ -94,8 +94,13 @@ fn membership(line: &str) -> Option<Membership> {
     Some(Membership { controllers, path })
 }
 
-/// Field 22 of /proc/pid/stat: start time in clock ticks after boot.
+/// Field 22 of /proc/pid/stat: start time in clock ticks after boot. `None` for a process that
+/// has ended and was not yet waited for (state Z or X).
 pub(crate) fn stat_start_time(text: &str) -> Option<u64> {
+    let state = text[text.rfind(')')? + 1..].trim_start().chars().next()?;
+    if matches!(state, 'Z' | 'X') {
+        return None;
+    }
     stat_field(text, 22)
 }
 
@@ -152,6 +157,7 @@ mod tests {
     fn start_time_is_found_after_any_name() {
         let text = "4242 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20";
         assert_eq!(stat_start_time(text), Some(987_654));
+        assert_eq!(stat_start_time(&text.replace(" S ", " Z ")), None);
         assert_eq!(stat_start_time("no name"), None);
     }
 }

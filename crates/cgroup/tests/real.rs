@@ -2,7 +2,8 @@
 //! right to make groups; without it every test prints a SKIP line. The same binary runs on real
 //! cgroup v2 inside user-mode Linux, see tests/v2_uml.rs.
 
-#![allow(clippy::unwrap_used)] // Helpers of tests, too, may fail by a panic.
+// Helpers of tests, too, may fail by a panic and say SKIP.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
