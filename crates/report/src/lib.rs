@@ -1,1 +1,30 @@
-//! Reports from records alone.
+//! Reports from records alone: terminal text, Markdown, one offline HTML file, CSV, JSON, JUnit.
+//!
+//! Owns what people and CI read about a result. Pure functions of a [`ResultView`]; no file, no
+//! clock, no network. Derives no figure that [`loadline_analysis`] derives. Read [`view`], then
+//! [`content`], which says everything once; the writers only lay out and escape.
+
+pub mod content;
+mod csv;
+mod export;
+pub mod figures;
+pub mod format;
+mod html;
+mod junit;
+mod markdown;
+pub mod recommendation;
+mod redact;
+mod series;
+mod svg;
+pub mod table;
+mod terminal;
+mod text;
+pub mod view;
+
+pub use csv::csv;
+pub use export::json;
+pub use html::html;
+pub use junit::junit;
+pub use markdown::markdown;
+pub use terminal::terminal;
+pub use view::ResultView;

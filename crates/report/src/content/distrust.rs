@@ -1,0 +1,80 @@
+//! What was not trusted: trials without evidence, warnings, what is missing.
+
+use loadline_analysis::record::{TrialRecord, Verdict};
+
+use super::groups;
+use super::options::trial_numbers;
+use super::{Block, Section};
+use crate::figures;
+use crate::format;
+use crate::view::ResultView;
+
+/// The section; it also says when there is nothing to distrust. `None` without trials.
+pub fn section(view: &ResultView) -> Option<Section> {
+    if view.trials.is_empty() && view.warnings.is_empty() && view.incomplete.is_none() {
+        return None;
+    }
+    let mut items: Vec<String> = Vec::new();
+    items.extend(
+        view.incomplete
+            .iter()
+            .map(|why| format!("The result is not complete: {why}.")),
+    );
+    items.extend(view.warnings.iter().cloned());
+    let excluded: Vec<&TrialRecord> = view
+        .trials
+        .iter()
+        .filter(|t| !t.verdict.is_evidence())
+        .collect();
+    items.extend(excluded.iter().map(|t| left_out(view, t)));
+    items.extend(warnings(view));
+    let section = Section::new("distrust", "What was not trusted");
+    let lead = if excluded.is_empty() {
+        format!(
+            "All {} were valid.",
+            format::count(view.trials.len(), "trial")
+        )
+    } else {
+        format!(
+            "{} of {} say nothing about the application and were left out of every figure above.",
+            excluded.len(),
+            format::count(view.trials.len(), "trial")
+        )
+    };
+    let section = section.with(Block::Paragraph(lead));
+    Some(if items.is_empty() {
+        section
+    } else {
+        section.with(Block::List(items))
+    })
+}
+
+fn left_out(view: &ResultView, trial: &TrialRecord) -> String {
+    let number = view.number(&trial.id).unwrap_or(0);
+    let why = match trial.verdict {
+        Verdict::Invalid(cause) => figures::invalid_reason(cause),
+        _ => "loadline was stopped",
+    };
+    format!(
+        "Trial {number} ({}): {}, {why}. {}",
+        groups::name(&trial.configuration),
+        figures::verdict(trial.verdict),
+        trial.reason
+    )
+}
+
+/// Each warning once, with the trials that had it.
+fn warnings(view: &ResultView) -> Vec<String> {
+    let mut seen: Vec<(&str, Vec<String>)> = Vec::new();
+    for trial in &view.trials {
+        for warning in &trial.evidence.warnings {
+            match seen.iter_mut().find(|(text, _)| text == warning) {
+                Some((_, ids)) => ids.push(trial.id.clone()),
+                None => seen.push((warning, vec![trial.id.clone()])),
+            }
+        }
+    }
+    seen.iter()
+        .map(|(text, ids)| format!("{text} ({})", trial_numbers(view, ids)))
+        .collect()
+}

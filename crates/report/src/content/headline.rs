@@ -1,0 +1,190 @@
+//! The verdict sentence, and the few sentences below it: how sure, how found, on which machine.
+//!
+//! First thing a reader sees. Every number in it comes from the records or the recommendation.
+
+use loadline_analysis::record::{Machine, Purpose, Verdict};
+
+use super::groups::{self, Group};
+use crate::figures::{self, Figures, spread};
+use crate::format;
+use crate::recommendation::Recommendation;
+use crate::table::Tone;
+use crate::view::ResultView;
+
+/// The top of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Headline {
+    /// Whether it is good news.
+    pub tone: Tone,
+    /// The verdict.
+    pub sentence: String,
+    /// Why it may be believed.
+    pub details: Vec<String>,
+}
+
+/// The verdict on a result.
+pub fn headline(view: &ResultView) -> Headline {
+    let mut headline = match &view.recommendation {
+        Some(recommendation) => recommended(view, recommendation),
+        None if view.trials.is_empty() => Headline {
+            tone: Tone::Muted,
+            sentence: "No trial has finished: there is nothing to say yet.".to_owned(),
+            details: Vec::new(),
+        },
+        None if view.evidence().next().is_none() => nothing_measured(view),
+        None if view.trials.iter().all(|t| t.purpose == Purpose::Matrix) => matrix(view),
+        None => nothing_feasible(view),
+    };
+    if let Some(why) = &view.incomplete {
+        headline
+            .details
+            .insert(0, format!("The result is not complete: {why}."));
+    }
+    headline.details.push(measured_where(view));
+    headline
+}
+
+fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
+    let size = groups::size(&recommendation.configuration);
+    let proof = recommendation.proof;
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    let group = groups::group_of(view, &recommendation.configuration);
+    let latency = group.as_ref().and_then(|group| {
+        spread(
+            group
+                .evidence()
+                .filter_map(|t| Figures::of(t, quantile).headline),
+        )
+    });
+    let seen = latency.map_or_else(String::new, |s| {
+        format!("{quantile} {} under {}, ", s.show(format::time), view.load)
+    });
+    let is_proven = proof.starts > 0 && proof.passes == proof.starts;
+    let mut details = vec![if proof.starts == 0 {
+        "It has not been proven by fresh starts.".to_owned()
+    } else {
+        format!(
+            "{} of {} fresh starts of exactly this size kept the SLO; with 95 % confidence fewer than {} of all starts would miss it.",
+            proof.passes,
+            proof.starts,
+            format::percent(proof.failure_upper),
+        )
+    }];
+    details.push(format!(
+        "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
+        recommendation.minimum,
+        format::percent(recommendation.margin),
+    ));
+    if let Some(next) = &recommendation.next_smaller {
+        details.push(format!("{} is too small: {}", next.size, next.breaks));
+    }
+    Headline {
+        tone: if is_proven { Tone::Good } else { Tone::Muted },
+        sentence: format!("Deploy {} with {size}: {seen}SLO {}.", view.title, view.slo),
+        details,
+    }
+}
+
+fn nothing_measured(view: &ResultView) -> Headline {
+    let mut sentence = "Could not measure: no trial was valid".to_owned();
+    if let Some(Verdict::Invalid(cause)) = view.trials.last().map(|t| t.verdict) {
+        sentence.push_str(&format!(" (last: {})", figures::invalid_reason(cause)));
+    }
+    Headline {
+        tone: Tone::Muted,
+        sentence: sentence + ".",
+        details: Vec::new(),
+    }
+}
+
+fn matrix(view: &ResultView) -> Headline {
+    let groups = groups::groups(view);
+    let judged = groups
+        .iter()
+        .filter(|g| g.evidence().next().is_some())
+        .count();
+    let good: Vec<&Group> = groups.iter().filter(|g| g.keeps_slo()).collect();
+    let smallest = good.iter().min_by_key(|g| {
+        let c = g.configuration;
+        (
+            c.memory.map_or(u64::MAX, |m| m.as_bytes()),
+            c.cpu.map_or(u32::MAX, |c| c.as_millis()),
+        )
+    });
+    let sentence = match smallest {
+        Some(group) => format!(
+            "{} of {} keep the SLO {} under {}; the smallest memory among them is {} ({}).",
+            good.len(),
+            format::count(judged, "configuration"),
+            view.slo,
+            view.load,
+            groups::memory(group.configuration),
+            groups::variant(group.configuration),
+        ),
+        None => format!(
+            "None of {} keeps the SLO {} under {}.",
+            format::count(judged, "configuration"),
+            view.slo,
+            view.load
+        ),
+    };
+    Headline {
+        tone: if good.is_empty() {
+            Tone::Bad
+        } else {
+            Tone::Good
+        },
+        sentence,
+        details: view
+            .question
+            .iter()
+            .map(|q| format!("The question: {q}"))
+            .collect(),
+    }
+}
+
+fn nothing_feasible(view: &ResultView) -> Headline {
+    let largest = view
+        .evidence()
+        .filter(|t| t.verdict != Verdict::Pass)
+        .max_by_key(|t| t.configuration.memory.map_or(u64::MAX, |m| m.as_bytes()));
+    Headline {
+        tone: Tone::Bad,
+        sentence: match largest {
+            Some(trial) => format!(
+                "No size keeps the SLO {} under {}: {} fails too.",
+                view.slo,
+                view.load,
+                groups::size(&trial.configuration)
+            ),
+            None => format!("The search for the SLO {} did not finish.", view.slo),
+        },
+        details: largest.map(|t| t.reason.clone()).into_iter().collect(),
+    }
+}
+
+fn measured_where(view: &ResultView) -> String {
+    let Machine {
+        kernel,
+        cpu_model,
+        cpus,
+        memory,
+        cgroup,
+        jdks,
+        loadline,
+    } = &view.machine;
+    let when = view.trials.iter().map(|t| t.started_at_unix_ms).min();
+    let when = when.map_or_else(String::new, |ms| format!(", {}", format::date(ms)));
+    let memory = memory.map_or_else(String::new, |m| format!(", {}", format::bytes(m)));
+    let jdks = if jdks.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", jdks.join(", "))
+    };
+    format!(
+        "Measured by {} in {}{when}, on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}; loadline {loadline}.",
+        format::count(view.trials.len(), "trial"),
+        format::time(view.elapsed()),
+        format::count(*cpus as usize, "CPU"),
+    )
+}

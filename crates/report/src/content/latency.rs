@@ -1,0 +1,54 @@
+//! Latency by percentile, a row a configuration: the table below the chart.
+
+use super::groups;
+use super::{Block, Section};
+use crate::figures::{self, Latencies, QUANTILES, spread};
+use crate::format;
+use crate::table::{Cell, Table};
+use crate::view::ResultView;
+
+/// The section; `None` when no load was measured.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let mut table = Table::new().wrapping("Configuration").right("Trials");
+    for quantile in QUANTILES {
+        table = table.right(format!("p{}", percent(quantile)));
+    }
+    for group in groups::groups(view) {
+        let latencies: Vec<Latencies> = group.evidence().filter_map(Latencies::of).collect();
+        if latencies.is_empty() {
+            continue;
+        }
+        let mut row = vec![
+            Cell::from(groups::name(group.configuration)),
+            Cell::from(latencies.len().to_string()),
+        ];
+        for quantile in QUANTILES {
+            let median = spread(latencies.iter().filter_map(|l| l.quantile(quantile)));
+            row.push(format::time_or(median.map(|s| s.median)).into());
+        }
+        table.row(row);
+    }
+    if table.is_empty() {
+        return None;
+    }
+    Some(
+        Section::new("latency", "Latency by percentile")
+            .with(Block::Paragraph(format!(
+                "From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A dash means that the percentile lies in requests that failed. {}",
+                slo_note(view)
+            )))
+            .with(Block::Table(table)),
+    )
+}
+
+fn slo_note(view: &ResultView) -> String {
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    format!(
+        "The SLO is {}; the tables of sizes show {quantile}.",
+        view.slo
+    )
+}
+
+fn percent(quantile: f64) -> f64 {
+    (quantile * 100.0 * 1e6).round() / 1e6
+}

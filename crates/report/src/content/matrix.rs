@@ -1,0 +1,165 @@
+//! "Which sizes keep the SLO?": a grid of variants and memory sizes, or a list when only the
+//! memory varied.
+
+use loadline_sizing::Bytes;
+
+use super::groups::{self, Group};
+use super::{Block, Section};
+use crate::figures::{self, Figures, spread};
+use crate::format;
+use crate::table::{Cell, Table, Tone};
+use crate::view::ResultView;
+
+/// The section; `None` when nothing was tried.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let groups = groups::groups(view);
+    if groups.is_empty() {
+        return None;
+    }
+    let mut variants: Vec<String> = Vec::new();
+    for group in &groups {
+        let variant = groups::variant(group.configuration);
+        if !variants.contains(&variant) {
+            variants.push(variant);
+        }
+    }
+    let section = Section::new("sizes", "Which sizes keep the SLO?");
+    Some(match variants.as_slice() {
+        [only] => section
+            .with(Block::Paragraph(format!("All with {only}.")))
+            .with(Block::Table(list(view, groups))),
+        _ => section
+            .with(Block::Paragraph(legend(view)))
+            .with(Block::Table(grid(view, &groups, &variants))),
+    })
+}
+
+fn legend(view: &ResultView) -> String {
+    format!(
+        "In each cell: the verdict, how many of the trials kept the SLO {}, the worst {} and the start time.",
+        view.slo,
+        figures::headline_quantile(&view.slo.objectives)
+    )
+}
+
+/// One row a size, the largest first.
+fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    groups.sort_by_key(|g| std::cmp::Reverse(memory_of(g)));
+    let mut table = Table::new()
+        .right("Memory")
+        .left("Verdict")
+        .right("Kept the SLO")
+        .right(format!("Worst {quantile}"))
+        .right("Start")
+        .right("Peak memory")
+        .wrapping("What happened");
+    for group in &groups {
+        let chosen = is_chosen(view, group);
+        let (verdict, tone) = verdict(group);
+        let (passed, of) = group.passes();
+        let figures: Vec<Figures> = group.evidence().map(|t| Figures::of(t, quantile)).collect();
+        let start = spread(figures.iter().filter_map(|f| f.start));
+        table.row([
+            groups::memory(group.configuration).into(),
+            Cell::new(
+                if chosen {
+                    format!("{verdict}, recommended")
+                } else {
+                    verdict
+                },
+                tone,
+            ),
+            format!("{passed} of {of}").into(),
+            format::time_or(figures.iter().filter_map(|f| f.headline).max()).into(),
+            format::time_or(start.map(|s| s.median)).into(),
+            format::bytes_or(figures.iter().filter_map(|f| f.peak).max()).into(),
+            happened(group).into(),
+        ]);
+        if chosen {
+            table.mark_last();
+        }
+    }
+    table
+}
+
+/// Variants against sizes.
+fn grid(view: &ResultView, groups: &[Group<'_>], variants: &[String]) -> Table {
+    let mut sizes: Vec<Option<Bytes>> = groups.iter().map(|g| g.configuration.memory).collect();
+    sizes.sort_by_key(|m| std::cmp::Reverse(m.map_or(u64::MAX, |m| m.as_bytes())));
+    sizes.dedup();
+    let mut table = Table::new().wrapping("Configuration");
+    for size in &sizes {
+        table = table.left(size.map_or_else(|| "no limit".to_owned(), |m| m.to_string()));
+    }
+    for variant in variants {
+        let mut row = vec![Cell::from(variant.clone())];
+        for size in &sizes {
+            let group = groups.iter().find(|g| {
+                g.configuration.memory == *size && groups::variant(g.configuration) == *variant
+            });
+            row.push(group.map_or_else(|| Cell::from(""), |g| cell(view, g)));
+        }
+        table.row(row);
+    }
+    table
+}
+
+fn cell(view: &ResultView, group: &Group<'_>) -> Cell {
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    let (verdict, tone) = verdict(group);
+    let (passed, of) = group.passes();
+    let figures: Vec<Figures> = group.evidence().map(|t| Figures::of(t, quantile)).collect();
+    let mut text = verdict;
+    if of > 1 {
+        text.push_str(&format!(" {passed}/{of}"));
+    }
+    let latency = figures
+        .iter()
+        .filter_map(|f| f.headline)
+        .max()
+        .map(format::time);
+    let start = spread(figures.iter().filter_map(|f| f.start)).map(|s| s.median);
+    let start = start.map(|s| format!("start {}", format::time(s)));
+    for part in [latency, start].into_iter().flatten() {
+        text.push_str(&format!(", {part}"));
+    }
+    if is_chosen(view, group) {
+        text.push_str(", recommended");
+    }
+    Cell::new(text, tone)
+}
+
+/// The verdict over all trials of a configuration: the worst one counts.
+pub fn verdict(group: &Group<'_>) -> (String, Tone) {
+    let shown = group.first_failure().or_else(|| group.evidence().next());
+    let shown = shown.or_else(|| group.trials.first().copied());
+    shown.map_or_else(
+        || (format::NONE.to_owned(), Tone::Muted),
+        |t| (figures::verdict(t.verdict), figures::tone(t.verdict)),
+    )
+}
+
+fn happened(group: &Group<'_>) -> String {
+    match group.first_failure() {
+        Some(failure) => failure.reason.clone(),
+        None if group.keeps_slo() => "kept the SLO".to_owned(),
+        None => group
+            .trials
+            .first()
+            .map(|t| t.reason.clone())
+            .unwrap_or_default(),
+    }
+}
+
+fn is_chosen(view: &ResultView, group: &Group<'_>) -> bool {
+    let chosen = view.recommendation.as_ref();
+    chosen.is_some_and(|r| groups::is_same(&r.configuration, group.configuration))
+}
+
+fn memory_of(group: &Group<'_>) -> u64 {
+    group
+        .configuration
+        .memory
+        .map_or(u64::MAX, |m| m.as_bytes())
+}

@@ -1,0 +1,50 @@
+//! How to run it again: command, experiment verbatim, machine, versions. Secrets are taken out.
+
+use super::{Block, Section};
+use crate::format;
+use crate::redact;
+use crate::table::{Cell, Table, Tone};
+use crate::view::ResultView;
+
+/// The section; always there.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let machine = &view.machine;
+    let mut table = Table::new().left("Machine").wrapping("");
+    let memory = format::bytes_or(machine.memory);
+    for (name, value) in [
+        ("loadline", machine.loadline.as_str()),
+        ("Kernel", machine.kernel.as_str()),
+        ("CPU", machine.cpu_model.as_str()),
+        ("CPUs", machine.cpus.to_string().as_str()),
+        ("Memory", memory.as_str()),
+        ("cgroup", machine.cgroup.as_str()),
+        ("JDK", machine.jdks.join(", ").as_str()),
+        ("Result", view.id.as_str()),
+    ] {
+        table.row([Cell::from(name), Cell::new(value, Tone::Code)]);
+    }
+    let command: Vec<String> = redact::command(&view.command)
+        .iter()
+        .map(|a| quoted(a))
+        .collect();
+    let mut section = Section::new("reproduce", "How to reproduce it")
+        .folded()
+        .with(Block::Verbatim(command.join(" ")))
+        .with(Block::Table(table));
+    if !view.experiment.trim().is_empty() {
+        section = section
+            .with(Block::Paragraph("The experiment:".to_owned()))
+            .with(Block::Verbatim(redact::text(&view.experiment)));
+    }
+    Some(section)
+}
+
+/// An argument as a POSIX shell reads it back.
+pub fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', "'\\''"))
+    }
+}

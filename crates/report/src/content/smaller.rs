@@ -1,0 +1,173 @@
+//! The SLO table of the recommended size, and why not the next smaller one.
+
+use std::time::Duration;
+
+use loadline_analysis::record::TrialRecord;
+use loadline_analysis::slo::Objective;
+
+use super::groups::{self, Group};
+use super::{Block, Section};
+use crate::figures::{self, Figures, spread};
+use crate::format;
+use crate::recommendation::Recommendation;
+use crate::table::{Cell, Table, Tone};
+use crate::view::ResultView;
+
+/// The section; `None` without a recommendation.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let recommendation = view.recommendation.as_ref()?;
+    let group = groups::group_of(view, &recommendation.configuration)?;
+    let next = next_smaller(view, recommendation);
+    let title = match &recommendation.next_smaller {
+        Some(next) => format!("Does it keep the SLO, and why not {}?", next.size),
+        None => "Does it keep the SLO?".to_owned(),
+    };
+    let section = Section::new("slo", title)
+        .with(Block::Paragraph(
+            "Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.".to_owned(),
+        ))
+        .with(Block::Table(objectives(&group, next.as_ref())))
+        .with(Block::Table(comparison(view, &group, next.as_ref())));
+    Some(match &recommendation.next_smaller {
+        Some(next) => section.with(Block::Paragraph(format!(
+            "At {} (trial {}): {}",
+            next.size,
+            view.number(&next.trial)
+                .map_or_else(|| format::NONE.to_owned(), |n| n.to_string()),
+            next.breaks
+        ))),
+        None => section,
+    })
+}
+
+/// The trials of the next smaller size.
+pub fn next_smaller<'a>(view: &'a ResultView, r: &Recommendation) -> Option<Group<'a>> {
+    let trial = view.trial(&r.next_smaller.as_ref()?.trial)?;
+    groups::group_of(view, &trial.configuration)
+}
+
+fn objectives(group: &Group<'_>, next: Option<&Group<'_>>) -> Table {
+    let mut table = Table::new()
+        .left("Objective")
+        .left(groups::memory(group.configuration))
+        .left("Met");
+    if let Some(next) = next {
+        table = table.left(groups::memory(next.configuration)).left("Met");
+    }
+    let Some(first) = group.evidence().find(|t| !t.objectives.is_empty()) else {
+        return table;
+    };
+    for result in &first.objectives {
+        let mut row = vec![Cell::from(result.objective.to_string())];
+        row.extend(objective(group, &result.objective));
+        if let Some(next) = next {
+            row.extend(objective(next, &result.objective));
+        }
+        table.row(row);
+    }
+    table
+}
+
+/// What a group measured for an objective, and whether every trial met it.
+fn objective(group: &Group<'_>, objective: &Objective) -> [Cell; 2] {
+    let result = |t: &TrialRecord| {
+        t.objectives
+            .iter()
+            .find(|o| o.objective == *objective)
+            .cloned()
+    };
+    let trials: Vec<_> = group.evidence().map(result).collect();
+    let met = trials
+        .iter()
+        .filter(|r| r.as_ref().is_some_and(|r| r.met))
+        .count();
+    let measured = spread(trials.iter().flatten().filter_map(|r| r.measured));
+    let print = |value: f64| match objective {
+        Objective::Errors { .. } => format::percent(value),
+        _ => Duration::try_from_secs_f64(value)
+            .map_or_else(|_| format::NONE.to_owned(), format::time),
+    };
+    let measured = measured.map_or_else(|| "not measured".to_owned(), |m| m.show(print));
+    let all = met == trials.len() && met > 0;
+    let tone = if all { Tone::Good } else { Tone::Bad };
+    let word = if all { "yes" } else { "no" };
+    [
+        measured.into(),
+        Cell::new(format!("{word}, {met} of {}", trials.len()), tone),
+    ]
+}
+
+/// The other figures, side by side.
+fn comparison(view: &ResultView, group: &Group<'_>, next: Option<&Group<'_>>) -> Table {
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    let figures = |g: &Group<'_>| -> Vec<Figures> {
+        g.evidence().map(|t| Figures::of(t, quantile)).collect()
+    };
+    let groups: Vec<(String, Vec<Figures>)> = std::iter::once(group)
+        .chain(next)
+        .map(|g| (groups::memory(g.configuration), figures(g)))
+        .collect();
+    let mut table = Table::new().left("Figure");
+    for (name, _) in &groups {
+        table = table.left(name.clone());
+    }
+    for (name, show) in ROWS {
+        let cells: Vec<String> = groups.iter().map(|(_, f)| show(f)).collect();
+        if cells.iter().all(|c| c == format::NONE) {
+            continue;
+        }
+        let mut row = vec![Cell::from(*name)];
+        row.extend(cells.into_iter().map(Cell::from));
+        table.row(row);
+    }
+    table
+}
+
+type Show = fn(&[Figures]) -> String;
+
+/// Rows of the comparison: the name with its meaning, and how to show it.
+const ROWS: &[(&str, Show)] = &[
+    ("Start time, exec to first good response", |f| {
+        shown(f.iter().filter_map(|f| f.start), format::time)
+    }),
+    ("Achieved rate", |f| {
+        shown(f.iter().filter_map(|f| f.achieved), format::rate)
+    }),
+    ("Failed requests", |f| {
+        shown(f.iter().filter_map(|f| f.errors), format::percent)
+    }),
+    ("CPUs used", |f| {
+        shown(f.iter().filter_map(|f| f.cpus), format::number)
+    }),
+    ("CFS periods throttled", |f| {
+        shown(
+            f.iter().filter_map(|f| f.throttled_periods),
+            format::percent,
+        )
+    }),
+    ("Longest GC pause", |f| {
+        shown(f.iter().filter_map(|f| f.gc_longest), format::time)
+    }),
+    ("Time stopped by GC", |f| {
+        shown(f.iter().filter_map(|f| f.gc_share), format::percent)
+    }),
+    ("Heap after GC, largest", |f| {
+        shown(f.iter().filter_map(|f| f.heap_after), format::bytes)
+    }),
+    ("Peak memory, page cache included", |f| {
+        shown(f.iter().filter_map(|f| f.peak), format::bytes)
+    }),
+    ("Peak working set", |f| {
+        shown(f.iter().filter_map(|f| f.working_set), format::bytes)
+    }),
+    ("Peak anonymous memory", |f| {
+        shown(f.iter().filter_map(|f| f.anon), format::bytes)
+    }),
+];
+
+fn shown<T: Copy + PartialOrd>(
+    values: impl Iterator<Item = T>,
+    print: impl Fn(T) -> String,
+) -> String {
+    spread(values).map_or_else(|| format::NONE.to_owned(), |s| s.show(print))
+}

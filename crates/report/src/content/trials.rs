@@ -1,0 +1,78 @@
+//! Every trial, one row each, in running order.
+
+use loadline_analysis::record::Purpose;
+
+use super::groups;
+use super::{Block, Section};
+use crate::figures::{self, Figures};
+use crate::format;
+use crate::table::{Cell, Table};
+use crate::view::ResultView;
+
+/// The section; `None` when there are no trials.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let table = table(view);
+    if table.is_empty() {
+        return None;
+    }
+    Some(
+        Section::new(
+            "trials",
+            format!("All {}", format::count(view.trials.len(), "trial")),
+        )
+        .folded()
+        .with(Block::Table(table)),
+    )
+}
+
+/// The table of all trials.
+pub fn table(view: &ResultView) -> Table {
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    let mut table = Table::new()
+        .right("Trial")
+        .left("Purpose")
+        .wrapping("Configuration")
+        .left("Verdict")
+        .right(quantile.to_string())
+        .right("Achieved")
+        .right("Failed")
+        .right("Start")
+        .right("Peak memory")
+        .right("GC stopped")
+        .right("Throttled")
+        .wrapping("Reason");
+    for (i, trial) in view.trials.iter().enumerate() {
+        let figures = Figures::of(trial, quantile);
+        let or_none =
+            |text: Option<String>| Cell::from(text.unwrap_or_else(|| format::NONE.into()));
+        table.row([
+            (i + 1).to_string().into(),
+            purpose(trial.purpose).into(),
+            groups::name(&trial.configuration).into(),
+            Cell::new(
+                figures::verdict(trial.verdict),
+                figures::tone(trial.verdict),
+            ),
+            format::time_or(figures.headline).into(),
+            or_none(figures.achieved.map(format::rate)),
+            or_none(figures.errors.map(format::percent)),
+            format::time_or(figures.start).into(),
+            format::bytes_or(figures.peak).into(),
+            or_none(figures.gc_share.map(format::percent)),
+            or_none(figures.throttled_periods.map(format::percent)),
+            trial.reason.clone().into(),
+        ]);
+    }
+    table
+}
+
+/// Why a trial ran, in a word.
+pub fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Matrix => "matrix",
+        Purpose::Search => "search",
+        Purpose::Confirm => "confirm",
+        Purpose::Prove => "prove",
+        Purpose::Neighbour => "neighbour",
+    }
+}

@@ -1,0 +1,122 @@
+//! The trials as CSV (RFC 4180), one row each: for spreadsheets.
+//!
+//! Columns carry their unit in the name. A text that a spreadsheet would run as a formula
+//! (`= + - @`, tab, carriage return first) gets an apostrophe in front, as OWASP advises.
+
+use crate::content::{groups, trials};
+use crate::figures::{self, Figures, Latencies};
+use crate::text;
+use crate::view::ResultView;
+
+const HEADER: [&str; 25] = [
+    "trial",
+    "id",
+    "purpose",
+    "configuration",
+    "repeat",
+    "cpu_millicpus",
+    "memory_bytes",
+    "verdict",
+    "offered_rate",
+    "achieved_rate",
+    "errors_share",
+    "start_s",
+    "p50_s",
+    "p90_s",
+    "p99_s",
+    "p999_s",
+    "max_s",
+    "peak_memory_bytes",
+    "working_set_bytes",
+    "anon_bytes",
+    "cpus_used",
+    "throttled_periods_share",
+    "gc_pause_max_s",
+    "gc_share",
+    "reason",
+];
+
+/// All trials; the first line names the columns. Missing numbers are empty.
+pub fn csv(view: &ResultView) -> String {
+    let mut out = HEADER.join(",");
+    out.push_str("\r\n");
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    for (i, trial) in view.trials.iter().enumerate() {
+        let figures = Figures::of(trial, quantile);
+        let latencies = Latencies::of(trial);
+        let at = |q: f64| seconds(latencies.as_ref().and_then(|l| l.quantile(q)));
+        let configuration = &trial.configuration;
+        let offered = figures::measured(trial).and_then(|l| l.offered_rate);
+        let cells = [
+            (i + 1).to_string(),
+            field(&trial.id),
+            trials::purpose(trial.purpose).to_owned(),
+            field(&groups::name(configuration)),
+            trial.repeat.to_string(),
+            configuration
+                .cpu
+                .map_or_else(String::new, |c| c.as_millis().to_string()),
+            bytes(configuration.memory),
+            figures::verdict(trial.verdict),
+            number(offered),
+            number(figures.achieved),
+            number(figures.errors),
+            seconds(figures.start),
+            at(0.5),
+            at(0.9),
+            at(0.99),
+            at(0.999),
+            at(1.0),
+            bytes(figures.peak),
+            bytes(figures.working_set),
+            bytes(figures.anon),
+            number(figures.cpus),
+            number(figures.throttled_periods),
+            seconds(figures.gc_longest),
+            number(figures.gc_share),
+            field(&trial.reason),
+        ];
+        out.push_str(&cells.join(","));
+        out.push_str("\r\n");
+    }
+    out
+}
+
+fn number(value: Option<f64>) -> String {
+    value
+        .filter(|v| v.is_finite())
+        .map_or_else(String::new, |v| v.to_string())
+}
+
+fn seconds(value: Option<std::time::Duration>) -> String {
+    number(value.map(|v| v.as_secs_f64()))
+}
+
+fn bytes(value: Option<loadline_sizing::Bytes>) -> String {
+    value.map_or_else(String::new, |v| v.as_bytes().to_string())
+}
+
+/// A text as a CSV field.
+fn field(text: &str) -> String {
+    let text = text::one_line(text);
+    let runs = text.starts_with(['=', '+', '-', '@']);
+    let text = if runs { format!("'{text}") } else { text };
+    if text.contains(['"', ',', '\'']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_and_never_formulas() {
+        assert_eq!(field("plain"), "plain");
+        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(field("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
+        assert_eq!(field("two\nlines"), "two lines");
+    }
+}

@@ -1,0 +1,242 @@
+//! The data behind the charts, as JSON: what `assets/report.js` draws.
+//!
+//! Owns which trials and configurations get a chart and how fine. Times are seconds from the
+//! trial's begin, latencies ms, memory Mi; four digits. Names are cleaned here, and the script
+//! only ever sets them as text.
+
+use loadline_analysis::record::TrialRecord;
+use loadline_analysis::slo::Objective;
+use serde::Serialize;
+
+use crate::content::groups::{self, Group};
+use crate::figures::{self, Latencies, spread};
+use crate::series::{Column, Series, round, thin};
+use crate::text;
+use crate::view::ResultView;
+
+/// Trials whose course over time is embedded; more would not be looked at.
+const MOST_TRIALS: usize = 40;
+/// Lines in the percentile chart; more cannot be told apart.
+const MOST_LINES: usize = 8;
+/// Points of a percentile line per decade of 1/(1-q).
+const PER_DECADE: i32 = 10;
+/// Decades of 1/(1-q): to 99.999 %.
+const DECADES: i32 = 5;
+
+/// All charts of a page.
+#[derive(Serialize)]
+pub struct Charts {
+    /// The SLO's bounds as lines: latencies in ms.
+    slo: Vec<Bound>,
+    percentile: Percentile,
+    trials: Vec<Course>,
+}
+
+#[derive(Serialize)]
+struct Bound {
+    label: String,
+    ms: f64,
+    /// 1/(1-q); none for the largest latency.
+    x: Option<f64>,
+}
+
+/// Lines over x = 1/(1-q).
+#[derive(Serialize)]
+struct Percentile {
+    x: Vec<f64>,
+    lines: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    name: String,
+    y: Column,
+}
+
+/// One trial over time.
+#[derive(Serialize)]
+struct Course {
+    name: String,
+    /// The memory limit, Mi.
+    memory_limit: Option<f64>,
+    /// The CPU limit, CPUs.
+    cpu_limit: Option<f64>,
+    phases: Vec<(String, f64, f64)>,
+    series: Series,
+}
+
+/// The data of all charts.
+pub fn charts(view: &ResultView) -> Charts {
+    Charts {
+        slo: bounds(view),
+        percentile: percentile(view),
+        trials: courses(view),
+    }
+}
+
+impl Charts {
+    /// Whether there is a percentile line.
+    pub fn has_percentiles(&self) -> bool {
+        !self.percentile.lines.is_empty()
+    }
+
+    /// The names of the trials with a course, the one to show first, first.
+    pub fn course_names(&self) -> impl Iterator<Item = &str> {
+        self.trials.iter().map(|t| t.name.as_str())
+    }
+}
+
+fn bounds(view: &ResultView) -> Vec<Bound> {
+    let bound = |objective: &Objective| match objective {
+        Objective::Latency { quantile, bound } => Some(Bound {
+            label: objective.to_string(),
+            ms: bound.as_secs_f64() * 1e3,
+            x: round(1.0 / (1.0 - quantile.as_fraction())),
+        }),
+        Objective::MaxLatency { bound } => Some(Bound {
+            label: objective.to_string(),
+            ms: bound.as_secs_f64() * 1e3,
+            x: None,
+        }),
+        Objective::Errors { .. } | Objective::Start { .. } => None,
+    };
+    view.slo.objectives.iter().filter_map(bound).collect()
+}
+
+fn percentile(view: &ResultView) -> Percentile {
+    let x: Vec<f64> = (0..=DECADES * PER_DECADE)
+        .map(|i| 10f64.powf(f64::from(i) / f64::from(PER_DECADE)))
+        .collect();
+    let mut groups: Vec<Group<'_>> = groups::groups(view);
+    // The recommended size, then the next smaller one, then the others as they ran.
+    let rank = |g: &Group<'_>| rank(view, g);
+    groups.sort_by_key(rank);
+    let lines = groups
+        .iter()
+        .filter_map(|g| line(g, &x))
+        .take(MOST_LINES)
+        .collect();
+    Percentile {
+        x: x.into_iter().filter_map(round).collect(),
+        lines,
+    }
+}
+
+fn line(group: &Group<'_>, x: &[f64]) -> Option<Line> {
+    let latencies: Vec<Latencies> = group.evidence().filter_map(Latencies::of).collect();
+    // A quantile beyond the last request would repeat the maximum as if it had been measured.
+    let finest = latencies.iter().map(Latencies::scheduled).max()? as f64;
+    let at = |x: f64| {
+        let median = spread(latencies.iter().filter_map(|l| l.quantile(1.0 - 1.0 / x)))?.median;
+        round(median.as_secs_f64() * 1e3)
+    };
+    let y = x
+        .iter()
+        .map(|&x| if x > finest { None } else { at(x) })
+        .collect();
+    Some(Line {
+        name: text::one_line(&groups::name(group.configuration)),
+        y,
+    })
+}
+
+/// 0 for the recommended configuration, 1 for the next smaller one, 2 for the others.
+fn rank(view: &ResultView, group: &Group<'_>) -> u8 {
+    let Some(recommendation) = &view.recommendation else {
+        return 2;
+    };
+    if groups::is_same(&recommendation.configuration, group.configuration) {
+        return 0;
+    }
+    let next = recommendation.next_smaller.as_ref();
+    let is_next = next.is_some_and(|n| group.trials.iter().any(|t| t.id == n.trial));
+    if is_next { 1 } else { 2 }
+}
+
+fn courses(view: &ResultView) -> Vec<Course> {
+    let mut trials: Vec<(u8, usize, &TrialRecord)> = Vec::new();
+    for group in groups::groups(view) {
+        let rank = rank(view, &group);
+        for trial in &group.trials {
+            if trial.evidence.seconds.len() > 1 {
+                trials.push((rank, view.number(&trial.id).unwrap_or(0), trial));
+            }
+        }
+    }
+    // One trial of the recommended size, the failure of the next smaller one, then all in order.
+    trials.sort_by_key(|(rank, number, _)| (*rank, *number));
+    let first_of = |wanted: u8| trials.iter().position(|(rank, ..)| *rank == wanted);
+    let mut order: Vec<usize> = [first_of(0), first_of(1)].into_iter().flatten().collect();
+    let mut rest: Vec<usize> = (0..trials.len()).filter(|i| !order.contains(i)).collect();
+    rest.sort_by_key(|&i| trials[i].1);
+    order.extend(rest);
+    order
+        .into_iter()
+        .take(MOST_TRIALS)
+        .map(|i| course(trials[i].1, trials[i].2))
+        .collect()
+}
+
+fn course(number: usize, trial: &TrialRecord) -> Course {
+    let evidence = &trial.evidence;
+    let first_phase = evidence.phases.iter().map(|p| p.start).min();
+    let origin = first_phase
+        .or_else(|| evidence.seconds.first().map(|s| s.at_ns))
+        .unwrap_or(0);
+    let since = |ns: u64| ns.saturating_sub(origin) as f64 / 1e9;
+    let phases = evidence
+        .phases
+        .iter()
+        .map(|p| (p.phase.to_string(), since(p.start), since(p.end)))
+        .collect();
+    let configuration = &trial.configuration;
+    Course {
+        name: text::one_line(&format!(
+            "Trial {number}, {}: {}",
+            groups::name(configuration),
+            figures::verdict(trial.verdict)
+        )),
+        memory_limit: configuration.memory.and_then(|m| round(m.as_mib())),
+        cpu_limit: configuration.cpu.map(|c| c.as_f64()),
+        phases,
+        series: thin(series(trial, since)),
+    }
+}
+
+/// Columns: p50, p99, max (ms); GC, throttled (ms in a second); CPUs; memory, working set, anon (Mi).
+fn series(trial: &TrialRecord, since: impl Fn(u64) -> f64) -> Series {
+    let seconds = &trial.evidence.seconds;
+    let mut previous = None;
+    let lengths: Vec<f64> = seconds
+        .iter()
+        .map(|s| {
+            let at = since(s.at_ns);
+            let length = previous.map_or(1.0, |p: f64| at - p);
+            previous = Some(at);
+            if length > 0.0 { length } else { 1.0 }
+        })
+        .collect();
+    let ms = |d: Option<std::time::Duration>| d.and_then(|d| round(d.as_secs_f64() * 1e3));
+    let per_second = |d: Option<std::time::Duration>, i: usize| {
+        d.and_then(|d| round(d.as_secs_f64() / lengths[i]))
+    };
+    let mib = |b: Option<loadline_sizing::Bytes>| b.and_then(|b| round(b.as_mib()));
+    let column = |read: &dyn Fn(usize) -> Option<f64>| (0..seconds.len()).map(read).collect();
+    Series {
+        t: seconds
+            .iter()
+            .map(|s| (since(s.at_ns) * 100.0).round() / 100.0)
+            .collect(),
+        columns: vec![
+            column(&|i| ms(seconds[i].p50)),
+            column(&|i| ms(seconds[i].p99)),
+            column(&|i| ms(seconds[i].max)),
+            column(&|i| per_second(seconds[i].gc_pause, i).and_then(|s| round(s * 1e3))),
+            column(&|i| per_second(seconds[i].throttled, i).and_then(|s| round(s * 1e3))),
+            column(&|i| per_second(seconds[i].cpu, i)),
+            column(&|i| mib(seconds[i].memory)),
+            column(&|i| mib(seconds[i].working_set)),
+            column(&|i| mib(seconds[i].anon)),
+        ],
+    }
+}

@@ -1,0 +1,222 @@
+//! The page: head with its policy, verdict, sections, charts, embedded records.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::{assets, charts, escape, escape_file, json_in_script, policy_hash};
+use crate::content::{self, Block, Section};
+use crate::export;
+use crate::svg;
+use crate::table::Tone;
+use crate::view::ResultView;
+
+/// Largest embedded copy of the records, compressed, in characters. A larger result embeds none and
+/// names the command that exports it.
+const LARGEST_RECORDS: usize = 2_000_000;
+
+/// The whole report as one HTML document.
+pub fn html(view: &ResultView) -> String {
+    let charts = charts::charts(view);
+    let charts_json = serde_json::to_string(&charts)
+        .expect("charts are vectors of numbers and text; numbers that are none become null");
+    let style = format!("{}\n{}", assets::UPLOT_CSS, assets::REPORT_CSS);
+    let mut out = head(view, &style);
+    out.push_str("<body>\n<a class=\"skip\" href=\"#verdict\">Skip to the verdict</a>\n");
+    let sections = content::sections(view);
+    out.push_str(&header(view, &sections));
+    out.push_str("<main>\n");
+    out.push_str(&verdict(view));
+    for section in &sections {
+        out.push_str(&section_html(section, view, &charts));
+        if section.id == "latency" || (section.id == "sizes" && !has(&sections, "latency")) {
+            out.push_str(&over_time(&charts));
+        }
+    }
+    out.push_str("</main>\n");
+    out.push_str(&footer(view));
+    out.push_str(&format!(
+        "<script type=\"application/json\" id=\"charts\">{}</script>\n",
+        json_in_script(&charts_json)
+    ));
+    out.push_str(&records(view));
+    out.push_str(&format!(
+        "<script>{}</script>\n<script>{}</script>\n</body>\n</html>\n",
+        assets::UPLOT_JS,
+        assets::REPORT_JS
+    ));
+    out
+}
+
+fn has(sections: &[Section], id: &str) -> bool {
+    sections.iter().any(|s| s.id == id)
+}
+
+fn head(view: &ResultView, style: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {} {}; style-src {}; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"loadline {}\">\n\
+         <title>{} – loadline</title>\n<style>{style}</style>\n</head>\n",
+        policy_hash(assets::UPLOT_JS),
+        policy_hash(assets::REPORT_JS),
+        policy_hash(style),
+        escape(&view.machine.loadline),
+        escape(&view.title),
+    )
+}
+
+fn header(view: &ResultView, sections: &[Section]) -> String {
+    let mut out = format!(
+        "<header><h1>{}</h1>\n<nav aria-label=\"Sections\"><ul>",
+        escape(&view.title)
+    );
+    for section in sections {
+        out.push_str(&format!(
+            "<li><a href=\"#{}\">{}</a></li>",
+            section.id,
+            escape(&section.title)
+        ));
+    }
+    out.push_str("</ul></nav></header>\n");
+    out
+}
+
+fn verdict(view: &ResultView) -> String {
+    let headline = content::headline(view);
+    let (class, word) = match headline.tone {
+        Tone::Good => ("good", "Kept"),
+        Tone::Bad => ("bad", "Not kept"),
+        _ => ("muted", "Not proven"),
+    };
+    let mut out = format!(
+        "<section id=\"verdict\" class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"badge\">SLO: {word}</p><p class=\"sentence\">{}</p>\n",
+        escape(&headline.sentence)
+    );
+    for detail in &headline.details {
+        out.push_str(&format!("<p>{}</p>\n", escape(detail)));
+    }
+    out.push_str("</section>\n");
+    out
+}
+
+fn section_html(section: &Section, view: &ResultView, charts: &charts::Charts) -> String {
+    let title = escape(&section.title);
+    let mut out = format!("<section id=\"{}\">\n<h2>{title}</h2>\n", section.id);
+    if section.id == "latency" && charts.has_percentiles() {
+        out.push_str(&figure(
+            "percentile",
+            "Latency by percentile; the table below has the values",
+        ));
+    }
+    if section.folds {
+        out.push_str("<details><summary>Show</summary>\n");
+    }
+    for block in &section.blocks {
+        match block {
+            Block::Paragraph(words) => out.push_str(&format!("<p>{}</p>\n", escape(words))),
+            Block::Table(table) => out.push_str(&table.html(&section.title)),
+            Block::List(items) => {
+                out.push_str("<ul>\n");
+                for item in items {
+                    out.push_str(&format!("<li>{}</li>\n", escape(item)));
+                }
+                out.push_str("</ul>\n");
+            }
+            Block::Verbatim(text) => {
+                out.push_str(&format!(
+                    "<pre tabindex=\"0\">{}</pre>\n",
+                    escape_file(text)
+                ));
+            }
+        }
+    }
+    if section.folds {
+        out.push_str("</details>\n");
+    }
+    if section.id == "sizes"
+        && let Some(path) = svg::search_path(view)
+    {
+        out.push_str(
+            "<figure><figcaption>How the search found it: the memory limit of each trial. ",
+        );
+        out.push_str("A dot kept the SLO, a cross did not, a square says nothing; a ring marks the recommended size.</figcaption>\n");
+        out.push_str(&path);
+        out.push_str("</figure>\n");
+    }
+    out.push_str("</section>\n");
+    out
+}
+
+/// The charts of one trial over time, with the choice of the trial.
+fn over_time(charts: &charts::Charts) -> String {
+    let names: Vec<&str> = charts.course_names().collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<section id=\"time\">\n<h2>What happened over time</h2>\n<p class=\"choice\"><label for=\"trial\">Trial</label> <select id=\"trial\">",
+    );
+    for (i, name) in names.iter().enumerate() {
+        out.push_str(&format!("<option value=\"{i}\">{}</option>", escape(name)));
+    }
+    out.push_str("</select></p>\n");
+    for (id, caption) in [
+        (
+            "latency-time",
+            "Latency of each second, from the intended send time (ms, log scale)",
+        ),
+        (
+            "stopped",
+            "Stopped: garbage collection, and throttled by the CPU quota (ms in each second; throttled time is a sum over CPUs)",
+        ),
+        ("cpu", "CPU used, against the limit"),
+        ("memory", "Memory against the limit (Mi)"),
+    ] {
+        out.push_str(&figure(id, caption));
+    }
+    out.push_str("</section>\n");
+    out
+}
+
+fn figure(id: &str, caption: &str) -> String {
+    format!(
+        "<figure><figcaption id=\"{id}-caption\">{caption}</figcaption><div class=\"chart\" id=\"chart-{id}\" role=\"img\" aria-labelledby=\"{id}-caption\"></div></figure>\n"
+    )
+}
+
+/// The records, compressed; the page's script offers them for download.
+fn records(view: &ResultView) -> String {
+    let compressed = gzip(&export::json(view));
+    if compressed.len() > LARGEST_RECORDS {
+        return String::new();
+    }
+    format!("<script type=\"text/plain\" id=\"records\">{compressed}</script>\n")
+}
+
+/// gzip, then base64.
+fn gzip(text: &str) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = encoder.write_all(text.as_bytes());
+    let bytes = written
+        .and_then(|()| encoder.finish())
+        .expect("a vector takes every byte");
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+fn footer(view: &ResultView) -> String {
+    format!(
+        "<footer><p><button type=\"button\" id=\"download\" hidden>Download the records (JSON)</button></p>\n\
+         <p>Made by loadline {} from the records of result {}. Charts: uPlot 1.6.32.</p>\n\
+         <details><summary>Licence of uPlot</summary><pre>{}</pre></details>\n\
+         <noscript><p>The charts need JavaScript; all tables work without.</p></noscript></footer>\n",
+        escape(&view.machine.loadline),
+        escape(&view.id),
+        escape_file(assets::UPLOT_LICENSE),
+    )
+}

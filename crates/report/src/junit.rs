@@ -1,0 +1,72 @@
+//! JUnit XML for CI: one test case a configuration, a failure where the SLO was broken.
+//!
+//! The form is the one that Jenkins and GitLab read (testsuite, testcase, failure, error, skipped).
+//! Characters that XML 1.0 does not have are left out.
+
+use super::content::groups::{self, Group};
+use crate::figures;
+use crate::text;
+use crate::view::ResultView;
+
+/// The result as one test suite. A configuration without evidence is an error, as CI must not
+/// take it for a pass.
+pub fn junit(view: &ResultView) -> String {
+    let groups = groups::groups(view);
+    let failures = groups
+        .iter()
+        .filter(|g| g.first_failure().is_some())
+        .count();
+    let errors = groups
+        .iter()
+        .filter(|g| g.evidence().next().is_none())
+        .count();
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\" time=\"{:.3}\">\n",
+        attribute(&view.title),
+        groups.len(),
+        view.elapsed().as_secs_f64(),
+    );
+    for group in &groups {
+        case(&mut out, view, group);
+    }
+    out.push_str("</testsuite>\n");
+    out
+}
+
+fn case(out: &mut String, view: &ResultView, group: &Group<'_>) {
+    out.push_str(&format!(
+        "  <testcase classname=\"{}\" name=\"{} keeps {}\"",
+        attribute(&view.title),
+        attribute(&groups::name(group.configuration)),
+        attribute(&view.slo.to_string()),
+    ));
+    let shown = match (group.first_failure(), group.evidence().next()) {
+        (Some(failure), _) => Some(("failure", failure)),
+        (None, None) => group.trials.first().map(|t| ("error", *t)),
+        (None, Some(_)) => None,
+    };
+    match shown {
+        Some((element, trial)) => out.push_str(&format!(
+            ">\n    <{element} type=\"{}\" message=\"{}\"/>\n  </testcase>\n",
+            attribute(&figures::verdict(trial.verdict)),
+            attribute(&trial.reason),
+        )),
+        None => out.push_str("/>\n"),
+    }
+}
+
+/// A text as the value of an attribute.
+fn attribute(text: &str) -> String {
+    let mut out = String::new();
+    for c in text::one_line(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => {}
+            _ => out.push(c),
+        }
+    }
+    out
+}

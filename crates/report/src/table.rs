@@ -1,0 +1,340 @@
+//! One table, three writers: aligned text for a terminal, Markdown, HTML.
+//!
+//! Owns column widths, wrapping and the escaping of cells. A cell is foreign text until a writer
+//! has escaped it.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::html::escape;
+use crate::markdown;
+use crate::text;
+
+/// Narrowest a wrapping column may get, in terminal cells.
+const NARROWEST: usize = 16;
+/// Space between two columns.
+const GAP: usize = 2;
+
+/// On which side a column's text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// What a cell means; never shown by colour alone, the text says it too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tone {
+    /// Ordinary text.
+    #[default]
+    Plain,
+    /// The SLO was kept.
+    Good,
+    /// The SLO was broken, or the application failed.
+    Bad,
+    /// No evidence: invalid or missing.
+    Muted,
+    /// Text of a machine: options, names.
+    Code,
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// Its text; any text, also hostile.
+    pub text: String,
+    /// What it means.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// A cell that means something.
+    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
+        Self {
+            text: text.into(),
+            tone,
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::new(text, Tone::Plain)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Column {
+    title: String,
+    align: Align,
+    wraps: bool,
+}
+
+/// A table with a header line. Build it with [`Table::new`], the column methods and [`Table::row`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+    chosen: Option<usize>,
+}
+
+impl Table {
+    /// A table without columns.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a column of words.
+    pub fn left(self, title: impl Into<String>) -> Self {
+        self.column(title, Align::Left, false)
+    }
+
+    /// Adds a column of numbers.
+    pub fn right(self, title: impl Into<String>) -> Self {
+        self.column(title, Align::Right, false)
+    }
+
+    /// Adds a column of sentences, which wraps when the terminal is narrow.
+    pub fn wrapping(self, title: impl Into<String>) -> Self {
+        self.column(title, Align::Left, true)
+    }
+
+    fn column(mut self, title: impl Into<String>, align: Align, wraps: bool) -> Self {
+        self.columns.push(Column {
+            title: title.into(),
+            align,
+            wraps,
+        });
+        self
+    }
+
+    /// Adds a row; cells that are missing are empty, cells without a column are dropped.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut Self {
+        let mut cells: Vec<Cell> = cells.into_iter().take(self.columns.len()).collect();
+        cells.resize_with(self.columns.len(), || Cell::from(""));
+        self.rows.push(cells);
+        self
+    }
+
+    /// Marks the row added last as the chosen one.
+    pub fn mark_last(&mut self) {
+        self.chosen = self.rows.len().checked_sub(1);
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Aligned text, at most `width` terminal cells wide where the wrapping columns allow it.
+    /// Each line ends in a newline, none in a space.
+    pub fn terminal(&self, width: usize) -> String {
+        let clean: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| text::one_line(&cell.text)).collect())
+            .collect();
+        let widths = self.widths(&clean, width);
+        let titles: Vec<String> = self.columns.iter().map(|c| c.title.clone()).collect();
+        let rules: Vec<String> = widths.iter().map(|w| "─".repeat(*w)).collect();
+        let mut out = String::new();
+        self.write_row(&mut out, &titles, &widths);
+        self.write_row(&mut out, &rules, &widths);
+        for row in &clean {
+            self.write_row(&mut out, row, &widths);
+        }
+        out
+    }
+
+    /// The widths: natural, then the wrapping columns shrink, the widest first.
+    fn widths(&self, rows: &[Vec<String>], width: usize) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.columns.iter().map(|c| c.title.width()).collect();
+        for row in rows {
+            for (i, cell) in row.iter().enumerate() {
+                widths[i] = widths[i].max(cell.width());
+            }
+        }
+        let gaps = GAP * widths.len().saturating_sub(1);
+        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
+        while excess > 0 {
+            let can_shrink = |i: &usize| self.columns[*i].wraps && widths[*i] > NARROWEST;
+            let widest = (0..widths.len())
+                .filter(can_shrink)
+                .max_by_key(|i| widths[*i]);
+            let Some(widest) = widest else { break };
+            widths[widest] -= 1;
+            excess -= 1;
+        }
+        widths
+    }
+
+    fn write_row(&self, out: &mut String, cells: &[String], widths: &[usize]) {
+        let wrapped: Vec<Vec<String>> = cells
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| wrap(cell, *width))
+            .collect();
+        let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let mut text = String::new();
+            for (i, lines) in wrapped.iter().enumerate() {
+                let cell = lines.get(line).map_or("", String::as_str);
+                let pad = " ".repeat(widths[i].saturating_sub(cell.width()));
+                let gap = if i == 0 { "" } else { "  " };
+                match self.columns[i].align {
+                    Align::Left => text.extend([gap, cell, &pad]),
+                    Align::Right => text.extend([gap, &pad, cell]),
+                }
+            }
+            out.push_str(text.trim_end());
+            out.push('\n');
+        }
+    }
+
+    /// A GitHub-flavoured Markdown table.
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        let mut line = |cells: Vec<String>| {
+            out.push_str("| ");
+            out.push_str(&cells.join(" | "));
+            out.push_str(" |\n");
+        };
+        line(
+            self.columns
+                .iter()
+                .map(|c| markdown::escape(&c.title))
+                .collect(),
+        );
+        line(
+            self.columns
+                .iter()
+                .map(|c| {
+                    if c.align == Align::Right {
+                        "---:"
+                    } else {
+                        "---"
+                    }
+                    .to_owned()
+                })
+                .collect(),
+        );
+        for (i, row) in self.rows.iter().enumerate() {
+            let bold = self.chosen == Some(i);
+            line(row.iter().map(|cell| markdown_cell(cell, bold)).collect());
+        }
+        out
+    }
+
+    /// An HTML table in a box that scrolls sideways; `caption` is for screen readers.
+    pub fn html(&self, caption: &str) -> String {
+        let mut out = format!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption class=\"unseen\">{0}</caption><thead><tr>",
+            escape(caption)
+        );
+        for column in &self.columns {
+            let class = if column.align == Align::Right {
+                " class=\"num\""
+            } else {
+                ""
+            };
+            out.push_str(&format!(
+                "<th scope=\"col\"{class}>{}</th>",
+                escape(&column.title)
+            ));
+        }
+        out.push_str("</tr></thead><tbody>\n");
+        for (i, row) in self.rows.iter().enumerate() {
+            let chosen = self.chosen == Some(i);
+            out.push_str(if chosen {
+                "<tr class=\"chosen\">"
+            } else {
+                "<tr>"
+            });
+            for (j, cell) in row.iter().enumerate() {
+                out.push_str(&html_cell(cell, &self.columns[j], j == 0));
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody></table></div>\n");
+        out
+    }
+}
+
+fn markdown_cell(cell: &Cell, bold: bool) -> String {
+    let text = text::one_line(&cell.text);
+    match cell.tone {
+        Tone::Code if !text.is_empty() => markdown::code(&text),
+        _ if bold && !text.is_empty() => format!("**{}**", markdown::escape(&text)),
+        _ => markdown::escape(&text),
+    }
+}
+
+fn html_cell(cell: &Cell, column: &Column, is_header: bool) -> String {
+    let mut classes = Vec::new();
+    if column.align == Align::Right {
+        classes.push("num");
+    }
+    if column.wraps {
+        classes.push("wraps");
+    }
+    match cell.tone {
+        Tone::Good => classes.push("good"),
+        Tone::Bad => classes.push("bad"),
+        Tone::Muted => classes.push("muted"),
+        Tone::Plain | Tone::Code => {}
+    }
+    let class = if classes.is_empty() {
+        String::new()
+    } else {
+        format!(" class=\"{}\"", classes.join(" "))
+    };
+    let text = escape(&cell.text);
+    let text = if cell.tone == Tone::Code {
+        format!("<code>{text}</code>")
+    } else {
+        text
+    };
+    if is_header {
+        format!("<th scope=\"row\"{class}>{text}</th>")
+    } else {
+        format!("<td{class}>{text}</td>")
+    }
+}
+
+/// Breaks a text at spaces into lines of at most `width` cells; a longer word is broken anywhere.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    if text.width() <= width || width == 0 {
+        return vec![text.to_owned()];
+    }
+    let mut lines = vec![String::new()];
+    let push = |word: &str, lines: &mut Vec<String>| {
+        let last = lines.last_mut().expect("it starts with one line");
+        let space = usize::from(!last.is_empty());
+        if last.width() + space + word.width() <= width {
+            last.push_str(if space == 1 { " " } else { "" });
+            last.push_str(word);
+        } else if last.is_empty() {
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    };
+    for word in text.split(' ').filter(|w| !w.is_empty()) {
+        if word.width() <= width {
+            push(word, &mut lines);
+            continue;
+        }
+        let mut piece = String::new();
+        for c in word.chars() {
+            let mut buffer = [0; 4];
+            if piece.width() + c.encode_utf8(&mut buffer).width() > width {
+                push(&piece, &mut lines);
+                piece.clear();
+            }
+            piece.push(c);
+        }
+        push(&piece, &mut lines);
+    }
+    lines
+}

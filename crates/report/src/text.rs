@@ -1,0 +1,138 @@
+//! Foreign text made harmless: what applications, users and kernels wrote.
+//!
+//! Owns the removal of control characters and the shortening of long text. Never escapes for a
+//! format; each writer does that for its own. Why: escape sequences in a log line can move the
+//! cursor, rename the terminal or reverse the reading direction (CVE-2021-25743, CVE-2021-42574).
+
+/// Longest foreign text in a sentence or a cell, in characters; the rest is counted.
+const LONGEST: usize = 2_000;
+/// Longest file or command that is shown as it is, in characters.
+const LONGEST_FILE: usize = 64_000;
+
+/// Removes escape sequences, C0 and C1 controls (all but newline and tab), bidirectional controls
+/// and line separators; shortens what is longer than 2000 characters
+/// and says so.
+pub fn clean(text: &str) -> String {
+    clean_up_to(text, LONGEST)
+}
+
+/// [`clean`] for whole files: 64 000 characters.
+pub fn clean_file(text: &str) -> String {
+    clean_up_to(text, LONGEST_FILE)
+}
+
+fn clean_up_to(text: &str, longest: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(4 * longest));
+    let mut kept = 0usize;
+    let mut dropped = 0usize;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' || c == '\u{9b}' {
+            skip_escape(c, &mut chars);
+        } else if is_shown(c) {
+            if kept < longest {
+                out.push(c);
+                kept += 1;
+            } else {
+                dropped += 1;
+            }
+        } else if matches!(c, '\u{2028}' | '\u{2029}') && kept < longest {
+            out.push(' ');
+            kept += 1;
+        }
+    }
+    if dropped > 0 {
+        out.push_str(&format!("… ({dropped} more characters)"));
+    }
+    out
+}
+
+/// [`clean`], and on one line: newlines and tabs become spaces.
+pub fn one_line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], " ").trim().to_owned()
+}
+
+/// Whether a character may stand in a report.
+fn is_shown(c: char) -> bool {
+    match c {
+        '\n' | '\t' => true,
+        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => false,
+        // Bidirectional marks, embeddings, overrides and isolates; line separators; byte order mark.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            false
+        }
+        '\u{feff}' | '\u{fff9}'..='\u{fffb}' => false,
+        _ => true,
+    }
+}
+
+/// Skips the rest of an escape sequence (ECMA-48: CSI ends at 0x40-0x7e, OSC and the other strings
+/// at BEL or ST). A sequence that never ends must not swallow the text: at most 64 characters.
+fn skip_escape(first: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    let kind = if first == '\u{9b}' {
+        '['
+    } else {
+        match chars.next() {
+            Some(kind) => kind,
+            None => return,
+        }
+    };
+    let is_string = matches!(kind, ']' | 'P' | 'X' | '^' | '_');
+    if kind != '[' && !is_string {
+        return;
+    }
+    for _ in 0..64 {
+        let Some(&c) = chars.peek() else { return };
+        if c == '\n' {
+            return;
+        }
+        chars.next();
+        let ends = if is_string {
+            c == '\u{7}' || c == '\u{9c}' || c == '\\'
+        } else {
+            ('\u{40}'..='\u{7e}').contains(&c)
+        };
+        if ends {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn escape_sequences_go_and_the_text_stays() {
+        assert_eq!(clean("\u{1b}[31mred\u{1b}[0m"), "red");
+        assert_eq!(clean("\u{1b}]0;title\u{7}text"), "text");
+        assert_eq!(clean("a\rb\u{8}\u{9b}2Jc"), "abc");
+        assert_eq!(clean("user\u{202e}txt.exe"), "usertxt.exe");
+        assert_eq!(clean("tab\tline\n"), "tab\tline\n");
+        assert_eq!(one_line(" a\nb\u{2028}c "), "a b c");
+    }
+
+    #[test]
+    fn an_escape_sequence_without_an_end_does_not_swallow_the_rest() {
+        let text = format!("\u{1b}]0;{}\nthe reason", "x".repeat(20));
+        assert_eq!(clean(&text), "\nthe reason");
+    }
+
+    #[test]
+    fn long_text_is_cut_and_the_rest_counted() {
+        let cut = clean(&"x".repeat(1_000_000));
+        assert!(cut.ends_with("… (998000 more characters)"), "{}", cut.len());
+        assert!(cut.len() < 2_100);
+    }
+
+    proptest! {
+        #[test]
+        fn no_control_character_survives(text in any::<String>()) {
+            let cleaned = clean(&text);
+            let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
+            prop_assert!(!cleaned.chars().any(is_control));
+            prop_assert_eq!(clean(&cleaned), cleaned);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a report is made from: the records of one result and what the search concluded.
+//!
+//! Owns [`ResultView`], the only input of this crate. Plain data; whoever holds the records fills
+//! it, on any machine, also from a run that was killed.
+
+use std::time::Duration;
+
+use loadline_analysis::record::{Machine, TrialRecord};
+use loadline_analysis::slo::Slo;
+
+use crate::recommendation::Recommendation;
+
+/// One result: one run of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResultView {
+    /// UUIDv7 of the result.
+    pub id: String,
+    /// Short name people gave it: the application or the experiment file.
+    pub title: String,
+    /// The question of the experiment, where it has one.
+    pub question: Option<String>,
+    /// The command that was typed, program first.
+    pub command: Vec<String>,
+    /// The experiment file verbatim, or the one that the flags amount to (TOML).
+    pub experiment: String,
+    /// The load in words: `GET /owners, open model, 300/s for 20 s`.
+    pub load: String,
+    /// The machine that measured.
+    pub machine: Machine,
+    /// What "it works" means.
+    pub slo: Slo,
+    /// What a search concluded; `None` for a matrix, or when nothing is feasible.
+    pub recommendation: Option<Recommendation>,
+    /// Every trial, in the order they ran.
+    pub trials: Vec<TrialRecord>,
+    /// Why the result is not complete (`interrupted after 12 of 25 trials`); `None` when it is.
+    pub incomplete: Option<String>,
+    /// Remarks of the run as a whole: what preflight found, what was left out.
+    pub warnings: Vec<String>,
+}
+
+impl ResultView {
+    /// The trial with this id.
+    pub fn trial(&self, id: &str) -> Option<&TrialRecord> {
+        self.trials.iter().find(|t| t.id == id)
+    }
+
+    /// How a trial is called in every section: its number in running order, from 1.
+    pub fn number(&self, id: &str) -> Option<usize> {
+        self.trials.iter().position(|t| t.id == id).map(|i| i + 1)
+    }
+
+    /// The trials that may be believed.
+    pub fn evidence(&self) -> impl Iterator<Item = &TrialRecord> {
+        self.trials.iter().filter(|t| t.verdict.is_evidence())
+    }
+
+    /// From the first start to the end of the last trial's phases.
+    pub fn elapsed(&self) -> Duration {
+        let first = self.trials.iter().map(|t| t.started_at_unix_ms).min();
+        let last = self.trials.iter().map(end_unix_ms).max();
+        Duration::from_millis(last.unwrap_or(0).saturating_sub(first.unwrap_or(0)))
+    }
+}
+
+fn end_unix_ms(trial: &TrialRecord) -> u64 {
+    let phases = &trial.evidence.phases;
+    let start = phases.iter().map(|p| p.start).min().unwrap_or(0);
+    let end = phases.iter().map(|p| p.end).max().unwrap_or(0);
+    trial
+        .started_at_unix_ms
+        .saturating_add(end.saturating_sub(start) / 1_000_000)
+}

@@ -1,0 +1,6 @@
+//! The report as a whole, from simulated records. One binary: linking it once is enough.
+
+mod browser;
+mod fixture;
+mod formats;
+mod hostile;
