@@ -6,7 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_engine::experiment::wire::{AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable, ReadyTable, RunTable, SearchTable};
+use loadline_engine::experiment::wire::{
+    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable,
+    ReadyTable, RunTable, SearchTable,
+};
 use loadline_engine::experiment::{Experiment, ExperimentError};
 use toml::Spanned;
 
@@ -127,7 +130,12 @@ pub struct Given {
 /// # Errors
 /// Usage errors with file, line and hint.
 pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Given, Error> {
-    let here = std::env::current_dir().map_err(|e| Error::new(Kind::Environment, format!("the working directory cannot be read: {e}")))?;
+    let here = std::env::current_dir().map_err(|e| {
+        Error::new(
+            Kind::Environment,
+            format!("the working directory cannot be read: {e}"),
+        )
+    })?;
     let Some(path) = &flags.file else {
         let mut file = from_flags(flags)?;
         overlay(&mut file, flags, search);
@@ -139,7 +147,11 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     let mut file = ExperimentFile::parse(&text, path).map_err(|e| refused(&e))?;
     let title = title(&file, Some(path));
     if !overlay(&mut file, flags, search) {
-        return Ok(Given { experiment, text, title });
+        return Ok(Given {
+            experiment,
+            text,
+            title,
+        });
     }
     // Relative directories of the file start at the file, those of the flags here.
     if let Some(directory) = &file.app.directory {
@@ -159,8 +171,17 @@ pub fn refused(error: &ExperimentError) -> Error {
 
 fn checked(file: &ExperimentFile, here: &Path, title: String) -> Result<Given, Error> {
     let experiment = Experiment::from_flags(file, here).map_err(|e| refused(&e))?;
-    let text = file.to_toml().map_err(|e| Error::new(Kind::Internal, format!("the experiment cannot be written: {e}")))?;
-    Ok(Given { experiment, text, title })
+    let text = file.to_toml().map_err(|e| {
+        Error::new(
+            Kind::Internal,
+            format!("the experiment cannot be written: {e}"),
+        )
+    })?;
+    Ok(Given {
+        experiment,
+        text,
+        title,
+    })
 }
 
 fn read(path: &Path) -> Result<String, Error> {
@@ -179,8 +200,11 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         })
     };
     if flags.command.is_empty() {
-        return Err(Error::new(Kind::Usage, "the application's command is missing, and no experiment file was given")
-            .hint("put it last, after --, as you would start it: -- java -jar app.jar"));
+        return Err(Error::new(
+            Kind::Usage,
+            "the application's command is missing, and no experiment file was given",
+        )
+        .hint("put it last, after --, as you would start it: -- java -jar app.jar"));
     }
     Ok(ExperimentFile {
         question: None,
@@ -215,7 +239,11 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
 }
 
 /// Puts flags over the file's keys; says whether any did.
-fn overlay(file: &mut ExperimentFile, flags: &ExperimentFlags, search: Option<&SearchFlags>) -> bool {
+fn overlay(
+    file: &mut ExperimentFile,
+    flags: &ExperimentFlags,
+    search: Option<&SearchFlags>,
+) -> bool {
     let mut any = false;
     let mut set = |target: &mut Option<Spanned<String>>, value: &Option<String>| {
         if let Some(value) = value {
@@ -268,7 +296,12 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
         file.load.connections = Some(Spanned::new(0..0, connections));
     }
     if let Some(path) = &flags.ready {
-        file.app.ready = Some(ReadyTable { http: Some(spanned(path.clone())), tcp: None, log: None, port: None });
+        file.app.ready = Some(ReadyTable {
+            http: Some(spanned(path.clone())),
+            tcp: None,
+            log: None,
+            port: None,
+        });
     }
     flags.requests.is_some() || flags.connections.is_some() || flags.ready.is_some()
 }
@@ -288,11 +321,15 @@ fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
 fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     let plain = |name: &str, levels: &[String]| FactorTable {
         name: spanned(name.to_owned()),
-        levels: levels.iter().map(|l| Spanned::new(0..0, LevelEntry::Plain(l.clone()))).collect(),
+        levels: levels
+            .iter()
+            .map(|l| Spanned::new(0..0, LevelEntry::Plain(l.clone())))
+            .collect(),
         descend: None,
     };
     let mut replace = |factor: FactorTable| {
-        file.factor.retain(|f| f.name.get_ref() != factor.name.get_ref());
+        file.factor
+            .retain(|f| f.name.get_ref() != factor.name.get_ref());
         file.factor.push(factor);
     };
     if !flags.cpu.is_empty() {
@@ -302,8 +339,15 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
         replace(plain("jdk", &flags.jdk));
     }
     if !flags.options.is_empty() {
-        let levels = flags.options.iter().map(|o| Spanned::new(0..0, LevelEntry::Changes(Box::new(option_set(o)))));
-        replace(FactorTable { name: spanned("options".to_owned()), levels: levels.collect(), descend: None });
+        let levels = flags
+            .options
+            .iter()
+            .map(|o| Spanned::new(0..0, LevelEntry::Changes(Box::new(option_set(o)))));
+        replace(FactorTable {
+            name: spanned("options".to_owned()),
+            levels: levels.collect(),
+            descend: None,
+        });
     }
     !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.options.is_empty())
 }
@@ -311,17 +355,31 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
 /// `c1: -XX:TieredStopAtLevel=1 -Xmx64m`: a label and options, or only options.
 fn option_set(text: &str) -> LevelTable {
     let (label, options) = match text.split_once(':') {
-        Some((label, options)) if !label.trim_start().starts_with('-') => (label.trim().to_owned(), options),
+        Some((label, options)) if !label.trim_start().starts_with('-') => {
+            (label.trim().to_owned(), options)
+        }
         _ => (text.trim().to_owned(), text),
     };
-    LevelTable { label, jvm: options.split_whitespace().map(str::to_owned).collect(), ..LevelTable::default() }
+    LevelTable {
+        label,
+        jvm: options.split_whitespace().map(str::to_owned).collect(),
+        ..LevelTable::default()
+    }
 }
 
 fn title(file: &ExperimentFile, path: Option<&Path>) -> String {
     let name = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned());
-    let jar = file.app.command.iter().find(|a| a.ends_with(".jar")).map(Path::new);
+    let jar = file
+        .app
+        .command
+        .iter()
+        .find(|a| a.ends_with(".jar"))
+        .map(Path::new);
     let program = file.app.command.first().map(Path::new);
-    path.and_then(name).or_else(|| jar.and_then(name)).or_else(|| program.and_then(name)).unwrap_or_default()
+    path.and_then(name)
+        .or_else(|| jar.and_then(name))
+        .or_else(|| program.and_then(name))
+        .unwrap_or_default()
 }
 
 fn spanned(text: String) -> Spanned<String> {

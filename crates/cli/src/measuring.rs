@@ -39,7 +39,8 @@ pub struct MeasureFlags {
 
 /// The state directory of these flags.
 pub fn state_directory(flag: Option<&Path>) -> PathBuf {
-    flag.map(Path::to_owned).unwrap_or_else(Store::default_directory)
+    flag.map(Path::to_owned)
+        .unwrap_or_else(Store::default_directory)
 }
 
 /// Opens the store.
@@ -88,7 +89,16 @@ impl Measuring {
             machine,
         };
         let result = store.create_result(&new).map_err(|e| store_refused(&e))?;
-        Ok(Self { store, result, experiment: given.experiment, signals, backend, jdks, places, _lock: lock })
+        Ok(Self {
+            store,
+            result,
+            experiment: given.experiment,
+            signals,
+            backend,
+            jdks,
+            places,
+            _lock: lock,
+        })
     }
 
     /// Goes on with a result that was stopped.
@@ -103,24 +113,46 @@ impl Measuring {
         let lock = lock(wait, &signals)?;
         let backend = backend(&store)?;
         let now = machine(&backend, &experiment, &jdks);
-        if now.kernel != row.machine.kernel || now.cpu_model != row.machine.cpu_model || now.jdks != row.machine.jdks {
+        if now.kernel != row.machine.kernel
+            || now.cpu_model != row.machine.cpu_model
+            || now.jdks != row.machine.jdks
+        {
             return Err(Error::new(Kind::Environment, "this machine is not as it was when the result was begun (kernel, CPU or JDKs differ); trials of two machines are not mixed")
                 .hint("begin a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
         }
-        store.set_status(&row.id, Status::Running, None).map_err(|e| store_refused(&e))?;
-        Ok(Self { store, result: row.id.clone(), experiment, signals, backend, jdks, places, _lock: lock })
+        store
+            .set_status(&row.id, Status::Running, None)
+            .map_err(|e| store_refused(&e))?;
+        Ok(Self {
+            store,
+            result: row.id.clone(),
+            experiment,
+            signals,
+            backend,
+            jdks,
+            places,
+            _lock: lock,
+        })
     }
 
     /// A progress display for so many trials.
     pub fn progress(&self, expected: Option<u32>) -> Progress {
-        Progress::new(self.signals.clone(), expected, loadline_engine::plan::trial_length(&self.experiment))
+        Progress::new(
+            self.signals.clone(),
+            expected,
+            loadline_engine::plan::trial_length(&self.experiment),
+        )
     }
 
     /// Runs `work` in a session and notes in the store how it ended.
     ///
     /// # Errors
     /// The session's error, as the command line reports it.
-    pub fn run<T>(&mut self, progress: &mut Progress, work: impl FnOnce(&mut Session<'_>) -> Result<T, SessionError>) -> Result<T, Error> {
+    pub fn run<T>(
+        &mut self,
+        progress: &mut Progress,
+        work: impl FnOnce(&mut Session<'_>) -> Result<T, SessionError>,
+    ) -> Result<T, Error> {
         let account = account(&self.experiment);
         let mut session = Session {
             store: &self.store,
@@ -135,7 +167,11 @@ impl Measuring {
             start_deadline: self.experiment.app.start_deadline,
         };
         work(&mut session).map_err(|error| {
-            let status = if matches!(error, SessionError::Interrupted) { Status::Interrupted } else { Status::Failed };
+            let status = if matches!(error, SessionError::Interrupted) {
+                Status::Interrupted
+            } else {
+                Status::Failed
+            };
             // The first error is the one to report; a store that fails now failed before.
             let _ = self.store.set_status(&self.result, status, None);
             session_refused(&error, &self.signals, &self.result)
@@ -147,7 +183,9 @@ impl Measuring {
     /// # Errors
     /// When the store fails.
     pub fn done(&self, outcome: Option<&str>) -> Result<(), Error> {
-        self.store.set_status(&self.result, Status::Done, outcome).map_err(|e| store_refused(&e))
+        self.store
+            .set_status(&self.result, Status::Done, outcome)
+            .map_err(|e| store_refused(&e))
     }
 
     /// The trials of the result so far.
@@ -155,7 +193,9 @@ impl Measuring {
     /// # Errors
     /// When the store fails.
     pub fn trials(&self) -> Result<Vec<TrialRecord>, Error> {
-        self.store.trials(&self.result).map_err(|e| store_refused(&e))
+        self.store
+            .trials(&self.result)
+            .map_err(|e| store_refused(&e))
     }
 }
 
@@ -164,7 +204,11 @@ impl Measuring {
 /// # Errors
 /// When the stored text is not understood (an older or newer loadline wrote it).
 pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
-    let parsed = Experiment::parse(&row.experiment, Path::new("stored experiment"), &row.directory);
+    let parsed = Experiment::parse(
+        &row.experiment,
+        Path::new("stored experiment"),
+        &row.directory,
+    );
     let mut experiment = parsed.map_err(|e| refused(&e))?;
     experiment.app.directory = row.directory.clone();
     Ok(experiment)
@@ -194,30 +238,55 @@ fn backend(store: &Store) -> Result<LocalBackend, Error> {
     Ok(backend)
 }
 
-fn machine(backend: &LocalBackend, experiment: &Experiment, jdks: &Found) -> loadline_analysis::record::Machine {
+fn machine(
+    backend: &LocalBackend,
+    experiment: &Experiment,
+    jdks: &Found,
+) -> loadline_analysis::record::Machine {
     use loadline_engine::backend::Backend;
     let mut machine = backend.machine();
-    let mut wanted: Vec<String> = experiment.configurations().iter().filter_map(|c| c.jdk.clone()).collect();
+    let mut wanted: Vec<String> = experiment
+        .configurations()
+        .iter()
+        .filter_map(|c| c.jdk.clone())
+        .collect();
     wanted.sort();
     wanted.dedup();
     let used: Vec<_> = match wanted.as_slice() {
         [] => jdks.jdks.first().cloned().into_iter().collect(),
         names => names.iter().filter_map(|n| jdks.select(n).ok()).collect(),
     };
-    machine.jdks = used.iter().map(|j| format!("{} {} {}", j.name, j.vendor, j.version.full)).collect();
+    machine.jdks = used
+        .iter()
+        .map(|j| format!("{} {} {}", j.name, j.vendor, j.version.full))
+        .collect();
     machine.loadline = env!("CARGO_PKG_VERSION").to_owned();
     machine
 }
 
 /// The user who called sudo runs the application; without sudo an account that owns nothing.
 fn account(experiment: &Experiment) -> Account {
-    let variable = |name| std::env::var(name).ok().and_then(|v| v.parse::<u32>().ok()).filter(|id| *id != 0);
+    let variable = |name| {
+        std::env::var(name)
+            .ok()
+            .and_then(|v| v.parse::<u32>().ok())
+            .filter(|id| *id != 0)
+    };
     let own = rustix::process::geteuid().as_raw();
-    experiment.app.account.unwrap_or_else(|| match (variable("SUDO_UID"), variable("SUDO_GID")) {
-        _ if own != 0 => Account { uid: own, gid: rustix::process::getegid().as_raw() },
-        (Some(uid), Some(gid)) => Account { uid, gid },
-        _ => Account { uid: APPLICATION_UID, gid: APPLICATION_UID },
-    })
+    experiment
+        .app
+        .account
+        .unwrap_or_else(|| match (variable("SUDO_UID"), variable("SUDO_GID")) {
+            _ if own != 0 => Account {
+                uid: own,
+                gid: rustix::process::getegid().as_raw(),
+            },
+            (Some(uid), Some(gid)) => Account { uid, gid },
+            _ => Account {
+                uid: APPLICATION_UID,
+                gid: APPLICATION_UID,
+            },
+        })
 }
 
 fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
@@ -234,8 +303,12 @@ fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
         MachineLock::acquire()
     };
     locked.map_err(|error| match error {
-        LockError::Held { .. } if signals.came() => Error::new(signals.kind(), "interrupted while waiting for another loadline"),
-        held @ LockError::Held { .. } => Error::new(Kind::Environment, held).hint("two measurements disturb each other; add --wait to run after it"),
+        LockError::Held { .. } if signals.came() => Error::new(
+            signals.kind(),
+            "interrupted while waiting for another loadline",
+        ),
+        held @ LockError::Held { .. } => Error::new(Kind::Environment, held)
+            .hint("two measurements disturb each other; add --wait to run after it"),
         io @ LockError::Io { .. } => Error::new(Kind::Environment, io),
     })
 }
@@ -243,18 +316,29 @@ fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
 /// A store error as the command line reports it.
 pub fn store_refused(error: &StoreError) -> Error {
     match error {
-        StoreError::Full { .. } => Error::new(Kind::Environment, error).hint("free some space, then: loadline resume"),
-        StoreError::Directory { .. } => Error::new(Kind::Environment, error).hint("give another directory: --state DIR"),
-        StoreError::Newer { .. } => Error::new(Kind::Environment, error).hint("use that loadline, or another directory: --state DIR"),
-        StoreError::Unknown { .. } => Error::new(Kind::Usage, error).hint("loadline list shows the results; `last` is the newest"),
+        StoreError::Full { .. } => {
+            Error::new(Kind::Environment, error).hint("free some space, then: loadline resume")
+        }
+        StoreError::Directory { .. } => {
+            Error::new(Kind::Environment, error).hint("give another directory: --state DIR")
+        }
+        StoreError::Newer { .. } => Error::new(Kind::Environment, error)
+            .hint("use that loadline, or another directory: --state DIR"),
+        StoreError::Unknown { .. } => Error::new(Kind::Usage, error)
+            .hint("loadline list shows the results; `last` is the newest"),
         StoreError::Ambiguous { .. } => Error::new(Kind::Usage, error),
-        StoreError::Database { .. } | StoreError::Record { .. } => Error::new(Kind::Environment, error).hint("give another directory with --state DIR; the file is left as it is"),
+        StoreError::Database { .. } | StoreError::Record { .. } => {
+            Error::new(Kind::Environment, error)
+                .hint("give another directory with --state DIR; the file is left as it is")
+        }
     }
 }
 
 fn command_refused(error: &CommandError) -> Error {
     let refusal = match error {
-        CommandError::NoJar { .. } | CommandError::NoProgram { .. } => Error::new(Kind::Usage, error),
+        CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
+            Error::new(Kind::Usage, error)
+        }
         CommandError::NoJdk(_) => Error::new(Kind::Environment, error),
     };
     match error {
@@ -266,10 +350,15 @@ fn command_refused(error: &CommandError) -> Error {
 }
 
 fn session_refused(error: &SessionError, signals: &Signals, result: &str) -> Error {
-    let resume = format!("everything finished is kept; go on with: loadline resume {}", crate::ui::text::short(result));
+    let resume = format!(
+        "everything finished is kept; go on with: loadline resume {}",
+        crate::ui::text::short(result)
+    );
     match error {
         SessionError::Store(error) => store_refused(error),
-        SessionError::Unable { what, why, hint } => Error::new(Kind::Environment, format!("{what}: {why}")).hint(hint),
+        SessionError::Unable { what, why, hint } => {
+            Error::new(Kind::Environment, format!("{what}: {why}")).hint(hint)
+        }
         SessionError::Command(error) => command_refused(error),
         SessionError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),
     }

@@ -25,12 +25,19 @@ impl Signals {
         let number = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let seen = Arc::new(AtomicBool::new(false));
-            let refuse = |e: std::io::Error| Error::new(Kind::Internal, format!("cannot watch for signal {signal}: {e}"));
+            let refuse = |e: std::io::Error| {
+                Error::new(
+                    Kind::Internal,
+                    format!("cannot watch for signal {signal}: {e}"),
+                )
+            };
             // The order matters: the default action runs only if the flag was set before.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&seen)).map_err(refuse)?;
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&seen))
+                .map_err(refuse)?;
             signal_hook::flag::register(signal, seen).map_err(refuse)?;
             let value = usize::try_from(signal).unwrap_or(2);
-            signal_hook::flag::register_usize(signal, Arc::clone(&number), value).map_err(refuse)?;
+            signal_hook::flag::register_usize(signal, Arc::clone(&number), value)
+                .map_err(refuse)?;
         }
         Ok(Self { number })
     }

@@ -44,10 +44,18 @@ impl Plan {
             None => shuffled(experiment.configurations(), experiment.seed),
         };
         let repeats = (1..=experiment.repeats).flat_map(|repeat| {
-            let trial = move |(configuration, ladder): (Configuration, Option<usize>)| PlannedTrial { configuration, repeat, ladder };
+            let trial =
+                move |(configuration, ladder): (Configuration, Option<usize>)| PlannedTrial {
+                    configuration,
+                    repeat,
+                    ladder,
+                };
             once.clone().into_iter().map(trial)
         });
-        Self { trials: repeats.collect(), each: trial_length(experiment) }
+        Self {
+            trials: repeats.collect(),
+            each: trial_length(experiment),
+        }
     }
 
     /// Expected length of all trials; a ladder that ends early takes less.
@@ -63,16 +71,47 @@ pub fn trial_length(experiment: &Experiment) -> Duration {
 
 /// The descending factor varies fastest, each combination of the others is one ladder.
 fn ladders(experiment: &Experiment, ladder: &Factor) -> Vec<(Configuration, Option<usize>)> {
-    let others = experiment.factors.iter().filter(|f| f.name != ladder.name).cloned().collect();
-    let others = Experiment { factors: others, ..experiment.clone() };
-    let rungs = |(i, base): (usize, Configuration)| {
-        let base = Configuration { label: if base.label == "as given" { String::new() } else { base.label.clone() }, ..base };
-        ladder.levels.iter().map(move |l| (l.apply(&base), Some(i))).collect::<Vec<_>>()
+    let others = experiment
+        .factors
+        .iter()
+        .filter(|f| f.name != ladder.name)
+        .cloned()
+        .collect();
+    let others = Experiment {
+        factors: others,
+        ..experiment.clone()
     };
-    others.configurations().into_iter().enumerate().flat_map(rungs).collect()
+    let rungs = |(i, base): (usize, Configuration)| {
+        let base = Configuration {
+            label: if base.label == "as given" {
+                String::new()
+            } else {
+                base.label.clone()
+            },
+            ..base
+        };
+        ladder
+            .levels
+            .iter()
+            .map(move |l| (l.apply(&base), Some(i)))
+            .collect::<Vec<_>>()
+    };
+    others
+        .configurations()
+        .into_iter()
+        .enumerate()
+        .flat_map(rungs)
+        .collect()
 }
 
-fn shuffled(mut configurations: Vec<Configuration>, seed: u64) -> Vec<(Configuration, Option<usize>)> {
-    Random::new(seed).shuffle(&mut configurations);
+fn shuffled(
+    mut configurations: Vec<Configuration>,
+    seed: u64,
+) -> Vec<(Configuration, Option<usize>)> {
+    // Fisher and Yates, from the back.
+    let mut random = Random::from_seed(seed);
+    for last in (1..configurations.len()).rev() {
+        configurations.swap(last, random.below(last + 1));
+    }
     configurations.into_iter().map(|c| (c, None)).collect()
 }

@@ -9,11 +9,15 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, Failure, Invalid, Phase, Purpose, SCHEMA, TrialRecord, Verdict};
+use loadline_analysis::record::{
+    Configuration, Failure, Invalid, Phase, Purpose, SCHEMA, TrialRecord, Verdict,
+};
 use loadline_analysis::verdict::{Thresholds, judge};
 use loadline_jvm::detect::{Found, Places};
 
-use crate::backend::{Account, Backend, BackendError, InstanceSpec, LoadModel, LoadPhase, Observer};
+use crate::backend::{
+    Account, Backend, BackendError, InstanceSpec, LoadModel, LoadPhase, Observer,
+};
 use crate::command::{CommandError, assemble};
 use crate::experiment::Experiment;
 use crate::store::{Store, StoreError, TrialKey, unix_ms};
@@ -28,7 +32,13 @@ const BACK_OFF: Duration = Duration::from_secs(2);
 /// Told about trials as they come and go.
 pub trait Watcher: Observer {
     /// A trial begins.
-    fn trial_begins(&mut self, configuration: &Configuration, purpose: Purpose, repeat: u32, attempt: u32);
+    fn trial_begins(
+        &mut self,
+        configuration: &Configuration,
+        purpose: Purpose,
+        repeat: u32,
+        attempt: u32,
+    );
 
     /// A trial has its record; `reused` when it was there from before.
     fn trial_ends(&mut self, record: &TrialRecord, reused: bool);
@@ -88,10 +98,21 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`SessionError`]; records finished before stay.
-    pub fn trial(&mut self, configuration: &Configuration, purpose: Purpose, repeat: u32) -> Result<TrialRecord, SessionError> {
+    pub fn trial(
+        &mut self,
+        configuration: &Configuration,
+        purpose: Purpose,
+        repeat: u32,
+    ) -> Result<TrialRecord, SessionError> {
         let mut attempt = 1;
         loop {
-            let key = TrialKey { result: self.result.clone(), purpose, configuration: configuration.clone(), repeat, attempt };
+            let key = TrialKey {
+                result: self.result.clone(),
+                purpose,
+                configuration: configuration.clone(),
+                repeat,
+                attempt,
+            };
             let record = match self.store.find_trial(&key)? {
                 Some(record) => {
                     self.watcher.trial_ends(&record, true);
@@ -103,7 +124,10 @@ impl Session<'_> {
                 return Ok(record);
             }
             if let Verdict::Invalid(Invalid::DiskFull) = record.verdict {
-                return Err(StoreError::Full { path: self.store.directory().to_owned() }.into());
+                return Err(StoreError::Full {
+                    path: self.store.directory().to_owned(),
+                }
+                .into());
             }
             self.pause(BACK_OFF * attempt)?;
             attempt += 1;
@@ -115,11 +139,16 @@ impl Session<'_> {
             return Err(SessionError::Interrupted);
         }
         let id = self.store.begin_trial(key)?;
-        self.watcher.trial_begins(&key.configuration, key.purpose, key.repeat, key.attempt);
+        self.watcher
+            .trial_begins(&key.configuration, key.purpose, key.repeat, key.attempt);
         let outcome = self.run(&id, key);
         // Scratch files are gone before the next trial, whatever happened in this one.
         let scratch = self.store.scratch(&id);
-        let cleaned = if scratch.exists() { fs::remove_dir_all(&scratch) } else { Ok(()) };
+        let cleaned = if scratch.exists() {
+            fs::remove_dir_all(&scratch)
+        } else {
+            Ok(())
+        };
         let mut record = match outcome {
             Ok(record) => record,
             Err(error) => {
@@ -128,7 +157,10 @@ impl Session<'_> {
             }
         };
         if let Err(error) = cleaned {
-            record.evidence.warnings.push(format!("{} could not be removed: {error}", scratch.display()));
+            record.evidence.warnings.push(format!(
+                "{} could not be removed: {error}",
+                scratch.display()
+            ));
         }
         self.store.finish_trial(&record)?;
         self.watcher.trial_ends(&record, false);
@@ -141,10 +173,13 @@ impl Session<'_> {
         let evidence = match trial::run(self.backend, &plan, &mut *self.watcher) {
             Ok(evidence) => evidence,
             Err(BackendError::Interrupted) => return Err(SessionError::Interrupted),
-            Err(BackendError::Unable { what, why, hint }) => return Err(SessionError::Unable { what, why, hint }),
-            Err(BackendError::Invalid { cause, detail }) => {
-                loadline_analysis::record::Evidence { failure: Some(Failure { cause, detail }), ..Default::default() }
+            Err(BackendError::Unable { what, why, hint }) => {
+                return Err(SessionError::Unable { what, why, hint });
             }
+            Err(BackendError::Invalid { cause, detail }) => loadline_analysis::record::Evidence {
+                failure: Some(Failure { cause, detail }),
+                ..Default::default()
+            },
         };
         let slo = &self.experiment.slo;
         let judgement = judge(&key.configuration, slo, &evidence, &self.thresholds);
@@ -168,8 +203,14 @@ impl Session<'_> {
         let app = &self.experiment.app;
         let assembled = assemble(app, configuration, self.jdks, self.places)?;
         let scratch = self.store.scratch(id);
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&scratch);
-        made.map_err(|e| StoreError::Directory { path: scratch.clone(), why: e.to_string() })?;
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&scratch);
+        made.map_err(|e| StoreError::Directory {
+            path: scratch.clone(),
+            why: e.to_string(),
+        })?;
         Ok(TrialPlan {
             instance: InstanceSpec {
                 trial: id.to_owned(),
@@ -202,8 +243,15 @@ impl Session<'_> {
             timeout: load.timeout,
         };
         let warm_up = match load.model {
-            LoadModel::Open { rate, .. } => LoadModel::Open { rate, duration: load.warm_up },
-            LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => LoadModel::ClosedFor { duration: load.warm_up },
+            LoadModel::Open { rate, .. } => LoadModel::Open {
+                rate,
+                duration: load.warm_up,
+            },
+            LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => {
+                LoadModel::ClosedFor {
+                    duration: load.warm_up,
+                }
+            }
         };
         let mut phases = Vec::new();
         if !load.warm_up.is_zero() {

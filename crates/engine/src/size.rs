@@ -73,25 +73,52 @@ pub fn search(session: &mut Session<'_>, base: &Configuration) -> Result<Searche
     loop {
         let (size, purpose) = match search.next() {
             Step::Try(size, purpose) => (size, purpose),
-            Step::Done(answer) => return Ok(Searched { base: base.clone(), end: End::Found(answer), trials }),
+            Step::Done(answer) => {
+                return Ok(Searched {
+                    base: base.clone(),
+                    end: End::Found(answer),
+                    trials,
+                });
+            }
             Step::Infeasible { largest } => {
-                let end = End::Infeasible { largest, reason: last_failure(&trials) };
-                return Ok(Searched { base: base.clone(), end, trials });
+                let end = End::Infeasible {
+                    largest,
+                    reason: last_failure(&trials),
+                };
+                return Ok(Searched {
+                    base: base.clone(),
+                    end,
+                    trials,
+                });
             }
             Step::CouldNotMeasure { size, .. } => {
-                let end = End::CouldNotMeasure { size, reason: last_failure(&trials) };
-                return Ok(Searched { base: base.clone(), end, trials });
+                let end = End::CouldNotMeasure {
+                    size,
+                    reason: last_failure(&trials),
+                };
+                return Ok(Searched {
+                    base: base.clone(),
+                    end,
+                    trials,
+                });
             }
         };
-        let repeat = repeats.entry((size.as_bytes(), purpose == Purpose::Confirm)).or_default();
+        let repeat = repeats
+            .entry((size.as_bytes(), purpose == Purpose::Confirm))
+            .or_default();
         *repeat += 1;
         let record = session.trial(&at(base, size), purpose, *repeat)?;
         let first_start = record.evidence.start.ready.filter(|_| trials.is_empty());
         if let Some(start) = first_start {
-            session.start_deadline = (start * START_FACTOR).max(START_FLOOR).min(session.start_deadline);
+            session.start_deadline = (start * START_FACTOR)
+                .max(START_FLOOR)
+                .min(session.start_deadline);
         }
         let recorded = search.record(size, Outcome::from(record.verdict));
-        debug_assert!(recorded.is_ok(), "the search takes the outcome it asked for");
+        debug_assert!(
+            recorded.is_ok(),
+            "the search takes the outcome it asked for"
+        );
         trials.push(record);
     }
 }
@@ -100,8 +127,14 @@ pub fn search(session: &mut Session<'_>, base: &Configuration) -> Result<Searche
 ///
 /// # Errors
 /// As [`search`].
-pub fn prove(session: &mut Session<'_>, configuration: &Configuration, starts: u32) -> Result<Vec<TrialRecord>, SessionError> {
-    (1..=starts).map(|repeat| session.trial(configuration, Purpose::Prove, repeat)).collect()
+pub fn prove(
+    session: &mut Session<'_>,
+    configuration: &Configuration,
+    starts: u32,
+) -> Result<Vec<TrialRecord>, SessionError> {
+    (1..=starts)
+        .map(|repeat| session.trial(configuration, Purpose::Prove, repeat))
+        .collect()
 }
 
 /// The next smaller size and what it breaks: a trial of the search that failed just below the
@@ -109,9 +142,17 @@ pub fn prove(session: &mut Session<'_>, configuration: &Configuration, starts: u
 ///
 /// # Errors
 /// As [`search`].
-pub fn next_smaller(session: &mut Session<'_>, searched: &Searched, answer: &Answer) -> Result<Option<TrialRecord>, SessionError> {
+pub fn next_smaller(
+    session: &mut Session<'_>,
+    searched: &Searched,
+    answer: &Answer,
+) -> Result<Option<TrialRecord>, SessionError> {
     let broke = |t: &&TrialRecord| t.verdict.is_evidence() && t.verdict != Verdict::Pass;
-    let below = searched.trials.iter().filter(broke).filter(|t| t.configuration.memory < Some(answer.confirmed));
+    let below = searched
+        .trials
+        .iter()
+        .filter(broke)
+        .filter(|t| t.configuration.memory < Some(answer.confirmed));
     if let Some(record) = below.max_by_key(|t| t.configuration.memory) {
         return Ok(Some(record.clone()));
     }
@@ -126,10 +167,21 @@ pub fn next_smaller(session: &mut Session<'_>, searched: &Searched, answer: &Ans
 
 /// The configuration at a size; the label says so.
 pub fn at(base: &Configuration, size: Bytes) -> Configuration {
-    let label = if base.label.is_empty() || base.label == "as given" { size.to_string() } else { format!("{} {size}", base.label) };
-    Configuration { memory: Some(size), label, ..base.clone() }
+    let label = if base.label.is_empty() || base.label == "as given" {
+        size.to_string()
+    } else {
+        format!("{} {size}", base.label)
+    };
+    Configuration {
+        memory: Some(size),
+        label,
+        ..base.clone()
+    }
 }
 
 fn last_failure(trials: &[TrialRecord]) -> String {
-    trials.last().map(|t| format!("{}: {}", t.verdict, t.reason)).unwrap_or_default()
+    trials
+        .last()
+        .map(|t| format!("{}: {}", t.verdict, t.reason))
+        .unwrap_or_default()
 }

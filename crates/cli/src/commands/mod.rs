@@ -67,9 +67,21 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
 /// Prints data. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") }).and_then(|()| out.flush());
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| {
+            if text.ends_with('\n') {
+                Ok(())
+            } else {
+                out.write_all(b"\n")
+            }
+        })
+        .and_then(|()| out.flush());
     match written {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::new(Kind::Environment, format!("cannot write to standard output: {e}"))),
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::new(
+            Kind::Environment,
+            format!("cannot write to standard output: {e}"),
+        )),
         _ => Ok(()),
     }
 }
@@ -77,11 +89,16 @@ pub fn print(text: &str) -> Result<(), Error> {
 /// Columns of the terminal; 100 elsewhere.
 pub fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-    size.map(|s| usize::from(s.ws_col)).filter(|w| *w >= 40).unwrap_or(100)
+    size.map(|s| usize::from(s.ws_col))
+        .filter(|w| *w >= 40)
+        .unwrap_or(100)
 }
 
 /// The error of a trial that could not be measured.
 pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
     let record = record?;
-    Some(Error::new(Kind::Invalid, format!("could not measure: {}: {}", record.verdict, record.reason)))
+    Some(Error::new(
+        Kind::Invalid,
+        format!("could not measure: {}: {}", record.verdict, record.reason),
+    ))
 }

@@ -36,7 +36,11 @@ pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
     arguments.flags.file = arguments.flags.file.or(arguments.experiment);
     let given = given(&arguments.flags, None)?;
     let plan = Plan::new(&given.experiment);
-    print(&if arguments.json { as_json(&plan) } else { as_text(&plan) })?;
+    print(&if arguments.json {
+        as_json(&plan)
+    } else {
+        as_text(&plan)
+    })?;
     Ok(Outcome::Done)
 }
 
@@ -47,12 +51,22 @@ fn as_json(plan: &Plan) -> String {
 }
 
 fn as_text(plan: &Plan) -> String {
-    let mut table = Table::new().right("#").left("configuration").right("cpu").right("memory").left("jdk").wrapping("JVM options");
+    let mut table = Table::new()
+        .right("#")
+        .left("configuration")
+        .right("cpu")
+        .right("memory")
+        .left("jdk")
+        .wrapping("JVM options");
     for (i, trial) in plan.trials.iter().enumerate() {
         let c = &trial.configuration;
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let options: Vec<&str> = c.jvm_options.iter().map(|o| o.text.as_str()).collect();
-        let label = if trial.repeat > 1 { format!("{} #{}", c.label, trial.repeat) } else { c.label.clone() };
+        let label = if trial.repeat > 1 {
+            format!("{} #{}", c.label, trial.repeat)
+        } else {
+            c.label.clone()
+        };
         table.row([
             Cell::plain((i + 1).to_string()),
             Cell::plain(label),
@@ -62,7 +76,16 @@ fn as_text(plan: &Plan) -> String {
             Cell::plain(options.join(" ")),
         ]);
     }
-    let ladders = if plan.trials.iter().any(|t| t.ladder.is_some()) { "at most " } else { "" };
-    let total = format!("{ladders}{} trials, about {} each, {ladders}{} in all", plan.trials.len(), span(plan.each), span(plan.total()));
+    let ladders = if plan.trials.iter().any(|t| t.ladder.is_some()) {
+        "at most "
+    } else {
+        ""
+    };
+    let total = format!(
+        "{ladders}{} trials, about {} each, {ladders}{} in all",
+        plan.trials.len(),
+        span(plan.each),
+        span(plan.total())
+    );
     format!("{}\n{total}", table.terminal(super::width()))
 }

@@ -53,5 +53,6 @@ fn outcome(records: &[TrialRecord]) -> Result<Outcome, Error> {
     if records.iter().any(|r| r.verdict.is_evidence()) {
         return Ok(Outcome::SloMissed);
     }
-    Err(super::not_measured(records.last()).unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured")))
+    Err(super::not_measured(records.last())
+        .unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured")))
 }

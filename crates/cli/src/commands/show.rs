@@ -36,7 +36,9 @@ pub fn run(arguments: ShowArguments) -> Result<Outcome, Error> {
     let store = open_store(arguments.state.as_deref())?;
     let row = match store.result(&arguments.id) {
         Ok(row) => row,
-        Err(no_result) => return trial(&store, &arguments.id).map_err(|_| store_refused(&no_result)),
+        Err(no_result) => {
+            return trial(&store, &arguments.id).map_err(|_| store_refused(&no_result));
+        }
     };
     if arguments.experiment {
         print(&row.experiment)?;
@@ -73,8 +75,16 @@ pub fn print_result(store: &Store, id: &str, output: &OutputFlags) -> Result<(),
 
 /// Writes a file whole or not at all.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let refuse = |e: std::io::Error| Error::new(Kind::Environment, format!("cannot write {}: {e}", path.display()));
-    let mut name = path.file_name().map(|n| n.to_owned()).ok_or_else(|| Error::new(Kind::Usage, format!("{} is no file name", path.display())))?;
+    let refuse = |e: std::io::Error| {
+        Error::new(
+            Kind::Environment,
+            format!("cannot write {}: {e}", path.display()),
+        )
+    };
+    let mut name = path
+        .file_name()
+        .map(|n| n.to_owned())
+        .ok_or_else(|| Error::new(Kind::Usage, format!("{} is no file name", path.display())))?;
     name.push(".part");
     let part = path.with_file_name(name);
     let written = fs::write(&part, text).and_then(|()| fs::rename(&part, path));
@@ -89,8 +99,17 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
 pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
     let experiment = experiment_of(row)?;
     let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
-    let recommendation = row.outcome.as_deref().map(serde_json::from_str::<Recommendation>).transpose();
-    let recommendation = recommendation.map_err(|e| Error::new(Kind::Environment, format!("the stored recommendation cannot be read: {e}")))?;
+    let recommendation = row
+        .outcome
+        .as_deref()
+        .map(serde_json::from_str::<Recommendation>)
+        .transpose();
+    let recommendation = recommendation.map_err(|e| {
+        Error::new(
+            Kind::Environment,
+            format!("the stored recommendation cannot be read: {e}"),
+        )
+    })?;
     Ok(ResultView {
         id: row.id.clone(),
         title: row.title.clone(),
@@ -111,8 +130,16 @@ fn incomplete(row: &ResultRow) -> Option<String> {
     match row.status {
         Status::Done => None,
         Status::Running => Some(format!("still running: {} trials so far", row.trials)),
-        Status::Interrupted => Some(format!("interrupted after {} trials; go on with: loadline resume {}", row.trials, short(&row.id))),
-        Status::Failed => Some(format!("ended by an error after {} trials; go on with: loadline resume {}", row.trials, short(&row.id))),
+        Status::Interrupted => Some(format!(
+            "interrupted after {} trials; go on with: loadline resume {}",
+            row.trials,
+            short(&row.id)
+        )),
+        Status::Failed => Some(format!(
+            "ended by an error after {} trials; go on with: loadline resume {}",
+            row.trials,
+            short(&row.id)
+        )),
     }
 }
 
@@ -120,9 +147,17 @@ fn load_in_words(experiment: &Experiment) -> String {
     let load = &experiment.load;
     let seconds = |d: std::time::Duration| format!("{} s", d.as_secs_f64());
     let model = match load.model {
-        LoadModel::Open { rate, duration } => format!("open model, {rate}/s for {}", seconds(duration)),
+        LoadModel::Open { rate, duration } => {
+            format!("open model, {rate}/s for {}", seconds(duration))
+        }
         LoadModel::ClosedFor { duration } => format!("closed model for {}", seconds(duration)),
         LoadModel::ClosedRequests { requests } => format!("closed model, {requests} requests"),
     };
-    format!("{} {}, {model}, {} connections, warm-up {}", load.method, load.path, load.connections, seconds(load.warm_up))
+    format!(
+        "{} {}, {model}, {} connections, warm-up {}",
+        load.method,
+        load.path,
+        load.connections,
+        seconds(load.warm_up)
+    )
 }

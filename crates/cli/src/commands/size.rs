@@ -2,8 +2,8 @@
 //! size breaks.
 
 use clap::Args;
-use loadline_analysis::record::Configuration;
 use loadline_analysis::recommend::{Recommendation, recommend};
+use loadline_analysis::record::Configuration;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::session::{Session, SessionError};
 use loadline_engine::size::{End, Searched, at, next_smaller, prove, search};
@@ -44,7 +44,9 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
     let bases = bases(&measuring.experiment);
     let answer = measuring.run(&mut progress, |session| answer(session, &bases))?;
     let recommendation = answer.recommendation.map(|r| serde_json::to_string(&r));
-    let recommendation = recommendation.transpose().map_err(|e| Error::new(Kind::Internal, e))?;
+    let recommendation = recommendation
+        .transpose()
+        .map_err(|e| Error::new(Kind::Internal, e))?;
     measuring.done(recommendation.as_deref())?;
     super::show::print_result(&measuring.store, &measuring.result, output)?;
     match (recommendation, answer.proven, answer.why_none) {
@@ -63,9 +65,16 @@ struct Answer {
 }
 
 fn answer(session: &mut Session<'_>, bases: &[Configuration]) -> Result<Answer, SessionError> {
-    let searched = bases.iter().map(|base| search(session, base)).collect::<Result<Vec<_>, _>>()?;
+    let searched = bases
+        .iter()
+        .map(|base| search(session, base))
+        .collect::<Result<Vec<_>, _>>()?;
     let Some((best, answer)) = cheapest(&searched) else {
-        return Ok(Answer { recommendation: None, proven: false, why_none: why_none(&searched) });
+        return Ok(Answer {
+            recommendation: None,
+            proven: false,
+            why_none: why_none(&searched),
+        });
     };
     let configuration = at(&best.base, answer.size);
     let starts = session.experiment.search.prove;
@@ -75,21 +84,44 @@ fn answer(session: &mut Session<'_>, bases: &[Configuration]) -> Result<Answer, 
     // A trial of the search that is shown again as neighbour is evidence once.
     trials.extend(below.filter(|b| !best.trials.iter().any(|t| t.id == b.id)));
     trials.extend(proofs);
-    let others: Vec<_> = searched.iter().filter(|s| s.base != best.base).flat_map(|s| s.trials.clone()).collect();
+    let others: Vec<_> = searched
+        .iter()
+        .filter(|s| s.base != best.base)
+        .flat_map(|s| s.trials.clone())
+        .collect();
     let recommendation = recommend(configuration, &answer, &trials, &others);
     let proof = &recommendation.proof;
     let proven = (proof.starts - proof.passes) * 20 <= proof.starts;
-    Ok(Answer { recommendation: Some(recommendation), proven, why_none: None })
+    Ok(Answer {
+        recommendation: Some(recommendation),
+        proven,
+        why_none: None,
+    })
 }
 
 /// Every combination of the factors but memory, which the search owns.
 fn bases(experiment: &Experiment) -> Vec<Configuration> {
-    let factors = experiment.factors.iter().filter(|f| f.name != "memory").cloned().collect();
-    let base = Configuration { memory: None, ..experiment.base.clone() };
-    Experiment { factors, base, ..experiment.clone() }.configurations()
+    let factors = experiment
+        .factors
+        .iter()
+        .filter(|f| f.name != "memory")
+        .cloned()
+        .collect();
+    let base = Configuration {
+        memory: None,
+        ..experiment.base.clone()
+    };
+    Experiment {
+        factors,
+        base,
+        ..experiment.clone()
+    }
+    .configurations()
 }
 
-fn cheapest(searched: &[Searched]) -> Option<(&Searched, loadline_analysis::search::min_memory::Answer)> {
+fn cheapest(
+    searched: &[Searched],
+) -> Option<(&Searched, loadline_analysis::search::min_memory::Answer)> {
     let found = searched.iter().filter_map(|s| match s.end {
         End::Found(answer) => Some((s, answer)),
         End::Infeasible { .. } | End::CouldNotMeasure { .. } => None,
@@ -109,6 +141,10 @@ fn why_none(searched: &[Searched]) -> Option<Error> {
         End::Found(_) | End::Infeasible { .. } => None,
     });
     could_not.map(|(size, reason)| {
-        Error::new(Kind::Invalid, format!("could not measure at {size}: {reason}")).hint("close what else uses this machine, then: loadline resume")
+        Error::new(
+            Kind::Invalid,
+            format!("could not measure at {size}: {reason}"),
+        )
+        .hint("close what else uses this machine, then: loadline resume")
     })
 }

@@ -40,16 +40,34 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
         eprintln!("no results in {}", store.directory().display());
         return Ok(Outcome::Done);
     }
-    let mut table = Table::new().left("result").left("kind").left("title").left("status").right("trials");
+    let mut table = Table::new()
+        .left("result")
+        .left("kind")
+        .left("title")
+        .left("status")
+        .right("trials");
     for row in &rows {
-        let kind = if row.kind == ResultKind::Run { "run" } else { "size" };
+        let kind = if row.kind == ResultKind::Run {
+            "run"
+        } else {
+            "size"
+        };
         let status = match row.status {
             Status::Running => "running",
             Status::Interrupted => "interrupted",
             Status::Failed => "failed",
             Status::Done => "done",
         };
-        table.row([short(&row.id), kind, &row.title, status, &row.trials.to_string()].map(|t| Cell::plain(t.to_owned())));
+        table.row(
+            [
+                short(&row.id),
+                kind,
+                &row.title,
+                status,
+                &row.trials.to_string(),
+            ]
+            .map(|t| Cell::plain(t.to_owned())),
+        );
     }
     print(&table.terminal(width()))?;
     Ok(Outcome::Done)
@@ -148,7 +166,10 @@ pub struct ReportArguments {
 pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
     let store = open_store(arguments.state.as_deref())?;
     let row = store.result(&arguments.id).map_err(|e| store_refused(&e))?;
-    write(&arguments.output, &loadline_report::html(&view(&store, &row)?))?;
+    write(
+        &arguments.output,
+        &loadline_report::html(&view(&store, &row)?),
+    )?;
     eprintln!("report: {}", arguments.output.display());
     Ok(Outcome::Done)
 }
@@ -167,7 +188,16 @@ pub fn clean(arguments: CleanArguments) -> Result<Outcome, Error> {
     let store = open_store(arguments.state.as_deref())?;
     let directories = store.clean().map_err(|e| store_refused(&e))?;
     let mut out = std::io::stdout().lock();
-    writeln!(out, "removed {} control groups and {directories} trial directories", groups.len())
-        .map_err(|e| Error::new(Kind::Environment, format!("cannot write to standard output: {e}")))?;
+    writeln!(
+        out,
+        "removed {} control groups and {directories} trial directories",
+        groups.len()
+    )
+    .map_err(|e| {
+        Error::new(
+            Kind::Environment,
+            format!("cannot write to standard output: {e}"),
+        )
+    })?;
     Ok(Outcome::Done)
 }

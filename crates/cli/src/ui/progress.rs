@@ -29,7 +29,15 @@ pub struct Progress {
 impl Progress {
     /// A display for trials of about this length; `expected` where their number is known.
     pub fn new(signals: Signals, expected: Option<u32>, each: Duration) -> Self {
-        Self { signals, line: None, began: Instant::now(), finished: 0, expected, each, head: String::new() }
+        Self {
+            signals,
+            line: None,
+            began: Instant::now(),
+            finished: 0,
+            expected,
+            each,
+            head: String::new(),
+        }
     }
 
     /// A line of talk that stays.
@@ -41,16 +49,30 @@ impl Progress {
     }
 
     fn left(&self) -> String {
-        let Some(expected) = self.expected else { return String::new() };
-        let each = if self.finished > 0 { self.began.elapsed() / self.finished } else { self.each };
-        format!(", about {} left", span(each * expected.saturating_sub(self.finished)))
+        let Some(expected) = self.expected else {
+            return String::new();
+        };
+        let each = if self.finished > 0 {
+            self.began.elapsed() / self.finished
+        } else {
+            self.each
+        };
+        format!(
+            ", about {} left",
+            span(each * expected.saturating_sub(self.finished))
+        )
     }
 }
 
 impl Observer for Progress {
     fn progress(&mut self, progress: backend::Progress) {
         let Some(line) = &self.line else { return };
-        let mut text = format!("{} {} {}", self.head, progress.phase, span(progress.elapsed));
+        let mut text = format!(
+            "{} {} {}",
+            self.head,
+            progress.phase,
+            span(progress.elapsed)
+        );
         if let Some(p99) = progress.p99 {
             text += &format!(", p99 {}", latency(p99));
         }
@@ -66,7 +88,13 @@ impl Observer for Progress {
 }
 
 impl Watcher for Progress {
-    fn trial_begins(&mut self, configuration: &Configuration, purpose: Purpose, repeat: u32, attempt: u32) {
+    fn trial_begins(
+        &mut self,
+        configuration: &Configuration,
+        purpose: Purpose,
+        repeat: u32,
+        attempt: u32,
+    ) {
         self.head = format!("{} {}", purpose_name(purpose), safe(&configuration.label));
         if repeat > 1 {
             self.head += &format!(" #{repeat}");
@@ -77,7 +105,10 @@ impl Watcher for Progress {
         if stderr().is_terminal() {
             let line = ProgressBar::new_spinner();
             // The template is a constant; a wrong one would be seen in the first run.
-            line.set_style(ProgressStyle::with_template("{spinner} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            line.set_style(
+                ProgressStyle::with_template("{spinner} {wide_msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            );
             line.set_message(format!("{} {}", self.head, Phase::Prepare));
             line.enable_steady_tick(Duration::from_millis(120));
             self.line = Some(line);

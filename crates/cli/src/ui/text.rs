@@ -8,8 +8,16 @@ pub fn span(time: Duration) -> String {
     match seconds {
         s if s < 1.0 => format!("{:.0} ms", s * 1e3),
         s if s < 60.0 => format!("{s:.1} s"),
-        s if s < 3600.0 => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), (s % 60.0).floor()),
-        s => format!("{:.0} h {:02.0} min", (s / 3600.0).floor(), (s % 3600.0 / 60.0).floor()),
+        s if s < 3600.0 => format!(
+            "{:.0} min {:02.0} s",
+            (s / 60.0).floor(),
+            (s % 60.0).floor()
+        ),
+        s => format!(
+            "{:.0} h {:02.0} min",
+            (s / 3600.0).floor(),
+            (s % 3600.0 / 60.0).floor()
+        ),
     }
 }
 

@@ -39,7 +39,10 @@ impl<'a> Source<'a> {
 
     /// The command line.
     pub fn command_line() -> Self {
-        Self { text: None, path: PathBuf::new() }
+        Self {
+            text: None,
+            path: PathBuf::new(),
+        }
     }
 
     /// A problem of the file as a whole.

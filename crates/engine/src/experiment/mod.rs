@@ -136,7 +136,9 @@ impl Experiment {
         let file = ExperimentFile::parse(text, path)?;
         let mut experiment = Self::resolve(&file, &error::Source::new(text, path))?;
         experiment.app.directory = match &file.app.directory {
-            Some(directory) => called_in.join(path.parent().unwrap_or(Path::new(""))).join(directory),
+            Some(directory) => called_in
+                .join(path.parent().unwrap_or(Path::new("")))
+                .join(directory),
             None => called_in.to_owned(),
         };
         Ok(experiment)

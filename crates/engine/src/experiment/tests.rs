@@ -57,7 +57,12 @@ fn a_good_file_becomes_all_combinations_with_the_last_factor_fastest() {
 #[test]
 fn a_file_written_from_the_parsed_form_means_the_same() {
     let file = ExperimentFile::parse(GOOD, Path::new("exp.toml")).unwrap();
-    let again = Experiment::parse(&file.to_toml().unwrap(), Path::new("exp.toml"), Path::new("/x")).unwrap();
+    let again = Experiment::parse(
+        &file.to_toml().unwrap(),
+        Path::new("exp.toml"),
+        Path::new("/x"),
+    )
+    .unwrap();
     let first = Experiment::parse(GOOD, Path::new("exp.toml"), Path::new("/x")).unwrap();
     assert_eq!(again.configurations(), first.configurations());
 }

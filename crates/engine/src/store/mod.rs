@@ -6,6 +6,8 @@
 //! never changed afterwards. Facts: SQLite "How To Corrupt", wal.html.
 
 mod schema;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
