@@ -2,8 +2,21 @@
 //!
 //! Pure: no I/O, no clock, randomness only from a seed that is passed in. Owns the record of a
 //! trial ([`record`]), so that every result can be judged again from it, on another machine.
-//! Read [`record`] first, then [`slo`].
+//! Read [`record`] first, then [`slo`], [`verdict`] and [`search`].
 
+pub mod app_ko;
+pub mod interval;
+pub mod latency;
+pub mod noise;
+pub mod random;
+pub mod recommend;
 pub mod record;
+pub mod search;
+pub mod sli;
 pub mod slo;
+pub mod text;
+pub mod verdict;
 pub mod wire;
+
+#[cfg(test)]
+mod fixture;

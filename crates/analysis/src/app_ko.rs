@@ -1,0 +1,336 @@
+//! How an application failed, told from its exit, the kernel's counters and its last output.
+//!
+//! Owns the texts by which a JVM's end is known. Facts: exit codes and texts of the ten
+//! out-of-memory cases as seen on JDK 17 and 25 (`-XX:+ExitOnOutOfMemoryError` exits with 3 only
+//! where the VM itself raised the error: direct buffers and threads still end with 1).
+
+use std::time::Duration;
+
+use crate::record::{AppKo, Configuration, Evidence, LoadEvidence, SecondEvidence};
+use crate::text;
+
+/// A failure of the application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ko {
+    /// Which.
+    pub cause: AppKo,
+    /// One sentence, with the numbers.
+    pub reason: String,
+    /// Found by waiting: a noisy machine may have caused it, so noise excuses it. Kills, errors
+    /// and exits are facts that noise does not excuse.
+    pub timed: bool,
+}
+
+/// Lines by which HotSpot and OpenJ9 refuse their options.
+const BAD_FLAGS: [&str; 16] = [
+    "Unrecognized VM option",
+    "Unrecognized option",
+    "Improperly specified VM option",
+    "Invalid maximum heap size",
+    "Invalid initial heap size",
+    "Invalid thread stack size",
+    "Too small maximum heap",
+    "Too small initial heap",
+    "Initial heap size set to a larger value than the maximum heap size",
+    "Could not reserve enough space",
+    "Conflicting collector combinations",
+    "is outside the allowed range",
+    "Error: VM option",
+    "The stack size specified is too small",
+    "Command-line option unrecognised",
+    "Could not create the Java Virtual Machine",
+];
+
+/// What ran out, by the text after `java.lang.OutOfMemoryError:` or in the VM's own message.
+const OUT_OF: [(&str, &str); 12] = [
+    ("Metaspace", "metaspace"),
+    ("Compressed class space", "compressed class space"),
+    ("direct buffer memory", "direct memory"),
+    ("Direct buffer memory", "direct memory"),
+    ("unable to create native thread", "threads"),
+    ("unable to create new native thread", "threads"),
+    ("GC overhead limit exceeded", "heap (GC overhead limit)"),
+    (
+        "Requested array size exceeds VM limit",
+        "heap (one huge array)",
+    ),
+    ("Java heap space", "heap"),
+    ("GC triggered before VM initialization", "heap"),
+    ("Native memory allocation", "native memory"),
+    ("insufficient memory for the Java Runtime", "native memory"),
+];
+
+/// The application's failure; `None` when it lived through the trial.
+pub fn classify(
+    configuration: &Configuration,
+    evidence: &Evidence,
+    hang_after: Duration,
+) -> Option<Ko> {
+    cgroup_oom(configuration, evidence)
+        .or_else(|| java_oom(configuration, evidence))
+        .or_else(|| bad_flags(evidence))
+        .or_else(|| crash(evidence))
+        .or_else(|| never_ready(evidence))
+        .or_else(|| hang(evidence, hang_after))
+}
+
+fn certain(cause: AppKo, reason: String) -> Option<Ko> {
+    Some(Ko {
+        cause,
+        reason,
+        timed: false,
+    })
+}
+
+fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
+    evidence.cgroup.oom_kills.filter(|kills| *kills > 0)?;
+    let who = if evidence.exit.before_stop {
+        "it"
+    } else {
+        "one of its processes"
+    };
+    let limit = configuration
+        .memory
+        .map_or_else(String::new, |limit| format!(" of {limit}"));
+    let peak = evidence
+        .cgroup
+        .peak_memory
+        .map_or_else(String::new, |peak| {
+            format!(" (peak {} MiB)", text::digits(peak.as_mib()))
+        });
+    let when = when(evidence);
+    certain(
+        AppKo::CgroupOom,
+        format!("the kernel killed {who} at the memory limit{limit}{peak}, {when}"),
+    )
+}
+
+fn java_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
+    let line = evidence.last_output.iter().rfind(|line| is_oom_text(line));
+    let what = line.and_then(|_| out_of(&evidence.last_output));
+    let exit = exit_text(evidence);
+    match (line, evidence.exit.before_stop) {
+        (Some(_), true) => {
+            let when = when(evidence);
+            let what = what.unwrap_or("memory");
+            certain(
+                AppKo::JavaOom,
+                format!("the JVM ran out of {what} and ended with {exit}, {when}"),
+            )
+        }
+        (Some(line), false) => {
+            let what = what.unwrap_or("memory");
+            let line = shorten(line);
+            certain(
+                AppKo::JavaOom,
+                format!("the JVM ran out of {what}; the application kept running (`{line}`)"),
+            )
+        }
+        // The VM exits with 3 for this option only; its output may be lost.
+        (None, true) if evidence.exit.code == Some(3) && exits_on_oom(configuration) => certain(
+            AppKo::JavaOom,
+            format!(
+                "the JVM ran out of memory: {exit}, which -XX:+ExitOnOutOfMemoryError gives, {}",
+                when(evidence)
+            ),
+        ),
+        _ => None,
+    }
+}
+
+fn is_oom_text(line: &str) -> bool {
+    line.contains("java.lang.OutOfMemoryError")
+        || line.contains("insufficient memory for the Java Runtime")
+        || line.contains("GC triggered before VM initialization")
+}
+
+fn out_of(lines: &[String]) -> Option<&'static str> {
+    lines
+        .iter()
+        .rev()
+        .find_map(|line| OUT_OF.iter().find(|(text, _)| line.contains(text)))
+        .map(|(_, what)| *what)
+}
+
+fn exits_on_oom(configuration: &Configuration) -> bool {
+    let option = "-XX:+ExitOnOutOfMemoryError";
+    let options = configuration.jvm_options.iter().map(|o| &o.text);
+    options
+        .chain(configuration.env.values())
+        .any(|text| text.contains(option))
+}
+
+fn bad_flags(evidence: &Evidence) -> Option<Ko> {
+    let refused = evidence.exit.before_stop
+        && evidence.start.ready.is_none()
+        && evidence.exit.code == Some(1);
+    let lines = evidence.last_output.iter().filter(|_| refused);
+    let line = lines
+        .filter_map(|line| {
+            let rank = BAD_FLAGS.iter().position(|text| line.contains(text))?;
+            Some((rank, line))
+        })
+        .min_by_key(|(rank, _)| *rank)?
+        .1;
+    certain(
+        AppKo::BadFlags,
+        format!("the JVM refused its options: `{}`", shorten(line)),
+    )
+}
+
+fn crash(evidence: &Evidence) -> Option<Ko> {
+    if !evidence.exit.before_stop {
+        return None;
+    }
+    let (exit, when) = (exit_text(evidence), when(evidence));
+    let kill = match (killed_by(evidence), evidence.cgroup.oom_kills) {
+        (Some(9), Some(_)) => "; the kernel's OOM counter did not move, so somebody sent it",
+        (Some(9), None) => "; the kernel's OOM counter could not be read, so it may be that",
+        _ => "",
+    };
+    let said = telling_line(&evidence.last_output)
+        .map_or_else(String::new, |line| format!("; its output says `{line}`"));
+    certain(
+        AppKo::Crash,
+        format!("it ended by itself with {exit}, {when}{kill}{said}"),
+    )
+}
+
+fn never_ready(evidence: &Evidence) -> Option<Ko> {
+    let start = &evidence.start;
+    if start.ready.is_some() {
+        return None;
+    }
+    let waited = text::duration(start.deadline);
+    let probe = match start.last_probe.as_str() {
+        "" => String::new(),
+        probe => format!("; the last probe saw {probe}"),
+    };
+    let throttled = start
+        .throttled
+        .filter(|t| *t > start.deadline / 5)
+        .map_or_else(String::new, |t| {
+            let t = text::duration(t);
+            format!("; throttled for {t} meanwhile (summed over CPUs)")
+        });
+    Some(Ko {
+        cause: AppKo::NeverReady,
+        reason: format!("it was not ready within {waited}{probe}{throttled}"),
+        timed: true,
+    })
+}
+
+/// Silent to the end: for so long no request of many was answered, not even with an error.
+fn hang(evidence: &Evidence, hang_after: Duration) -> Option<Ko> {
+    let load = evidence.load.last()?;
+    let in_load: Vec<&SecondEvidence> = evidence
+        .seconds
+        .iter()
+        .filter(|second| second.offered.is_some())
+        .collect();
+    let silent = in_load
+        .iter()
+        .rev()
+        .take_while(|second| second.achieved.unwrap_or(0) == 0)
+        .count();
+    let silent_seconds = &in_load[in_load.len() - silent..];
+    let offered: u64 = silent_seconds.iter().filter_map(|s| s.offered).sum();
+    let failed: u64 = silent_seconds.iter().filter_map(|s| s.errors).sum();
+    let is_silent = Duration::from_secs(silent as u64) >= hang_after && offered >= 10;
+    if !is_silent || (failed > 0 && failed <= answered_with_error(load)) {
+        return None;
+    }
+    let ready = text::duration(evidence.start.ready.unwrap_or_default());
+    Some(Ko {
+        cause: AppKo::Hang,
+        reason: format!(
+            "it stopped answering: no good response in the last {silent} s of the {} phase, {} requests waiting (it was ready after {ready})",
+            load.phase,
+            text::count(offered),
+        ),
+        timed: true,
+    })
+}
+
+/// Failed requests that did get an answer: error kinds `http_...` and wrong content.
+fn answered_with_error(load: &LoadEvidence) -> u64 {
+    load.errors
+        .iter()
+        .filter(|(kind, _)| !is_silence(kind))
+        .map(|(_, count)| count)
+        .sum()
+}
+
+/// Error kinds that mean that nothing came back.
+fn is_silence(kind: &str) -> bool {
+    ["timeout", "shed", "refused", "reset", "connect", "closed"]
+        .iter()
+        .any(|silence| kind.contains(silence))
+}
+
+fn killed_by(evidence: &Evidence) -> Option<i32> {
+    // A shell reports the death of its child by signal n as exit code 128 + n.
+    let by_shell = evidence.exit.code.map(|code| code - 128);
+    evidence
+        .exit
+        .signal
+        .or(by_shell.filter(|n| (1..=31).contains(n)))
+}
+
+fn exit_text(evidence: &Evidence) -> String {
+    match (evidence.exit.signal, evidence.exit.code) {
+        (Some(signal), _) => format!("signal {signal}{}", signal_name(signal)),
+        (None, Some(code)) if (129..=159).contains(&code) => {
+            let signal = code - 128;
+            format!("exit code {code} (signal {signal}{})", signal_name(signal))
+        }
+        (None, Some(code)) => format!("exit code {code}"),
+        (None, None) => "an unknown status".to_owned(),
+    }
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        4 => " SIGILL",
+        6 => " SIGABRT",
+        7 => " SIGBUS",
+        8 => " SIGFPE",
+        9 => " SIGKILL",
+        11 => " SIGSEGV",
+        15 => " SIGTERM",
+        _ => "",
+    }
+}
+
+fn when(evidence: &Evidence) -> String {
+    let last_load = evidence.load.last().map(|load| load.phase);
+    match (evidence.start.ready, last_load) {
+        (None, _) => "before it was ready".to_owned(),
+        (Some(_), Some(phase)) => format!("in the {phase} phase"),
+        (Some(_), None) => "after it was ready, before any load".to_owned(),
+    }
+}
+
+/// The line of the last output that best says what happened, shortened.
+fn telling_line(lines: &[String]) -> Option<String> {
+    let is_telling = |line: &&String| {
+        let line = line.trim_start();
+        let is_frame = line.starts_with("at ") || line.starts_with("... ");
+        !is_frame && (line.contains("Error") || line.contains("Exception"))
+    };
+    let any = lines.iter().rfind(|line| !line.trim().is_empty());
+    lines
+        .iter()
+        .rfind(is_telling)
+        .or(any)
+        .map(|line| shorten(line))
+}
+
+fn shorten(line: &str) -> String {
+    const LONGEST: usize = 160;
+    let line = line.trim();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,293 @@
+//! Latency over ALL scheduled requests: those that failed sit at +infinity.
+//!
+//! Owns the histogram's text form (HdrHistogram V2 deflate, base64, nanoseconds: what HistogramLog
+//! and the HdrHistogram tools read) and the quantile rule. A quantile that lies in the requests
+//! that failed or never finished is `None`, never the largest success: leaving failures out would
+//! make a service look faster the more it fails.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+
+use crate::record::LoadEvidence;
+use crate::slo::Quantile;
+
+/// A histogram that cannot be written, read or added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LatencyError {
+    /// The text is not base64 of an HdrHistogram.
+    #[error("the latency histogram of the record cannot be read: {0}")]
+    Decode(String),
+    /// The histogram cannot be written.
+    #[error("the latency histogram cannot be written: {0}")]
+    Encode(String),
+    /// The histogram holds more requests than were scheduled.
+    #[error("the latency histogram holds {recorded} requests, but {scheduled} were scheduled")]
+    TooMany {
+        /// Requests in the histogram.
+        recorded: u64,
+        /// Requests scheduled.
+        scheduled: u64,
+    },
+    /// The histograms have different ranges.
+    #[error("latency histograms of different ranges cannot be added: {0}")]
+    Merge(String),
+}
+
+/// An empty histogram with the bounds that records use: 1 µs to 1 h in nanoseconds, 3 digits.
+pub fn recorder() -> Histogram<u64> {
+    Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3)
+        .expect("the bounds are constants that the library accepts")
+}
+
+/// Writes a histogram as base64 of the V2 deflate form.
+///
+/// # Errors
+/// [`LatencyError::Encode`] when the library refuses, which it does for counts beyond 2^63.
+pub fn encode(histogram: &Histogram<u64>) -> Result<String, LatencyError> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .map_err(|error| LatencyError::Encode(error.to_string()))?;
+    Ok(STANDARD.encode(bytes))
+}
+
+/// Reads a histogram that [`encode`] or another HdrHistogram library wrote.
+///
+/// # Errors
+/// [`LatencyError::Decode`] when the text is no such histogram.
+pub fn decode(text: &str) -> Result<Histogram<u64>, LatencyError> {
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|error| LatencyError::Decode(error.to_string()))?;
+    Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|error| LatencyError::Decode(error.to_string()))
+}
+
+/// Latencies of all scheduled requests of a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latency {
+    histogram: Histogram<u64>,
+    scheduled: u64,
+}
+
+impl Latency {
+    /// From the successes' histogram and the number of requests scheduled.
+    ///
+    /// # Errors
+    /// [`LatencyError::TooMany`] when there are more successes than requests.
+    pub fn new(histogram: Histogram<u64>, scheduled: u64) -> Result<Self, LatencyError> {
+        match histogram.len() {
+            recorded if recorded > scheduled => Err(LatencyError::TooMany {
+                recorded,
+                scheduled,
+            }),
+            _ => Ok(Self {
+                histogram,
+                scheduled,
+            }),
+        }
+    }
+
+    /// Latency from the intended send time, of one load phase.
+    ///
+    /// # Errors
+    /// When the record's histogram cannot be read or does not fit its counts.
+    pub fn of(load: &LoadEvidence) -> Result<Self, LatencyError> {
+        Self::new(decode(&load.latency)?, load.scheduled)
+    }
+
+    /// Service time from the actual send time, of one load phase.
+    ///
+    /// # Errors
+    /// When the record's histogram cannot be read or does not fit its counts.
+    pub fn service_time_of(load: &LoadEvidence) -> Result<Self, LatencyError> {
+        Self::new(decode(&load.service_time)?, load.scheduled)
+    }
+
+    /// Requests scheduled.
+    pub fn scheduled(&self) -> u64 {
+        self.scheduled
+    }
+
+    /// Requests that succeeded.
+    pub fn succeeded(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Adds the requests of another part of the same load.
+    ///
+    /// # Errors
+    /// [`LatencyError::Merge`] when its values do not fit into this histogram's range.
+    pub fn merge(&mut self, other: &Self) -> Result<(), LatencyError> {
+        self.histogram
+            .add(&other.histogram)
+            .map_err(|error| LatencyError::Merge(error.to_string()))?;
+        self.scheduled += other.scheduled;
+        Ok(())
+    }
+
+    /// The smallest latency that at least this share of all scheduled requests did not exceed,
+    /// to the histogram's three digits. `None` when it lies in requests that failed or never
+    /// finished, or nothing was scheduled.
+    pub fn quantile(&self, quantile: Quantile) -> Option<Duration> {
+        // The tiny step down undoes products such as 0.07 * 100 = 7.000000000000001.
+        let rank = quantile.as_fraction() * self.scheduled as f64 * (1.0 - 1e-12);
+        self.at_rank((rank.ceil() as u64).max(1))
+    }
+
+    /// The largest latency; `None` when any request failed or never finished.
+    pub fn max(&self) -> Option<Duration> {
+        self.at_rank(self.scheduled.max(1))
+    }
+
+    /// The largest latency of the requests that succeeded; `None` when none did.
+    pub fn max_of_successes(&self) -> Option<Duration> {
+        self.at_rank(self.histogram.len().max(1))
+    }
+
+    /// The quantile of the successes only; a separate line in reports, never judged.
+    pub fn quantile_of_successes(&self, quantile: Quantile) -> Option<Duration> {
+        let rank = quantile.as_fraction() * self.histogram.len() as f64 * (1.0 - 1e-12);
+        self.at_rank((rank.ceil() as u64).max(1))
+    }
+
+    /// (percentile in [0, 1], latency) steps for a curve: every recorded value once.
+    pub fn curve(&self) -> Vec<(f64, Duration)> {
+        let total = self.scheduled.max(1) as f64;
+        let mut seen = 0;
+        let step = |bucket: hdrhistogram::iterators::IterationValue<u64>| {
+            seen += bucket.count_since_last_iteration();
+            let value = Duration::from_nanos(bucket.value_iterated_to());
+            (seen as f64 / total, value)
+        };
+        self.histogram.iter_recorded().map(step).collect()
+    }
+
+    fn at_rank(&self, rank: u64) -> Option<Duration> {
+        let mut seen = 0;
+        self.histogram.iter_recorded().find_map(|bucket| {
+            seen += bucket.count_since_last_iteration();
+            let value = bucket.value_iterated_to();
+            (seen >= rank).then(|| Duration::from_nanos(value))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn q(fraction: f64) -> Quantile {
+        Quantile::from_fraction(fraction).unwrap()
+    }
+
+    fn of_millis(values: impl IntoIterator<Item = u64>, scheduled: u64) -> Latency {
+        let mut histogram = recorder();
+        for value in values {
+            histogram.record(value * 1_000_000).unwrap();
+        }
+        Latency::new(histogram, scheduled).unwrap()
+    }
+
+    fn millis(value: Option<Duration>) -> Option<f64> {
+        value.map(|v| (v.as_secs_f64() * 1e3).round())
+    }
+
+    #[test]
+    fn failed_requests_sit_at_infinity() {
+        // 98 answers of 1..98 ms and 2 failures: p98 is the slowest answer, p99 is a failure.
+        let latency = of_millis(1..=98, 100);
+        assert_eq!(millis(latency.quantile(q(0.5))), Some(50.0));
+        assert_eq!(millis(latency.quantile(q(0.07))), Some(7.0));
+        assert_eq!(millis(latency.quantile(q(0.98))), Some(98.0));
+        assert_eq!(latency.quantile(q(0.99)), None);
+        assert_eq!(latency.max(), None);
+        assert_eq!(millis(latency.max_of_successes()), Some(98.0));
+        assert_eq!(millis(latency.quantile_of_successes(q(0.5))), Some(49.0));
+    }
+
+    #[test]
+    fn nothing_scheduled_has_no_quantile() {
+        let latency = of_millis([], 0);
+        assert_eq!(latency.quantile(q(0.5)), None);
+        assert_eq!(latency.max(), None);
+    }
+
+    #[test]
+    fn more_answers_than_requests_are_refused() {
+        let mut histogram = recorder();
+        histogram.record(5_000_000).unwrap();
+        assert!(matches!(
+            Latency::new(histogram, 0),
+            Err(LatencyError::TooMany { .. })
+        ));
+    }
+
+    #[test]
+    fn a_text_that_is_no_histogram_is_an_error() {
+        for text in ["", "!", "aGVsbG8gd29ybGQ="] {
+            assert!(
+                matches!(decode(text), Err(LatencyError::Decode(_))),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn it_reads_what_the_java_library_wrote() {
+        // Each line states the interval's maximum in ms beside the histogram (in ns).
+        let log = include_str!("../tests/data/jhiccup.hlog");
+        let intervals = log
+            .lines()
+            .filter(|line| line.starts_with(char::is_numeric));
+        let mut read = 0;
+        for fields in intervals.map(|line| line.split(',').collect::<Vec<_>>()) {
+            let stated: f64 = fields[2].parse().unwrap();
+            let got = decode(fields[3]).unwrap().max() as f64 / 1e6;
+            assert!((got / stated - 1.0).abs() < 1e-2, "{got} {stated}");
+            read += 1;
+        }
+        assert_eq!(read, 4);
+    }
+
+    proptest! {
+        #[test]
+        fn encoding_loses_nothing(values in prop::collection::vec(1_000_u64..3_600_000_000_000, 0..200)) {
+            let mut histogram = recorder();
+            for value in &values { histogram.record(*value).unwrap(); }
+            prop_assert_eq!(decode(&encode(&histogram).unwrap()).unwrap(), histogram);
+        }
+
+        #[test]
+        fn merged_is_the_histogram_of_all(
+            a in prop::collection::vec(1_u64..60_000, 0..100),
+            b in prop::collection::vec(1_u64..60_000, 0..100),
+            failed in 0_u64..5,
+        ) {
+            let mut merged = of_millis(a.clone(), a.len() as u64 + failed);
+            merged.merge(&of_millis(b.clone(), b.len() as u64)).unwrap();
+            let all: Vec<u64> = a.iter().chain(&b).copied().collect();
+            prop_assert_eq!(merged, of_millis(all.clone(), all.len() as u64 + failed));
+        }
+
+        #[test]
+        fn a_quantile_is_within_the_histogram_s_precision(
+            mut values in prop::collection::vec(1_u64..60_000, 1..300),
+            fraction in 0.001_f64..1.0,
+        ) {
+            let latency = of_millis(values.clone(), values.len() as u64);
+            values.sort_unstable();
+            let rank = ((fraction * values.len() as f64).ceil() as usize).max(1);
+            let exact = values[rank - 1] as f64;
+            let got = latency.quantile(q(fraction)).unwrap().as_secs_f64() * 1e3;
+            prop_assert!((got / exact - 1.0).abs() < 2e-3, "{got} {exact}");
+        }
+    }
+}

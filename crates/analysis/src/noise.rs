@@ -1,0 +1,147 @@
+//! May this trial count at all? The gate against a noisy machine.
+//!
+//! Owns the thresholds and their comparison with the evidence; [`crate::verdict`] decides what a
+//! closed gate excuses. A disturbed trial is no evidence, neither for nor against a size.
+
+use std::time::Duration;
+
+use crate::record::{Invalid, NoiseEvidence};
+use crate::text;
+
+/// Above any of these a trial says more about the machine than about the application.
+///
+/// The figures are proposals of the project, not measured optima: steal and contention of a few
+/// percent move a p99 by tens of percent, CPU-time metrics hardly at all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NoiseThresholds {
+    /// Share of CPU time the hypervisor took, in [0, 1].
+    pub steal: f64,
+    /// CPU used outside the trial, as a share of the machine's CPUs, in [0, 1].
+    pub foreign_cpu: f64,
+    /// Wait for a CPU that was not the application's own throttling, in [0, 1] of the window.
+    pub contention: f64,
+    /// Pages swapped in.
+    pub swap_in_pages: u64,
+    /// Disagreement of the clocks; a second means a suspend or a step of the clock.
+    pub clock_jump: Duration,
+    /// Throttling of a cgroup around loadline.
+    pub outer_throttled: Duration,
+}
+
+impl Default for NoiseThresholds {
+    fn default() -> Self {
+        Self {
+            steal: 0.01,
+            foreign_cpu: 0.05,
+            contention: 0.02,
+            swap_in_pages: 0,
+            clock_jump: Duration::from_secs(1),
+            outer_throttled: Duration::from_millis(10),
+        }
+    }
+}
+
+/// Why the machine's noise forbids a verdict, with the number; `None` when it does not.
+pub fn gate(noise: &NoiseEvidence, limits: &NoiseThresholds) -> Option<(Invalid, String)> {
+    let over = |value: Option<f64>, limit: f64| value.filter(|value| *value > limit);
+    if let Some(jump) = noise.clock_jump.filter(|jump| *jump > limits.clock_jump) {
+        let jump = text::duration(jump);
+        let reason = format!("the clocks disagreed by {jump}: suspended, or a clock was set");
+        return Some((Invalid::ClockJump, reason));
+    }
+    if let Some(time) = noise
+        .outer_throttled
+        .filter(|time| *time > limits.outer_throttled)
+    {
+        let time = text::duration(time);
+        let reason = format!("a cgroup around loadline was throttled for {time}");
+        return Some((Invalid::OuterThrottle, reason));
+    }
+    let share = |name: &str, value: f64, limit: f64| {
+        let (value, limit) = (text::percent(value), text::percent(limit));
+        Some((Invalid::Noise, format!("{name} {value} (at most {limit})")))
+    };
+    if let Some(value) = over(noise.steal, limits.steal) {
+        return share("the hypervisor took", value, limits.steal);
+    }
+    if let Some(value) = over(noise.foreign_cpu, limits.foreign_cpu) {
+        return share("other programs used of the CPUs", value, limits.foreign_cpu);
+    }
+    if let Some(value) = over(noise.contention, limits.contention) {
+        return share(
+            "the application waited for a CPU that others held",
+            value,
+            limits.contention,
+        );
+    }
+    let swapped = noise.swap_in_pages.filter(|p| *p > limits.swap_in_pages)?;
+    let reason = format!("the machine swapped in {} pages", text::count(swapped));
+    Some((Invalid::Noise, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(noise: NoiseEvidence) -> String {
+        match gate(&noise, &NoiseThresholds::default()) {
+            Some((cause, reason)) => format!("{}: {reason}", cause.name()),
+            None => "quiet".to_owned(),
+        }
+    }
+
+    #[test]
+    fn each_disturbance_is_named_with_its_number() {
+        let quiet = NoiseEvidence::default;
+        let lines = [
+            reason(NoiseEvidence {
+                steal: Some(0.031),
+                ..quiet()
+            }),
+            reason(NoiseEvidence {
+                foreign_cpu: Some(0.5),
+                ..quiet()
+            }),
+            reason(NoiseEvidence {
+                contention: Some(0.19),
+                ..quiet()
+            }),
+            reason(NoiseEvidence {
+                swap_in_pages: Some(4096),
+                ..quiet()
+            }),
+            reason(NoiseEvidence {
+                clock_jump: Some(Duration::from_secs(90)),
+                ..quiet()
+            }),
+            reason(NoiseEvidence {
+                outer_throttled: Some(Duration::from_millis(300)),
+                ..quiet()
+            }),
+            reason(quiet()),
+        ];
+        insta::assert_snapshot!(lines.join("\n"), @"
+        noise: the hypervisor took 3.10 % (at most 1 %)
+        noise: other programs used of the CPUs 50 % (at most 5 %)
+        noise: the application waited for a CPU that others held 19 % (at most 2 %)
+        noise: the machine swapped in 4.10 k pages
+        clock_jump: the clocks disagreed by 90s: suspended, or a clock was set
+        outer_throttle: a cgroup around loadline was throttled for 300ms
+        quiet
+        ");
+    }
+
+    #[test]
+    fn a_value_at_its_threshold_is_still_quiet() {
+        let noise = NoiseEvidence {
+            steal: Some(0.01),
+            foreign_cpu: Some(0.05),
+            contention: Some(0.02),
+            swap_in_pages: Some(0),
+            clock_jump: Some(Duration::from_secs(1)),
+            outer_throttled: Some(Duration::from_millis(10)),
+            host_cpu_pressure: Some(0.9),
+        };
+        assert_eq!(gate(&noise, &NoiseThresholds::default()), None);
+    }
+}

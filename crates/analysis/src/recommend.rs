@@ -1,0 +1,259 @@
+//! The answer with its grounds: size, margin, proof, and what the next smaller size breaks.
+//!
+//! Owns the recommendation and its derivation from records; never runs anything. Everything in it
+//! names the trials it rests on, so that a reader can look and a second person can repeat it.
+
+use loadline_sizing::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::failure_upper_bound;
+use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
+use crate::search::min_memory::Answer;
+use crate::text;
+use crate::wire;
+
+/// Confidence of every bound in a recommendation.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The configuration to use and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recommendation {
+    /// What to run: limits, JVM options with their provenance, environment.
+    pub configuration: Configuration,
+    /// The recommended memory limit.
+    #[serde(rename = "memory_bytes", with = "wire::bytes")]
+    pub memory: Bytes,
+    /// The smallest memory that passed every confirmation.
+    #[serde(rename = "confirmed_bytes", with = "wire::bytes")]
+    pub confirmed: Bytes,
+    /// The margin on top of it, as a share.
+    pub margin: f64,
+    /// Ids of the trials it rests on, in the order they ran.
+    pub evidence: Vec<String>,
+    /// Fresh starts at the recommended size.
+    pub proof: Proof,
+    /// The largest smaller size that failed; `None` when none was seen to fail.
+    pub next_smaller: Option<Smaller>,
+    /// Other configurations that ran, such as the defaults or another tool's advice.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// Fresh starts at the recommended size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Starts that kept the SLO.
+    pub passes: u64,
+    /// Starts that counted.
+    pub starts: u64,
+    /// Starts that could not be measured; they count for nothing.
+    pub not_measured: u64,
+    /// With 95 % confidence the probability of a failing start is below this, in [0, 1]
+    /// (Clopper-Pearson, one-sided); 1 when nothing was proven.
+    pub failure_upper_bound: f64,
+    /// The starts that failed: trial id and reason.
+    pub failures: Vec<(String, String)>,
+}
+
+/// A smaller size and what it breaks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Smaller {
+    /// Its memory limit.
+    #[serde(rename = "memory_bytes", with = "wire::bytes")]
+    pub memory: Bytes,
+    /// The trial that shows it.
+    pub trial: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Its reason, with the numbers.
+    pub breaks: String,
+}
+
+/// Another configuration beside the recommended one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Label of the configuration.
+    pub label: String,
+    /// The trial.
+    pub trial: String,
+    /// Its memory limit; `None` is none.
+    #[serde(rename = "memory_bytes", with = "wire::bytes_opt", default)]
+    pub memory: Option<Bytes>,
+    /// Its memory as a multiple of the recommended.
+    pub memory_ratio: Option<f64>,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Its reason.
+    pub reason: String,
+}
+
+/// Derives the recommendation.
+///
+/// `configuration` is the one at the answer's size; `trials` are all trials of the search, its
+/// confirmations, neighbours and proofs; `others` are trials to compare with.
+pub fn recommend(
+    configuration: Configuration,
+    answer: &Answer,
+    trials: &[TrialRecord],
+    others: &[TrialRecord],
+) -> Recommendation {
+    let evidence = trials.iter().filter(|t| t.verdict.is_evidence());
+    Recommendation {
+        configuration: Configuration {
+            memory: Some(answer.size),
+            ..configuration
+        },
+        memory: answer.size,
+        confirmed: answer.confirmed,
+        margin: answer.margin,
+        evidence: evidence.map(|trial| trial.id.clone()).collect(),
+        proof: prove(answer.size, trials),
+        next_smaller: next_smaller(answer.size, trials),
+        comparisons: others.iter().map(|t| compare(answer.size, t)).collect(),
+    }
+}
+
+/// Counts the fresh starts at this size that ran as proof.
+pub fn prove(size: Bytes, trials: &[TrialRecord]) -> Proof {
+    let proofs = trials
+        .iter()
+        .filter(|t| t.purpose == Purpose::Prove && t.configuration.memory == Some(size));
+    let (counted, not): (Vec<_>, Vec<_>) = proofs.partition(|t| t.verdict.is_evidence());
+    let failures: Vec<_> = counted
+        .iter()
+        .filter(|t| t.verdict != Verdict::Pass)
+        .map(|t| (t.id.clone(), t.reason.clone()))
+        .collect();
+    let starts = counted.len() as u64;
+    Proof {
+        passes: starts - failures.len() as u64,
+        starts,
+        not_measured: not.len() as u64,
+        failure_upper_bound: failure_upper_bound(failures.len() as u64, starts, CONFIDENCE),
+        failures,
+    }
+}
+
+/// The largest size below this one that was seen to fail, by its latest failing trial.
+pub fn next_smaller(size: Bytes, trials: &[TrialRecord]) -> Option<Smaller> {
+    let failed = trials.iter().filter_map(|trial| {
+        let memory = trial.configuration.memory.filter(|memory| *memory < size)?;
+        let is_failure = trial.verdict.is_evidence() && trial.verdict != Verdict::Pass;
+        is_failure.then_some((memory, trial))
+    });
+    // `max_by_key` takes the last of equals: the latest trial.
+    let (memory, trial) = failed.max_by_key(|(memory, _)| *memory)?;
+    Some(Smaller {
+        memory,
+        trial: trial.id.clone(),
+        verdict: trial.verdict,
+        breaks: trial.reason.clone(),
+    })
+}
+
+fn compare(size: Bytes, trial: &TrialRecord) -> Comparison {
+    let memory = trial.configuration.memory;
+    Comparison {
+        label: trial.configuration.label.clone(),
+        trial: trial.id.clone(),
+        memory,
+        memory_ratio: memory.map(|m| m.as_bytes() as f64 / size.as_bytes().max(1) as f64),
+        verdict: trial.verdict,
+        reason: trial.reason.clone(),
+    }
+}
+
+impl Proof {
+    /// `20 of 20 fresh starts passed: less than 13.9 % fail (95 % confidence)`.
+    pub fn sentence(&self) -> String {
+        if self.starts == 0 {
+            return "not proven: no fresh start ran at this size".to_owned();
+        }
+        format!(
+            "{} of {} fresh starts passed: less than {} fail ({} confidence)",
+            self.passes,
+            self.starts,
+            text::percent(self.failure_upper_bound),
+            text::percent(CONFIDENCE),
+        )
+    }
+}
+
+impl Smaller {
+    /// `296Mi fails: p99 was 83.1ms, the SLO allows 50ms`.
+    pub fn sentence(&self) -> String {
+        format!("{} fails: {}", self.memory, self.breaks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{configuration, trial};
+    use crate::record::{AppKo, Invalid};
+
+    fn answer() -> Answer {
+        Answer {
+            size: Bytes::from_mib(324),
+            confirmed: Bytes::from_mib(300),
+            failed: Bytes::from_mib(296),
+            margin: 0.08,
+            starts: 13,
+            invalid: 0,
+        }
+    }
+
+    #[test]
+    fn it_rests_on_trials_that_count_and_names_them() {
+        let ko = Verdict::AppKo(AppKo::CgroupOom);
+        let noise = Verdict::Invalid(Invalid::Noise);
+        let mut trials = vec![
+            trial("t1", Purpose::Search, 256, ko),
+            trial("t2", Purpose::Search, 296, Verdict::SloMiss),
+            trial("t3", Purpose::Search, 300, Verdict::Pass),
+            trial("t4", Purpose::Confirm, 300, noise),
+            trial("t5", Purpose::Neighbour, 296, ko),
+        ];
+        let proofs = (0..19).map(|i| trial(&format!("p{i}"), Purpose::Prove, 324, Verdict::Pass));
+        trials.extend(proofs);
+        trials.push(trial("p19", Purpose::Prove, 324, Verdict::SloMiss));
+        trials.push(trial("p20", Purpose::Prove, 324, noise));
+        let others = [trial("d1", Purpose::Matrix, 648, Verdict::Pass)];
+        let got = recommend(configuration(300), &answer(), &trials, &others);
+        assert_eq!(got.configuration.memory, Some(Bytes::from_mib(324)));
+        assert_eq!(got.evidence.len(), 24);
+        assert!(!got.evidence.contains(&"t4".to_owned()));
+        assert_eq!(
+            got.proof.failures,
+            [("p19".to_owned(), "reason of p19".to_owned())]
+        );
+        assert_eq!(got.proof.not_measured, 1);
+        assert_eq!(got.comparisons[0].memory_ratio, Some(2.0));
+        let smaller = got.next_smaller.as_ref().unwrap();
+        assert_eq!(smaller.trial, "t5");
+        insta::assert_snapshot!(
+            format!("{}\n{}", got.proof.sentence(), smaller.sentence()),
+            @"
+        19 of 20 fresh starts passed: less than 21.6 % fail (95 % confidence)
+        296Mi fails: reason of t5
+        "
+        );
+        let stored = serde_json::to_string(&got).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Recommendation>(&stored).unwrap(),
+            got
+        );
+    }
+
+    #[test]
+    fn without_proof_it_says_so() {
+        let got = recommend(configuration(324), &answer(), &[], &[]);
+        assert_eq!(
+            (got.proof.failure_upper_bound, got.next_smaller),
+            (1.0, None)
+        );
+        assert_eq!(
+            got.proof.sentence(),
+            "not proven: no fresh start ran at this size"
+        );
+    }
+}

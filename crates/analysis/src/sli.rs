@@ -1,0 +1,290 @@
+//! Service-level indicators: the figures people read, derived from a record.
+//!
+//! Owns every derivation used by tables and reports, so that none of them is stored twice. A
+//! figure that this kernel, JVM or phase did not give is `None`, never zero.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use crate::latency::{Latency, LatencyError};
+use crate::record::{Evidence, Phase, TrialRecord};
+use crate::slo::Quantile;
+
+/// The measure phase, all instances of the application together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Latency over all scheduled requests.
+    pub latency: Latency,
+    /// Requests a second that were scheduled; `None` for a closed model.
+    pub offered_rate: Option<f64>,
+    /// Good responses a second.
+    pub achieved_rate: f64,
+    /// The longest part.
+    pub duration: Duration,
+    /// Requests scheduled.
+    pub scheduled: u64,
+    /// Good responses.
+    pub ok: u64,
+    /// Failed requests by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Requests without an outcome.
+    pub unfinished: u64,
+    /// The largest send lag p99 of the parts.
+    pub send_lag_p99: Duration,
+    /// What a generator says that was itself the bottleneck.
+    pub saturated: Option<String>,
+}
+
+impl Measured {
+    /// Adds up the measure phase; `None` when there was none.
+    ///
+    /// # Errors
+    /// When a histogram of the record cannot be read.
+    pub fn of(evidence: &Evidence) -> Result<Option<Self>, LatencyError> {
+        let parts = evidence.load.iter().filter(|l| l.phase == Phase::Measure);
+        let mut sum: Option<Self> = None;
+        for part in parts {
+            let part = Self {
+                latency: Latency::of(part)?,
+                offered_rate: part.offered_rate,
+                achieved_rate: part.achieved_rate,
+                duration: part.duration,
+                scheduled: part.scheduled,
+                ok: part.ok,
+                errors: part.errors.clone(),
+                unfinished: part.unfinished,
+                send_lag_p99: part.send_lag_p99,
+                saturated: part.saturated.clone(),
+            };
+            match &mut sum {
+                None => sum = Some(part),
+                Some(sum) => sum.add(part)?,
+            }
+        }
+        Ok(sum)
+    }
+
+    fn add(&mut self, part: Self) -> Result<(), LatencyError> {
+        self.latency.merge(&part.latency)?;
+        self.offered_rate = self.offered_rate.zip(part.offered_rate).map(|(a, b)| a + b);
+        self.achieved_rate += part.achieved_rate;
+        self.duration = self.duration.max(part.duration);
+        self.scheduled += part.scheduled;
+        self.ok += part.ok;
+        for (kind, count) in part.errors {
+            *self.errors.entry(kind).or_default() += count;
+        }
+        self.unfinished += part.unfinished;
+        self.send_lag_p99 = self.send_lag_p99.max(part.send_lag_p99);
+        self.saturated = self.saturated.take().or(part.saturated);
+        Ok(())
+    }
+
+    /// Share of scheduled requests without a good response, in [0, 1]; `None` without requests.
+    pub fn error_share(&self) -> Option<f64> {
+        let failed = self.scheduled.saturating_sub(self.ok);
+        (self.scheduled > 0).then(|| failed as f64 / self.scheduled as f64)
+    }
+
+    /// The rate that was asked for: the plan's, or less where a random schedule drew fewer.
+    pub fn asked_rate(&self) -> Option<f64> {
+        let seconds = self.duration.as_secs_f64();
+        let drawn = self.scheduled as f64 / seconds;
+        self.offered_rate.map(|offered| {
+            if seconds > 0.0 {
+                offered.min(drawn)
+            } else {
+                offered
+            }
+        })
+    }
+}
+
+/// The figures of one trial.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sli {
+    /// Exec to the first good response.
+    pub start: Option<Duration>,
+    /// CPU time until ready: hardly moved by a noisy machine, unlike the start time.
+    pub start_cpu: Option<Duration>,
+    /// Scheduled requests a second; `None` for a closed model.
+    pub offered_rate: Option<f64>,
+    /// Good responses a second.
+    pub achieved_rate: Option<f64>,
+    /// Share of scheduled requests without a good response, in [0, 1].
+    pub error_share: Option<f64>,
+    /// Latency percentiles from the intended send time over all scheduled requests. `None` also
+    /// when the percentile lies in requests that failed.
+    pub p50: Option<Duration>,
+    /// 90th percentile.
+    pub p90: Option<Duration>,
+    /// 99th percentile.
+    pub p99: Option<Duration>,
+    /// 99.9th percentile.
+    pub p99_9: Option<Duration>,
+    /// The largest.
+    pub max: Option<Duration>,
+    /// CPU time of the application per good response in the measure phase.
+    pub cpu_per_request: Option<Duration>,
+    /// CPUs in use in the measure phase, on average.
+    pub cpus_used: Option<f64>,
+    /// Highest memory usage, page cache included.
+    pub peak_memory: Option<Bytes>,
+    /// The same as a share of the limit, in [0, 1].
+    pub peak_memory_share: Option<f64>,
+    /// Highest working set.
+    pub peak_working_set: Option<Bytes>,
+    /// Highest RSS.
+    pub peak_rss: Option<Bytes>,
+    /// CPU time of the collector as a share of the application's in the measure phase, in [0, 1].
+    pub gc_cpu_share: Option<f64>,
+    /// Stop-the-world time of the collector as a share of the measure phase, in [0, 1].
+    pub gc_pause_share: Option<f64>,
+    /// The longest collector pause in the measure phase.
+    pub gc_pause_max: Option<Duration>,
+    /// Throttled periods as a share of all periods with runnable tasks, in [0, 1].
+    pub throttled_periods_share: Option<f64>,
+    /// Throttled time per second of the measure phase; summed over CPUs, it may exceed 1.
+    pub throttled_per_second: Option<f64>,
+}
+
+impl Sli {
+    /// Derives the figures of a record.
+    ///
+    /// # Errors
+    /// When a histogram of the record cannot be read.
+    pub fn of(record: &TrialRecord) -> Result<Self, LatencyError> {
+        let evidence = &record.evidence;
+        let measured = Measured::of(evidence)?;
+        let duration = measured.as_ref().map(|m| m.duration);
+        let cgroup = &evidence.cgroup;
+        let gc = evidence.gc.as_ref();
+        Ok(Self {
+            start: evidence.start.ready,
+            start_cpu: evidence.start.cpu,
+            cpu_per_request: measured
+                .as_ref()
+                .and_then(|m| per_request(cgroup.measure_cpu?, m.ok)),
+            cpus_used: share(cgroup.measure_cpu, duration),
+            peak_memory: cgroup.peak_memory,
+            peak_memory_share: cgroup
+                .peak_memory
+                .zip(record.configuration.memory)
+                .and_then(|(peak, limit)| {
+                    quotient(peak.as_bytes() as f64, limit.as_bytes() as f64)
+                }),
+            peak_working_set: cgroup.peak_working_set,
+            peak_rss: cgroup.peak_rss,
+            gc_cpu_share: gc_cpu_share(evidence),
+            gc_pause_share: share(gc.map(|gc| gc.measure_pause_sum), duration),
+            gc_pause_max: gc.map(|gc| gc.measure_pause_max),
+            throttled_periods_share: cgroup
+                .measure_nr_throttled
+                .zip(cgroup.measure_nr_periods)
+                .and_then(|(throttled, periods)| quotient(throttled as f64, periods as f64)),
+            throttled_per_second: share(cgroup.measure_throttled, duration),
+            ..measured.as_ref().map(of_load).unwrap_or_default()
+        })
+    }
+}
+
+fn of_load(measured: &Measured) -> Sli {
+    let at =
+        |fraction| Quantile::from_fraction(fraction).and_then(|q| measured.latency.quantile(q));
+    Sli {
+        offered_rate: measured.offered_rate,
+        achieved_rate: Some(measured.achieved_rate),
+        error_share: measured.error_share(),
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        p99_9: at(0.999),
+        max: measured.latency.max(),
+        ..Sli::default()
+    }
+}
+
+/// CPU time of the collector as a share of the application's, in [0, 1]: of the measure phase,
+/// or of the whole trial when there was none (an application that never got ready).
+pub fn gc_cpu_share(evidence: &Evidence) -> Option<f64> {
+    let gc = evidence.gc.as_ref()?;
+    share(gc.measure_gc_cpu, evidence.cgroup.measure_cpu)
+        .or_else(|| share(gc.gc_cpu, evidence.cgroup.cpu))
+}
+
+fn share(part: Option<Duration>, whole: Option<Duration>) -> Option<f64> {
+    quotient(part?.as_secs_f64(), whole?.as_secs_f64())
+}
+
+fn quotient(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+fn per_request(cpu: Duration, ok: u64) -> Option<Duration> {
+    (ok > 0).then(|| Duration::from_secs_f64(cpu.as_secs_f64() / ok as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::{GcEvidence, Purpose, Verdict};
+
+    #[test]
+    fn figures_come_from_the_measure_phase_alone() {
+        let mut record = fixture::trial("a", Purpose::Matrix, 240, Verdict::Pass);
+        let mut warm_up = fixture::load();
+        warm_up.phase = Phase::WarmUp;
+        warm_up.achieved_rate = 7.0;
+        record.evidence.load.insert(0, warm_up);
+        record.evidence.gc = Some(GcEvidence {
+            collector: "Serial".to_owned(),
+            jdk: None,
+            pauses: 9,
+            pause_sum: Duration::from_secs(9),
+            pause_max: Duration::from_secs(9),
+            full_gcs: 0,
+            gc_cpu: Some(Duration::from_secs(9)),
+            measure_gc_cpu: Some(Duration::from_millis(600)),
+            measure_pauses: 3,
+            measure_pause_sum: Duration::from_millis(500),
+            measure_pause_max: Duration::from_millis(90),
+            heap_after_max: None,
+            heap_max: None,
+            pause_spans_ns: Vec::new(),
+        });
+        let sli = Sli::of(&record).unwrap();
+        assert_eq!(sli.achieved_rate, Some(300.0));
+        assert_eq!(sli.cpu_per_request, Some(Duration::from_millis(2)));
+        assert_eq!(sli.cpus_used, Some(0.6));
+        assert_eq!(sli.peak_memory_share, Some(0.5));
+        assert!((sli.gc_cpu_share.unwrap() - 0.1).abs() < 1e-12);
+        assert_eq!(sli.gc_pause_share, Some(0.05));
+        assert_eq!(sli.throttled_periods_share, Some(0.04));
+        assert_eq!(sli.throttled_per_second, Some(0.025));
+        let p99 = sli.p99.unwrap().as_secs_f64();
+        assert!((p99 / 0.020 - 1.0).abs() < 1e-3, "{p99}");
+    }
+
+    #[test]
+    fn instances_add_up() {
+        let mut evidence = fixture::evidence();
+        evidence.load.push(fixture::load());
+        let measured = Measured::of(&evidence).unwrap().unwrap();
+        assert_eq!(measured.offered_rate, Some(600.0));
+        assert_eq!(
+            (measured.scheduled, measured.latency.succeeded()),
+            (6000, 6000)
+        );
+        assert_eq!(measured.duration, Duration::from_secs(10));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_zero() {
+        let mut record = fixture::trial("a", Purpose::Matrix, 240, Verdict::Pass);
+        record.evidence = Evidence::default();
+        assert_eq!(Sli::of(&record), Ok(Sli::default()));
+    }
+}

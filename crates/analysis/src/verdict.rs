@@ -1,0 +1,372 @@
+//! What a trial says about its configuration: evidence in, verdict and one sentence out.
+//!
+//! Owns the order of the questions. A failure of the measurement comes first, then what killed
+//! the application (kills and exits stand even on a noisy machine), then whether the trial may
+//! count at all, then failures found by waiting, then the SLO. Pure: a stored record gets the
+//! same verdict on every machine. The reason carries the numbers, so that nobody has to look.
+
+use std::time::Duration;
+
+use crate::app_ko;
+use crate::latency::LatencyError;
+use crate::noise::{self, NoiseThresholds};
+use crate::record::{Configuration, Evidence, Invalid, ObjectiveResult, PhaseSpan, Verdict};
+use crate::sli::{self, Measured};
+use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Slo};
+use crate::text;
+
+/// The numbers of the rules that are not in the SLO.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Thresholds {
+    /// When the machine was too noisy.
+    pub noise: NoiseThresholds,
+    /// Least share of the offered rate that must be answered well, in [0, 1]. An SLO that allows
+    /// more errors than the rest lowers it.
+    pub achieved_share: f64,
+    /// Largest share of the application's CPU time for the collector, in [0, 1]: more is thrash,
+    /// and the next request mix tips it over. Wall time is not used, noise lengthens it.
+    pub gc_cpu_share: f64,
+    /// Silence at the end of the load that counts as a hang.
+    pub hang_after: Duration,
+    /// Send lag p99 that is always allowed.
+    pub send_lag: Duration,
+    /// Send lag p99 allowed as a share of the tightest latency objective, in [0, 1].
+    pub send_lag_share: f64,
+    /// File pages read again per second that count as thrash: 1000 pages are 4 MiB/s.
+    pub refaults_per_second: f64,
+    /// Share of CPU time for the collector that is worth a word beside a miss, in [0, 1].
+    pub gc_share_worth_a_word: f64,
+    /// Share of throttled periods that is worth a word beside a miss, in [0, 1].
+    pub throttled_share_worth_a_word: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            noise: NoiseThresholds::default(),
+            achieved_share: 0.99,
+            gc_cpu_share: 0.5,
+            hang_after: Duration::from_secs(5),
+            send_lag: Duration::from_millis(1),
+            send_lag_share: 0.1,
+            refaults_per_second: 1000.0,
+            gc_share_worth_a_word: 0.2,
+            throttled_share_worth_a_word: 0.1,
+        }
+    }
+}
+
+/// The verdict with its grounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// The verdict; never INTERRUPTED, which only the trial itself knows.
+    pub verdict: Verdict,
+    /// One sentence that says why, with the numbers.
+    pub reason: String,
+    /// Each objective against what was measured; empty when nothing was measured.
+    pub objectives: Vec<ObjectiveResult>,
+}
+
+/// Judges one trial.
+pub fn judge(
+    configuration: &Configuration,
+    slo: &Slo,
+    evidence: &Evidence,
+    thresholds: &Thresholds,
+) -> Judgement {
+    let measured = Measured::of(evidence);
+    let objectives = match &measured {
+        Ok(Some(measured)) => slo
+            .objectives
+            .iter()
+            .map(|objective| result(*objective, measured, evidence))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let (verdict, reason) = decide(
+        configuration,
+        &objectives,
+        slo,
+        evidence,
+        measured,
+        thresholds,
+    );
+    Judgement {
+        verdict,
+        reason,
+        objectives,
+    }
+}
+
+fn decide(
+    configuration: &Configuration,
+    objectives: &[ObjectiveResult],
+    slo: &Slo,
+    evidence: &Evidence,
+    measured: Result<Option<Measured>, LatencyError>,
+    thresholds: &Thresholds,
+) -> (Verdict, String) {
+    if let Some(failure) = &evidence.failure {
+        return (Verdict::Invalid(failure.cause), failure.detail.clone());
+    }
+    let ko = app_ko::classify(configuration, evidence, thresholds.hang_after);
+    if let Some(ko) = ko.as_ref().filter(|ko| !ko.timed) {
+        return (Verdict::AppKo(ko.cause), ko.reason.clone());
+    }
+    let measured = match measured {
+        Ok(measured) => measured,
+        Err(error) => return (Verdict::Invalid(Invalid::ToolError), error.to_string()),
+    };
+    if let Some((cause, reason)) = cannot_count(measured.as_ref(), slo, evidence, thresholds) {
+        return (Verdict::Invalid(cause), reason);
+    }
+    let explanation = explain(evidence, thresholds);
+    if let Some(ko) = ko {
+        return (Verdict::AppKo(ko.cause), ko.reason + &explanation);
+    }
+    let Some(measured) = measured else {
+        let reason = "the application was ready, but no load was measured".to_owned();
+        return (Verdict::Invalid(Invalid::ToolError), reason);
+    };
+    match misses(objectives, slo, &measured, evidence, thresholds) {
+        misses if misses.is_empty() => (Verdict::Pass, pass(objectives, &measured)),
+        misses => (Verdict::SloMiss, misses.join("; ") + &explanation),
+    }
+}
+
+/// Why the trial is neither for nor against the configuration.
+fn cannot_count(
+    measured: Option<&Measured>,
+    slo: &Slo,
+    evidence: &Evidence,
+    thresholds: &Thresholds,
+) -> Option<(Invalid, String)> {
+    measured
+        .and_then(|measured| generator(measured, slo, thresholds))
+        .or_else(|| noise::gate(&evidence.noise, &thresholds.noise))
+}
+
+/// The load generator's own limits.
+fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<(Invalid, String)> {
+    let exhausted = measured
+        .errors
+        .iter()
+        .find(|(kind, count)| kind.contains("exhausted") && **count > 0);
+    if let Some((kind, count)) = exhausted {
+        let count = text::count(*count);
+        let reason = format!("the generator ran out of ports or descriptors: {kind} {count} times");
+        return Some((Invalid::PortExhausted, reason));
+    }
+    if let Some(why) = &measured.saturated {
+        let reason = format!("the load generator was the bottleneck: {why}");
+        return Some((Invalid::GeneratorSaturated, reason));
+    }
+    let bounds = slo
+        .objectives
+        .iter()
+        .filter_map(|objective| match objective {
+            Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
+            Objective::Errors { .. } | Objective::Start { .. } => None,
+        });
+    let share = bounds.min()?.mul_f64(thresholds.send_lag_share);
+    let allowed = thresholds.send_lag.max(share);
+    let is_late = measured.offered_rate.is_some() && measured.send_lag_p99 > allowed;
+    is_late.then(|| {
+        let (lag, allowed) = (
+            text::duration(measured.send_lag_p99),
+            text::duration(allowed),
+        );
+        let reason = format!(
+            "the load generator was late: send lag p99 {lag}, at most {allowed} for this SLO"
+        );
+        (Invalid::GeneratorSaturated, reason)
+    })
+}
+
+fn result(objective: Objective, measured: &Measured, evidence: &Evidence) -> ObjectiveResult {
+    let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
+    let value = match objective {
+        Objective::Latency { quantile, .. } => seconds(measured.latency.quantile(quantile)),
+        Objective::MaxLatency { .. } => seconds(measured.latency.max()),
+        Objective::Errors { .. } => measured.error_share(),
+        Objective::Start { .. } => seconds(evidence.start.ready),
+    };
+    let bound = match objective {
+        Objective::Latency { bound, .. }
+        | Objective::MaxLatency { bound }
+        | Objective::Start { bound } => bound.as_secs_f64(),
+        Objective::Errors { bound } => bound,
+    };
+    ObjectiveResult {
+        objective,
+        measured: value,
+        met: value.is_some_and(|value| value < bound),
+    }
+}
+
+/// Every rule the trial broke, as sentences.
+fn misses(
+    objectives: &[ObjectiveResult],
+    slo: &Slo,
+    measured: &Measured,
+    evidence: &Evidence,
+    thresholds: &Thresholds,
+) -> Vec<String> {
+    let broken = objectives.iter().filter(|objective| !objective.met);
+    let mut sentences: Vec<String> = broken.map(|miss| broke(miss, measured)).collect();
+    let allowed = error_bound(slo).max(1.0 - thresholds.achieved_share);
+    if let Some(asked) = measured
+        .asked_rate()
+        .filter(|asked| measured.achieved_rate < asked * (1.0 - allowed))
+    {
+        sentences.push(format!(
+            "it answered {} of the {} offered ({})",
+            text::rate(measured.achieved_rate),
+            text::rate(asked),
+            text::percent(measured.achieved_rate / asked),
+        ));
+    }
+    if sli::gc_cpu_share(evidence).is_some_and(|share| share > thresholds.gc_cpu_share) {
+        let sound = text::percent(thresholds.gc_cpu_share);
+        sentences.push(format!("thrash: GC needed more than {sound} of the CPU"));
+    }
+    sentences
+}
+
+fn error_bound(slo: &Slo) -> f64 {
+    let bounds = slo
+        .objectives
+        .iter()
+        .filter_map(|objective| match objective {
+            Objective::Errors { bound } => Some(*bound),
+            _ => None,
+        });
+    bounds.reduce(f64::min).unwrap_or(DEFAULT_ERROR_BOUND)
+}
+
+fn broke(miss: &ObjectiveResult, measured: &Measured) -> String {
+    let name = name(miss.objective);
+    let bound = bound(miss.objective);
+    match (miss.measured, miss.objective) {
+        (Some(share), Objective::Errors { .. }) => format!(
+            "{name} were {}{}, the SLO allows {bound}",
+            text::percent(share),
+            kinds(measured)
+        ),
+        (Some(seconds), _) => {
+            format!("{name} was {}, the SLO allows {bound}", time(seconds))
+        }
+        (None, _) if measured.scheduled == 0 => {
+            format!("{name} has no value: no request was sent, the SLO allows {bound}")
+        }
+        (None, _) => format!(
+            "{name} lies in the requests that failed{}, the SLO allows {bound}",
+            kinds(measured)
+        ),
+    }
+}
+
+/// ` (timeout 120, unfinished 3)`: the failed requests by kind, most frequent first.
+fn kinds(measured: &Measured) -> String {
+    let mut kinds: Vec<(&str, u64)> = measured
+        .errors
+        .iter()
+        .map(|(kind, count)| (kind.as_str(), *count))
+        .chain([("unfinished", measured.unfinished)])
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let kinds: Vec<String> = kinds
+        .iter()
+        .take(3)
+        .map(|(kind, count)| format!("{kind} {}", text::count(*count)))
+        .collect();
+    match kinds.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", kinds.join(", ")),
+    }
+}
+
+fn pass(objectives: &[ObjectiveResult], measured: &Measured) -> String {
+    let mut parts: Vec<String> = objectives.iter().map(met).collect();
+    let rate = text::rate(measured.achieved_rate);
+    parts.push(match measured.offered_rate {
+        Some(offered) => format!("{rate} of {} offered", text::rate(offered)),
+        None => format!("{rate} closed loop"),
+    });
+    parts.join(", ")
+}
+
+fn met(result: &ObjectiveResult) -> String {
+    let (name, bound) = (name(result.objective), bound(result.objective));
+    let value = match (result.objective, result.measured) {
+        (Objective::Errors { .. }, Some(share)) => text::percent(share),
+        (_, Some(seconds)) => time(seconds),
+        (_, None) => "unknown".to_owned(),
+    };
+    format!("{name} {value} < {bound}")
+}
+
+fn name(objective: Objective) -> String {
+    match objective {
+        Objective::Latency { quantile, .. } => quantile.to_string(),
+        Objective::MaxLatency { .. } => "max latency".to_owned(),
+        Objective::Errors { .. } => "errors".to_owned(),
+        Objective::Start { .. } => "start time".to_owned(),
+    }
+}
+
+fn bound(objective: Objective) -> String {
+    match objective {
+        Objective::Latency { bound, .. }
+        | Objective::MaxLatency { bound }
+        | Objective::Start { bound } => text::duration(bound),
+        Objective::Errors { bound } => text::percent(bound),
+    }
+}
+
+fn time(seconds: f64) -> String {
+    text::duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+/// What lies behind a miss, from counters: `; thrash: 14.8 M file refaults`.
+fn explain(evidence: &Evidence, thresholds: &Thresholds) -> String {
+    let mut causes = Vec::new();
+    let refaults = evidence.cgroup.file_refaults.unwrap_or(0);
+    if refaults as f64 > thresholds.refaults_per_second * seconds(evidence) {
+        let faults = match evidence.cgroup.major_faults {
+            Some(faults) if faults > 0 => format!(", {} major faults", text::count(faults)),
+            _ => String::new(),
+        };
+        let refaults = text::count(refaults);
+        causes.push(format!("; thrash: {refaults} file refaults{faults}"));
+    }
+    let gc = sli::gc_cpu_share(evidence);
+    if let Some(share) = gc.filter(|share| *share > thresholds.gc_share_worth_a_word) {
+        causes.push(format!("; GC took {} of the CPU", text::percent(share)));
+    }
+    let cgroup = &evidence.cgroup;
+    if let (Some(throttled), Some(periods)) =
+        (cgroup.measure_nr_throttled, cgroup.measure_nr_periods)
+        && throttled as f64 > thresholds.throttled_share_worth_a_word * periods as f64
+    {
+        causes.push(format!("; throttled in {throttled} of {periods} periods"));
+    }
+    causes.concat()
+}
+
+/// Length of the trial, at least one second.
+fn seconds(evidence: &Evidence) -> f64 {
+    let start = evidence
+        .phases
+        .iter()
+        .map(|span: &PhaseSpan| span.start)
+        .min();
+    let end = evidence.phases.iter().map(|span| span.end).max();
+    let nanos = end.unwrap_or(0).saturating_sub(start.unwrap_or(0));
+    let of_phases = nanos as f64 / 1e9;
+    of_phases.max(evidence.seconds.len() as f64).max(1.0)
+}
+
+#[cfg(test)]
+mod tests;

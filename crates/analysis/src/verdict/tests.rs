@@ -1,0 +1,317 @@
+//! The judge, case by case: each verdict with the sentence a person reads.
+
+use loadline_sizing::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::fixture::{configuration, ended, evidence, load, not_ready, said, slo};
+use crate::latency::{encode, recorder};
+use crate::record::{AppKo, Failure, GcEvidence, JvmOption, Provenance};
+
+fn judged(evidence: &Evidence) -> Judgement {
+    judge(
+        &configuration(128),
+        &slo(),
+        evidence,
+        &Thresholds::default(),
+    )
+}
+
+fn line(evidence: &Evidence) -> String {
+    let judgement = judged(evidence);
+    format!("{}: {}", judgement.verdict, judgement.reason)
+}
+
+fn lines(cases: &[Evidence]) -> String {
+    cases.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn killed_by_the_kernel(mut evidence: Evidence) -> Evidence {
+    evidence.cgroup.oom_kills = Some(1);
+    evidence.cgroup.peak_memory = Some(Bytes::from_mib(128));
+    ended(evidence, None, Some(9))
+}
+
+#[test]
+fn a_sound_trial_passes() {
+    insta::assert_snapshot!(line(&evidence()), @"PASS: p99 20.0ms < 50ms, errors 0 % < 1 %, start time 3s < 20s, 300/s of 300/s offered");
+    assert!(judged(&evidence()).objectives.iter().all(|o| o.met));
+}
+
+/// The ten out-of-memory cases, output texts as JDK 17 and 25 print them.
+#[test]
+fn the_ten_out_of_memory_cases_are_told_apart() {
+    let direct = "Exception in thread \"main\" java.lang.OutOfMemoryError: Cannot reserve 16777216 bytes of direct buffer memory (allocated: 16777216, limit: 16777216)";
+    let threads = "Exception in thread \"main\" java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory or process/resource limits reached";
+    let cases = [
+        killed_by_the_kernel(evidence()),
+        killed_by_the_kernel(not_ready()),
+        said(
+            ended(evidence(), Some(1), None),
+            "Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space",
+        ),
+        said(
+            ended(evidence(), Some(3), None),
+            "Terminating due to java.lang.OutOfMemoryError: Java heap space",
+        ),
+        said(
+            ended(evidence(), None, Some(6)),
+            "Aborting due to java.lang.OutOfMemoryError: Java heap space\n# A fatal error has been detected by the Java Runtime Environment:",
+        ),
+        said(ended(not_ready(), Some(1), None), direct),
+        said(ended(evidence(), Some(1), None), direct),
+        said(ended(evidence(), Some(1), None), threads),
+        said(ended(not_ready(), Some(1), None), threads),
+        said(
+            evidence(),
+            "Exception in thread \"http-1\" java.lang.OutOfMemoryError: Java heap space",
+        ),
+    ];
+    insta::assert_snapshot!(lines(&cases), @r#"
+    APP_KO cgroup_oom: the kernel killed it at the memory limit of 128Mi (peak 128 MiB), in the measure phase
+    APP_KO cgroup_oom: the kernel killed it at the memory limit of 128Mi (peak 128 MiB), before it was ready
+    APP_KO java_oom: the JVM ran out of heap and ended with exit code 1, in the measure phase
+    APP_KO java_oom: the JVM ran out of heap and ended with exit code 3, in the measure phase
+    APP_KO java_oom: the JVM ran out of heap and ended with signal 6 SIGABRT, in the measure phase
+    APP_KO java_oom: the JVM ran out of direct memory and ended with exit code 1, before it was ready
+    APP_KO java_oom: the JVM ran out of direct memory and ended with exit code 1, in the measure phase
+    APP_KO java_oom: the JVM ran out of threads and ended with exit code 1, in the measure phase
+    APP_KO java_oom: the JVM ran out of threads and ended with exit code 1, before it was ready
+    APP_KO java_oom: the JVM ran out of heap; the application kept running (`Exception in thread "http-1" java.lang.OutOfMemoryError: Java heap space`)
+    "#);
+}
+
+#[test]
+fn a_silent_exit_3_needs_the_option_to_count_as_out_of_memory() {
+    let silent = ended(evidence(), Some(3), None);
+    assert_eq!(judged(&silent).verdict, Verdict::AppKo(AppKo::Crash));
+    let mut configuration = configuration(128);
+    configuration.jvm_options.push(JvmOption {
+        text: "-XX:+ExitOnOutOfMemoryError".to_owned(),
+        provenance: Provenance::User,
+    });
+    let judgement = judge(&configuration, &slo(), &silent, &Thresholds::default());
+    assert_eq!(judgement.verdict, Verdict::AppKo(AppKo::JavaOom));
+}
+
+#[test]
+fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
+    let unknown_kill = {
+        let mut evidence = ended(evidence(), None, Some(9));
+        evidence.cgroup.oom_kills = None;
+        evidence
+    };
+    let child = {
+        let mut evidence = evidence();
+        evidence.cgroup.oom_kills = Some(2);
+        evidence
+    };
+    let thrashing = {
+        let mut evidence = not_ready();
+        evidence.cgroup.file_refaults = Some(14_800_000);
+        evidence.cgroup.major_faults = Some(12_000);
+        evidence.start.throttled = Some(Duration::from_secs(35));
+        evidence
+    };
+    let cases = [
+        said(
+            ended(not_ready(), Some(1), None),
+            "Unrecognized VM option 'UseFastGC'\nError: Could not create the Java Virtual Machine.\nError: A fatal exception has occurred. Program will exit.",
+        ),
+        said(
+            ended(not_ready(), Some(1), None),
+            "Error occurred during initialization of VM\nInitial heap size set to a larger value than the maximum heap size",
+        ),
+        said(
+            ended(not_ready(), Some(1), None),
+            "Error occurred during initialization of VM\njava.lang.OutOfMemoryError: Java heap space",
+        ),
+        said(
+            ended(not_ready(), Some(1), None),
+            "Caused by: java.sql.SQLException: no database\n\tat Main.main(Main.java:3)",
+        ),
+        ended(evidence(), Some(0), None),
+        ended(evidence(), Some(139), None),
+        ended(evidence(), None, Some(9)),
+        unknown_kill,
+        child,
+        not_ready(),
+        thrashing,
+        hanging(),
+    ];
+    insta::assert_snapshot!(lines(&cases), @"
+    APP_KO bad_flags: the JVM refused its options: `Unrecognized VM option 'UseFastGC'`
+    APP_KO bad_flags: the JVM refused its options: `Initial heap size set to a larger value than the maximum heap size`
+    APP_KO java_oom: the JVM ran out of heap and ended with exit code 1, before it was ready
+    APP_KO crash: it ended by itself with exit code 1, before it was ready; its output says `Caused by: java.sql.SQLException: no database`
+    APP_KO crash: it ended by itself with exit code 0, in the measure phase
+    APP_KO crash: it ended by itself with exit code 139 (signal 11 SIGSEGV), in the measure phase
+    APP_KO crash: it ended by itself with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter did not move, so somebody sent it
+    APP_KO crash: it ended by itself with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter could not be read, so it may be that
+    APP_KO cgroup_oom: the kernel killed one of its processes at the memory limit of 128Mi (peak 120 MiB), in the measure phase
+    APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused
+    APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; throttled for 35s meanwhile (summed over CPUs); thrash: 14.8 M file refaults, 12 k major faults
+    APP_KO hang: it stopped answering: no good response in the last 6 s of the measure phase, 1.80 k requests waiting (it was ready after 3s)
+    ");
+}
+
+fn hanging() -> Evidence {
+    let mut evidence = evidence();
+    for second in evidence.seconds.iter_mut().skip(4) {
+        second.achieved = Some(0);
+    }
+    evidence.load[0].ok = 1200;
+    evidence.load[0].unfinished = 1800;
+    evidence.load[0].achieved_rate = 120.0;
+    let mut histogram = recorder();
+    histogram.record_n(2_000_000, 1200).unwrap();
+    evidence.load[0].latency = encode(&histogram).unwrap();
+    evidence
+}
+
+#[test]
+fn an_application_that_answers_errors_does_not_hang() {
+    let mut evidence = hanging();
+    evidence.load[0].unfinished = 0;
+    evidence.load[0].errors = [("http_5xx".to_owned(), 1800)].into();
+    for second in evidence.seconds.iter_mut().skip(4) {
+        second.errors = Some(300);
+    }
+    insta::assert_snapshot!(line(&evidence), @"SLO_MISS: p99 lies in the requests that failed (http_5xx 1.80 k), the SLO allows 50ms; errors were 60 % (http_5xx 1.80 k), the SLO allows 1 %; it answered 120/s of the 300/s offered (40 %)");
+}
+
+#[test]
+fn a_missed_slo_says_by_how_much_and_why() {
+    let mut slow = evidence();
+    let mut histogram = recorder();
+    histogram.record_n(2_000_000, 2900).unwrap();
+    histogram.record_n(83_000_000, 100).unwrap();
+    slow.load[0].latency = encode(&histogram).unwrap();
+    slow.cgroup.file_refaults = Some(900_000);
+    slow.cgroup.measure_nr_throttled = Some(80);
+    slow.gc = Some(gc(Duration::from_millis(2400)));
+    let mut late = evidence();
+    late.start.ready = Some(Duration::from_secs(25));
+    let mut overloaded = evidence();
+    overloaded.load[0].achieved_rate = 250.0;
+    let mut thrashing = evidence();
+    thrashing.gc = Some(gc(Duration::from_millis(3900)));
+    insta::assert_snapshot!(lines(&[slow, late, overloaded, thrashing]), @"
+    SLO_MISS: p99 was 83.0ms, the SLO allows 50ms; thrash: 900 k file refaults; GC took 40 % of the CPU; throttled in 80 of 100 periods
+    SLO_MISS: start time was 25s, the SLO allows 20s
+    SLO_MISS: it answered 250/s of the 300/s offered (83.3 %)
+    SLO_MISS: thrash: GC needed more than 50 % of the CPU; GC took 65 % of the CPU
+    ");
+}
+
+fn gc(measure_cpu: Duration) -> GcEvidence {
+    GcEvidence {
+        collector: "Serial".to_owned(),
+        jdk: None,
+        pauses: 0,
+        pause_sum: Duration::ZERO,
+        pause_max: Duration::ZERO,
+        full_gcs: 0,
+        gc_cpu: None,
+        measure_gc_cpu: Some(measure_cpu),
+        measure_pauses: 0,
+        measure_pause_sum: Duration::ZERO,
+        measure_pause_max: Duration::ZERO,
+        heap_after_max: None,
+        heap_max: None,
+        pause_spans_ns: Vec::new(),
+    }
+}
+
+#[test]
+fn what_cannot_count_is_invalid_and_says_so() {
+    let mut failed = evidence();
+    failed.failure = Some(Failure {
+        cause: Invalid::DiskFull,
+        detail: "writing samples.bin: no space left".to_owned(),
+    });
+    let mut saturated = evidence();
+    saturated.load[0].saturated = Some("send lag above 1 ms in 4 of 10 seconds".to_owned());
+    let mut lagging = evidence();
+    lagging.load[0].send_lag_p99 = Duration::from_millis(7);
+    let mut ports = evidence();
+    ports.load[0].errors = [("port_exhausted".to_owned(), 12)].into();
+    let mut noisy = evidence();
+    noisy.noise.foreign_cpu = Some(0.3);
+    let mut corrupt = evidence();
+    corrupt.load[0].latency = "?".to_owned();
+    let mut unloaded = evidence();
+    unloaded.load.clear();
+    insta::assert_snapshot!(lines(&[failed, saturated, lagging, ports, noisy, corrupt, unloaded]), @"
+    INVALID disk_full: writing samples.bin: no space left
+    INVALID generator_saturated: the load generator was the bottleneck: send lag above 1 ms in 4 of 10 seconds
+    INVALID generator_saturated: the load generator was late: send lag p99 7ms, at most 5ms for this SLO
+    INVALID port_exhausted: the generator ran out of ports or descriptors: port_exhausted 12 times
+    INVALID noise: other programs used of the CPUs 30 % (at most 5 %)
+    INVALID tool_error: the latency histogram of the record cannot be read: Invalid symbol 63, offset 0.
+    INVALID tool_error: the application was ready, but no load was measured
+    ");
+}
+
+#[test]
+fn noise_excuses_waiting_but_never_a_kill() {
+    let noisy = |mut evidence: Evidence| {
+        evidence.noise.steal = Some(0.4);
+        judged(&evidence).verdict
+    };
+    let noise = Verdict::Invalid(Invalid::Noise);
+    assert_eq!(noisy(not_ready()), noise);
+    assert_eq!(noisy(hanging()), noise);
+    assert_eq!(noisy(evidence()), noise);
+    let oom = Verdict::AppKo(AppKo::CgroupOom);
+    assert_eq!(noisy(killed_by_the_kernel(evidence())), oom);
+    let crash = Verdict::AppKo(AppKo::Crash);
+    assert_eq!(noisy(ended(evidence(), Some(1), None)), crash);
+}
+
+#[test]
+fn a_slo_that_allows_errors_allows_their_share_of_the_rate() {
+    let mut evidence = evidence();
+    let mut histogram = recorder();
+    histogram.record_n(2_000_000, 2880).unwrap();
+    evidence.load[0].latency = encode(&histogram).unwrap();
+    evidence.load[0].ok = 2880;
+    evidence.load[0].errors = [("http_5xx".to_owned(), 120)].into();
+    evidence.load[0].achieved_rate = 288.0;
+    let lenient: Slo = "p90<50ms,errors<5%".parse().unwrap();
+    let judgement = judge(
+        &configuration(128),
+        &lenient,
+        &evidence,
+        &Thresholds::default(),
+    );
+    assert_eq!(judgement.verdict, Verdict::Pass, "{}", judgement.reason);
+}
+
+proptest! {
+    #[test]
+    fn a_stricter_slo_never_turns_a_miss_into_a_pass(
+        millis in prop::collection::vec(1_u64..200, 50..200),
+        failed in 0_u64..4,
+        bound in 5_u64..200,
+        stricter in 1_u64..200,
+    ) {
+        let mut histogram = recorder();
+        for value in &millis { histogram.record(value * 1_000_000).unwrap(); }
+        let mut part = load();
+        part.latency = encode(&histogram).unwrap();
+        part.ok = millis.len() as u64;
+        part.scheduled = part.ok + failed;
+        part.unfinished = failed;
+        part.offered_rate = None;
+        let mut evidence = evidence();
+        evidence.load = vec![part];
+        let verdict = |bound: u64| {
+            let slo: Slo = format!("p90<{bound}ms,errors<5%").parse().unwrap();
+            judge(&configuration(128), &slo, &evidence, &Thresholds::default()).verdict
+        };
+        if verdict(bound) == Verdict::SloMiss {
+            prop_assert_ne!(verdict(bound.saturating_sub(stricter).max(1)), Verdict::Pass);
+        }
+    }
+}
