@@ -127,12 +127,11 @@ pub fn module_names(project: &Project) -> Vec<Finding> {
 
 /// Every module begins with `//!`.
 pub fn module_docs(project: &Project) -> Vec<Finding> {
-    let rust = project
+    let silent = project
         .tree
-        .files
-        .iter()
-        .filter(|file| file.path.ends_with(".rs"));
-    rust.filter(|file| !file.text.starts_with("//!"))
+        .shipped()
+        .filter(|file| !file.text.starts_with("//!"));
+    silent
         .map(|file| {
             finding(
                 file,
