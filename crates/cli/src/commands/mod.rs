@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod load_part;
 mod plan;
 mod run;
 mod show;
@@ -35,6 +36,9 @@ pub enum Command {
     Export(store::ExportArguments),
     /// Remove what a killed loadline left; results stay
     Clean(store::CleanArguments),
+    /// One load generator process of a trial; started by loadline itself.
+    #[command(hide = true)]
+    LoadPart,
 }
 
 /// Where a result goes at the end.
@@ -61,6 +65,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Report(arguments) => store::report(arguments),
         Command::Export(arguments) => store::export(arguments),
         Command::Clean(arguments) => store::clean(arguments),
+        Command::LoadPart => load_part::run(),
     }
 }
 
