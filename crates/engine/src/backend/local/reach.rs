@@ -237,7 +237,10 @@ impl Planner {
             let inside = |p: &PathBuf| p.ancestors().skip(1).any(|a| paths.contains(a));
             paths.iter().filter(|p| !inside(p)).cloned().collect()
         };
-        let masked = outermost(&self.masked);
+        // What a replaced directory covers needs no further hiding.
+        let is_covered = |p: &PathBuf| self.covers.iter().any(|c| p.starts_with(c));
+        let mut masked = outermost(&self.masked);
+        masked.retain(|p| !is_covered(p));
         View {
             replaced,
             kept: outermost(&self.kept),
@@ -343,8 +346,7 @@ mod tests {
 
         /// The view, with the paths below the tree's root only: (hidden, kept).
         fn view(&self, spec: &InstanceSpec) -> Result<(Vec<String>, Vec<String>), Unreachable> {
-            let needs = Needs::of(spec)?;
-            let view = view(spec, &needs, &self.path("open"), Vec::new())?;
+            let view = view(spec, &Needs::of(spec)?, &self.path("open"), Vec::new())?;
             let names = |paths: Vec<PathBuf>| {
                 let name = |p: PathBuf| {
                     let below = p.strip_prefix(self.root.path()).ok()?;
@@ -389,6 +391,18 @@ mod tests {
         let spec = tree.spec("closed/app", &["-cp", "lib/*:c.jar"]);
         let expected = (vec!["closed".to_owned()], vec!["closed/app".to_owned()]);
         assert_eq!(tree.view(&spec), Ok(expected));
+    }
+
+    #[test]
+    fn below_a_replaced_directory_nothing_is_hidden_but_needs_are_kept() {
+        let tree = Tree::new();
+        let spec = tree.spec("closed/app", &["-jar", "ROOT/open/a.jar"]);
+        let needs = Needs::of(&spec).expect("the program is there");
+        let replaced = vec![(tree.root.path().to_owned(), PathBuf::from("/private"))];
+        let view = view(&spec, &needs, &tree.path("open"), replaced.clone()).expect("a view");
+        assert_eq!(view.masked, Vec::<PathBuf>::new());
+        let kept = ["closed/app", "jdk", "open"].map(|name| tree.path(name));
+        assert_eq!((view.kept, view.replaced), (kept.to_vec(), replaced));
     }
 
     #[test]
