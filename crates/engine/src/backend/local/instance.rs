@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    Evidence, Failure, Invalid, Phase, SecondEvidence, StartEvidence,
+    Evidence, Failure, Invalid, Phase, StartEvidence,
 };
 use loadline_cgroup::Sample;
 
@@ -88,7 +88,8 @@ pub(super) struct State {
     pub(super) stage_failure: Option<String>,
     pub(super) last_probe: String,
     pub(super) foreign_listener: bool,
-    pub(super) seconds: Vec<SecondEvidence>,
+    /// Ends of the generator's seconds, CLOCK_MONOTONIC.
+    pub(super) load_ends: Vec<u64>,
     pub(super) measure: Option<(u64, u64)>,
     pub(super) warnings: Vec<String>,
     pub(super) failure: Option<Failure>,
@@ -299,7 +300,8 @@ impl Instance for LocalInstance {
         if load.phase == Phase::Measure {
             self.state.measure = Some((driven.start_ns, driven.end_ns));
         }
-        self.state.seconds.extend(driven.seconds.iter().cloned());
+        let ends = driven.seconds.iter().map(|second| second.at_ns);
+        self.state.load_ends.extend(ends);
         Ok(driven)
     }
 

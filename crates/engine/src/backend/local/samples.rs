@@ -215,41 +215,41 @@ impl Growth for Duration {
 }
 
 /// Cuts the recording into seconds from `start` to the last sample. Where the generator told its
-/// own seconds, those are kept, with their bounds, and filled up with the cgroup's figures.
-pub fn seconds(points: &[Point], start: u64, load: &[SecondEvidence]) -> Vec<SecondEvidence> {
-    let Some(end) = points.last().map(|point| point.at_ns) else {
-        return load.to_vec();
-    };
+/// own seconds (`load_ends`), the cuts are theirs, so that the trial can put the two together.
+pub fn seconds(points: &[Point], start: u64, load_ends: &[u64]) -> Vec<SecondEvidence> {
+    let end = points.last().map_or(0, |point| point.at_ns);
     let mut result = Vec::new();
     let mut begin = start;
-    let mut load = load.iter().peekable();
+    let mut load_ends = load_ends.iter().copied().peekable();
     while begin < end {
         // A second of the generator once it has begun; the 50 ms bridge rounding of its ends.
-        let next = load.next_if(|second| second.at_ns < begin + SECOND + SECOND / 20);
-        let mut second = next.cloned().unwrap_or_default();
-        if next.is_none() {
-            let until_load = load
-                .peek()
-                .map_or(u64::MAX, |second| second.at_ns.saturating_sub(SECOND));
-            second.at_ns = (begin + SECOND).min(end).min(until_load.max(begin + 1));
+        let told = load_ends.next_if(|at| *at < begin + SECOND + SECOND / 20);
+        let until_load = load_ends
+            .peek()
+            .map_or(u64::MAX, |at| at.saturating_sub(SECOND));
+        let cut = told.unwrap_or((begin + SECOND).min(end).min(until_load));
+        if cut > begin {
+            result.push(second(points, begin, cut));
+            begin = cut;
         }
-        fill(&mut second, points, begin);
-        begin = second.at_ns.max(begin + 1);
-        result.push(second);
     }
     result
 }
 
-fn fill(second: &mut SecondEvidence, points: &[Point], begin: u64) {
+fn second(points: &[Point], begin: u64, end: u64) -> SecondEvidence {
     let first = at(points, begin).copied();
-    let last = at(points, second.at_ns).copied();
-    second.cpu = growth_of(first, last, |p| p.cpu);
-    second.nr_throttled = growth_of(first, last, |p| p.nr_throttled);
-    second.throttled = growth_of(first, last, |p| p.throttled);
+    let last = at(points, end).copied();
     let memory = last.and_then(|point| point.memory);
-    second.memory = memory.and_then(|m| m.usage);
-    second.working_set = memory.and_then(|m| m.working_set());
-    second.anon = memory.and_then(|m| m.anon);
+    SecondEvidence {
+        at_ns: end,
+        cpu: growth_of(first, last, |p| p.cpu),
+        nr_throttled: growth_of(first, last, |p| p.nr_throttled),
+        throttled: growth_of(first, last, |p| p.throttled),
+        memory: memory.and_then(|m| m.usage),
+        working_set: memory.and_then(|m| m.working_set()),
+        anon: memory.and_then(|m| m.anon),
+        ..SecondEvidence::default()
+    }
 }
 
 #[cfg(test)]
@@ -305,23 +305,25 @@ mod tests {
     #[test]
     fn the_generators_seconds_are_kept_and_the_rest_is_cut_evenly() {
         let points = points(0, 6000);
-        let load: Vec<SecondEvidence> = [3_500, 4_500]
-            .iter()
-            .map(|ms| SecondEvidence {
-                at_ns: ms * 1_000_000,
-                achieved: Some(300),
-                ..SecondEvidence::default()
-            })
-            .collect();
-        let seconds = seconds(&points, 0, &load);
+        let load_ends = [3_500_000_000, 4_500_000_000];
+        let seconds = seconds(&points, 0, &load_ends);
         let ends: Vec<u64> = seconds.iter().map(|s| s.at_ns / 1_000_000).collect();
         assert_eq!(ends, [1000, 2000, 2500, 3500, 4500, 5500, 6000]);
-        let achieved: Vec<Option<u64>> = seconds.iter().map(|s| s.achieved).collect();
-        let told = [None, None, None, Some(300), Some(300), None, None];
-        assert_eq!(achieved, told);
         let cpu: Duration = seconds.iter().filter_map(|s| s.cpu).sum();
         assert_eq!(cpu, Duration::from_secs(3));
         assert_eq!(seconds[0].working_set, Some(Bytes::from_mib(9)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_seconds_of_the_generator_give_rising_cuts(
+            start in 0..5_000_000_000u64,
+            load_ends in proptest::collection::vec(0..9_000_000_000u64, 0..12),
+        ) {
+            let seconds = seconds(&points(0, 6000), start, &load_ends);
+            proptest::prop_assert!(seconds.iter().all(|s| s.at_ns > start));
+            proptest::prop_assert!(seconds.is_sorted_by_key(|s| s.at_ns));
+        }
     }
 
     #[test]
