@@ -1,14 +1,22 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod load_part;
+
 use clap::Subcommand;
 
 use crate::error::{Error, Outcome};
 
 /// All subcommands, in the order of the help.
 #[derive(Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// One load generator process of a trial; started by loadline itself.
+    #[command(hide = true)]
+    LoadPart,
+}
 
 /// Runs one.
 pub fn run(command: Command) -> Result<Outcome, Error> {
-    match command {}
+    match command {
+        Command::LoadPart => load_part::run(),
+    }
 }
