@@ -1,1 +1,62 @@
 //! The one place with system calls that need unsafe code.
+//!
+//! Owns four calls that neither std nor rustix offers safely: new namespaces, fork, setting a
+//! network interface up, close-on-exec for all descriptors. Each wrapper is safe to call from
+//! anywhere: it checks what the call needs. Everything else in loadline goes through std and
+//! rustix. Facts: man pages unshare(2), fork(2), signal-safety(7), netdevice(7), close_range(2).
+
+mod descriptor;
+mod fork;
+mod interface;
+mod namespace;
+
+pub use descriptor::close_on_exec_from;
+pub use fork::{Fork, fork};
+pub use interface::set_interface_up;
+pub use namespace::{Namespaces, unshare};
+
+/// A system call that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SysError {
+    /// The kernel said no.
+    #[error("{call}: {errno}")]
+    Call {
+        /// The call with what it was for, such as `unshare(net)`.
+        call: String,
+        /// Its error.
+        errno: rustix::io::Errno,
+    },
+    /// fork in a process with several threads: the child could never take a lock again.
+    #[error("fork: this process has {threads} threads, it must have one")]
+    Threads {
+        /// How many there are.
+        threads: usize,
+    },
+    /// An interface name that the kernel cannot have.
+    #[error("`{name}` is no interface name: 1 to 15 bytes without NUL")]
+    InterfaceName {
+        /// The name.
+        name: String,
+    },
+}
+
+impl SysError {
+    /// The error of the kernel, when it was the kernel.
+    pub fn errno(&self) -> Option<rustix::io::Errno> {
+        match self {
+            Self::Call { errno, .. } => Some(*errno),
+            Self::Threads { .. } | Self::InterfaceName { .. } => None,
+        }
+    }
+
+    /// From `errno` right after a call of the C library returned -1.
+    fn last(call: impl Into<String>) -> Self {
+        let errno = std::io::Error::last_os_error()
+            .raw_os_error()
+            .map_or(rustix::io::Errno::IO, rustix::io::Errno::from_raw_os_error);
+        Self::Call {
+            call: call.into(),
+            errno,
+        }
+    }
+}

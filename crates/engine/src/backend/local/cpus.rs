@@ -1,0 +1,181 @@
+//! Which CPUs the application gets and which ones loadline keeps for the load generator and its
+//! own threads.
+//!
+//! Owns the plan (a pure function) and the pinning of threads. The generator must not take what
+//! it measures (facts: a client on the server's CPU steals from it).
+
+use loadline_sizing::Cpus;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// CPU numbers of one machine, split in two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CpuPlan {
+    /// The application's, never empty.
+    pub application: Vec<u32>,
+    /// The generator's and loadline's own, never empty.
+    pub generator: Vec<u32>,
+    /// Remarks for the record: how the split may show in the numbers.
+    pub warnings: Vec<String>,
+}
+
+impl CpuPlan {
+    /// Splits `available` (sorted, not empty) for an application with this quota.
+    ///
+    /// The generator gets the last quarter, fewer if the quota needs more; when not even one CPU
+    /// can be spared, both run everywhere. `wanted` is the configuration's own cpuset.
+    pub fn new(available: &[u32], quota: Option<Cpus>, wanted: Option<&[u32]>) -> Self {
+        let mut plan = match wanted {
+            Some(wanted) => Self::around(available, wanted),
+            None => Self::split(available, quota),
+        };
+        if plan.is_shared() {
+            plan.warnings.push(format!(
+                "the load generator shares CPUs {} with the application: latencies include its work",
+                list(&plan.generator)
+            ));
+        }
+        let whole = Cpus::from_whole(plan.application.len() as u32);
+        if quota.is_some_and(|quota| quota >= whole) && wanted.is_none() && !plan.is_shared() {
+            plan.warnings.push(format!(
+                "the application runs on {} of {} CPUs, no more than its quota: it is never throttled here, on a larger machine it may be",
+                plan.application.len(),
+                available.len()
+            ));
+        }
+        plan
+    }
+
+    /// Whether the generator runs where the application runs.
+    pub fn is_shared(&self) -> bool {
+        self.generator.iter().any(|c| self.application.contains(c))
+    }
+
+    fn split(available: &[u32], quota: Option<Cpus>) -> Self {
+        let needed = quota.map_or(usize::MAX, |q| q.ceil().max(1) as usize);
+        let spare = available.len().saturating_sub(needed);
+        let generator = spare.min(available.len().div_ceil(4));
+        if generator == 0 {
+            return Self::plain(available, available);
+        }
+        let (application, generator) = available.split_at(available.len() - generator);
+        Self::plain(application, generator)
+    }
+
+    fn around(available: &[u32], wanted: &[u32]) -> Self {
+        let others: Vec<u32> = available
+            .iter()
+            .copied()
+            .filter(|c| !wanted.contains(c))
+            .collect();
+        let generator = if others.is_empty() {
+            available
+        } else {
+            &others
+        };
+        Self::plain(wanted, generator)
+    }
+
+    fn plain(application: &[u32], generator: &[u32]) -> Self {
+        Self {
+            application: application.to_vec(),
+            generator: generator.to_vec(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// CPU numbers as the kernel lists them: `0-2,5`.
+pub fn list(cpus: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let range = |(first, last): (u32, u32)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    };
+    ranges.into_iter().map(range).collect::<Vec<_>>().join(",")
+}
+
+/// CPUs this thread may run on, sorted.
+///
+/// # Errors
+/// What the kernel says; it has no reason to.
+pub fn available() -> rustix::io::Result<Vec<u32>> {
+    let mask = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU as u32)
+        .filter(|cpu| mask.is_set(*cpu as usize))
+        .collect())
+}
+
+/// A mask of these CPUs, for sched_setaffinity(2).
+pub fn mask(cpus: &[u32]) -> CpuSet {
+    let mut mask = CpuSet::new();
+    for cpu in cpus.iter().filter(|c| **c < CpuSet::MAX_CPU as u32) {
+        mask.set(*cpu as usize);
+    }
+    mask
+}
+
+/// Keeps the calling thread, and those it starts, on these CPUs.
+pub fn pin_this_thread(cpus: &[u32]) {
+    // The CPUs were ours a moment ago; should the kernel refuse, threads run where they did.
+    let _ = sched_setaffinity(None, &mask(cpus));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(available: u32, quota: Option<&str>) -> (String, String, usize) {
+        let available: Vec<u32> = (0..available).collect();
+        let quota = quota.map(|q| q.parse().expect("a quota"));
+        let plan = CpuPlan::new(&available, quota, None);
+        (
+            list(&plan.application),
+            list(&plan.generator),
+            plan.warnings.len(),
+        )
+    }
+
+    #[test]
+    fn the_generator_gets_the_last_cpus_when_the_quota_leaves_some() {
+        let owned = |a: &str, g: &str, w| (a.to_owned(), g.to_owned(), w);
+        assert_eq!(split(2, Some("500m")), owned("0", "1", 0));
+        // One CPU of quota on one CPU: nothing can be throttled, and that is said.
+        assert_eq!(split(2, Some("1")), owned("0", "1", 1));
+        assert_eq!(split(2, Some("1500m")), owned("0-1", "0-1", 1));
+        assert_eq!(split(8, Some("2")), owned("0-5", "6-7", 0));
+        assert_eq!(split(8, Some("7")), owned("0-6", "7", 1));
+        assert_eq!(split(16, Some("4")), owned("0-11", "12-15", 0));
+        assert_eq!(split(1, Some("500m")), owned("0", "0", 1));
+        assert_eq!(split(4, None), owned("0-3", "0-3", 1));
+    }
+
+    #[test]
+    fn a_cpuset_of_the_configuration_wins() {
+        let quota = Some(Cpus::from_whole(1));
+        let plan = CpuPlan::new(&[0, 1, 2], quota, Some(&[1]));
+        assert_eq!(
+            (list(&plan.application), list(&plan.generator)),
+            ("1".into(), "0,2".into())
+        );
+        assert!(plan.warnings.is_empty());
+        let plan = CpuPlan::new(&[0, 1], None, Some(&[0, 1]));
+        assert!(plan.is_shared() && plan.warnings.len() == 1);
+    }
+
+    #[test]
+    fn cpus_are_listed_as_the_kernel_does() {
+        assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(list(&[]), "");
+        let own = available().expect("it is always known");
+        assert!(!own.is_empty() && own.is_sorted());
+    }
+}

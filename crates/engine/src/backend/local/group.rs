@@ -1,0 +1,81 @@
+//! The cgroup of a trial: made with its limits, gone when dropped.
+//!
+//! Owns the translation of a configuration into limits and the end of the group. The cgroup file
+//! system itself is `loadline-cgroup`'s.
+
+use std::time::Duration;
+
+use loadline_analysis::record::Configuration;
+use loadline_cgroup::{CgroupError, CpuSet, Group, Layout, Limits};
+
+use super::cpus::CpuPlan;
+
+/// Tasks where the configuration names no limit: room for any server, none for a fork bomb.
+const TASKS: u64 = 16_384;
+
+/// How long killing and removing may take; milliseconds as a rule.
+const END: Duration = Duration::from_secs(10);
+
+/// A group that is killed and removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct TrialGroup {
+    group: Group,
+    is_removed: bool,
+}
+
+impl TrialGroup {
+    /// Makes the group and sets its limits.
+    pub(super) fn make(
+        layout: &Layout,
+        name: &str,
+        limits: &Limits,
+    ) -> Result<Self, CgroupError> {
+        let group = Self {
+            group: Group::create(layout, name)?,
+            is_removed: false,
+        };
+        group.group.apply(limits)?;
+        Ok(group)
+    }
+
+    /// The group itself.
+    pub(super) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Kills everything in it; what survives is found when it is removed.
+    pub(super) fn kill_quietly(&self) {
+        let _ = self.group.kill(END);
+    }
+
+    /// Kills what is in it and removes it.
+    pub(super) fn remove(&mut self) -> Result<(), CgroupError> {
+        if self.is_removed {
+            return Ok(());
+        }
+        self.group.kill(END)?;
+        self.group.remove(END)?;
+        self.is_removed = true;
+        Ok(())
+    }
+}
+
+impl Drop for TrialGroup {
+    fn drop(&mut self) {
+        // What cannot be removed now is found by the next sweep.
+        let _ = self.remove();
+    }
+}
+
+/// The limits of a configuration, on the CPUs of the plan.
+pub(super) fn limits(configuration: &Configuration, plan: &CpuPlan) -> Limits {
+    Limits {
+        cpu_quota: configuration.cpu,
+        cpu_period: configuration.cpu_period,
+        cpu_burst: None,
+        cpu_shares: configuration.cpu_shares,
+        cpuset: Some(plan.application.iter().copied().collect::<CpuSet>()),
+        memory: configuration.memory,
+        pids: Some(configuration.pids.unwrap_or(TASKS)),
+    }
+}

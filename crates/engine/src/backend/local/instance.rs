@@ -1,0 +1,351 @@
+//! One prepared application on this machine: the phases of a trial, from start to stop.
+//!
+//! Owns the state of a trial and who tells it what: init's events, the readiness probe, the
+//! output and the load generator all send a [`Note`] to the one thread that runs the trial.
+//! Making it is in [`super::prepare`], ending it in [`super::stop`], load in [`super::generator`].
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{
+    Evidence, Failure, Invalid, Phase, StartEvidence,
+};
+use loadline_cgroup::Sample;
+
+use super::cpus::CpuPlan;
+use super::errors::{cgroup_unable, unable};
+use super::generator::{self, Line};
+use super::group::TrialGroup;
+use super::init::monotonic_ns;
+use super::listener;
+use super::output::Output;
+use super::probe::{Finding, Probe, Probing, Question};
+use super::protocol::Event;
+use super::samples::Recording;
+use super::sandbox::Sandbox;
+use super::scratch::Scratch;
+use super::Options;
+use crate::backend::{
+    BackendError, Driven, Instance, InstanceSpec, LoadPhase, Network, Observer, Progress,
+    Readiness,
+};
+
+/// How often a waiting trial looks at its observer.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What the threads of a trial tell it.
+pub(super) enum Note {
+    /// From init.
+    Event(Event),
+    /// Every process of the trial is dead.
+    Gone,
+    /// The line that says "ready" was written.
+    LineFound {
+        /// CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
+    /// From the readiness probe.
+    Probe(Finding),
+    /// From the load generator.
+    Generator(Line),
+}
+
+/// How the application's process ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) code: Option<i32>,
+    pub(super) signal: Option<i32>,
+}
+
+/// One application of a trial. The fields are dropped in order: processes before their group,
+/// the group before their files.
+pub(super) struct LocalInstance {
+    pub(super) spec: InstanceSpec,
+    pub(super) options: Options,
+    pub(super) plan: CpuPlan,
+    pub(super) is_jvm: bool,
+    pub(super) recording: Option<Recording>,
+    pub(super) sandbox: Sandbox,
+    pub(super) output: Output,
+    pub(super) group: TrialGroup,
+    pub(super) generator_group: Option<TrialGroup>,
+    pub(super) scratch: Scratch,
+    pub(super) notes: Receiver<Note>,
+    pub(super) tell: Sender<Note>,
+    pub(super) state: State,
+}
+
+/// What is known of the trial so far.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) exec_ns: Option<u64>,
+    pub(super) ready_ns: Option<u64>,
+    pub(super) ended: Option<Ended>,
+    pub(super) is_gone: bool,
+    pub(super) is_oom: bool,
+    /// Why the command could not be executed.
+    pub(super) stage_failure: Option<String>,
+    pub(super) last_probe: String,
+    pub(super) foreign_listener: bool,
+    /// Ends of the generator's seconds, CLOCK_MONOTONIC.
+    pub(super) load_ends: Vec<u64>,
+    pub(super) measure: Option<(u64, u64)>,
+    pub(super) warnings: Vec<String>,
+    pub(super) failure: Option<Failure>,
+}
+
+impl State {
+    /// Takes a note. Notes of the generator are for [`generator`].
+    pub(super) fn take(&mut self, note: Note) {
+        match note {
+            Note::Event(Event::Exec { at_ns }) => self.exec_ns = Some(at_ns),
+            Note::Event(Event::Exited { code, signal, .. }) => {
+                self.ended = Some(Ended { code, signal });
+            }
+            Note::Event(Event::Failed { detail }) => self.stage_failure = Some(detail),
+            Note::Event(Event::Held { .. } | Event::Prepared) | Note::Generator(_) => {}
+            Note::Gone => self.is_gone = true,
+            Note::LineFound { at_ns } => self.ready_ns = Some(at_ns),
+            Note::Probe(Finding::Ready { at_ns, detail }) => {
+                self.ready_ns = Some(at_ns);
+                self.last_probe = detail;
+            }
+            Note::Probe(Finding::NotYet { detail }) => self.last_probe = detail,
+            Note::Probe(Finding::Foreign) => self.foreign_listener = true,
+            Note::Probe(Finding::Broken { detail }) => {
+                self.failure = Some(Failure {
+                    cause: Invalid::ToolError,
+                    detail,
+                });
+            }
+        }
+    }
+
+    /// Whether the application has ended, or everything.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended.is_some() || self.is_gone
+    }
+}
+
+impl LocalInstance {
+    /// Waits for the next note, at most a tick, then takes all that are there. Looks after the
+    /// out-of-memory rule too.
+    pub(super) fn tick(&mut self) {
+        let first = match self.notes.recv_timeout(TICK) {
+            Ok(note) => Some(note),
+            // Disconnected cannot be: this instance holds a sender itself.
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        };
+        let more: Vec<Note> = self.notes.try_iter().collect();
+        for note in first.into_iter().chain(more) {
+            self.state.take(note);
+        }
+        self.end_after_oom();
+    }
+
+    /// A container dies as a whole when the kernel kills one of its processes for memory. v2 does
+    /// that by memory.oom.group, which `Group::apply` sets; for v1 it is done here.
+    pub(super) fn end_after_oom(&mut self) {
+        let is_oom = self.recording.as_ref().is_some_and(Recording::is_oom);
+        if is_oom && !self.state.is_oom {
+            self.state.is_oom = true;
+            self.group.kill_quietly();
+        }
+    }
+
+    /// A sample of the trial's group now; `None` when it is gone.
+    pub(super) fn sample(&self) -> Option<Sample> {
+        self.group.group().read().ok()
+    }
+
+    fn refuse_taken_port(&self) -> Result<(), BackendError> {
+        let port = match (self.spec.network, &self.spec.readiness) {
+            (Network::Own, _) | (_, Readiness::LogLine { .. }) => return Ok(()),
+            (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
+        };
+        port_is_free(port)
+    }
+
+    fn probe(&self) -> Result<Option<Probing>, BackendError> {
+        let (port, question) = match &self.spec.readiness {
+            Readiness::Http { port, path } => (*port, Question::Http { path: path.clone() }),
+            Readiness::Tcp { port } => (*port, Question::Tcp),
+            Readiness::LogLine { .. } => return Ok(None),
+        };
+        let probe = self.probe_for(port, question)?;
+        let tell = self.tell.clone();
+        let tell = move |finding| drop(tell.send(Note::Probe(finding)));
+        let started = Probing::start(probe, tell);
+        started.map(Some).map_err(tool_error("starting the probe"))
+    }
+
+    pub(super) fn probe_for(
+        &self,
+        port: u16,
+        question: Question,
+    ) -> Result<Probe, BackendError> {
+        let group = self.group.group().clone();
+        let processes = move || group.processes().unwrap_or_default();
+        let network = match self.spec.network {
+            Network::Host => None,
+            Network::Own => {
+                let network = self.sandbox.network();
+                Some(network.map_err(tool_error("opening the trial's network namespace"))?)
+            }
+        };
+        Ok(Probe {
+            port,
+            question,
+            processes: network.is_none().then(|| Box::new(processes) as _),
+            network,
+            cpus: self.plan.generator.clone(),
+        })
+    }
+
+    /// Waits for readiness; returns when there is nothing more to wait for.
+    fn await_ready(
+        &mut self,
+        deadline: Duration,
+        observer: &mut dyn Observer,
+    ) -> Result<(), BackendError> {
+        let begin = Instant::now();
+        let mut probing = None;
+        while begin.elapsed() < deadline {
+            self.tick();
+            if let Some(detail) = self.state.stage_failure.take() {
+                return Err(unable("starting the application", detail, START_HINT));
+            }
+            if self.state.foreign_listener {
+                return Err(foreign(&self.spec.readiness));
+            }
+            let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
+            if is_decided || self.state.is_over() {
+                break;
+            }
+            if probing.is_none() && self.state.exec_ns.is_some() {
+                probing = self.probe()?;
+            }
+            observer.progress(Progress {
+                phase: Phase::Start,
+                elapsed: begin.elapsed(),
+                p99: None,
+                rate: None,
+            });
+            if observer.interrupted() {
+                return Err(BackendError::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_evidence(&self, deadline: Duration) -> StartEvidence {
+        let state = &self.state;
+        let sample = self.sample();
+        let cpu = sample.as_ref().map(|sample| &sample.cpu);
+        // An application that has ended was never ready, even if a probe got through first.
+        let ready = state.ready_ns.filter(|_| !state.is_over());
+        let last_probe = match &self.spec.readiness {
+            Readiness::LogLine { contains } if ready.is_none() => {
+                format!("no line with `{contains}`")
+            }
+            Readiness::LogLine { contains } => format!("a line with `{contains}`"),
+            _ => state.last_probe.clone(),
+        };
+        StartEvidence {
+            ready: ready
+                .zip(state.exec_ns)
+                .map(|(ready, exec)| Duration::from_nanos(ready.saturating_sub(exec))),
+            deadline,
+            cpu: cpu.and_then(|cpu| cpu.usage),
+            throttled: cpu.and_then(|cpu| cpu.throttled_time),
+            last_probe,
+        }
+    }
+}
+
+const START_HINT: &str =
+    "the program must be executable for the application's user; another user: --user";
+
+impl Instance for LocalInstance {
+    fn start(
+        &mut self,
+        deadline: Duration,
+        observer: &mut dyn Observer,
+    ) -> Result<StartEvidence, BackendError> {
+        self.refuse_taken_port()?;
+        let recording = Recording::start(self.group.group(), self.plan.generator.clone());
+        self.recording = Some(recording.map_err(|e| cgroup_unable("sampling the cgroup", &e))?);
+        let started = self.sandbox.start();
+        started.map_err(|e| invalid(format!("starting the application: {e}")))?;
+        self.await_ready(deadline, observer)?;
+        Ok(self.start_evidence(deadline))
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        match &self.spec.readiness {
+            Readiness::Http { port, .. } | Readiness::Tcp { port } => {
+                vec![SocketAddr::from((Ipv4Addr::LOCALHOST, *port))]
+            }
+            Readiness::LogLine { .. } => Vec::new(),
+        }
+    }
+
+    fn drive(
+        &mut self,
+        load: &LoadPhase,
+        observer: &mut dyn Observer,
+    ) -> Result<Driven, BackendError> {
+        let driven = generator::drive(self, load, observer)?;
+        if load.phase == Phase::Measure {
+            self.state.measure = Some((driven.start_ns, driven.end_ns));
+        }
+        let ends = driven.seconds.iter().map(|second| second.at_ns);
+        self.state.load_ends.extend(ends);
+        Ok(driven)
+    }
+
+    fn stop(&mut self, grace: Duration, observer: &mut dyn Observer) -> Evidence {
+        super::stop::stop(self, grace, observer)
+    }
+}
+
+/// Refuses to start an application whose port another server has: its answers would be measured.
+pub(super) fn port_is_free(port: u16) -> Result<(), BackendError> {
+    match listener::taken(port) {
+        None => Ok(()),
+        Some(error) => Err(unable(
+            &format!("port {port} of this machine"),
+            format!("another program listens on it ({error}); nothing was sent to it"),
+            "stop the other program, choose another port, or give the application a network of its own (the default)",
+        )),
+    }
+}
+
+fn foreign(readiness: &Readiness) -> BackendError {
+    let port = match readiness {
+        Readiness::Http { port, .. } | Readiness::Tcp { port } => *port,
+        Readiness::LogLine { .. } => 0,
+    };
+    invalid(format!(
+        "port {port} is served by a process that is not part of the trial; nothing was sent to it"
+    ))
+}
+
+pub(super) fn invalid(detail: String) -> BackendError {
+    BackendError::Invalid {
+        cause: Invalid::ToolError,
+        detail,
+    }
+}
+
+pub(super) fn tool_error(step: &str) -> impl FnOnce(std::io::Error) -> BackendError + '_ {
+    move |error| invalid(format!("{step}: {error}"))
+}
+
+/// The note for a line of the output.
+pub(super) fn line_found() -> Note {
+    Note::LineFound {
+        at_ns: monotonic_ns(),
+    }
+}

@@ -1,0 +1,129 @@
+//! Trials on this machine: real cgroup limits, namespaces of their own, nothing left behind.
+//!
+//! Owns the containment of local trials. What a trial's processes are and who starts whom:
+//!
+//! ```text
+//! loadline ── holder ── init (PID 1) ── application     the cgroup holds the application only
+//!     └────── load generator, on CPUs of its own
+//! ```
+//!
+//! Read in this order: [`prepare`] (what a trial is made of), [`init`] (the processes),
+//! [`instance`] (the phases), [`stop`] (the end). Facts and measurements behind the design:
+//! ARCHITECTURE.md, "Containment".
+
+mod cpus;
+mod errors;
+mod generator;
+mod group;
+pub mod init;
+mod instance;
+mod listener;
+mod output;
+mod pagecache;
+mod prepare;
+mod probe;
+mod protocol;
+mod reach;
+mod samples;
+mod sandbox;
+mod scratch;
+mod spawner;
+mod stop;
+mod sweep;
+
+use std::path::{Path, PathBuf};
+
+use loadline_analysis::record::Machine;
+use loadline_cgroup::Layout;
+use loadline_sizing::Bytes;
+
+pub use output::plain;
+pub use scratch::{app_directory, gc_log, output_log, read_regular};
+pub use sweep::Swept;
+
+use super::{Backend, BackendError, Capabilities, Instance, InstanceSpec};
+use errors::cgroup_unable;
+use pagecache::PageCache;
+
+/// What can be chosen about local trials.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The program with the subcommands `init` and `load-part`; loadline itself.
+    pub program: PathBuf,
+    /// Directory with the scratch directories of trials, for [`LocalBackend::sweep`].
+    pub scratch_root: Option<PathBuf>,
+    /// Whether the application's files leave the page cache before each trial.
+    pub evict_page_cache: bool,
+    /// Open files the application may have; lowered to what loadline itself may have.
+    pub open_files: u64,
+    /// Memory of the machine that trials must leave alone.
+    pub memory_reserve: Bytes,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            // Not its path: the file may be replaced or moved while trials run.
+            program: PathBuf::from("/proc/self/exe"),
+            scratch_root: None,
+            evict_page_cache: true,
+            // What most container engines give at least.
+            open_files: 65_536,
+            memory_reserve: Bytes::from_mib(256),
+        }
+    }
+}
+
+/// Trials on this machine.
+#[derive(Debug)]
+pub struct LocalBackend {
+    options: Options,
+    layout: Layout,
+    cpus: Vec<u32>,
+    page_cache: PageCache,
+}
+
+impl LocalBackend {
+    /// Looks at the machine's cgroups and CPUs; makes nothing.
+    ///
+    /// # Errors
+    /// [`BackendError::Unable`] when no cgroup may be made.
+    pub fn new(options: Options) -> Result<Self, BackendError> {
+        let what = "finding the cgroups of this machine";
+        let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))
+            .map_err(|error| cgroup_unable(what, &error))?;
+        layout
+            .check_permission()
+            .map_err(|error| cgroup_unable("making a cgroup for trials", &error))?;
+        let cpus = cpus::available()
+            .map_err(|errno| errors::unable("finding the CPUs of this machine", errno, ""))?;
+        Ok(Self {
+            options,
+            layout,
+            cpus,
+            page_cache: PageCache::default(),
+        })
+    }
+}
+
+impl Backend for LocalBackend {
+    fn capabilities(&self) -> Capabilities {
+        let has = |controller| self.layout.place(controller).is_some();
+        Capabilities {
+            cpu_quota: has(loadline_cgroup::Controller::Cpu),
+            cpuset: has(loadline_cgroup::Controller::Cpuset),
+            memory_limit: has(loadline_cgroup::Controller::Memory),
+            fast_samples: true,
+            instances: false,
+        }
+    }
+
+    fn machine(&self) -> Machine {
+        Machine::default()
+    }
+
+    fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError> {
+        let instance = prepare::prepare(self, spec)?;
+        Ok(Box::new(instance))
+    }
+}

@@ -1,0 +1,287 @@
+//! What the application writes: read, kept, and watched for a line.
+//!
+//! Owns the thread that empties the pipe (a full pipe would stop the application), the copy in
+//! `output.log` up to a cap, and the last 64 KiB for people. Nothing the application writes
+//! reaches a terminal with its control characters.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{PipeReader, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Of the output, so much is kept in memory.
+const TAIL: usize = 64 << 10;
+
+/// Of the output, so much is kept on disk; the rest is counted.
+pub const LOG_CAP: u64 = 16 << 20;
+
+/// Lines shown to people, and the longest of them in characters.
+const LINES: usize = 200;
+const LINE_LENGTH: usize = 2000;
+
+/// The output of one application.
+pub struct Output {
+    state: Arc<Mutex<State>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct State {
+    tail: VecDeque<u8>,
+    total: u64,
+    log_failure: Option<String>,
+}
+
+/// A text to look for, and whom to tell.
+pub struct Watch {
+    /// The text; a line that contains it was written.
+    pub text: String,
+    /// Called once, from the reading thread.
+    pub found: Box<dyn FnOnce() + Send>,
+}
+
+impl Output {
+    /// Starts reading; ends when the last writer is gone.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn read(pipe: PipeReader, log: File, watch: Option<Watch>) -> std::io::Result<Self> {
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        let reader = std::thread::Builder::new()
+            .name("output".to_owned())
+            .spawn(move || drain(pipe, log, watch, &shared))?;
+        Ok(Self {
+            state,
+            reader: Some(reader),
+        })
+    }
+
+    /// Bytes written so far.
+    pub fn total(&self) -> u64 {
+        self.with(|state| state.total)
+    }
+
+    /// The last lines, without control characters.
+    pub fn last_lines(&self) -> Vec<String> {
+        lines(&self.tail(), LINES)
+    }
+
+    /// All lines that are still in memory and were written after the first `total` bytes.
+    pub fn lines_since(&self, total: u64) -> Vec<String> {
+        let (tail, written) = self.with(|state| (state.tail.len(), state.total));
+        let new = usize::try_from(written.saturating_sub(total)).unwrap_or(usize::MAX);
+        let skip = tail.saturating_sub(new);
+        lines(self.tail().get(skip..).unwrap_or_default(), usize::MAX)
+    }
+
+    /// Why the copy on disk is not complete, if it is not.
+    pub fn log_failure(&self) -> Option<String> {
+        let (failure, total) = self.with(|state| (state.log_failure.clone(), state.total));
+        failure.or_else(|| {
+            (total > LOG_CAP).then(|| {
+                format!("the application wrote {total} bytes; output.log has the first {LOG_CAP}")
+            })
+        })
+    }
+
+    /// Waits for the end of the output. Call when every writer is dead; it blocks before.
+    pub fn finish(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            // A panic of the reader loses output, nothing else; what was read is still there.
+            let _ = reader.join();
+        }
+    }
+
+    fn tail(&self) -> Vec<u8> {
+        self.with(|state| state.tail.iter().copied().collect())
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&State) -> T) -> T {
+        ask(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn drain(mut pipe: PipeReader, mut log: File, mut watch: Option<Watch>, shared: &Mutex<State>) {
+    let mut buffer = vec![0; TAIL];
+    let mut seam = Vec::new();
+    loop {
+        let chunk = match pipe.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(length) => &buffer[..length],
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        if let Some(watching) = watch.take() {
+            watch = look(watching, &mut seam, chunk);
+        }
+        let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        keep_log(&mut state, &mut log, chunk);
+        state.total += chunk.len() as u64;
+        state.tail.extend(chunk);
+        let excess = state.tail.len().saturating_sub(TAIL);
+        state.tail.drain(..excess);
+    }
+}
+
+/// Looks for the text, also where it lies across two reads. Gives the watch back if not found.
+fn look(watch: Watch, seam: &mut Vec<u8>, chunk: &[u8]) -> Option<Watch> {
+    seam.extend_from_slice(chunk);
+    if memchr::memmem::find(seam, watch.text.as_bytes()).is_some() {
+        (watch.found)();
+        return None;
+    }
+    let keep = watch.text.len().saturating_sub(1).min(seam.len());
+    seam.drain(..seam.len() - keep);
+    Some(watch)
+}
+
+fn keep_log(state: &mut State, log: &mut File, chunk: &[u8]) {
+    let room = usize::try_from(LOG_CAP.saturating_sub(state.total)).unwrap_or(usize::MAX);
+    let part = &chunk[..chunk.len().min(room)];
+    if state.log_failure.is_none()
+        && !part.is_empty()
+        && let Err(error) = log.write_all(part)
+    {
+        state.log_failure = Some(format!("output.log: {error}"));
+    }
+}
+
+/// The last `count` lines of some output as text.
+fn lines(bytes: &[u8], count: usize) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let all: Vec<&str> = text.lines().collect();
+    let skip = all.len().saturating_sub(count);
+    all[skip..].iter().map(|line| plain(line)).collect()
+}
+
+/// A line as it may be shown: terminal escape sequences and control characters removed, tabs as
+/// spaces, cut at a length.
+pub fn plain(line: &str) -> String {
+    let mut result = String::new();
+    let mut rest = line.chars().peekable();
+    let mut length = 0;
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' => skip_escape(&mut rest),
+            '\t' => result.push(' '),
+            // C0, DEL, C1, and the characters that turn text around (CVE-2021-42574).
+            c if c.is_control() => continue,
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => continue,
+            c => result.push(c),
+        }
+        length += 1;
+        if length >= LINE_LENGTH {
+            result.push('…');
+            break;
+        }
+    }
+    result
+}
+
+/// Skips what follows an ESC. Source: ECMA-48: CSI ends at @..~, OSC at BEL or ST, others are one
+/// character.
+fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match rest.next() {
+        Some('[') => {
+            for c in rest.by_ref() {
+                if ('@'..='~').contains(&c) {
+                    return;
+                }
+            }
+        }
+        Some(']' | 'P' | '_' | '^') => {
+            while let Some(c) = rest.next() {
+                if c == '\u{7}' {
+                    return;
+                }
+                if c == '\u{1b}' && rest.next_if_eq(&'\\').is_some() {
+                    return;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn reading(watch: Option<Watch>) -> (std::io::PipeWriter, Output, tempfile::TempDir) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let log = File::create(directory.path().join("output.log")).expect("a file");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let output = Output::read(reader, log, watch).expect("a thread");
+        (writer, output, directory)
+    }
+
+    #[test]
+    fn the_tail_is_kept_and_the_log_is_capped() {
+        let (mut writer, mut output, directory) = reading(None);
+        let line = [b"0123456789abcde".as_slice(), b"\n"].concat().repeat(4096);
+        let rounds = LOG_CAP / line.len() as u64 + 3;
+        for _ in 0..rounds {
+            writer.write_all(&line).expect("it is read");
+        }
+        writer.write_all(b"the end").expect("it is read");
+        drop(writer);
+        output.finish();
+        assert_eq!(output.total(), rounds * line.len() as u64 + 7);
+        let log = std::fs::metadata(directory.path().join("output.log")).expect("the log");
+        assert_eq!(log.len(), LOG_CAP);
+        let last = output.last_lines();
+        assert_eq!(last.len(), LINES);
+        assert_eq!(last.last().map(String::as_str), Some("the end"));
+        assert!(
+            output
+                .log_failure()
+                .is_some_and(|f| f.contains("output.log has the first"))
+        );
+        assert_eq!(output.lines_since(output.total() - 3), ["end"]);
+    }
+
+    #[test]
+    fn a_line_is_found_across_writes_and_told_once() {
+        let (found, told) = channel();
+        let watch = Watch {
+            text: "Started Shop".to_owned(),
+            found: Box::new(move || found.send(()).expect("someone waits")),
+        };
+        let (mut writer, mut output, _directory) = reading(Some(watch));
+        for part in ["... Star", "ted S", "hop in 3 s\n", "Started Shop again\n"] {
+            writer.write_all(part.as_bytes()).expect("it is read");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        drop(writer);
+        output.finish();
+        assert_eq!(told.iter().count(), 1);
+    }
+
+    #[test]
+    fn what_people_see_has_no_control_characters() {
+        for (raw, shown) in [
+            ("\u{1b}[1;31mERROR\u{1b}[0m\tx", "ERROR x"),
+            ("a\u{1b}]0;title\u{7}b\u{1b}]8;;u\u{1b}\\c", "abc"),
+            ("over\rwritten\u{8}\u{0}\u{9b}31m", "overwritten31m"),
+            ("\u{202e}evil\u{2069}", "evil"),
+            ("\u{1b}", ""),
+            ("\u{1b}[", ""),
+            ("grüße", "grüße"),
+        ] {
+            assert_eq!(plain(raw), shown, "{raw:?}");
+        }
+        assert_eq!(plain(&"x".repeat(5000)).chars().count(), LINE_LENGTH + 1);
+    }
+
+    #[test]
+    fn binary_output_is_text_for_people() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for line in lines(&bytes, 10) {
+            assert!(line.chars().all(|c| !c.is_control()), "{line:?}");
+        }
+    }
+}

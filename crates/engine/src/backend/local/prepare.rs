@@ -1,0 +1,187 @@
+//! From a spec to an application that only has to be started: files, view, limits, namespaces.
+//!
+//! Owns the order of the steps. Each thing made is owned by a value that removes it when it is
+//! dropped: a step that fails leaves nothing of those before.
+
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+
+use loadline_cgroup::{CpuSet, GroupName, Limits};
+
+use super::cpus::{self, CpuPlan};
+use super::errors::{cgroup_unable, unable};
+use super::group::{self, TrialGroup};
+use super::instance::{LocalInstance, Note, State, line_found, port_is_free, tool_error};
+use super::output::{Output, Watch};
+use super::protocol::{Order, View};
+use super::reach::{self, Needs, Unreachable};
+use super::sandbox::{Sandbox, SandboxError};
+use super::scratch::{self, Scratch};
+use super::LocalBackend;
+use crate::backend::{BackendError, InstanceSpec, Network, Readiness};
+
+/// Shares of the generator where it shares CPUs with the application: it must keep its schedule,
+/// and it takes little.
+const GENERATOR_SHARES: u64 = 16 * 1024;
+
+/// Makes everything but the application's process.
+pub(super) fn prepare(
+    backend: &mut LocalBackend,
+    spec: &InstanceSpec,
+) -> Result<LocalInstance, BackendError> {
+    refuse_taken_ports(spec)?;
+    let needs = Needs::of(spec).map_err(|error| unreachable(&error))?;
+    let plan = plan_cpus(backend, spec)?;
+    let name = GroupName::new(Path::new("/proc"), &spec.trial)
+        .map_err(|error| cgroup_unable("naming the trial's cgroup", &error))?;
+    let scratch = Scratch::make(&spec.scratch, spec.account, &name).map_err(scratch_unable)?;
+    let app_directory = scratch::app_directory(&spec.scratch);
+    let view = reach::view(spec, &needs, &app_directory, scratch.replaced())
+        .map_err(|error| unreachable(&error))?;
+    if backend.options.evict_page_cache {
+        backend.page_cache.evict(&needs);
+    }
+    let making = |error| cgroup_unable("making the trial's cgroup with its limits", &error);
+    let limits = group::limits(&spec.configuration, &plan);
+    let group = TrialGroup::make(&backend.layout, &name.to_string(), &limits).map_err(making)?;
+    let generator_group = generator_group(backend, spec, &plan)?;
+    let (tell, notes) = channel();
+    let log = scratch.create_output_log().map_err(scratch_unable)?;
+    let (reader, writer) = std::io::pipe().map_err(tool_error("making a pipe"))?;
+    let output = Output::read(reader, log, watch(spec, &tell))
+        .map_err(tool_error("starting the thread that reads the output"))?;
+    let order = order(backend, spec, &needs, &plan, &group, view);
+    let events = tell.clone();
+    let sandbox = Sandbox::open(
+        &backend.options.program,
+        &order,
+        &spec.trial,
+        writer,
+        // The receiver is gone when the trial is over; then nobody wants to know.
+        move |event| drop(events.send(event.map_or(Note::Gone, Note::Event))),
+    )
+    .map_err(sandbox_unable)?;
+    Ok(LocalInstance {
+        spec: spec.clone(),
+        options: backend.options.clone(),
+        plan,
+        is_jvm: needs.jdk.is_some(),
+        recording: None,
+        sandbox,
+        output,
+        group,
+        generator_group,
+        scratch,
+        notes,
+        tell,
+        state: State::default(),
+    })
+}
+
+fn refuse_taken_ports(spec: &InstanceSpec) -> Result<(), BackendError> {
+    match (spec.network, &spec.readiness) {
+        (Network::Host, Readiness::Http { port, .. } | Readiness::Tcp { port }) => {
+            port_is_free(*port)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn plan_cpus(backend: &LocalBackend, spec: &InstanceSpec) -> Result<CpuPlan, BackendError> {
+    let configuration = &spec.configuration;
+    let Some(text) = &configuration.cpuset else {
+        return Ok(CpuPlan::new(&backend.cpus, configuration.cpu, None));
+    };
+    let what = format!("the cpuset `{text}` of the configuration");
+    let wanted: CpuSet = text
+        .parse()
+        .map_err(|error| unable(&what, error, "write CPUs as the kernel does: 0-1,3"))?;
+    let wanted: Vec<u32> = wanted.iter().collect();
+    let here = cpus::list(&backend.cpus);
+    if wanted.is_empty() || wanted.iter().any(|cpu| !backend.cpus.contains(cpu)) {
+        let why = format!("loadline may use CPUs {here} of this machine");
+        return Err(unable(&what, why, "choose among these CPUs"));
+    }
+    Ok(CpuPlan::new(
+        &backend.cpus,
+        configuration.cpu,
+        Some(&wanted),
+    ))
+}
+
+/// A group of its own for the generator, where it would otherwise compete with the application.
+fn generator_group(
+    backend: &LocalBackend,
+    spec: &InstanceSpec,
+    plan: &CpuPlan,
+) -> Result<Option<TrialGroup>, BackendError> {
+    if !plan.is_shared() {
+        return Ok(None);
+    }
+    let making = |error| cgroup_unable("making the load generator's cgroup", &error);
+    let trial = format!("{}-generator", spec.trial);
+    let name = GroupName::new(Path::new("/proc"), &trial).map_err(making)?;
+    let limits = Limits {
+        cpu_shares: Some(GENERATOR_SHARES),
+        ..Limits::default()
+    };
+    let group = TrialGroup::make(&backend.layout, &name.to_string(), &limits);
+    group.map(Some).map_err(making)
+}
+
+fn watch(spec: &InstanceSpec, tell: &Sender<Note>) -> Option<Watch> {
+    let Readiness::LogLine { contains } = &spec.readiness else {
+        return None;
+    };
+    let tell = tell.clone();
+    Some(Watch {
+        text: contains.clone(),
+        found: Box::new(move || drop(tell.send(line_found()))),
+    })
+}
+
+fn order(
+    backend: &LocalBackend,
+    spec: &InstanceSpec,
+    needs: &Needs,
+    plan: &CpuPlan,
+    group: &TrialGroup,
+    view: View,
+) -> Order {
+    let program = needs.program.display().to_string();
+    let arguments = spec.command.iter().skip(1).cloned();
+    Order {
+        command: [program].into_iter().chain(arguments).collect(),
+        env: spec.env.clone(),
+        directory: spec.directory.clone(),
+        uid: spec.account.uid,
+        gid: spec.account.gid,
+        join: group.group().join_files(),
+        cpus: plan.application.clone(),
+        open_files: backend.options.open_files,
+        own_network: spec.network == Network::Own,
+        user_namespace: !rustix::process::geteuid().is_root(),
+        view,
+    }
+}
+
+fn unreachable(error: &Unreachable) -> BackendError {
+    let hint = match error.access {
+        "found" => "check the path; relative paths start in the working directory".to_owned(),
+        _ => format!(
+            "make it readable for everyone (chmod a+rX {}), or run the application as another user: --user",
+            error.path.display()
+        ),
+    };
+    unable("preparing the application", error, &hint)
+}
+
+fn scratch_unable(error: scratch::ScratchError) -> BackendError {
+    let hint = "the state directory must be on a disk with space, writable for loadline";
+    unable("making the trial's files", error, hint)
+}
+
+fn sandbox_unable(error: SandboxError) -> BackendError {
+    let hint = "`loadline doctor` shows which namespaces this machine allows";
+    unable("making the trial's namespaces", error, hint)
+}

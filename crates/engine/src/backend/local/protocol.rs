@@ -1,0 +1,172 @@
+//! What loadline and the processes it starts for a trial say to each other: JSON, one line each,
+//! over one socket pair.
+//!
+//! Owns the messages only. First line down is the [`Order`], then [`Command`]s; up come
+//! [`Event`]s. When the socket closes at loadline's end, everything below must die; when it closes
+//! at the other end, everything below is dead.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Read, Write};
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Longest line taken: a class path can be long, but not this long.
+const LINE_CAP: u64 = 16 << 20;
+
+/// All that the contained processes need to know; the first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Program (an absolute path) and arguments.
+    pub command: Vec<String>,
+    /// Its environment, complete.
+    pub env: BTreeMap<String, String>,
+    /// Its working directory, absolute.
+    pub directory: PathBuf,
+    /// User id it runs as.
+    pub uid: u32,
+    /// Group id it runs as.
+    pub gid: u32,
+    /// Files to write `0` to in order to join the trial's cgroup.
+    pub join: Vec<PathBuf>,
+    /// CPUs it may run on; empty leaves it as it is.
+    pub cpus: Vec<u32>,
+    /// Open files it may have.
+    pub open_files: u64,
+    /// Whether it gets a network of its own.
+    pub own_network: bool,
+    /// Whether a user namespace is needed, because loadline is not root.
+    pub user_namespace: bool,
+    /// What its file system looks like.
+    pub view: View,
+}
+
+/// How the application's view of the file system differs from the machine's.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct View {
+    /// Directories replaced by another: (what is seen, what it really is).
+    pub replaced: Vec<(PathBuf, PathBuf)>,
+    /// Directories the application could not pass through; hidden behind an empty one that it can.
+    pub masked: Vec<PathBuf>,
+    /// Files and directories below the ones above that stay visible under their own path.
+    pub kept: Vec<PathBuf>,
+}
+
+/// loadline to init.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "command")]
+pub enum Command {
+    /// Start the application.
+    Start,
+    /// Send it a signal.
+    Signal {
+        /// The signal's number.
+        number: i32,
+    },
+}
+
+/// Holder, init and application stage to loadline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum Event {
+    /// The holder has made the namespaces and forked init.
+    Held {
+        /// Init's process id as loadline sees it.
+        init: i32,
+    },
+    /// Mounts and network stand; init waits for [`Command::Start`].
+    Prepared,
+    /// The application's process is about to execute the command.
+    Exec {
+        /// CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
+    /// The application's process has ended.
+    Exited {
+        /// Exit code, when it exited.
+        code: Option<i32>,
+        /// Signal, when a signal ended it.
+        signal: Option<i32>,
+        /// CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
+    /// A stage could not do its work; nothing of the application runs.
+    Failed {
+        /// The step with its path, and why.
+        detail: String,
+    },
+}
+
+/// A message that could not be sent or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtocolError {
+    /// The socket failed.
+    #[error("the socket between loadline and the trial's init: {0}")]
+    Socket(#[source] std::io::Error),
+    /// A line is no message: the two ends are not of one version.
+    #[error("a message between loadline and the trial's init is not understood: {0}")]
+    Message(#[source] serde_json::Error),
+}
+
+/// Writes one message as a line, in one write.
+pub fn send(to: &mut impl Write, message: &impl Serialize) -> Result<(), ProtocolError> {
+    let mut line = serde_json::to_vec(message).map_err(ProtocolError::Message)?;
+    line.push(b'\n');
+    to.write_all(&line).map_err(ProtocolError::Socket)
+}
+
+/// Reads one message; `None` when the other end is closed.
+pub fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<T>, ProtocolError> {
+    let mut line = Vec::new();
+    let mut limited = from.take(LINE_CAP);
+    limited
+        .read_until(b'\n', &mut line)
+        .map_err(ProtocolError::Socket)?;
+    if line.last() != Some(&b'\n') {
+        // Half a line is a peer that died while it wrote.
+        return Ok(None);
+    }
+    serde_json::from_slice(&line)
+        .map(Some)
+        .map_err(ProtocolError::Message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_wire() {
+        let events = [
+            Event::Held { init: 7 },
+            Event::Prepared,
+            Event::Exec { at_ns: u64::MAX },
+            Event::Exited {
+                code: None,
+                signal: Some(9),
+                at_ns: 1,
+            },
+            Event::Failed {
+                detail: "mount /proc:\nEPERM \u{1b}".to_owned(),
+            },
+        ];
+        let mut wire = Vec::new();
+        for event in &events {
+            send(&mut wire, event).expect("a vector takes everything");
+        }
+        let mut from = wire.as_slice();
+        for event in events {
+            assert_eq!(receive(&mut from).expect("what was sent"), Some(event));
+        }
+        assert_eq!(receive::<Event>(&mut from).expect("the end"), None);
+    }
+
+    #[test]
+    fn half_a_line_is_the_end_and_a_wrong_line_is_an_error() {
+        let half = receive::<Event>(&mut br#"{"event":"prep"#.as_slice());
+        assert!(matches!(half, Ok(None)), "{half:?}");
+        let wrong = receive::<Event>(&mut b"{\"event\":\"dance\"}\n".as_slice());
+        assert!(matches!(wrong, Err(ProtocolError::Message(_))), "{wrong:?}");
+    }
+}

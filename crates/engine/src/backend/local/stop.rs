@@ -1,0 +1,174 @@
+//! The end of a trial: thread dump, SIGTERM, grace, kill, collect, remove.
+//!
+//! Owns the order of the steps, which matters: what the application said and used is collected
+//! before the group is gone, and nothing is removed before everything is dead.
+
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{Evidence, ExitEvidence, Failure, Invalid};
+use rustix::process::Signal;
+
+use super::instance::LocalInstance;
+use super::probe::{Finding, Probing, Question};
+use super::samples;
+use crate::backend::{Observer, Readiness};
+
+/// How long a JVM may take to write its thread dump.
+const DUMP: Duration = Duration::from_secs(1);
+
+/// When nothing was written for so long, the dump is complete.
+const DUMP_QUIET: Duration = Duration::from_millis(200);
+
+/// How long an application that was ready may take to answer once more, else it hangs.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// How long dying may take once killed; milliseconds as a rule.
+const END: Duration = Duration::from_secs(10);
+
+/// Stops the application and hands over what was measured.
+pub(super) fn stop(
+    instance: &mut LocalInstance,
+    grace: Duration,
+    observer: &mut dyn Observer,
+) -> Evidence {
+    instance.drain_notes();
+    let mut evidence = Evidence {
+        last_output: instance.output.last_lines(),
+        ..Evidence::default()
+    };
+    evidence.exit.before_stop = instance.state.is_over() && instance.state.exec_ns.is_some();
+    if instance.state.exec_ns.is_some() && !instance.state.is_over() {
+        if instance.is_jvm && (instance.state.ready_ns.is_none() || hangs(instance)) {
+            evidence.thread_dump = thread_dump(instance);
+        }
+        terminate(instance, grace, observer, &mut evidence.exit);
+    }
+    if evidence.exit.before_stop || evidence.exit.unclean_stop {
+        evidence.last_output = instance.output.last_lines();
+    }
+    end(instance, &mut evidence);
+    collect(instance, &mut evidence);
+    evidence
+}
+
+impl LocalInstance {
+    fn drain_notes(&mut self) {
+        let notes: Vec<_> = self.notes.try_iter().collect();
+        for note in notes {
+            self.state.take(note);
+        }
+    }
+}
+
+/// Whether an application that was ready does not answer any more.
+fn hangs(instance: &LocalInstance) -> bool {
+    let (port, question) = match &instance.spec.readiness {
+        Readiness::Http { port, path } => (*port, Question::Http { path: path.clone() }),
+        Readiness::Tcp { port } => (*port, Question::Tcp),
+        Readiness::LogLine { .. } => return false,
+    };
+    let Ok(probe) = instance.probe_for(port, question) else {
+        return false;
+    };
+    let (tell, told) = std::sync::mpsc::channel();
+    let begin = Instant::now();
+    let Ok(_probing) = Probing::start(probe, move |finding| drop(tell.send(finding))) else {
+        return false;
+    };
+    while let Some(left) = ANSWER.checked_sub(begin.elapsed()) {
+        match told.recv_timeout(left) {
+            Ok(Finding::NotYet { .. }) => {}
+            Ok(_) => return false,
+            Err(_) => return true,
+        }
+    }
+    true
+}
+
+/// What the JVM says to SIGQUIT: its threads, on its standard output.
+fn thread_dump(instance: &mut LocalInstance) -> Vec<String> {
+    let before = instance.output.total();
+    instance.sandbox.signal(Signal::QUIT);
+    let begin = Instant::now();
+    let mut seen = (before, Instant::now());
+    while begin.elapsed() < DUMP && !instance.state.is_over() {
+        instance.tick();
+        let total = instance.output.total();
+        if total != seen.0 {
+            seen = (total, Instant::now());
+        } else if total != before && seen.1.elapsed() > DUMP_QUIET {
+            break;
+        }
+    }
+    instance.output.lines_since(before)
+}
+
+/// SIGTERM, then the grace time.
+fn terminate(
+    instance: &mut LocalInstance,
+    grace: Duration,
+    observer: &mut dyn Observer,
+    exit: &mut ExitEvidence,
+) {
+    let begin = Instant::now();
+    instance.sandbox.signal(Signal::TERM);
+    while !instance.state.is_over() && begin.elapsed() < grace {
+        instance.tick();
+        observer.progress(crate::backend::Progress {
+            phase: loadline_analysis::record::Phase::Stop,
+            elapsed: begin.elapsed(),
+            p99: None,
+            rate: None,
+        });
+    }
+    exit.unclean_stop = !instance.state.is_over();
+}
+
+/// Kills what is left, in the group and in the namespace, until nothing is.
+fn end(instance: &mut LocalInstance, evidence: &mut Evidence) {
+    let left = instance.group.group().processes().unwrap_or_default().len() as u64;
+    let own = u64::from(instance.state.exec_ns.is_some() && !instance.state.is_over());
+    evidence.exit.leftover_processes = left.saturating_sub(own);
+    if let Err(error) = instance.group.group().kill(END) {
+        evidence.warnings.push(error.to_string());
+    }
+    if instance.sandbox.end(END) {
+        // The last writer is dead: the reader comes to its end.
+        instance.output.finish();
+    } else {
+        let text = "processes of the trial could not be killed; `loadline clean` tries again";
+        evidence.warnings.push(text.to_owned());
+    }
+    instance.drain_notes();
+}
+
+/// Everything that was measured, then the group goes.
+fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
+    if let Some(ended) = instance.state.ended {
+        evidence.exit.code = ended.code;
+        evidence.exit.signal = ended.signal;
+    }
+    let last = instance.sample();
+    if let Some(recording) = &mut instance.recording {
+        if let Some(sample) = &last {
+            recording.add(sample);
+        }
+        let (points, rss, failure) = recording.finish();
+        let start = instance.state.exec_ns.unwrap_or(u64::MAX);
+        evidence.cgroup = samples::evidence(&points, rss, instance.state.measure);
+        evidence.seconds = samples::seconds(&points, start, &instance.state.load_ends);
+        evidence.failure = failure.map(|detail| Failure {
+            cause: Invalid::ToolError,
+            detail,
+        });
+    }
+    if let Some(failure) = instance.state.failure.take() {
+        evidence.failure = Some(failure);
+    }
+    if let Err(error) = instance.group.remove() {
+        evidence.warnings.push(error.to_string());
+    }
+    evidence.warnings.append(&mut instance.plan.warnings);
+    evidence.warnings.append(&mut instance.state.warnings);
+    evidence.warnings.extend(instance.output.log_failure());
+}
