@@ -9,7 +9,7 @@ use clap::Args;
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::verdict::Thresholds;
 use loadline_engine::backend::Account;
-use loadline_engine::backend::local::{LocalBackend, LocalOptions};
+use loadline_engine::backend::local::{LocalBackend, Options};
 use loadline_engine::command::{CommandError, assemble};
 use loadline_engine::experiment::Experiment;
 use loadline_engine::lock::{LockError, MachineLock};
@@ -231,10 +231,14 @@ fn java() -> (Found, Places) {
     (Found::look(&places), places)
 }
 
-fn backend(store: &Store) -> Result<LocalBackend, Error> {
-    let options = LocalOptions::default();
+/// The backend, after what killed loadlines left is gone.
+pub fn backend(store: &Store) -> Result<LocalBackend, Error> {
+    let options = Options { scratch_root: Some(store.scratch_root()), ..Options::default() };
     let backend = LocalBackend::new(options).map_err(|e| Error::from_backend(&e))?;
-    store.clean().map_err(|e| store_refused(&e))?;
+    let swept = backend.sweep().map_err(|e| Error::from_backend(&e))?;
+    for failure in &swept.failures {
+        eprintln!("warning: left over from an earlier trial and not removed: {failure}");
+    }
     Ok(backend)
 }
 

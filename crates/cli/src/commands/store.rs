@@ -1,10 +1,9 @@
 //! `loadline list`, `resume`, `export`, `report`, `clean`: the store and what can be made of it.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use loadline_engine::backend::local;
+use loadline_engine::backend::local::{LocalBackend, Options};
 use loadline_engine::store::{Kind as ResultKind, Status};
 use loadline_report::table::{Cell, Table};
 use serde_json::json;
@@ -184,20 +183,14 @@ pub struct CleanArguments {
 
 /// Removes it and says what.
 pub fn clean(arguments: CleanArguments) -> Result<Outcome, Error> {
-    let groups = local::sweep().map_err(|e| Error::from_backend(&e))?;
     let store = open_store(arguments.state.as_deref())?;
-    let directories = store.clean().map_err(|e| store_refused(&e))?;
-    let mut out = std::io::stdout().lock();
-    writeln!(
-        out,
-        "removed {} control groups and {directories} trial directories",
-        groups.len()
-    )
-    .map_err(|e| {
-        Error::new(
-            Kind::Environment,
-            format!("cannot write to standard output: {e}"),
-        )
-    })?;
-    Ok(Outcome::Done)
+    let options = Options { scratch_root: Some(store.scratch_root()), ..Options::default() };
+    let backend = LocalBackend::new(options).map_err(|e| Error::from_backend(&e))?;
+    let swept = backend.sweep().map_err(|e| Error::from_backend(&e))?;
+    let (groups, killed, directories) = (swept.groups.len(), swept.killed, swept.directories.len());
+    print(&format!("removed {groups} control groups with {killed} processes, and {directories} trial directories"))?;
+    match swept.failures.as_slice() {
+        [] => Ok(Outcome::Done),
+        failures => Err(Error::new(Kind::Environment, format!("not removed: {}", failures.join("; ")))),
+    }
 }

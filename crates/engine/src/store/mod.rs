@@ -251,9 +251,14 @@ impl Store {
             .join(format!("{trial}.samples"))
     }
 
+    /// Where the files of running trials lie.
+    pub fn scratch_root(&self) -> PathBuf {
+        self.directory.join("trials")
+    }
+
     /// A directory for the files of a running trial.
     pub fn scratch(&self, trial: &str) -> PathBuf {
-        self.directory.join("trials").join(trial)
+        self.scratch_root().join(trial)
     }
 
     /// Begins a result; gives its id.
@@ -395,38 +400,6 @@ impl Store {
             _ => self.select("WHERE substr(id, 1, length(?1)) = ?1", [prefix])?,
         };
         self.only(prefix, rows)
-    }
-
-    /// Removes files of trials that no longer run; gives how many directories went.
-    ///
-    /// # Errors
-    /// [`StoreError::Directory`].
-    pub fn clean(&self) -> Stored<usize> {
-        let refuse = |e: std::io::Error| StoreError::Directory {
-            path: self.directory.clone(),
-            why: e.to_string(),
-        };
-        let mut removed = 0;
-        for entry in fs::read_dir(self.directory.join("trials")).map_err(refuse)? {
-            let entry = entry.map_err(refuse)?;
-            if !self.is_running(&entry.file_name().to_string_lossy())? {
-                fs::remove_dir_all(entry.path()).map_err(refuse)?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
-    }
-
-    fn is_running(&self, trial: &str) -> Stored<bool> {
-        let sql = "SELECT owner FROM trial WHERE id = ?1 AND state = 'running'";
-        let owner: Option<String> = self.check(
-            self.connection
-                .query_row(sql, [trial], |r| r.get(0))
-                .optional(),
-        )?;
-        Ok(owner
-            .and_then(|o| o.parse::<Owner>().ok())
-            .is_some_and(|o| o.is_alive()))
     }
 
     /// Marks what dead processes left running. Alive ones are another instance's.
