@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod init;
 mod load_part;
 mod plan;
 mod run;
@@ -36,6 +37,9 @@ pub enum Command {
     Export(store::ExportArguments),
     /// Remove what a killed loadline left; results stay
     Clean(store::CleanArguments),
+    /// The first processes of a trial; started by loadline itself.
+    #[command(hide = true)]
+    Init,
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
@@ -65,6 +69,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Report(arguments) => store::report(arguments),
         Command::Export(arguments) => store::export(arguments),
         Command::Clean(arguments) => store::clean(arguments),
+        Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
     }
 }
