@@ -247,7 +247,8 @@ fn a_second_group_of_the_same_name_is_refused_and_the_first_stays() {
     assert!(group.0.dirs().all(Path::exists));
 }
 
-/// Samples a group that spins under a quota of half a CPU for a while.
+/// Samples a group that spins under a small quota, for so long and until it was throttled: on a
+/// busy machine it may wait for a CPU instead.
 fn sampled(
     layout: &Layout,
     options: SamplerOptions,
@@ -255,7 +256,7 @@ fn sampled(
 ) -> (Vec<Sample>, loadline_cgroup::SamplerReport) {
     let group = Scoped::new(layout);
     let limits = Limits {
-        cpu_quota: Some(Cpus::from_millis(500)),
+        cpu_quota: Some(Cpus::from_millis(100)),
         ..Limits::default()
     };
     group.0.apply(&limits).unwrap();
@@ -266,6 +267,10 @@ fn sampled(
     })
     .unwrap();
     std::thread::sleep(length);
+    wait_until("throttling", || {
+        group.0.read().unwrap().cpu.throttled_time > Some(Duration::ZERO)
+    });
+    std::thread::sleep(Duration::from_millis(20));
     let report = sampler.stop();
     group.0.kill(SOON).unwrap();
     spin.wait().unwrap();
