@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod load;
 mod load_part;
 
 use clap::Subcommand;
@@ -9,6 +10,8 @@ use crate::error::{Error, Outcome};
 /// All subcommands, in the order of the help.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Sends HTTP load to a URL and measures the latency.
+    Load(load::Arguments),
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
@@ -17,6 +20,7 @@ pub enum Command {
 /// Runs one.
 pub fn run(command: Command) -> Result<Outcome, Error> {
     match command {
+        Command::Load(arguments) => load::run_load(&arguments),
         Command::LoadPart => load_part::run(),
     }
 }
