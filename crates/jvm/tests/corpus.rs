@@ -32,7 +32,7 @@ fn fields(line: &str) -> Vec<String> {
         match c {
             '"' => is_quoted = !is_quoted,
             ',' if !is_quoted => fields.push(String::new()),
-            c => fields.last_mut().unwrap().push(c),
+            c => fields.last_mut().expect("one field at least").push(c),
         }
     }
     fields
@@ -40,9 +40,9 @@ fn fields(line: &str) -> Vec<String> {
 
 /// Rows of the manifest by column name.
 fn manifest(corpus: &Path) -> Vec<HashMap<String, String>> {
-    let text = std::fs::read_to_string(corpus.join("manifest.csv")).unwrap();
+    let text = std::fs::read_to_string(corpus.join("manifest.csv")).expect("corpus() has seen it");
     let mut lines = text.lines();
-    let names = fields(lines.next().unwrap());
+    let names = fields(lines.next().expect("a header"));
     lines
         .map(|line| names.iter().cloned().zip(fields(line)).collect())
         .collect()

@@ -1,6 +1,7 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
 mod init;
+mod load;
 mod load_part;
 mod plan;
 mod run;
@@ -25,6 +26,8 @@ pub enum Command {
     Run(run::RunArguments),
     /// Show what would run and how long it takes
     Plan(plan::PlanArguments),
+    /// Send HTTP load to a URL and measure the latency
+    Load(load::Arguments),
     /// Go on with a result that was stopped
     Resume(store::ResumeArguments),
     /// List the results
@@ -63,6 +66,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Size(arguments) => size::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
+        Command::Load(arguments) => load::run_load(&arguments),
         Command::Resume(arguments) => store::resume(arguments),
         Command::List(arguments) => store::list(arguments),
         Command::Show(arguments) => show::run(arguments),

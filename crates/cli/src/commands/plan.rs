@@ -68,12 +68,12 @@ fn as_text(plan: &Plan) -> String {
             c.label.clone()
         };
         table.row([
-            Cell::plain((i + 1).to_string()),
-            Cell::plain(label),
-            Cell::plain(or_none(c.cpu.map(|c| c.to_string()))),
-            Cell::plain(or_none(c.memory.map(|m| m.to_string()))),
-            Cell::plain(or_none(c.jdk.clone())),
-            Cell::plain(options.join(" ")),
+            Cell::from((i + 1).to_string()),
+            Cell::from(label),
+            Cell::from(or_none(c.cpu.map(|c| c.to_string()))),
+            Cell::from(or_none(c.memory.map(|m| m.to_string()))),
+            Cell::from(or_none(c.jdk.clone())),
+            Cell::from(options.join(" ")),
         ]);
     }
     let ladders = if plan.trials.iter().any(|t| t.ladder.is_some()) {

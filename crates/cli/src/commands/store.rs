@@ -65,7 +65,7 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
                 status,
                 &row.trials.to_string(),
             ]
-            .map(|t| Cell::plain(t.to_owned())),
+            .map(|t| Cell::from(t)),
         );
     }
     print(&table.terminal(width()))?;

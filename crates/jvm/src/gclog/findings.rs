@@ -57,9 +57,12 @@ pub enum FindingCode {
     TimePaused,
 }
 
+/// Speaks, or has nothing to say.
+type Rule = fn(&GcLog) -> Option<String>;
+
 /// All rules, the ones that matter most first.
 pub(super) fn of(log: &GcLog) -> Vec<Finding> {
-    let rules: [(FindingCode, fn(&GcLog) -> Option<String>); 11] = [
+    let rules: [(FindingCode, Rule); 11] = [
         (FindingCode::Incomplete, incomplete),
         (FindingCode::HeapTooTight, heap_too_tight),
         (FindingCode::StarvedGcThreads, starved),

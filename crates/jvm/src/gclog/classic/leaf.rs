@@ -28,7 +28,7 @@ pub(super) fn parse(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> b
     } else if let Some(collector) = Collector::of_generation(inner) {
         emit(Event::Fact(Fact::CollectorMark(collector)));
     } else {
-        return is_detail(inner);
+        return false;
     }
     true
 }
@@ -129,23 +129,4 @@ fn split_heap(text: &[u8]) -> (&[u8], Option<Heap>) {
         Some((text[..blank].trim_ascii_end(), Some(heap)))
     };
     figures().unwrap_or((text, None))
-}
-
-/// Detail lines of G1 and of full collections.
-fn is_detail(inner: &[u8]) -> bool {
-    let words: [&[u8]; 12] = [
-        b"Parallel Time",
-        b"GC Worker",
-        b"Ext Root",
-        b"Update RS",
-        b"Scan RS",
-        b"Object Copy",
-        b"Other:",
-        b"Ref Proc",
-        b"Metaspace",
-        b"PSPermGen",
-        b"ParOldGen",
-        b"SoftReference",
-    ];
-    words.iter().any(|word| inner.starts_with(word))
 }

@@ -6,6 +6,7 @@
 //! Records of concurrent threads close on their own line and are taken out wherever they stand.
 //! Facts: real logs of JDK 1.4 to 8, among them interleaved and truncated ones.
 
+mod detail;
 mod header;
 mod leaf;
 mod record;
@@ -24,6 +25,8 @@ const RECORD_LINES: u32 = 20_000;
 #[derive(Debug, Default)]
 pub(super) struct Classic {
     open: Option<Record>,
+    /// The record around the open one.
+    outer: Option<Record>,
     /// Records that another one replaced or the end of the log cut.
     pub(super) unfinished: u64,
     /// The translation of the record's kind and cause into the words of unified logs.
@@ -37,7 +40,7 @@ impl Classic {
         if is_histogram_row(line) {
             return self.open.is_some();
         }
-        let mut known = self.open.is_some();
+        let mut known = self.open.is_some() || detail::is_detail(line);
         known |= parse_stopped(line, stamp.at, emit);
         if self.open.is_none() {
             known |= header::parse(line, emit);
@@ -78,7 +81,11 @@ impl Classic {
     }
 
     fn begin(&mut self, kind: record::Opener, at: At) {
-        self.unfinished += u64::from(self.open.is_some());
+        match self.open.take() {
+            Some(record) if record.may_nest() => self.outer = Some(record),
+            Some(_) => self.unfinished += 1,
+            None => {}
+        }
         self.open = Some(Record::new(kind, at));
     }
 
@@ -94,24 +101,30 @@ impl Classic {
         if !record.ascend() {
             return;
         }
-        match record.duration() {
-            Some(duration) => {
-                let end = record.start.later(duration);
-                record.words(&mut self.words);
-                emit(Event::Pause {
-                    id: None,
-                    text: &self.words,
-                    end,
-                    duration,
-                    heap: record.heap(),
-                });
-                if record.has_evacuation_failure() {
-                    emit(Event::EvacuationFailure);
-                }
-            }
+        let duration = record.duration();
+        match duration {
+            Some(duration) => self.report(duration, emit),
             None => self.unfinished += 1,
         }
-        self.open = None;
+        self.open = self.outer.take();
+        if let Some(outer) = &mut self.open {
+            outer.nested = duration.or(Some(Duration::ZERO));
+        }
+    }
+
+    fn report(&mut self, duration: Duration, emit: &mut impl FnMut(Event<'_>)) {
+        let Some(record) = &self.open else { return };
+        record.words(&mut self.words);
+        emit(Event::Pause {
+            id: None,
+            text: &self.words,
+            end: record.end(duration),
+            duration,
+            heap: record.heap(),
+        });
+        if record.has_evacuation_failure() {
+            emit(Event::EvacuationFailure);
+        }
     }
 
     /// A bracket pair without another one inside.
@@ -135,6 +148,7 @@ impl Classic {
     /// The log is over: a record that is still open was cut.
     pub(super) fn finish(&mut self) {
         self.unfinished += u64::from(self.open.take().is_some());
+        self.unfinished += u64::from(self.outer.take().is_some());
     }
 }
 

@@ -17,6 +17,15 @@ const TAIL: usize = 512;
 /// Deeper brackets are not a record of any JVM.
 const DEPTH_LIMIT: u32 = 64;
 
+/// What follows `[GC` where no pause begins: concurrent phases and parts of pauses.
+const NO_PAUSE: [&[u8]; 5] = [
+    b" concurrent",
+    b"-concurrent",
+    b" Worker",
+    b" ref-proc",
+    b" Others",
+];
+
 /// How a record of a pause begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opener {
@@ -49,12 +58,8 @@ impl Opener {
                 return Some(opener);
             }
         }
-        match rest {
-            [] => Some(Self::Young),
-            [b' ' | b'-', next, ..] if next.is_ascii_alphabetic() => None,
-            [next, ..] if next.is_ascii_alphabetic() => None,
-            _ => Some(Self::Young),
-        }
+        let is_part = NO_PAUSE.iter().any(|word| rest.starts_with(word));
+        (!is_part).then_some(Self::Young)
     }
 
     /// Length of its words.
@@ -74,7 +79,7 @@ impl Opener {
 pub(super) struct Record {
     opener: Opener,
     /// When it began.
-    pub(super) start: At,
+    start: At,
     /// Lines since then.
     pub(super) lines: u32,
     /// Open brackets, its own one included.
@@ -87,6 +92,10 @@ pub(super) struct Record {
     is_old_collected: bool,
     /// `concurrent mode failure` or `interrupted` stood inside.
     is_concurrent_failure: bool,
+    /// CMS has begun its remark, which may have a young collection inside.
+    is_remark_begun: bool,
+    /// Time of the pause inside, which has been reported by itself.
+    pub(super) nested: Option<Duration>,
 }
 
 impl Record {
@@ -100,7 +109,15 @@ impl Record {
             cms_phase: None,
             is_old_collected: false,
             is_concurrent_failure: false,
+            is_remark_begun: false,
+            nested: None,
         }
+    }
+
+    /// Whether a record that begins now is a part of this one (`-XX:+CMSScavengeBeforeRemark`),
+    /// and not a sign that the end of this one is lost.
+    pub(super) fn may_nest(&self) -> bool {
+        self.is_remark_begun && self.depth == 1 && self.nested.is_none()
     }
 
     /// Takes text between brackets.
@@ -138,6 +155,7 @@ impl Record {
         } else if inner.starts_with(b"1 CMS-remark") {
             self.cms_phase = Some(b"Pause Remark");
         }
+        self.is_remark_begun |= inner.starts_with(b"YG occupancy");
         let after_cms = inner.strip_prefix(b"CMS").and_then(|rest| rest.first());
         self.is_old_collected |= inner.starts_with(b"Tenured")
             || inner.starts_with(b"ParOldGen")
@@ -153,6 +171,11 @@ impl Record {
             .strip_suffix(b"secs")?
             .trim_ascii_end();
         number::seconds(last_number(text))
+    }
+
+    /// Its end: its begin, the pause inside, its own time.
+    pub(super) fn end(&self, own: Duration) -> At {
+        self.start.later(self.nested.unwrap_or_default() + own)
     }
 
     /// The last `a->b(c)`: the whole heap stands behind its parts.

@@ -205,7 +205,11 @@ fn split_duration(text: &[u8]) -> Option<(&[u8], Duration)> {
     if !text.ends_with(b"s") {
         return None;
     }
-    let blank = memchr::memrchr(b' ', text)?;
+    let mut blank = memchr::memrchr(b' ', text)?;
+    if matches!(&text[blank + 1..], b"ms" | b"s") {
+        // Some JDKs set the unit apart: `5.9 ms`.
+        blank = memchr::memrchr(b' ', &text[..blank])?;
+    }
     let duration = number::duration(&text[blank + 1..])?;
     Some((text[..blank].trim_ascii_end(), duration))
 }

@@ -34,8 +34,8 @@ pub(super) fn parse<'a>(line: &'a [u8], emit: &mut impl FnMut(Event<'a>)) -> Lin
     if let Some(event) = event {
         emit(event);
     }
-    let tags = decorations.tags;
-    if has_event || id.is_some() || tags.starts_with(b"gc") || tags.starts_with(b"safepoint") {
+    let first_tag = decorations.tags.split(|b| *b == b',').next();
+    if has_event || id.is_some() || matches!(first_tag, Some(b"gc" | b"safepoint")) {
         Line::Gc(id)
     } else {
         Line::Other
