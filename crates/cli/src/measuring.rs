@@ -233,7 +233,10 @@ fn java() -> (Found, Places) {
 
 /// The backend, after what killed loadlines left is gone.
 pub fn backend(store: &Store) -> Result<LocalBackend, Error> {
-    let options = Options { scratch_root: Some(store.scratch_root()), ..Options::default() };
+    let options = Options {
+        scratch_root: Some(store.scratch_root()),
+        ..Options::default()
+    };
     let backend = LocalBackend::new(options).map_err(|e| Error::from_backend(&e))?;
     let swept = backend.sweep().map_err(|e| Error::from_backend(&e))?;
     for failure in &swept.failures {

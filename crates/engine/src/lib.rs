@@ -6,7 +6,9 @@
 pub mod backend;
 pub mod command;
 pub mod experiment;
+pub mod gc_evidence;
 pub mod lock;
+mod logs;
 pub mod matrix;
 pub mod owner;
 pub mod plan;

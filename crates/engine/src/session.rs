@@ -5,8 +5,6 @@
 //! experiment; it is deterministic given the records. Trials that could not be measured are tried
 //! again, then reported as such.
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::time::Duration;
 
 use loadline_analysis::record::{
@@ -20,6 +18,7 @@ use crate::backend::{
 };
 use crate::command::{CommandError, assemble};
 use crate::experiment::Experiment;
+use crate::logs;
 use crate::store::{Store, StoreError, TrialKey, unix_ms};
 use crate::trial::{self, TrialPlan};
 
@@ -142,13 +141,8 @@ impl Session<'_> {
         self.watcher
             .trial_begins(&key.configuration, key.purpose, key.repeat, key.attempt);
         let outcome = self.run(&id, key);
-        // Scratch files are gone before the next trial, whatever happened in this one.
         let scratch = self.store.scratch(&id);
-        let cleaned = if scratch.exists() {
-            fs::remove_dir_all(&scratch)
-        } else {
-            Ok(())
-        };
+        let kept = logs::keep(&scratch, &self.store.logs(&id));
         let mut record = match outcome {
             Ok(record) => record,
             Err(error) => {
@@ -156,11 +150,8 @@ impl Session<'_> {
                 return Err(error);
             }
         };
-        if let Err(error) = cleaned {
-            record.evidence.warnings.push(format!(
-                "{} could not be removed: {error}",
-                scratch.display()
-            ));
+        if let Err(error) = kept {
+            record.evidence.warnings.push(error.to_string());
         }
         self.store.finish_trial(&record)?;
         self.watcher.trial_ends(&record, false);
@@ -203,14 +194,6 @@ impl Session<'_> {
         let app = &self.experiment.app;
         let assembled = assemble(app, configuration, self.jdks, self.places)?;
         let scratch = self.store.scratch(id);
-        let made = fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&scratch);
-        made.map_err(|e| StoreError::Directory {
-            path: scratch.clone(),
-            why: e.to_string(),
-        })?;
         Ok(TrialPlan {
             instance: InstanceSpec {
                 trial: id.to_owned(),

@@ -7,5 +7,7 @@ use crate::error::{Error, Kind, Outcome};
 
 /// Becomes the holder of a trial's namespaces.
 pub fn run() -> Result<Outcome, Error> {
-    init::run().map(|()| Outcome::Done).map_err(|error| Error::new(Kind::Usage, error))
+    init::run()
+        .map(|()| Outcome::Done)
+        .map_err(|error| Error::new(Kind::Usage, error))
 }

@@ -184,13 +184,21 @@ pub struct CleanArguments {
 /// Removes it and says what.
 pub fn clean(arguments: CleanArguments) -> Result<Outcome, Error> {
     let store = open_store(arguments.state.as_deref())?;
-    let options = Options { scratch_root: Some(store.scratch_root()), ..Options::default() };
+    let options = Options {
+        scratch_root: Some(store.scratch_root()),
+        ..Options::default()
+    };
     let backend = LocalBackend::new(options).map_err(|e| Error::from_backend(&e))?;
     let swept = backend.sweep().map_err(|e| Error::from_backend(&e))?;
     let (groups, killed, directories) = (swept.groups.len(), swept.killed, swept.directories.len());
-    print(&format!("removed {groups} control groups with {killed} processes, and {directories} trial directories"))?;
+    print(&format!(
+        "removed {groups} control groups with {killed} processes, and {directories} trial directories"
+    ))?;
     match swept.failures.as_slice() {
         [] => Ok(Outcome::Done),
-        failures => Err(Error::new(Kind::Environment, format!("not removed: {}", failures.join("; ")))),
+        failures => Err(Error::new(
+            Kind::Environment,
+            format!("not removed: {}", failures.join("; ")),
+        )),
     }
 }

@@ -1,7 +1,8 @@
 //! Results and trials on disk: one SQLite database and one sample file a trial.
 //!
 //! Owns the state directory (0700): `loadline.db` (WAL, synchronous FULL: a committed trial
-//! survives kill -9 and power loss), `samples/`, `trials/` (files of running trials). A trial is
+//! survives kill -9 and power loss), `samples/`, `logs/` (what finished trials
+//! wrote, packed), `trials/` (files of running trials). A trial is
 //! a row from before its start; its record is committed before anyone acts on it. Records are
 //! never changed afterwards. Facts: SQLite "How To Corrupt", wal.html.
 
@@ -208,7 +209,7 @@ impl Store {
             .mode(0o700)
             .create(directory)
             .map_err(|e| refuse(e.to_string()))?;
-        for part in ["samples", "trials"] {
+        for part in ["samples", "trials", "logs"] {
             fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -249,6 +250,11 @@ impl Store {
         self.directory
             .join("samples")
             .join(format!("{trial}.samples"))
+    }
+
+    /// Where the logs of a finished trial lie, packed.
+    pub fn logs(&self, trial: &str) -> PathBuf {
+        self.directory.join("logs").join(trial)
     }
 
     /// Where the files of running trials lie.
