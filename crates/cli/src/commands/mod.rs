@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod init;
 mod load_part;
 
 use clap::Subcommand;
@@ -9,6 +10,9 @@ use crate::error::{Error, Outcome};
 /// All subcommands, in the order of the help.
 #[derive(Subcommand)]
 pub enum Command {
+    /// The processes between loadline and an application; started by loadline itself.
+    #[command(hide = true)]
+    Init,
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
@@ -17,6 +21,7 @@ pub enum Command {
 /// Runs one.
 pub fn run(command: Command) -> Result<Outcome, Error> {
     match command {
+        Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
     }
 }

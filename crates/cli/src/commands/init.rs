@@ -1,0 +1,18 @@
+//! `loadline init` (hidden): the processes between loadline and an application under test. All of
+//! it is in [`loadline_engine::backend::local::init`].
+
+use loadline_engine::backend::local::init::{self, InitError};
+
+use crate::error::{Error, Kind, Outcome};
+
+/// Runs a stage; what it prints on failure goes into the application's output.
+pub fn run() -> Result<Outcome, Error> {
+    init::run().map(|()| Outcome::Done).map_err(|error| {
+        let kind = match &error {
+            InitError::NotForPeople => Kind::Usage,
+            InitError::Line(_) => Kind::Internal,
+            InitError::Sys(_) | InitError::Step { .. } => Kind::Environment,
+        };
+        Error::new(kind, error)
+    })
+}
