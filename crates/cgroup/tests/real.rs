@@ -10,7 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use loadline_cgroup::{CgroupError, Controller, CpuSet, Group, GroupName, Layout, Limits, Mode};
+use loadline_cgroup::host::Host;
+use loadline_cgroup::{
+    CgroupError, Controller, CpuSet, Group, GroupName, Layout, Limits, Mode, Noise, NoiseMeter,
+    Sample, Sampler, SamplerOptions, Status,
+};
 use loadline_sizing::{Bytes, Cpus};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -242,4 +246,171 @@ fn a_second_group_of_the_same_name_is_refused_and_the_first_stays() {
     let group = Scoped::new(&layout);
     Group::create(&layout, group.0.name()).unwrap_err();
     assert!(group.0.dirs().all(Path::exists));
+}
+
+/// Samples a group that spins under a small quota, for so long and until it was throttled: on a
+/// busy machine it may wait for a CPU instead.
+fn sampled(
+    layout: &Layout,
+    options: SamplerOptions,
+    length: Duration,
+) -> (Vec<Sample>, loadline_cgroup::SamplerReport) {
+    let group = Scoped::new(layout);
+    let limits = Limits {
+        cpu_quota: Some(Cpus::from_millis(100)),
+        ..Limits::default()
+    };
+    group.0.apply(&limits).unwrap();
+    let mut spin = group.sh("while :; do :; done");
+    let (send, receive) = std::sync::mpsc::channel();
+    let sampler = Sampler::start(&group.0, options, move |sample| {
+        let _ = send.send(sample.clone());
+    })
+    .unwrap();
+    std::thread::sleep(length);
+    wait_until("throttling", || {
+        group.0.read().unwrap().cpu.throttled_time > Some(Duration::ZERO)
+    });
+    std::thread::sleep(Duration::from_millis(20));
+    let report = sampler.stop();
+    group.0.kill(SOON).unwrap();
+    spin.wait().unwrap();
+    (receive.iter().collect(), report)
+}
+
+#[test]
+fn a_sampler_gives_growing_counters_and_its_own_cost() {
+    let Some(layout) = layout("a_sampler_gives_growing_counters_and_its_own_cost") else {
+        return;
+    };
+    let options = SamplerOptions::every(Duration::from_millis(1));
+    let (samples, report) = sampled(&layout, options, Duration::from_millis(600));
+    assert!(report.failure.is_none());
+    assert_eq!(report.samples, samples.len() as u64);
+    assert!(report.cpu > Duration::ZERO && report.cpu < report.wall);
+    assert!(
+        samples
+            .windows(2)
+            .all(|w| w[0].at_ns < w[1].at_ns && w[0].cpu.usage <= w[1].cpu.usage)
+    );
+    assert!(samples.last().unwrap().cpu.throttled_time > samples[0].cpu.throttled_time);
+    // Slow parts: at the first sample, then not more often than every 100 ms, a tenth early.
+    let with_memory: Vec<_> = samples.iter().filter(|s| s.memory.is_some()).collect();
+    assert!(samples[0].memory.is_some() && with_memory.len() > 1);
+    assert!(
+        with_memory
+            .windows(2)
+            .all(|w| w[1].at_ns - w[0].at_ns >= 90_000_000)
+    );
+}
+
+#[test]
+fn a_phase_locked_sampler_finds_the_boundary() {
+    let Some(layout) = layout("a_phase_locked_sampler_finds_the_boundary") else {
+        return;
+    };
+    let options = SamplerOptions::phase_locked(Duration::from_millis(100));
+    let (samples, report) = sampled(&layout, options, Duration::from_secs(3));
+    let lock = report.phase_lock.expect("an active group has a phase");
+    assert!(lock.uncertainty <= Duration::from_millis(2));
+    let periods = samples.last().unwrap().cpu.nr_periods.unwrap();
+    assert!(periods >= 10, "{periods}");
+}
+
+#[test]
+fn a_sampler_ends_when_its_group_goes() {
+    let Some(layout) = layout("a_sampler_ends_when_its_group_goes") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    let sampler = Sampler::start(
+        &group.0,
+        SamplerOptions::every(Duration::from_millis(1)),
+        |_| {},
+    )
+    .unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    group.0.remove(SOON).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let report = sampler.stop();
+    assert!(report.failure.is_some_and(|e| e.is_gone()));
+}
+
+#[test]
+fn a_sampler_stops_in_the_middle_of_a_long_sleep() {
+    let Some(layout) = layout("a_sampler_stops_in_the_middle_of_a_long_sleep") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    let sampler = Sampler::start(
+        &group.0,
+        SamplerOptions::every(Duration::from_secs(3600)),
+        |_| {},
+    )
+    .unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let stopping = Instant::now();
+    assert_eq!(sampler.stop().samples, 1);
+    assert!(stopping.elapsed() < SOON);
+}
+
+#[test]
+fn noise_of_others_is_told_from_our_own() {
+    let Some(layout) = layout("noise_of_others_is_told_from_our_own") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    let mut spin = group.sh("while :; do :; done");
+    let usage = || group.0.read().unwrap().cpu.usage.unwrap();
+    // What the group used well inside each window.
+    let run = |groups: &[&Group], children: &[u32]| {
+        let meter = NoiseMeter::start(&layout, groups, children).unwrap();
+        let before = usage();
+        std::thread::sleep(Duration::from_millis(500));
+        let used = usage() - before;
+        (meter.finish().unwrap(), used)
+    };
+    let (listed, listed_used) = run(&[&group.0], &[]);
+    let (as_child, child_used) = run(&[], &[spin.id()]);
+    let (unlisted, unlisted_used) = run(&[], &[]);
+    group.0.kill(SOON).unwrap();
+    spin.wait().unwrap();
+    let cpus = Host::read(layout.proc_root()).unwrap().cpus_online.len();
+    let foreign = |n: &Noise| n.wall.mul_f64(n.foreign_cpu.unwrap() * cpus as f64);
+    // /proc/stat and /proc/PID/stat count ticks of 10 ms.
+    let ticks = Duration::from_millis(50);
+    assert!(
+        foreign(&unlisted) + ticks >= unlisted_used,
+        "{unlisted:?} {unlisted_used:?}"
+    );
+    for (noise, used) in [(&listed, listed_used), (&as_child, child_used)] {
+        let most = noise.wall * cpus as u32;
+        assert!(foreign(noise) + used <= most + ticks, "{noise:?} {used:?}");
+        assert!(noise.steal.is_some(), "{noise:?}");
+    }
+    assert!(unlisted.contention.is_none());
+    if Path::new("/proc/pressure/cpu").exists() {
+        assert!(listed.host_cpu_pressure.is_some(), "{listed:?}");
+    }
+}
+
+#[test]
+fn the_probe_finds_that_everything_needed_works() {
+    let Some(layout) = layout("the_probe_finds_that_everything_needed_works") else {
+        return;
+    };
+    let checks = loadline_cgroup::probe(Path::new("/sys/fs/cgroup"), layout.proc_root());
+    for check in &checks {
+        println!(
+            "{:<16} {:<8} {} {:?}",
+            check.name, check.status, check.detail, check.fix
+        );
+    }
+    assert!(checks.len() >= 10);
+    assert!(
+        checks.iter().all(|c| c.status != Status::Broken),
+        "{checks:#?}"
+    );
+    let left = loadline_cgroup::find_groups(&layout, |name| name.ends_with("-probe"));
+    assert!(left.unwrap().is_empty());
 }
