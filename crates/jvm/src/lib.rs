@@ -6,4 +6,5 @@
 
 pub mod detect;
 pub mod flags;
+pub mod gclog;
 pub mod log_option;

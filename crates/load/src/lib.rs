@@ -10,6 +10,7 @@
 mod clock;
 mod connection;
 mod error;
+pub mod export;
 mod health;
 pub mod histogram;
 mod outcome;
@@ -22,6 +23,8 @@ mod run;
 mod schedule;
 mod shard;
 mod socket;
+pub mod summary;
+mod target;
 
 pub use clock::now_ns;
 pub use error::LoadError;
@@ -30,3 +33,4 @@ pub use outcome::{ErrorKind, Second, Totals};
 pub use plan::{Expectation, Model, Pacing, Plan, RequestSpec};
 pub use run::{Outcome, run};
 pub use schedule::{Arrivals, Segment};
+pub use target::Target;

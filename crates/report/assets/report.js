@@ -153,7 +153,7 @@
     const sync = { key: "time", scales: ["x", null] };
     const end = Math.max.apply(null, t.concat(trial.phases.map((p) => p[2])));
     const common = (label, y, lines, series, splits) => ({
-      scales: { x: { time: false, range: [0, end] }, y: y },
+      scales: { x: { time: false, range: [0, end + 0.5] }, y: y },
       cursor: { sync: sync },
       axes: [axis("seconds since the trial began", { size: 40 }),
         axis(label, splits || {})],

@@ -41,6 +41,7 @@ pub fn csv(view: &ResultView) -> String {
     let mut out = HEADER.join(",");
     out.push_str("\r\n");
     let quantile = figures::headline_quantile(&view.slo.objectives);
+    let names = groups::Names::of(view);
     for (i, trial) in view.trials.iter().enumerate() {
         let figures = Figures::of(trial, quantile);
         let latencies = Latencies::of(trial);
@@ -51,7 +52,7 @@ pub fn csv(view: &ResultView) -> String {
             (i + 1).to_string(),
             field(&trial.id),
             trials::purpose(trial.purpose).to_owned(),
-            field(&groups::name(configuration)),
+            field(&names.name(configuration)),
             trial.repeat.to_string(),
             configuration
                 .cpu

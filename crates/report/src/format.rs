@@ -10,11 +10,14 @@ use loadline_sizing::Bytes;
 /// What stands where there is no number.
 pub const NONE: &str = "–";
 
-/// Three significant digits, without an exponent: `0.0123`, `1.23`, `12.3`, `1230`.
-/// A value that is no number prints as [`NONE`].
+/// Three significant digits, without an exponent: `0.0123`, `1.23`, `12.3`, `1230`; a whole number
+/// has no decimals. A value that is no number prints as [`NONE`].
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
+    }
+    if (value - value.round()).abs() < 1e-9 {
+        return format!("{value:.0}");
     }
     let size = value.abs();
     let decimals = match size {
@@ -46,9 +49,11 @@ pub fn time_or(value: Option<Duration>) -> String {
     value.map_or_else(|| NONE.to_owned(), time)
 }
 
-/// A measured amount of memory, in Mi below 10 Gi: `231Mi`.
+/// A measured amount of memory, in Mi below 10 Gi: `231Mi`; whole Gi as `8Gi`.
 pub fn bytes(value: Bytes) -> String {
-    if value >= Bytes::from_gib(10) {
+    if value.as_bytes() % Bytes::from_gib(1).as_bytes() == 0 {
+        value.to_string()
+    } else if value >= Bytes::from_gib(10) {
         format!("{}Gi", number(value.as_gib()))
     } else {
         format!("{}Mi", number(value.as_mib()))

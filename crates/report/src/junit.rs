@@ -3,7 +3,7 @@
 //! The form is the one that Jenkins and GitLab read (testsuite, testcase, failure, error, skipped).
 //! Characters that XML 1.0 does not have are left out.
 
-use super::content::groups::{self, Group};
+use crate::content::groups::{self, Group, Names};
 use crate::figures;
 use crate::text;
 use crate::view::ResultView;
@@ -26,18 +26,19 @@ pub fn junit(view: &ResultView) -> String {
         groups.len(),
         view.elapsed().as_secs_f64(),
     );
+    let names = Names::of(view);
     for group in &groups {
-        case(&mut out, view, group);
+        case(&mut out, view, group, &names);
     }
     out.push_str("</testsuite>\n");
     out
 }
 
-fn case(out: &mut String, view: &ResultView, group: &Group<'_>) {
+fn case(out: &mut String, view: &ResultView, group: &Group<'_>, names: &Names) {
     out.push_str(&format!(
         "  <testcase classname=\"{}\" name=\"{} keeps {}\"",
         attribute(&view.title),
-        attribute(&groups::name(group.configuration)),
+        attribute(&names.name(group.configuration)),
         attribute(&view.slo.to_string()),
     ));
     let shown = match (group.first_failure(), group.evidence().next()) {

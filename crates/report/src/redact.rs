@@ -43,6 +43,15 @@ pub fn line(text: &str) -> String {
     }
 }
 
+/// An environment variable: `NAME=value`, or `NAME=[redacted]`.
+pub fn variable(name: &str, value: &str) -> String {
+    if is_secret_name(name) {
+        format!("{name}={REDACTED}")
+    } else {
+        format!("{name}={}", url_user(value))
+    }
+}
+
 /// A command: each argument by itself; `--password x` as two arguments too.
 pub fn command(arguments: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::with_capacity(arguments.len());

@@ -4,80 +4,79 @@
 //! from classes, shapes differ as well, and every mark has a title.
 
 use loadline_analysis::record::{Purpose, TrialRecord, Verdict};
+use loadline_sizing::Bytes;
 
-use crate::content::{groups, trials};
+use crate::content::groups::{self, Names};
+use crate::content::trials;
 use crate::figures;
 use crate::html::escape;
 use crate::view::ResultView;
 
 const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 250.0;
-const LEFT: f64 = 64.0;
+/// Height of one size.
+const STEP: f64 = 22.0;
+const LEFT: f64 = 74.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 14.0;
-const BOTTOM: f64 = 40.0;
+const BOTTOM: f64 = 46.0;
 
-/// Sizes in the order they were tried: how a search narrowed in. `None` for a matrix, or when
-/// only one size was tried.
+/// Sizes in the order they were tried: how a search narrowed in. The sizes stand evenly spaced, as
+/// they crowd where the search ends. `None` for a matrix, or when only one size was tried.
 pub fn search_path(view: &ResultView) -> Option<String> {
-    let shown: Vec<(usize, &TrialRecord, f64)> = view
+    let mut sizes: Vec<Bytes> = view
         .trials
         .iter()
-        .enumerate()
-        .filter_map(|(i, t)| Some((i, t, t.configuration.memory?.as_mib())))
-        .filter(|(_, _, mib)| *mib > 0.0)
+        .filter_map(|t| t.configuration.memory)
         .collect();
-    let low = shown.iter().map(|s| s.2).fold(f64::INFINITY, f64::min);
-    let high = shown.iter().map(|s| s.2).fold(0.0, f64::max);
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    sizes.dedup();
     let searched = view.trials.iter().any(|t| t.purpose == Purpose::Search);
-    if !searched || low >= high {
+    if !searched || sizes.len() < 2 {
         return None;
     }
+    let height = TOP + BOTTOM + STEP * (sizes.len() - 1) as f64;
     let last = (view.trials.len() - 1).max(1) as f64;
-    let x = |i: usize| LEFT + 10.0 + i as f64 / last * (WIDTH - LEFT - RIGHT - 20.0);
-    let (bottom, top) = (low.ln() - 0.08, high.ln() + 0.08);
-    let y = |mib: f64| TOP + (top - mib.ln()) / (top - bottom) * (HEIGHT - TOP - BOTTOM);
+    let x = |i: usize| LEFT + 16.0 + i as f64 / last * (WIDTH - LEFT - RIGHT - 32.0);
+    let y = |size: usize| TOP + STEP * size as f64;
     let mut out = format!(
-        "<svg class=\"path\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Memory limit of each trial in running order, marked by its verdict; the table of all trials has the values.\">\n"
+        "<svg class=\"path\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"Memory limit of each trial in running order, marked by its verdict; the table of all trials has the values.\">\n"
     );
-    for mib in levels(&shown, &y) {
-        let at = y(mib);
+    for (i, size) in sizes.iter().enumerate() {
+        let at = y(i);
         out.push_str(&format!(
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}Mi</text>\n",
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{size}</text>\n",
             WIDTH - RIGHT,
             LEFT - 8.0,
             at + 4.0,
-            mib.round()
         ));
     }
-    for (i, trial, mib) in &shown {
-        out.push_str(&mark(trial, *i, x(*i), y(*mib), view));
+    let names = Names::of(view);
+    for (i, trial) in view.trials.iter().enumerate() {
+        let size = trial
+            .configuration
+            .memory
+            .and_then(|m| sizes.iter().position(|s| *s == m));
+        if let Some(size) = size {
+            out.push_str(&mark(trial, i, (x(i), y(size)), view, &names));
+        }
     }
-    out.push_str(&axis(view.trials.len(), x));
+    out.push_str(&axis(view.trials.len(), height, x));
     out.push_str("</svg>\n");
     Some(out)
 }
 
-/// Sizes that get a line: those that were tried, from the largest, where their labels have room.
-fn levels(shown: &[(usize, &TrialRecord, f64)], y: &impl Fn(f64) -> f64) -> Vec<f64> {
-    let mut sizes: Vec<f64> = shown.iter().map(|s| s.2).collect();
-    sizes.sort_by(|a, b| b.total_cmp(a));
-    sizes.dedup();
-    let mut levels: Vec<f64> = Vec::new();
-    for mib in sizes {
-        if levels.last().is_none_or(|last| y(mib) - y(*last) >= 16.0) {
-            levels.push(mib);
-        }
-    }
-    levels
-}
-
-fn mark(trial: &TrialRecord, i: usize, x: f64, y: f64, view: &ResultView) -> String {
+fn mark(
+    trial: &TrialRecord,
+    i: usize,
+    (x, y): (f64, f64),
+    view: &ResultView,
+    names: &Names,
+) -> String {
     let title = escape(&format!(
         "Trial {}, {}, {}: {}. {}",
         i + 1,
         trials::purpose(trial.purpose),
-        groups::name(&trial.configuration),
+        names.name(&trial.configuration),
         figures::verdict(trial.verdict),
         trial.reason
     ));
@@ -110,9 +109,9 @@ fn mark(trial: &TrialRecord, i: usize, x: f64, y: f64, view: &ResultView) -> Str
 }
 
 /// Trial numbers below, and what the marks mean.
-fn axis(trials: usize, x: impl Fn(usize) -> f64) -> String {
+fn axis(trials: usize, height: f64, x: impl Fn(usize) -> f64) -> String {
     let step = (trials / 12).max(1);
-    let base = HEIGHT - BOTTOM + 16.0;
+    let base = height - BOTTOM + 24.0;
     let mut out = String::new();
     for i in (0..trials).step_by(step) {
         out.push_str(&format!(
@@ -124,7 +123,7 @@ fn axis(trials: usize, x: impl Fn(usize) -> f64) -> String {
     out.push_str(&format!(
         "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">trial, in running order</text>\n",
         (LEFT + WIDTH - RIGHT) / 2.0,
-        HEIGHT - 6.0
+        height - 4.0
     ));
     out
 }

@@ -56,26 +56,24 @@ pub fn exits(project: &Project) -> Vec<Finding> {
     )
 }
 
-/// The cgroup mount is named by `cgroup` and the local backend; the launcher reads it.
-pub fn cgroup_paths(project: &Project) -> Vec<Finding> {
-    let owner = |path: &str| {
-        path.starts_with("crates/cgroup/")
-            || path.starts_with("crates/engine/src/backend/local")
-            || path.starts_with("crates/launcher/")
+/// `cgroup` and the local backend write below the cgroup mount. A file elsewhere that names the
+/// mount may read there, so it must not write anywhere; the launcher writes nowhere at all.
+pub fn cgroup_writes(project: &Project) -> Vec<Finding> {
+    let owns = |path: &str| {
+        path.starts_with("crates/cgroup/") || path.starts_with("crates/engine/src/backend/local")
     };
-    let mut findings = find(
+    let names_mount = |file: &File| {
+        file.code()
+            .any(|(_, line)| line.contains("\"/sys/fs/cgroup"))
+    };
+    find(
         project,
-        |file| !owner(&file.path),
-        &["\"/sys/fs/cgroup"],
-        "names the cgroup mount; go through crate cgroup",
-    );
-    findings.extend(find(
-        project,
-        |file| file.path.starts_with("crates/launcher/"),
-        &["fs::write(", "File::create(", "OpenOptions"],
-        "writes a file; the launcher only reads",
-    ));
-    findings
+        |file| {
+            !owns(&file.path) && (file.path.starts_with("crates/launcher/") || names_mount(file))
+        },
+        &["fs::write(", "File::create(", "OpenOptions", "create_dir"],
+        "writes in a file that names the cgroup mount; go through crate cgroup",
+    )
 }
 
 /// `analysis`, `sizing` and `report` are functions of their arguments.
@@ -127,12 +125,11 @@ pub fn module_names(project: &Project) -> Vec<Finding> {
 
 /// Every module begins with `//!`.
 pub fn module_docs(project: &Project) -> Vec<Finding> {
-    let rust = project
+    let silent = project
         .tree
-        .files
-        .iter()
-        .filter(|file| file.path.ends_with(".rs"));
-    rust.filter(|file| !file.text.starts_with("//!"))
+        .shipped()
+        .filter(|file| !file.text.starts_with("//!"));
+    silent
         .map(|file| {
             finding(
                 file,
@@ -237,14 +234,19 @@ mod tests {
     }
 
     #[test]
-    fn the_cgroup_mount_has_two_owners_and_a_reader() {
-        let text = "let p = \"/sys/fs/cgroup/x\";\n";
-        assert_eq!(places(cgroup_paths, "crates/jvm/src/a.rs", text).len(), 1);
-        assert!(places(cgroup_paths, "crates/cgroup/src/a.rs", text).is_empty());
-        assert!(places(cgroup_paths, "crates/engine/src/backend/local/a.rs", text).is_empty());
+    fn the_cgroup_mount_is_written_by_its_owners_only() {
+        let read = "let p = \"/sys/fs/cgroup/x\";\n";
+        let write = "let p = \"/sys/fs/cgroup/x\";\nstd::fs::write(p, \"1\");\n";
+        assert_eq!(
+            places(cgroup_writes, "crates/jvm/src/a.rs", write),
+            ["crates/jvm/src/a.rs:2"]
+        );
+        assert!(places(cgroup_writes, "crates/jvm/src/a.rs", read).is_empty());
+        assert!(places(cgroup_writes, "crates/cgroup/src/a.rs", write).is_empty());
+        assert!(places(cgroup_writes, "crates/engine/src/backend/local/a.rs", write).is_empty());
         assert_eq!(
             places(
-                cgroup_paths,
+                cgroup_writes,
                 "crates/launcher/src/a.rs",
                 "fs::write(a, b);\n"
             )

@@ -49,7 +49,7 @@ const RULES: &[(&str, Rule)] = &[
     ("only main ends the process", code::exits),
     (
         "only the local backend and crate cgroup write below the cgroup mount",
-        code::cgroup_paths,
+        code::cgroup_writes,
     ),
     (
         "analysis, sizing and report do no I/O and read no clock",

@@ -59,12 +59,15 @@ impl Tree {
         })
     }
 
-    /// The Rust sources below `crates/*/src`: what is shipped.
+    /// The Rust sources below `crates/*/src`: what is shipped. `tests.rs` and `tests/` in there
+    /// are test modules that are too long to stand in the file they test.
     pub fn shipped(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| {
-            file.path.ends_with(".rs")
-                && file.path.starts_with("crates/")
-                && file.path.contains("/src/")
+            let mut parts = file.path.split('/');
+            parts.next() == Some("crates")
+                && parts.nth(1) == Some("src")
+                && file.path.ends_with(".rs")
+                && !parts.any(|part| part == "tests" || part == "tests.rs")
         })
     }
 }
@@ -127,7 +130,21 @@ mod tests {
         )]);
         let lines: Vec<_> = tree.files[0].code().collect();
         assert_eq!(lines, [(2, "let a = 1;"), (4, "let b = 2;")]);
-        assert_eq!(tree.shipped().count(), 1);
+    }
+
+    #[test]
+    fn tests_and_examples_are_not_shipped() {
+        let tree = sample::tree(&[
+            ("crates/a/src/b/c.rs", ""),
+            ("crates/a/src/b/tests.rs", ""),
+            ("crates/a/src/tests/x.rs", ""),
+            ("crates/a/tests/src/y.rs", ""),
+            ("crates/a/examples/z.rs", ""),
+            ("crates/a/src/page.html", ""),
+            ("xtask/src/main.rs", ""),
+        ]);
+        let paths: Vec<_> = tree.shipped().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["crates/a/src/b/c.rs"]);
     }
 
     #[test]

@@ -61,7 +61,13 @@ pub const STEPS: &[Step] = &[
     Step {
         name: "documents",
         what: "API documentation builds without a warning",
-        run: Run::Check(&["doc", "--workspace", "--no-deps", "--locked"]),
+        run: Run::Check(&[
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+            "--locked",
+        ]),
     },
     Step {
         name: "audit",

@@ -1,6 +1,7 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
 mod init;
+mod load;
 mod load_part;
 
 use clap::Subcommand;
@@ -13,6 +14,8 @@ pub enum Command {
     /// The processes between loadline and an application; started by loadline itself.
     #[command(hide = true)]
     Init,
+    /// Sends HTTP load to a URL and measures the latency.
+    Load(load::Arguments),
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
@@ -22,6 +25,7 @@ pub enum Command {
 pub fn run(command: Command) -> Result<Outcome, Error> {
     match command {
         Command::Init => init::run(),
+        Command::Load(arguments) => load::run_load(&arguments),
         Command::LoadPart => load_part::run(),
     }
 }

@@ -36,7 +36,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
         )
     } else {
         format!(
-            "{} of {} say nothing about the application and were left out of every figure above.",
+            "Left out of every figure above, because they say nothing about the application: {} of {}.",
             excluded.len(),
             format::count(view.trials.len(), "trial")
         )
@@ -51,15 +51,14 @@ pub fn section(view: &ResultView) -> Option<Section> {
 
 fn left_out(view: &ResultView, trial: &TrialRecord) -> String {
     let number = view.number(&trial.id).unwrap_or(0);
-    let why = match trial.verdict {
-        Verdict::Invalid(cause) => figures::invalid_reason(cause),
-        _ => "loadline was stopped",
+    let reason = match trial.verdict {
+        Verdict::Invalid(cause) if trial.reason.is_empty() => figures::invalid_reason(cause),
+        _ => trial.reason.as_str(),
     };
     format!(
-        "Trial {number} ({}): {}, {why}. {}",
-        groups::name(&trial.configuration),
+        "Trial {number} ({}): {}. {reason}",
+        groups::Names::of(view).name(&trial.configuration),
         figures::verdict(trial.verdict),
-        trial.reason
     )
 }
 

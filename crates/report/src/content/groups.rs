@@ -81,9 +81,9 @@ pub fn is_same(a: &Configuration, b: &Configuration) -> bool {
     }
 }
 
-/// The size in words: `500m CPU, 212Mi`.
+/// The size in words: `500m CPU and 212Mi`.
 pub fn size(configuration: &Configuration) -> String {
-    format!("{}, {}", cpu(configuration), memory(configuration))
+    format!("{} and {}", cpu(configuration), memory(configuration))
 }
 
 /// The CPU limit in words.
@@ -102,9 +102,65 @@ pub fn memory(configuration: &Configuration) -> String {
         .map_or_else(|| "no memory limit".to_owned(), |m| m.to_string())
 }
 
-/// Everything but the memory that tells configurations of an experiment apart: CPU, JDK, options
-/// of the user, environment. Options that loadline calculated follow from the size.
-pub fn variant(configuration: &Configuration) -> String {
+/// How configurations of one result are called: by what tells them apart, nothing else.
+#[derive(Debug, Clone)]
+pub struct Names {
+    /// Parts that every configuration of the result has.
+    shared: Vec<String>,
+    /// Whether the configurations differ in more than memory.
+    differ: bool,
+}
+
+impl Names {
+    /// Looks at every configuration of a result.
+    pub fn of(view: &ResultView) -> Self {
+        let mut all = view.trials.iter().map(|t| parts(&t.configuration));
+        let first = all.next().unwrap_or_default();
+        let mut shared = first.clone();
+        let mut differ = false;
+        for parts in all {
+            differ |= parts != first;
+            shared.retain(|part| parts.contains(part));
+        }
+        Self { shared, differ }
+    }
+
+    /// Whether the configurations differ in more than memory.
+    pub fn differ(&self) -> bool {
+        self.differ
+    }
+
+    /// What all configurations have in common: `1 CPU, -XX:+UseSerialGC`.
+    pub fn shared(&self) -> String {
+        self.shared.join(", ")
+    }
+
+    /// Everything but the memory that tells this configuration from the others; `defaults` when
+    /// it has nothing that the others lack.
+    pub fn variant(&self, configuration: &Configuration) -> String {
+        let mut own = parts(configuration);
+        own.retain(|part| !self.shared.contains(part));
+        if own.is_empty() {
+            "defaults".to_owned()
+        } else {
+            own.join(" ")
+        }
+    }
+
+    /// The configuration in a table cell: `212Mi`, or `212Mi, -XX:+UseSerialGC`.
+    pub fn name(&self, configuration: &Configuration) -> String {
+        let memory = memory(configuration);
+        if self.differ {
+            format!("{memory}, {}", self.variant(configuration))
+        } else {
+            memory
+        }
+    }
+}
+
+/// What a configuration has besides memory: CPU, JDK, options of the user, environment. Options
+/// that loadline calculated follow from the size.
+fn parts(configuration: &Configuration) -> Vec<String> {
     let mut parts = vec![cpu(configuration)];
     parts.extend(configuration.jdk.clone());
     if let Some(cpuset) = &configuration.cpuset {
@@ -119,23 +175,7 @@ pub fn variant(configuration: &Configuration) -> String {
         .filter(|o| o.provenance == Provenance::User);
     parts.extend(user.map(|o| redact::line(&o.text)));
     for (name, value) in &configuration.env {
-        let value = if redact::is_secret_name(name) {
-            redact::REDACTED
-        } else {
-            value
-        };
-        parts.push(format!("{name}={value}"));
+        parts.push(redact::variable(name, value));
     }
-    parts.join(" ")
-}
-
-/// A configuration in one table cell: its size, and its variant where that says more.
-pub fn name(configuration: &Configuration) -> String {
-    let (cpu, variant) = (cpu(configuration), variant(configuration));
-    let more = variant.strip_prefix(&cpu).unwrap_or(&variant).trim_start();
-    if more.is_empty() {
-        size(configuration)
-    } else {
-        format!("{} {more}", size(configuration))
-    }
+    parts
 }

@@ -4,7 +4,7 @@
 
 use loadline_analysis::record::{Machine, Purpose, Verdict};
 
-use super::groups::{self, Group};
+use super::groups::{self, Group, Names};
 use crate::figures::{self, Figures, spread};
 use crate::format;
 use crate::recommendation::Recommendation;
@@ -45,8 +45,46 @@ pub fn headline(view: &ResultView) -> Headline {
 }
 
 fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
-    let size = groups::size(&recommendation.configuration);
     let proof = recommendation.proof;
+    let is_proven = proof.starts > 0 && proof.passes == proof.starts;
+    let mut details = vec![measured_what(view, recommendation)];
+    details.push(if proof.starts == 0 {
+        "It has not been proven by fresh starts.".to_owned()
+    } else {
+        format!(
+            "{} of {} fresh starts of exactly this size kept the SLO: with 95 % confidence fewer than {} of all starts miss it.",
+            proof.passes,
+            proof.starts,
+            format::percent(proof.failure_upper),
+        )
+    });
+    details.push(format!(
+        "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
+        recommendation.minimum,
+        format::percent(recommendation.margin),
+    ));
+    if let Some(next) = &recommendation.next_smaller {
+        let trial = view.number(&next.trial);
+        let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
+        details.push(sentence(&format!(
+            "{} is too small{trial}: {}",
+            next.size, next.breaks
+        )));
+    }
+    Headline {
+        tone: if is_proven { Tone::Good } else { Tone::Muted },
+        sentence: format!(
+            "Give {} {}: it then keeps {}.",
+            view.title,
+            groups::size(&recommendation.configuration),
+            slo_words(view),
+        ),
+        details,
+    }
+}
+
+/// The load, and the latency that was seen under it at the recommended size.
+fn measured_what(view: &ResultView, recommendation: &Recommendation) -> String {
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let group = groups::group_of(view, &recommendation.configuration);
     let latency = group.as_ref().and_then(|group| {
@@ -56,32 +94,39 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
                 .filter_map(|t| Figures::of(t, quantile).headline),
         )
     });
-    let seen = latency.map_or_else(String::new, |s| {
-        format!("{quantile} {} under {}, ", s.show(format::time), view.load)
-    });
-    let is_proven = proof.starts > 0 && proof.passes == proof.starts;
-    let mut details = vec![if proof.starts == 0 {
-        "It has not been proven by fresh starts.".to_owned()
-    } else {
-        format!(
-            "{} of {} fresh starts of exactly this size kept the SLO; with 95 % confidence fewer than {} of all starts would miss it.",
-            proof.passes,
-            proof.starts,
-            format::percent(proof.failure_upper),
-        )
-    }];
-    details.push(format!(
-        "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
-        recommendation.minimum,
-        format::percent(recommendation.margin),
-    ));
-    if let Some(next) = &recommendation.next_smaller {
-        details.push(format!("{} is too small: {}", next.size, next.breaks));
+    match latency {
+        Some(seen) => format!(
+            "Under {}, {quantile} was {}.",
+            view.load,
+            seen.show(format::time)
+        ),
+        None => format!("Under {}.", view.load),
     }
-    Headline {
-        tone: if is_proven { Tone::Good } else { Tone::Muted },
-        sentence: format!("Deploy {} with {size}: {seen}SLO {}.", view.title, view.slo),
-        details,
+}
+
+/// The SLO in words: `p99<50ms, errors<0.1% and start<20s`.
+pub fn slo_words(view: &ResultView) -> String {
+    let mut objectives: Vec<String> = view
+        .slo
+        .objectives
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let last = objectives.pop().unwrap_or_default();
+    if objectives.is_empty() {
+        last
+    } else {
+        format!("{} and {last}", objectives.join(", "))
+    }
+}
+
+/// A text as a sentence: it ends in a full stop.
+fn sentence(text: &str) -> String {
+    let text = text.trim_end();
+    if text.ends_with(['.', '!', '?']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
     }
 }
 
@@ -113,18 +158,17 @@ fn matrix(view: &ResultView) -> Headline {
     });
     let sentence = match smallest {
         Some(group) => format!(
-            "{} of {} keep the SLO {} under {}; the smallest memory among them is {} ({}).",
+            "{} of {} keep {} under {}; the smallest of them is {}.",
             good.len(),
             format::count(judged, "configuration"),
-            view.slo,
+            slo_words(view),
             view.load,
-            groups::memory(group.configuration),
-            groups::variant(group.configuration),
+            Names::of(view).name(group.configuration),
         ),
         None => format!(
-            "None of {} keeps the SLO {} under {}.",
+            "None of {} keeps {} under {}.",
             format::count(judged, "configuration"),
-            view.slo,
+            slo_words(view),
             view.load
         ),
     };
@@ -152,14 +196,14 @@ fn nothing_feasible(view: &ResultView) -> Headline {
         tone: Tone::Bad,
         sentence: match largest {
             Some(trial) => format!(
-                "No size keeps the SLO {} under {}: {} fails too.",
-                view.slo,
+                "No size keeps {} under {}: {} fails too.",
+                slo_words(view),
                 view.load,
                 groups::size(&trial.configuration)
             ),
-            None => format!("The search for the SLO {} did not finish.", view.slo),
+            None => format!("The search for {} did not finish.", slo_words(view)),
         },
-        details: largest.map(|t| t.reason.clone()).into_iter().collect(),
+        details: largest.map(|t| sentence(&t.reason)).into_iter().collect(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Latency by percentile, a row a configuration: the table below the chart.
 
 use super::groups;
+use super::headline::slo_words;
 use super::{Block, Section};
-use crate::figures::{self, Latencies, QUANTILES, spread};
+use crate::figures::{Latencies, QUANTILES, spread};
 use crate::format;
 use crate::table::{Cell, Table};
 use crate::view::ResultView;
@@ -13,13 +14,18 @@ pub fn section(view: &ResultView) -> Option<Section> {
     for quantile in QUANTILES {
         table = table.right(format!("p{}", percent(quantile)));
     }
-    for group in groups::groups(view) {
+    let names = groups::Names::of(view);
+    let mut groups = groups::groups(view);
+    if !names.differ() {
+        groups.sort_by_key(|g| std::cmp::Reverse(g.configuration.memory));
+    }
+    for group in groups {
         let latencies: Vec<Latencies> = group.evidence().filter_map(Latencies::of).collect();
         if latencies.is_empty() {
             continue;
         }
         let mut row = vec![
-            Cell::from(groups::name(group.configuration)),
+            Cell::from(names.name(group.configuration)),
             Cell::from(latencies.len().to_string()),
         ];
         for quantile in QUANTILES {
@@ -34,18 +40,10 @@ pub fn section(view: &ResultView) -> Option<Section> {
     Some(
         Section::new("latency", "Latency by percentile")
             .with(Block::Paragraph(format!(
-                "From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A dash means that the percentile lies in requests that failed. {}",
-                slo_note(view)
+                "From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A dash means that the percentile lies in requests that failed. The SLO: {}.",
+                slo_words(view)
             )))
             .with(Block::Table(table)),
-    )
-}
-
-fn slo_note(view: &ResultView) -> String {
-    let quantile = figures::headline_quantile(&view.slo.objectives);
-    format!(
-        "The SLO is {}; the tables of sizes show {quantile}.",
-        view.slo
     )
 }
 

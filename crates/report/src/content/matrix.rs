@@ -3,7 +3,7 @@
 
 use loadline_sizing::Bytes;
 
-use super::groups::{self, Group};
+use super::groups::{self, Group, Names};
 use super::{Block, Section};
 use crate::figures::{self, Figures, spread};
 use crate::format;
@@ -16,28 +16,24 @@ pub fn section(view: &ResultView) -> Option<Section> {
     if groups.is_empty() {
         return None;
     }
-    let mut variants: Vec<String> = Vec::new();
-    for group in &groups {
-        let variant = groups::variant(group.configuration);
-        if !variants.contains(&variant) {
-            variants.push(variant);
-        }
-    }
+    let names = Names::of(view);
     let section = Section::new("sizes", "Which sizes keep the SLO?");
-    Some(match variants.as_slice() {
-        [only] => section
-            .with(Block::Paragraph(format!("All with {only}.")))
-            .with(Block::Table(list(view, groups))),
-        _ => section
-            .with(Block::Paragraph(legend(view)))
-            .with(Block::Table(grid(view, &groups, &variants))),
-    })
+    let section = section.with(Block::Paragraph(format!("All with {}.", names.shared())));
+    if names.differ() {
+        let words = Block::Paragraph(legend(view));
+        Some(
+            section
+                .with(words)
+                .with(Block::Table(grid(view, &groups, &names))),
+        )
+    } else {
+        Some(section.with(Block::Table(list(view, groups))))
+    }
 }
 
 fn legend(view: &ResultView) -> String {
     format!(
-        "In each cell: the verdict, how many of the trials kept the SLO {}, the worst {} and the start time.",
-        view.slo,
+        "In each cell: the verdict, how many of the trials kept the SLO, the worst {} and the start time.",
         figures::headline_quantile(&view.slo.objectives)
     )
 }
@@ -84,10 +80,17 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
 }
 
 /// Variants against sizes.
-fn grid(view: &ResultView, groups: &[Group<'_>], variants: &[String]) -> Table {
+fn grid(view: &ResultView, groups: &[Group<'_>], names: &Names) -> Table {
     let mut sizes: Vec<Option<Bytes>> = groups.iter().map(|g| g.configuration.memory).collect();
     sizes.sort_by_key(|m| std::cmp::Reverse(m.map_or(u64::MAX, |m| m.as_bytes())));
     sizes.dedup();
+    let mut variants: Vec<String> = Vec::new();
+    for group in groups {
+        let variant = names.variant(group.configuration);
+        if !variants.contains(&variant) {
+            variants.push(variant);
+        }
+    }
     let mut table = Table::new().wrapping("Configuration");
     for size in &sizes {
         table = table.left(size.map_or_else(|| "no limit".to_owned(), |m| m.to_string()));
@@ -96,7 +99,7 @@ fn grid(view: &ResultView, groups: &[Group<'_>], variants: &[String]) -> Table {
         let mut row = vec![Cell::from(variant.clone())];
         for size in &sizes {
             let group = groups.iter().find(|g| {
-                g.configuration.memory == *size && groups::variant(g.configuration) == *variant
+                g.configuration.memory == *size && names.variant(g.configuration) == variant
             });
             row.push(group.map_or_else(|| Cell::from(""), |g| cell(view, g)));
         }

@@ -30,13 +30,8 @@ pub fn section(view: &ResultView) -> Option<Section> {
         ]);
     }
     for (name, value) in &configuration.env {
-        let value = if redact::is_secret_name(name) {
-            redact::REDACTED
-        } else {
-            value
-        };
         table.row([
-            Cell::new(format!("{name}={value}"), Tone::Code),
+            Cell::new(redact::variable(name, value), Tone::Code),
             chosen_by(Provenance::User).into(),
             evidence(view, recommendation, Provenance::User).into(),
         ]);

@@ -28,16 +28,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
         ))
         .with(Block::Table(objectives(&group, next.as_ref())))
         .with(Block::Table(comparison(view, &group, next.as_ref())));
-    Some(match &recommendation.next_smaller {
-        Some(next) => section.with(Block::Paragraph(format!(
-            "At {} (trial {}): {}",
-            next.size,
-            view.number(&next.trial)
-                .map_or_else(|| format::NONE.to_owned(), |n| n.to_string()),
-            next.breaks
-        ))),
-        None => section,
-    })
+    Some(section)
 }
 
 /// The trials of the next smaller size.

@@ -41,6 +41,7 @@ pub fn table(view: &ResultView) -> Table {
         .right("GC stopped")
         .right("Throttled")
         .wrapping("Reason");
+    let names = groups::Names::of(view);
     for (i, trial) in view.trials.iter().enumerate() {
         let figures = Figures::of(trial, quantile);
         let or_none =
@@ -48,7 +49,7 @@ pub fn table(view: &ResultView) -> Table {
         table.row([
             (i + 1).to_string().into(),
             purpose(trial.purpose).into(),
-            groups::name(&trial.configuration).into(),
+            names.name(&trial.configuration).into(),
             Cell::new(
                 figures::verdict(trial.verdict),
                 figures::tone(trial.verdict),

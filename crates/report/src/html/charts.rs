@@ -8,7 +8,7 @@ use loadline_analysis::record::TrialRecord;
 use loadline_analysis::slo::Objective;
 use serde::Serialize;
 
-use crate::content::groups::{self, Group};
+use crate::content::groups::{self, Group, Names};
 use crate::figures::{self, Latencies, spread};
 use crate::series::{Column, Series, round, thin};
 use crate::text;
@@ -111,9 +111,10 @@ fn percentile(view: &ResultView) -> Percentile {
     // The recommended size, then the next smaller one, then the others as they ran.
     let rank = |g: &Group<'_>| rank(view, g);
     groups.sort_by_key(rank);
+    let names = Names::of(view);
     let lines = groups
         .iter()
-        .filter_map(|g| line(g, &x))
+        .filter_map(|g| line(g, &x, &names))
         .take(MOST_LINES)
         .collect();
     Percentile {
@@ -122,7 +123,7 @@ fn percentile(view: &ResultView) -> Percentile {
     }
 }
 
-fn line(group: &Group<'_>, x: &[f64]) -> Option<Line> {
+fn line(group: &Group<'_>, x: &[f64], names: &Names) -> Option<Line> {
     let latencies: Vec<Latencies> = group.evidence().filter_map(Latencies::of).collect();
     // A quantile beyond the last request would repeat the maximum as if it had been measured.
     let finest = latencies.iter().map(Latencies::scheduled).max()? as f64;
@@ -135,7 +136,7 @@ fn line(group: &Group<'_>, x: &[f64]) -> Option<Line> {
         .map(|&x| if x > finest { None } else { at(x) })
         .collect();
     Some(Line {
-        name: text::one_line(&groups::name(group.configuration)),
+        name: text::one_line(&names.name(group.configuration)),
         y,
     })
 }
@@ -170,14 +171,15 @@ fn courses(view: &ResultView) -> Vec<Course> {
     let mut rest: Vec<usize> = (0..trials.len()).filter(|i| !order.contains(i)).collect();
     rest.sort_by_key(|&i| trials[i].1);
     order.extend(rest);
+    let names = Names::of(view);
     order
         .into_iter()
         .take(MOST_TRIALS)
-        .map(|i| course(trials[i].1, trials[i].2))
+        .map(|i| course(trials[i].1, trials[i].2, &names))
         .collect()
 }
 
-fn course(number: usize, trial: &TrialRecord) -> Course {
+fn course(number: usize, trial: &TrialRecord, names: &Names) -> Course {
     let evidence = &trial.evidence;
     let first_phase = evidence.phases.iter().map(|p| p.start).min();
     let origin = first_phase
@@ -193,7 +195,7 @@ fn course(number: usize, trial: &TrialRecord) -> Course {
     Course {
         name: text::one_line(&format!(
             "Trial {number}, {}: {}",
-            groups::name(configuration),
+            names.name(configuration),
             figures::verdict(trial.verdict)
         )),
         memory_limit: configuration.memory.and_then(|m| round(m.as_mib())),

@@ -143,7 +143,7 @@ fn section_html(section: &Section, view: &ResultView, charts: &charts::Charts) -
         && let Some(path) = svg::search_path(view)
     {
         out.push_str(
-            "<figure><figcaption>How the search found it: the memory limit of each trial. ",
+            "<figure><figcaption>How the search found it: the memory limit of each trial, every size that was tried on its own line. ",
         );
         out.push_str("A dot kept the SLO, a cross did not, a square says nothing; a ring marks the recommended size.</figcaption>\n");
         out.push_str(&path);
