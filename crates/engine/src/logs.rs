@@ -4,7 +4,7 @@
 //! Owns the move from a trial's scratch directory to the store, and the end of the former.
 
 use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -49,8 +49,8 @@ fn pack(from: &Path, to: &Path, name: &str) -> Result<(), LogError> {
         path: path.to_owned(),
         source,
     };
-    let bytes = match local::read_regular(from, LARGEST) {
-        Ok(bytes) => bytes,
+    let input = match File::open(from) {
+        Ok(input) => input.take(LARGEST),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(at(from, e)),
     };
@@ -66,5 +66,5 @@ fn pack(from: &Path, to: &Path, name: &str) -> Result<(), LogError> {
         .mode(0o600)
         .open(&path)
         .map_err(|e| at(&path, e))?;
-    zstd::stream::copy_encode(bytes.as_slice(), output, LEVEL).map_err(|e| at(&path, e))
+    zstd::stream::copy_encode(input, output, LEVEL).map_err(|e| at(&path, e))
 }

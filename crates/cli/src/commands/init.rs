@@ -1,13 +1,18 @@
-//! `loadline init`: the processes between loadline and the application. Hidden; see
-//! `loadline_engine::backend::local::init`.
+//! `loadline init` (hidden): the processes between loadline and an application under test. All of
+//! it is in [`loadline_engine::backend::local::init`].
 
-use loadline_engine::backend::local::init;
+use loadline_engine::backend::local::init::{self, InitError};
 
 use crate::error::{Error, Kind, Outcome};
 
-/// Becomes the holder of a trial's namespaces.
+/// Runs a stage; what it prints on failure goes into the application's output.
 pub fn run() -> Result<Outcome, Error> {
-    init::run()
-        .map(|()| Outcome::Done)
-        .map_err(|error| Error::new(Kind::Usage, error))
+    init::run().map(|()| Outcome::Done).map_err(|error| {
+        let kind = match &error {
+            InitError::NotForPeople => Kind::Usage,
+            InitError::Line(_) => Kind::Internal,
+            InitError::Sys(_) | InitError::Step { .. } => Kind::Environment,
+        };
+        Error::new(kind, error)
+    })
 }

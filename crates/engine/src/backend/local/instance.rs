@@ -17,7 +17,7 @@ use super::cpus::CpuPlan;
 use super::errors::{cgroup_unable, unable};
 use super::generator::{self, Line};
 use super::group::TrialGroup;
-use super::init::monotonic_ns;
+use crate::backend::monotonic_ns;
 use super::listener;
 use super::output::Output;
 use super::probe::{Finding, Probe, Probing, Question};
@@ -132,16 +132,27 @@ impl LocalInstance {
     /// Waits for the next note, at most a tick, then takes all that are there. Looks after the
     /// out-of-memory rule too.
     pub(super) fn tick(&mut self) {
+        // Outside of load phases a generator has nothing to say that matters.
+        drop(self.tick_for_generator());
+    }
+
+    /// The same; hands out what the generator said.
+    pub(super) fn tick_for_generator(&mut self) -> Vec<Line> {
         let first = match self.notes.recv_timeout(TICK) {
             Ok(note) => Some(note),
             // Disconnected cannot be: this instance holds a sender itself.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
         };
         let more: Vec<Note> = self.notes.try_iter().collect();
+        let mut lines = Vec::new();
         for note in first.into_iter().chain(more) {
-            self.state.take(note);
+            match note {
+                Note::Generator(line) => lines.push(line),
+                note => self.state.take(note),
+            }
         }
         self.end_after_oom();
+        lines
     }
 
     /// A container dies as a whole when the kernel kills one of its processes for memory. v2 does

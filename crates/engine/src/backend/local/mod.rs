@@ -38,7 +38,7 @@ use loadline_cgroup::Layout;
 use loadline_sizing::Bytes;
 
 pub use output::plain;
-pub use scratch::{app_directory, gc_log, output_log, read_regular};
+pub use scratch::{gc_log, output_log};
 pub use sweep::Swept;
 
 use super::{Backend, BackendError, Capabilities, Instance, InstanceSpec};

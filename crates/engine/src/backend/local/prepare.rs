@@ -34,9 +34,8 @@ pub(super) fn prepare(
     let plan = plan_cpus(backend, spec)?;
     let name = GroupName::new(Path::new("/proc"), &spec.trial)
         .map_err(|error| cgroup_unable("naming the trial's cgroup", &error))?;
-    let scratch = Scratch::make(&spec.scratch, spec.account, &name).map_err(scratch_unable)?;
-    let app_directory = scratch::app_directory(&spec.scratch);
-    let view = reach::view(spec, &needs, &app_directory, scratch.replaced())
+    let scratch = Scratch::make(&spec.scratch, &name).map_err(scratch_unable)?;
+    let view = reach::view(spec, &needs, scratch.replaced())
         .map_err(|error| unreachable(&error))?;
     if backend.options.evict_page_cache {
         backend.page_cache.evict(&needs);

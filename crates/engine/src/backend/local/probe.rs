@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::cpus;
-use super::init::monotonic_ns;
+use crate::backend::monotonic_ns;
 use super::listener::{Listener, listener};
 
 /// Pause between two attempts: the resolution of start times.

@@ -118,7 +118,6 @@ fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
 pub fn view(
     spec: &InstanceSpec,
     needs: &Needs,
-    app_directory: &Path,
     replaced: Vec<(PathBuf, PathBuf)>,
 ) -> Result<View, Unreachable> {
     let mut plan = Planner {
@@ -128,7 +127,6 @@ pub fn view(
         kept: BTreeSet::new(),
     };
     plan.working_directory(&spec.directory)?;
-    plan.directory(app_directory);
     plan.file("the program", &needs.program)?;
     if let Some(jdk) = &needs.jdk {
         plan.directory(jdk);
@@ -332,6 +330,7 @@ mod tests {
                     pids: None,
                     jdk: None,
                     jvm_options: Vec::new(),
+                    args: Vec::new(),
                     env: BTreeMap::new(),
                 },
                 command: [java].into_iter().chain(command).collect(),
@@ -341,12 +340,14 @@ mod tests {
                 network: Network::Own,
                 account: STRANGER,
                 scratch: PathBuf::new(),
+                samples: PathBuf::new(),
+                gc_log: None,
             }
         }
 
         /// The view, with the paths below the tree's root only: (hidden, kept).
         fn view(&self, spec: &InstanceSpec) -> Result<(Vec<String>, Vec<String>), Unreachable> {
-            let view = view(spec, &Needs::of(spec)?, &self.path("open"), Vec::new())?;
+            let view = view(spec, &Needs::of(spec)?, Vec::new())?;
             let names = |paths: Vec<PathBuf>| {
                 let name = |p: PathBuf| {
                     let below = p.strip_prefix(self.root.path()).ok()?;
@@ -399,7 +400,7 @@ mod tests {
         let spec = tree.spec("closed/app", &["-jar", "ROOT/open/a.jar"]);
         let needs = Needs::of(&spec).expect("the program is there");
         let replaced = vec![(tree.root.path().to_owned(), PathBuf::from("/private"))];
-        let view = view(&spec, &needs, &tree.path("open"), replaced.clone()).expect("a view");
+        let view = view(&spec, &needs, replaced.clone()).expect("a view");
         assert_eq!(view.masked, Vec::<PathBuf>::new());
         let kept = ["closed/app", "jdk", "open"].map(|name| tree.path(name));
         assert_eq!((view.kept, view.replaced), (kept.to_vec(), replaced));

@@ -1,33 +1,25 @@
 //! The files of one trial: where they lie, who may write them, and what a killed loadline left.
 //!
-//! Owns the layout of a scratch directory:
-//! `app/` (the application's: GC log, heap dumps), `output.log`, and while the trial runs
-//! `private/` (its /tmp and /var/tmp) and `owner` (who runs it). A directory with an `owner` that
-//! is dead is a leftover and is removed; one without is evidence and is never touched.
+//! Owns the layout of a scratch directory: `output.log`, `gc.log` (after the trial), and while the
+//! trial runs `private/` (its /tmp and /var/tmp) and `owner` (who runs it). A directory with an
+//! `owner` that is dead is a leftover and is removed; one without is evidence and never touched.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use loadline_cgroup::GroupName;
-use rustix::fs::OFlags;
-
-use crate::backend::Account;
-
-/// The directory that the application may write, below the scratch directory of a trial.
-pub fn app_directory(scratch: &Path) -> PathBuf {
-    scratch.join("app")
-}
-
-/// Where the JVM of a trial is told to log its collections; collected when the trial stops.
-pub fn gc_log(scratch: &Path) -> PathBuf {
-    app_directory(scratch).join("gc.log")
-}
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
 /// The application's output, control characters and all, up to [`super::output::LOG_CAP`].
 pub fn output_log(scratch: &Path) -> PathBuf {
     scratch.join("output.log")
+}
+
+/// The JVM's GC log, copied when the trial stops.
+pub fn gc_log(scratch: &Path) -> PathBuf {
+    scratch.join("gc.log")
 }
 
 /// Directories that every user may write, and the trial's own in their place.
@@ -56,16 +48,13 @@ impl Scratch {
     ///
     /// # Errors
     /// A directory or file that cannot be made.
-    pub fn make(root: &Path, account: Account, owner: &GroupName) -> Result<Self, ScratchError> {
+    pub fn make(root: &Path, owner: &GroupName) -> Result<Self, ScratchError> {
         make_directory(root, 0o700)?;
         // The owner first: whatever comes after it can be swept.
         write_new(&root.join("owner"), &owner.to_string())?;
         let scratch = Self {
             root: root.to_owned(),
         };
-        let app = app_directory(root);
-        make_directory(&app, 0o700)?;
-        chown(&app, Some(account.uid), Some(account.gid)).map_err(failed("chown", &app))?;
         let private = root.join("private");
         make_directory(&private, 0o700)?;
         for (_, name) in SHARED {
@@ -87,6 +76,24 @@ impl Scratch {
             .map(|(seen, name)| (PathBuf::from(seen), self.root.join("private").join(name)))
             .filter(|(seen, _)| is_directory(seen))
             .collect()
+    }
+
+    /// Reads a file by its path as the application sees it, below one of its own directories; at
+    /// most `cap` bytes. Nothing that the application may have planted is followed.
+    ///
+    /// # Errors
+    /// A file that is not there, is not below such a directory, has a link on its way or is no
+    /// regular file.
+    pub fn read(&self, seen: &Path, cap: u64) -> Result<Vec<u8>, ScratchError> {
+        let replaced = self.replaced();
+        let below = replaced
+            .iter()
+            .find_map(|(directory, real)| Some((real, seen.strip_prefix(directory).ok()?)));
+        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is not below /tmp");
+        let read = below
+            .ok_or_else(outside)
+            .and_then(|(directory, name)| read_beneath(directory, name, cap));
+        read.map_err(failed("read", seen))
     }
 
     /// A new file for the application's output.
@@ -128,29 +135,25 @@ pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>)
 }
 
 fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
-    let owner = read_regular(&directory.join("owner"), 4096).ok();
+    let owner = read_beneath(directory, Path::new("owner"), 4096).ok();
     let owner = owner.and_then(|bytes| String::from_utf8(bytes).ok());
     let owner = owner.and_then(|text| text.parse::<GroupName>().ok());
     // Unknown is alive: never remove by guess.
     owner.is_some_and(|owner| matches!(owner.is_owner_alive(proc_root), Ok(false)))
 }
 
-/// Reads a file that the application may have written: no link is followed, nothing but a regular
-/// file is opened, and no more than `cap` bytes are read.
-///
-/// # Errors
-/// A file that is not there, is a link (ELOOP) or no regular file (InvalidInput).
-pub fn read_regular(path: &Path, cap: u64) -> io::Result<Vec<u8>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)?;
+/// Reads a regular file below a directory that someone else may write: no link is followed, not
+/// even on the way. Source: openat2(2), Linux 5.6.
+fn read_beneath(directory: &Path, name: &Path, cap: u64) -> io::Result<Vec<u8>> {
+    let open = OFlags::RDONLY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(directory, open | OFlags::DIRECTORY, Mode::empty())?;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    // Not blocking: it may be a FIFO.
+    let flags = open | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(openat2(directory, name, flags, Mode::empty(), resolve)?);
     if !file.metadata()?.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is no regular file",
-        ));
+        let text = "it is no regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     let mut bytes = Vec::new();
     file.take(cap).read_to_end(&mut bytes)?;
@@ -194,13 +197,6 @@ fn failed<'a>(
 mod tests {
     use super::*;
 
-    fn own_account() -> Account {
-        Account {
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-        }
-    }
-
     fn owner() -> GroupName {
         GroupName::new(Path::new("/proc"), "0193a1b2-0000-7000-8000-000000000001")
             .expect("this process")
@@ -210,7 +206,7 @@ mod tests {
     fn a_finished_trial_keeps_its_evidence_and_nothing_else() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path().join("trial");
-        let scratch = Scratch::make(&root, own_account(), &owner()).expect("it is made");
+        let scratch = Scratch::make(&root, &owner()).expect("it is made");
         let (_, tmp) = scratch.replaced().remove(0);
         let mode = fs::metadata(&tmp).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o7777, 0o1777);
@@ -224,7 +220,7 @@ mod tests {
             .map(|entry| entry.file_name())
             .collect();
         left.sort();
-        assert_eq!(left, ["app", "output.log"]);
+        assert_eq!(left, ["output.log"]);
     }
 
     #[test]
@@ -232,7 +228,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path();
         let running = root.join("running");
-        let _scratch = Scratch::make(&running, own_account(), &owner()).expect("it is made");
+        let _scratch = Scratch::make(&running, &owner()).expect("it is made");
         let dead = GroupName {
             start_time: owner().start_time + 1,
             ..owner()
@@ -255,21 +251,23 @@ mod tests {
     #[test]
     fn planted_files_are_not_read() {
         let directory = tempfile::tempdir().expect("a directory");
-        let path = |name: &str| directory.path().join(name);
-        fs::write(path("plain"), "0123456789").expect("a file");
-        std::os::unix::fs::symlink("/etc/passwd", path("link")).expect("a link");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            path("fifo"),
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RUSR,
-            0,
-        )
-        .expect("a FIFO");
-        assert_eq!(read_regular(&path("plain"), 4).ok(), Some(b"0123".to_vec()));
-        for name in ["link", "fifo", "missing"] {
-            assert!(read_regular(&path(name), 4).is_err(), "{name}");
+        let scratch = Scratch::make(&directory.path().join("trial"), &owner()).expect("made");
+        let (_, tmp) = scratch.replaced().remove(0);
+        fs::create_dir(tmp.join("logs")).expect("a directory");
+        fs::write(tmp.join("logs/plain"), "0123456789").expect("a file");
+        let link = std::os::unix::fs::symlink::<&str, PathBuf>;
+        link("/etc/passwd", tmp.join("link")).expect("a link");
+        link("/etc", tmp.join("etc")).expect("a link");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, tmp.join("fifo"), fifo, Mode::RUSR, 0)
+            .expect("a FIFO");
+        let read = |name: &str| scratch.read(Path::new(name), 4).ok();
+        assert_eq!(read("/tmp/logs/plain"), Some(b"0123".to_vec()));
+        for name in ["/tmp/link", "/tmp/etc/passwd", "/tmp/fifo", "/tmp/missing"] {
+            assert_eq!(read(name), None, "{name}");
         }
-        assert!(read_regular(Path::new("/dev/zero"), 4).is_err());
+        for name in ["/etc/passwd", "/tmp/../etc/passwd", "/tmp/logs", "/tmp"] {
+            assert_eq!(read(name), None, "{name}");
+        }
     }
 }

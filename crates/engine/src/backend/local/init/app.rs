@@ -15,7 +15,8 @@ use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets, CpuSet};
 
 use super::error::{InitError, Step};
-use super::{monotonic_ns, mounts};
+use super::mounts;
+use crate::backend::monotonic_ns;
 use crate::backend::local::protocol::{Event, Order, send};
 
 /// Preferred victim when the whole machine runs out of memory: the application, not loadline.

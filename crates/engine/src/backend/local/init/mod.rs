@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 pub use error::InitError;
 
 use super::protocol::{Command, Event, Order, receive, send};
+use crate::backend::monotonic_ns;
 use error::Step;
 
 /// The socket to loadline: standard input of the holder, inherited by init.
@@ -192,11 +193,4 @@ fn exited(status: WaitStatus) -> Event {
         signal: status.terminating_signal(),
         at_ns: monotonic_ns(),
     }
-}
-
-/// CLOCK_MONOTONIC in nanoseconds.
-pub(super) fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    // Both parts are never negative on this clock.
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }

@@ -1,0 +1,43 @@
+//! A tiny HTTP/1.1 server with keep-alive: one thread a connection.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use crate::{Settings, memory};
+
+/// Serves for ever. `ready_ms` waits first, `heap_mib` touches memory first, `slow_ms` delays
+/// each answer, `status` is the answer.
+pub(crate) fn serve(settings: &Settings) -> u8 {
+    let _held = memory::touch(settings.number("heap_mib", 0));
+    std::thread::sleep(settings.millis("ready_ms"));
+    let port = u16::try_from(settings.number("port", 8080)).unwrap_or(8080);
+    let Ok(listener) = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)) else {
+        return 98;
+    };
+    let (status, slow) = (settings.number("status", 200), settings.millis("slow_ms"));
+    for stream in listener.incoming().flatten() {
+        // Without a thread the connection is closed: this is no server to rely on.
+        let _ = std::thread::Builder::new()
+            .stack_size(64 << 10)
+            .spawn(move || answer(&stream, status, slow));
+    }
+    0
+}
+
+fn answer(stream: &TcpStream, status: u64, slow: Duration) {
+    let _ = stream.set_nodelay(true);
+    let mut lines = BufReader::new(stream).lines();
+    // A request ends with an empty line; bodies are not expected.
+    while let Some(Ok(line)) = lines.next() {
+        if !line.is_empty() {
+            continue;
+        }
+        std::thread::sleep(slow);
+        let response = format!("HTTP/1.1 {status} zoo\r\nContent-Length: 3\r\n\r\nok\n");
+        let mut writer = stream;
+        if writer.write_all(response.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
