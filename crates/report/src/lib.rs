@@ -12,7 +12,6 @@ pub mod format;
 mod html;
 mod junit;
 mod markdown;
-pub mod recommendation;
 mod redact;
 mod series;
 mod svg;

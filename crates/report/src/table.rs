@@ -133,7 +133,7 @@ impl Table {
         let clean: Vec<Vec<String>> = self
             .rows
             .iter()
-            .map(|row| row.iter().map(|cell| text::one_line(&cell.text)).collect())
+            .map(|row| row.iter().map(|cell| text::cell(&cell.text)).collect())
             .collect();
         let widths = self.widths(&clean, width);
         let titles: Vec<String> = self.columns.iter().map(|c| c.title.clone()).collect();
@@ -262,7 +262,7 @@ impl Table {
 }
 
 fn markdown_cell(cell: &Cell, bold: bool) -> String {
-    let text = text::one_line(&cell.text);
+    let text = text::cell(&cell.text);
     match cell.tone {
         Tone::Code if !text.is_empty() => markdown::code(&text),
         _ if bold && !text.is_empty() => format!("**{}**", markdown::escape(&text)),
@@ -289,7 +289,7 @@ fn html_cell(cell: &Cell, column: &Column, is_header: bool) -> String {
     } else {
         format!(" class=\"{}\"", classes.join(" "))
     };
-    let text = escape(&cell.text);
+    let text = escape(&text::cell(&cell.text));
     let text = if cell.tone == Tone::Code {
         format!("<code>{text}</code>")
     } else {
