@@ -6,6 +6,7 @@
 
 pub mod content;
 mod csv;
+pub mod emit;
 mod export;
 pub mod figures;
 pub mod format;

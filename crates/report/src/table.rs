@@ -338,3 +338,73 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new()
+            .right("Size")
+            .left("Verdict")
+            .wrapping("Reason");
+        table.row([
+            "1Gi".into(),
+            Cell::new("PASS", Tone::Good),
+            "kept the SLO".into(),
+        ]);
+        table.row([
+            "128Mi".into(),
+            Cell::new("KO", Tone::Bad),
+            "killed | at <its> limit while\nit started \u{1b}[31m日本".into(),
+        ]);
+        table.mark_last();
+        table
+    }
+
+    #[test]
+    fn a_terminal_table_is_aligned_and_wraps_where_it_may() {
+        insta::assert_snapshot!(table().terminal(40), @"
+         Size  Verdict  Reason
+        ─────  ───────  ────────────────────────
+          1Gi  PASS     kept the SLO
+        128Mi  KO       killed | at <its> limit
+                        while it started 日本
+        ");
+    }
+
+    #[test]
+    fn a_markdown_table() {
+        insta::assert_snapshot!(table().markdown(), @r"
+        | Size | Verdict | Reason |
+        | ---: | --- | --- |
+        | 1Gi | PASS | kept the SLO |
+        | **128Mi** | **KO** | **killed \| at &lt;its&gt; limit while it started 日本** |
+        ");
+    }
+
+    #[test]
+    fn an_html_table() {
+        insta::assert_snapshot!(table().html("Sizes"), @r#"
+        <div class="scroll" tabindex="0" role="region" aria-label="Sizes"><table><caption class="unseen">Sizes</caption><thead><tr><th scope="col" class="num">Size</th><th scope="col">Verdict</th><th scope="col">Reason</th></tr></thead><tbody>
+        <tr><th scope="row" class="num">1Gi</th><td class="good">PASS</td><td class="wraps">kept the SLO</td></tr>
+        <tr class="chosen"><th scope="row" class="num">128Mi</th><td class="bad">KO</td><td class="wraps">killed | at &lt;its&gt; limit while it started 日本</td></tr>
+        </tbody></table></div>
+        "#);
+    }
+
+    #[test]
+    fn missing_cells_are_empty_and_extra_ones_dropped() {
+        let mut table = Table::new().left("a").left("b");
+        table
+            .row(["1".into()])
+            .row(["1".into(), "2".into(), "3".into()]);
+        assert_eq!(table.terminal(80), "a  b\n─  ─\n1\n1  2\n");
+    }
+
+    #[test]
+    fn words_longer_than_the_line_are_broken() {
+        assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 4), [""]);
+    }
+}

@@ -313,3 +313,27 @@ fn the_page_fetches_nothing_and_has_no_inline_style_or_handler() {
     assert!(page.contains("default-src 'none'; script-src 'sha256-"));
     assert!(!page.contains("unsafe"));
 }
+
+#[test]
+fn the_search_path_marks_each_trial_by_shape() {
+    let html = loadline_report::html(&fixture::search());
+    let start = html.find("<svg class=\"path\"").expect("the search path");
+    let end = html[start..].find("</svg>").expect("its end") + start;
+    let svg = &html[start..end];
+    let count = |class: &str| svg.matches(&format!("class=\"{class}\"")).count();
+    assert_eq!(
+        (count("pass"), count("fail"), count("none"), count("ring")),
+        (17, 4, 1, 8)
+    );
+    let marks: Vec<&str> = svg
+        .lines()
+        .filter(|l| l.starts_with("<g>"))
+        .take(3)
+        .collect();
+    insta::assert_snapshot!(marks.join("\n"), @r#"
+    <g><title>Trial 1, search, 1Gi: PASS. it kept every objective</title><circle class="pass" cx="90.0" cy="14.0" r="5"/></g>
+    <g><title>Trial 2, search, 256Mi: PASS. it kept every objective</title><circle class="pass" cx="120.4" cy="36.0" r="5"/></g>
+    <g><title>Trial 3, search, 128Mi: KO cgroup oom. the kernel killed it at its limit of 128Mi while it started; peak 128Mi</title><path class="fail" d="M145.8 185.0L155.8 195.0M145.8 195.0L155.8 185.0"/></g>
+    "#);
+    assert!(!loadline_report::html(&fixture::matrix()).contains("<svg class=\"path\""));
+}
