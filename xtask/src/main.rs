@@ -1,3 +1,47 @@
-//! Repository chores.
+//! Repository chores: what `make` calls once Rust is there.
+//!
+//! One module a chore. Never shipped. Read [`test`] for what `make test` runs and [`check`] for
+//! the rules every file of the project keeps.
 
-fn main() {}
+mod check;
+mod error;
+mod process;
+mod test;
+mod workloads;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask CHORE
+  check        the project's invariants (ARCHITECTURE.md)
+  test         everything that checks the project; what `make test` runs
+  workloads    builds the Java workloads into build/workloads, when their sources changed";
+
+fn main() -> ExitCode {
+    let chore = std::env::args().nth(1).unwrap_or_default();
+    let root = root();
+    let result = match chore.as_str() {
+        "check" => check::run(&root),
+        "test" => test::run(&root),
+        "workloads" => workloads::build(&root).map(|()| true),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The checkout: the directory above this package.
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).to_owned()
+}

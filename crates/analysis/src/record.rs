@@ -47,6 +47,9 @@ pub struct Configuration {
     /// JVM options added by the configuration, in order.
     #[serde(default)]
     pub jvm_options: Vec<JvmOption>,
+    /// Arguments appended to the command by the configuration.
+    #[serde(default)]
+    pub args: Vec<String>,
     /// Environment variables added by the configuration.
     #[serde(default)]
     pub env: BTreeMap<String, String>,

@@ -1,1 +1,35 @@
-//! Control groups, v1, v2 and hybrid: limits (write), statistics (read), sampling.
+//! Control groups, v1, v2 and hybrid: limits (write), statistics (read), sampling, and the facts
+//! of the machine around them.
+//!
+//! Owns every write below the cgroup file system. Knows nothing of trials, load or JVMs, and
+//! never prints. Counters are converted to types with units where they are read. Facts come from
+//! the kernel's Documentation/admin-guide/cgroup-v1, cgroup-v2.rst, accounting/psi.rst and
+//! scheduler/sched-bwc.rst.
+//!
+//! Read [`Layout`] first (what this machine has), then [`Group`] (one group of processes and its
+//! limits), [`Sample`] (its counters) and [`Sampler`] (its counters over time).
+
+mod cpuset;
+mod error;
+mod file;
+mod group;
+mod kill;
+mod layout;
+mod limits;
+mod name;
+mod proc_text;
+mod reader;
+mod sample;
+mod sampler;
+mod sweep;
+
+pub use cpuset::{CpuSet, ParseCpuSetError};
+pub use error::CgroupError;
+pub use group::Group;
+pub use layout::{Controller, Layout, Mode, Place, Version};
+pub use limits::{Limits, weight_from_shares};
+pub use name::GroupName;
+pub use reader::Reader;
+pub use sample::{CpuSample, MemorySample, Pressure, PressureSample, Sample};
+pub use sampler::{Gap, Pace, PhaseLock, Sampler, SamplerOptions, SamplerReport};
+pub use sweep::{Sweep, find_groups, sweep};

@@ -4,3 +4,9 @@
 //! judges: what a trial means is for `loadline-analysis`. Read [`backend`] first.
 
 pub mod backend;
+pub mod experiment;
+pub mod lock;
+pub mod owner;
+pub mod samples;
+pub mod store;
+pub mod trial;

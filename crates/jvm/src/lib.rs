@@ -1,1 +1,10 @@
-//! What a JVM tells about itself: versions, GC and safepoint logs, native memory.
+//! What a JVM tells about itself: which JDKs there are, their flags, their GC and safepoint logs,
+//! native memory and counters.
+//!
+//! Reads text and files that a JVM wrote; never prints, never starts a process, never decides
+//! anything. Start reading at [`detect`] (JDKs of this machine).
+
+pub mod detect;
+pub mod flags;
+pub mod gclog;
+pub mod log_option;

@@ -1,1 +1,36 @@
-//! The HTTP load generator.
+//! The HTTP load generator: a schedule that waits for nobody, connections, histograms.
+//!
+//! Owns how load is made and how its latency is taken. It never judges a result (that is
+//! `loadline-analysis`), prints nothing, and sends only to the addresses it is given. Every time
+//! is CLOCK_MONOTONIC in ns; every histogram holds ns, 3 significant digits, 1 ns to 1 h.
+//!
+//! Read first: [`run()`] (threads and merging), `shard` (the loop of one thread), [`part`] (the
+//! process that trials start).
+
+mod clock;
+mod connection;
+mod error;
+pub mod export;
+mod health;
+pub mod histogram;
+mod outcome;
+pub mod part;
+mod plan;
+mod random;
+mod request;
+pub mod response;
+mod run;
+mod schedule;
+mod shard;
+mod socket;
+pub mod summary;
+mod target;
+
+pub use clock::now_ns;
+pub use error::LoadError;
+pub use health::{Health, MAX_LAG, MAX_MISSED};
+pub use outcome::{ErrorKind, Second, Totals};
+pub use plan::{Expectation, Model, Pacing, Plan, RequestSpec};
+pub use run::{Outcome, run};
+pub use schedule::{Arrivals, Segment};
+pub use target::Target;

@@ -80,6 +80,43 @@ impl Bytes {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// Rounded up to a multiple of `step`; unchanged when `step` is zero. Saturates.
+    pub const fn round_up(self, step: Self) -> Self {
+        match self.0.checked_next_multiple_of(step.0) {
+            Some(bytes) => Self(bytes),
+            None if step.0 == 0 => self,
+            None => Self(u64::MAX),
+        }
+    }
+
+    /// Rounded down to a multiple of `step`; unchanged when `step` is zero.
+    pub const fn round_down(self, step: Self) -> Self {
+        match self.0.checked_rem(step.0) {
+            Some(rest) => Self(self.0 - rest),
+            None => self,
+        }
+    }
+
+    /// The largest power of two that is not above it; zero stays zero.
+    pub const fn power_of_two_below(self) -> Self {
+        match self.0.checked_ilog2() {
+            Some(log) => Self(1 << log),
+            None => self,
+        }
+    }
+
+    /// This many percent of it, computed in double precision and truncated, as HotSpot does.
+    pub fn percent(self, percent: f64) -> Self {
+        Self((self.0 as f64 * percent / 100.0) as u64)
+    }
+
+    /// `numerator / denominator` of it, truncated; exact. Zero when the denominator is zero.
+    pub fn mul_ratio(self, numerator: u64, denominator: u64) -> Self {
+        let product = u128::from(self.0) * u128::from(numerator);
+        let quotient = product.checked_div(u128::from(denominator)).unwrap_or(0);
+        Self(u64::try_from(quotient).unwrap_or(u64::MAX))
+    }
+
     /// As a HotSpot option value: `512m`, `1g`, or kibibytes, rounded down to a kibibyte.
     pub fn jvm(self) -> String {
         match self.0 {

@@ -89,6 +89,11 @@ pub struct InstanceSpec {
     pub account: Account,
     /// Directory for this trial's files, owned by loadline; the backend makes what it needs below.
     pub scratch: PathBuf,
+    /// File for the raw samples; see [`crate::samples`].
+    pub samples: PathBuf,
+    /// The JVM's GC log as the application sees it, below its private `/tmp`; `None` where the
+    /// application is no JVM.
+    pub gc_log: Option<PathBuf>,
 }
 
 /// One phase of load against a ready instance.
@@ -188,6 +193,11 @@ pub trait Backend {
     /// The machine it runs on.
     fn machine(&self) -> Machine;
 
+    /// Now, on the clock of all its times: CLOCK_MONOTONIC, or a simulated one.
+    fn now_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+
     /// Makes limits, namespaces and files for one instance; starts nothing of the application.
     ///
     /// # Errors
@@ -233,4 +243,10 @@ pub struct Driven {
     pub end_ns: u64,
     /// The application ended during it.
     pub application_ended: bool,
+}
+
+/// CLOCK_MONOTONIC in ns.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }

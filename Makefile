@@ -1,0 +1,41 @@
+# The commands of this project. `make help` lists them.
+
+# rustup puts cargo there, and a fresh shell may not know yet.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+LOADLINE := $(TARGET)/release/loadline
+
+# What `make demo` asks: how small can this service be?
+DEMO = $(LOADLINE) size --cpu 1 --slo 'p99<250ms' --rate 100/s \
+	--url 'http://localhost:8080/owners?lastName=Da' \
+	-- java -jar build/workloads/spring-web.jar
+
+.PHONY: help setup build workloads demo test check clean
+
+help:                ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup:               ## installs what this machine lacks (Debian, Ubuntu; as root)
+	@scripts/setup.sh
+
+build: setup         ## builds the programs, optimised, into target/release
+	cargo build --release --locked
+
+workloads: setup     ## builds the Java workloads into build/workloads, when they changed
+	@cargo xtask workloads
+
+demo: build workloads ## sizes the bundled Spring Boot service; ends with a recommendation
+	$(DEMO)
+
+test: setup          ## everything that checks the project; ends with the count
+	@cargo xtask test
+
+check: setup         ## the quick part: format, lints, invariants
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo xtask check
+
+clean:               ## removes what was built; results stay
+	cargo clean
+	rm -rf build workloads/*/target

@@ -1,0 +1,126 @@
+//! What can go wrong with cgroups. Every error names its file and, where there is one, the way out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::layout::Controller;
+
+/// How to get a cgroup of one's own.
+pub(crate) const DELEGATION_HINT: &str =
+    "run as root, or: systemd-run --user --scope -p Delegate=yes loadline ...";
+
+/// The same for root on a machine where systemd owns the v2 tree.
+pub(crate) const ROOT_DELEGATION_HINT: &str =
+    "systemd owns the cgroup tree; run: systemd-run --scope -p Delegate=yes loadline ...";
+
+/// A failure of the cgroup file system, or a limit that it cannot take.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// An operation on a file or directory failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried: `read`, `write`, `create`, ...
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A file has a text that is not in its documented form.
+    #[error("{} is not in its documented form: {detail}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong, with the text.
+        detail: String,
+    },
+    /// There is no cgroup file system where it was looked for.
+    #[error(
+        "no cgroup file system is mounted below {}\nhint: mount -t cgroup2 none {}",
+        root.display(),
+        root.display()
+    )]
+    NotMounted {
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// loadline may not make a group here.
+    #[error("not permitted to make a cgroup below {}: {why}\nhint: {hint}", path.display())]
+    NotPermitted {
+        /// The parent directory.
+        path: PathBuf,
+        /// Which permission is missing.
+        why: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A limit needs a controller that this machine does not offer.
+    #[error("this machine offers no `{controller}` controller, which {what} needs\nhint: {hint}")]
+    NoController {
+        /// The controller.
+        controller: Controller,
+        /// The limit or action.
+        what: &'static str,
+        /// What to do.
+        hint: String,
+    },
+    /// A limit lies outside what the kernel takes.
+    #[error("{what} = {given} is out of range\nhint: {allowed}")]
+    OutOfRange {
+        /// Which limit.
+        what: &'static str,
+        /// The value.
+        given: String,
+        /// The range, in words.
+        allowed: String,
+    },
+    /// The kernel accepted a write, but the file says something else.
+    #[error("{} was set to `{wanted}`, but the kernel has `{got}`", file.display())]
+    NotTaken {
+        /// The file.
+        file: PathBuf,
+        /// What was written.
+        wanted: String,
+        /// What was read back.
+        got: String,
+    },
+    /// A name that may not be used for a group.
+    #[error(
+        "`{name}` is not a name for a group\nhint: it must be `loadline-` and letters, digits or hyphens, at most 200 in all"
+    )]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// Processes were still there when the deadline passed.
+    #[error("{} still has processes after {waited_ms} ms: {processes:?}\nhint: they cannot be killed (uninterruptible I/O, or another PID namespace); see `ps`", path.display())]
+    StillPopulated {
+        /// The group.
+        path: PathBuf,
+        /// How long was waited, ms.
+        waited_ms: u128,
+        /// Process ids; 0 is a process of another PID namespace.
+        processes: Vec<u32>,
+    },
+}
+
+impl CgroupError {
+    pub(crate) fn file(action: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
+        Self::File {
+            action,
+            path: path.to_owned(),
+            source: source.into(),
+        }
+    }
+
+    /// Whether the file or group named by the error is not there (any more).
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::File { source, .. } if is_gone(source))
+    }
+}
+
+/// ENOENT: never was; ENODEV: the group was removed while its file was open.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error())
+}

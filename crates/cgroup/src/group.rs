@@ -1,0 +1,247 @@
+//! One group of processes: a directory of the same name in every hierarchy that loadline uses.
+//!
+//! Owns making the directories and saying which files a process joins by. Limits are in
+//! [`crate::limits`], ending it in [`crate::kill`]. On a hybrid machine the group has a shadow in
+//! the v2 mount without controllers; it gives PSI, cgroup.kill and cgroup.events.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::CgroupError;
+use crate::file;
+use crate::layout::{Controller, Layout, Place, SUPERVISOR, Version, is_delegated};
+use crate::name;
+use crate::reader::Reader;
+use crate::sample::Sample;
+
+/// How often processes are moved out of loadline's own group before it is given up.
+const EVACUATION_ATTEMPTS: u32 = 10;
+
+/// A group of processes. Dropping it does not remove it: see [`Group::remove`].
+#[derive(Debug, Clone)]
+pub struct Group {
+    name: String,
+    /// One for each hierarchy: its place and this group's directory.
+    dirs: Vec<(Place, PathBuf)>,
+    /// Index into `dirs` for each controller.
+    controllers: Vec<(Controller, usize)>,
+    /// Index into `dirs` of the v2 hierarchy.
+    v2: Option<usize>,
+}
+
+impl Group {
+    /// Makes the group in every hierarchy, without limits. `name` is `loadline-<something>`,
+    /// normally a [`crate::GroupName`].
+    ///
+    /// # Errors
+    /// A name that is not allowed, no permission, or a file operation that failed; what had been
+    /// made is gone again. A group of that name that exists already is an error.
+    pub fn create(layout: &Layout, name: &str) -> Result<Self, CgroupError> {
+        let group = Self::describe(layout, name)?;
+        for (made, (place, dir)) in group.dirs.iter().enumerate() {
+            if let Err(error) = create_dir(place, dir, &group.controllers_at(made)) {
+                // The directory of the failed step may exist already: rmdir tells.
+                for (_, dir) in group.dirs[..made].iter().rev() {
+                    let _ = fs::remove_dir(dir);
+                }
+                return Err(error);
+            }
+        }
+        Ok(group)
+    }
+
+    /// A group that exists already in at least one hierarchy, such as a leftover.
+    ///
+    /// # Errors
+    /// A name that is not allowed, no permission.
+    pub fn open(layout: &Layout, name: &str) -> Result<Self, CgroupError> {
+        Self::describe(layout, name)
+    }
+
+    fn describe(layout: &Layout, name: &str) -> Result<Self, CgroupError> {
+        name::check(name)?;
+        layout.check_permission()?;
+        let mut dirs = Vec::new();
+        for place in layout.hierarchies() {
+            dirs.push((place.clone(), place.parent()?.join(name)));
+        }
+        let index = |place: &Place| dirs.iter().position(|(p, _)| p.mount == place.mount);
+        Ok(Self {
+            name: name.to_owned(),
+            controllers: layout
+                .places()
+                .filter_map(|(c, place)| Some((c, index(place)?)))
+                .collect(),
+            v2: layout.v2().and_then(index),
+            dirs,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its directory for a controller, and which files are in it. On v2 every controller has the
+    /// same directory.
+    pub fn dir(&self, controller: Controller) -> Option<(Version, &Path)> {
+        let (_, index) = self.controllers.iter().find(|(c, _)| *c == controller)?;
+        let (place, dir) = &self.dirs[*index];
+        Some((place.version, dir))
+    }
+
+    /// Its directory in the v2 mount, if there is one (controllers or not).
+    pub fn v2_dir(&self) -> Option<&Path> {
+        self.v2.map(|index| self.dirs[index].1.as_path())
+    }
+
+    /// Its directories, one for each hierarchy.
+    pub fn dirs(&self) -> impl Iterator<Item = &Path> {
+        self.dirs.iter().map(|(_, dir)| dir.as_path())
+    }
+
+    /// The directory that names the group in errors. Every layout has a hierarchy.
+    pub(crate) fn first_dir(&self) -> &Path {
+        self.dirs().next().unwrap_or(Path::new(&self.name))
+    }
+
+    /// Its directories with the place of each.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&Place, &Path)> {
+        self.dirs.iter().map(|(place, dir)| (place, dir.as_path()))
+    }
+
+    fn controllers_at(&self, index: usize) -> Vec<Controller> {
+        self.controllers
+            .iter()
+            .filter(|(_, i)| *i == index)
+            .map(|(c, _)| *c)
+            .collect()
+    }
+
+    /// The files into which a process writes `0` to join, all of them, before it executes the
+    /// application. v1 cpuset refuses (ENOSPC) until [`Group::create`] has filled it.
+    pub fn join_files(&self) -> Vec<PathBuf> {
+        self.dirs().map(|dir| dir.join("cgroup.procs")).collect()
+    }
+
+    /// Opens the statistics files, to be read many times.
+    ///
+    /// # Errors
+    /// A group that is gone.
+    pub fn reader(&self) -> Result<Reader, CgroupError> {
+        Reader::open(self)
+    }
+
+    /// Reads everything once. It opens every file: use a [`Reader`] to read often. PSI is among
+    /// them, which must not be read faster than every 20 ms.
+    ///
+    /// # Errors
+    /// A group that is gone.
+    pub fn read(&self) -> Result<Sample, CgroupError> {
+        self.reader()?.read()
+    }
+
+    /// Sets the peak of memory usage back to the usage now. `false`: this kernel cannot (v2
+    /// before 6.12, where the reset acts on one open file only).
+    ///
+    /// # Errors
+    /// A group that is gone.
+    pub fn reset_peak(&self) -> Result<bool, CgroupError> {
+        match self.dir(Controller::Memory) {
+            Some((Version::V1, dir)) => {
+                file::write(&dir.join("memory.max_usage_in_bytes"), "0")?;
+                Ok(true)
+            }
+            // v2: a write resets the peak only for the file description that wrote.
+            _ => Ok(false),
+        }
+    }
+}
+
+fn create_dir(place: &Place, dir: &Path, controllers: &[Controller]) -> Result<(), CgroupError> {
+    if place.version == Version::V2 && !controllers.is_empty() {
+        enable_controllers(place, controllers)?;
+    }
+    fs::create_dir(dir).map_err(|e| CgroupError::file("create", dir, e))?;
+    if place.version == Version::V1 && controllers.contains(&Controller::Cpuset) {
+        fill_cpuset(place, dir).inspect_err(|_| {
+            let _ = fs::remove_dir(dir);
+        })?;
+    }
+    Ok(())
+}
+
+/// A new v1 cpuset group is empty and lets nobody in; it takes what its parent has.
+fn fill_cpuset(place: &Place, dir: &Path) -> Result<(), CgroupError> {
+    let parent = place.parent()?;
+    for name in ["cpuset.cpus", "cpuset.mems"] {
+        let value = file::read(&parent.join(name))?;
+        file::write(&dir.join(name), value.trim())?;
+    }
+    Ok(())
+}
+
+/// Makes controllers available to the children of the parent, and leaves them so.
+fn enable_controllers(place: &Place, controllers: &[Controller]) -> Result<(), CgroupError> {
+    let parent = place.parent()?;
+    let control = parent.join("cgroup.subtree_control");
+    let enabled = file::read(&control)?;
+    let missing: Vec<String> = controllers
+        .iter()
+        .filter(|c| !enabled.split_ascii_whitespace().any(|e| e == c.name()))
+        .map(|c| format!("+{c}"))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing = missing.join(" ");
+    let mut attempts = 0;
+    loop {
+        match file::write_io(&control, &missing) {
+            // "No internal processes": a group with processes cannot give controllers to
+            // children. A process that forks while it is moved leaves a child behind.
+            Err(e) if is_busy(&e) && attempts < EVACUATION_ATTEMPTS => evacuate(place, parent)?,
+            other => return other.map_err(|e| CgroupError::file("write", &control, e)),
+        }
+        attempts += 1;
+    }
+}
+
+fn is_busy(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error())
+}
+
+/// Moves the processes of loadline's own group into a child, so that it can have other children.
+/// Done only where these processes are loadline's to move: itself alone, a delegated group, or
+/// the topmost group of a container.
+fn evacuate(place: &Place, parent: &Path) -> Result<(), CgroupError> {
+    let procs = parent.join("cgroup.procs");
+    let pids = file::read(&procs)?;
+    let own = std::process::id().to_string();
+    let is_alone = pids.lines().all(|pid| pid == own);
+    let is_container = parent == place.mount;
+    if !(is_alone || is_container || is_delegated(parent)) {
+        return Err(CgroupError::NotPermitted {
+            path: parent.to_owned(),
+            why: "it has other processes, and a cgroup v2 with processes cannot be divided"
+                .to_owned(),
+            hint: crate::error::DELEGATION_HINT.to_owned(),
+        });
+    }
+    let supervisor = parent.join(SUPERVISOR);
+    match fs::create_dir(&supervisor) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(CgroupError::file("create", &supervisor, e));
+        }
+        _ => {}
+    }
+    for pid in pids.lines() {
+        match file::write(&supervisor.join("cgroup.procs"), pid) {
+            // ESRCH: it ended meanwhile.
+            Err(CgroupError::File { source, .. })
+                if source.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,395 @@
+//! What cgroup hierarchies this machine has, where loadline is in them, and where it may make
+//! groups.
+//!
+//! Owns the decision between v1, v2 and hybrid, controller by controller. Reads
+//! /proc/self/mountinfo and /proc/self/cgroup; both roots are parameters, so that a fake tree
+//! can take their place. Only mounts below /sys/fs/cgroup count: it is where every distribution
+//! and container runtime has them.
+//!
+//! Where groups are made: as root below the root of each hierarchy, beside everything else and
+//! so under no limit but that of the container. Where systemd owns a v2 tree, and without root,
+//! only below loadline's own delegated group (systemd's CGROUP_DELEGATION document).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{CgroupError, DELEGATION_HINT, ROOT_DELEGATION_HINT};
+use crate::file;
+use crate::proc_text::{CgroupMount, Membership, cgroup_mounts, memberships};
+
+/// Where cgroups are mounted, and how mountinfo names it whatever the root parameter is.
+const STANDARD_ROOT: &str = "/sys/fs/cgroup";
+
+/// loadline moves itself here when its own v2 group must have children with controllers
+/// ("no internal processes", cgroup-v2.rst).
+pub(crate) const SUPERVISOR: &str = "loadline-supervisor";
+
+/// A controller that loadline uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Controller {
+    /// CFS quota and shares or weight.
+    Cpu,
+    /// v1 only: CPU usage. On v2 cpu.stat has it in every group.
+    Cpuacct,
+    /// Pinning to CPUs and memory nodes.
+    Cpuset,
+    /// Memory limit and statistics.
+    Memory,
+    /// Number of tasks.
+    Pids,
+    /// v1 only: freezing. On v2 every group has it.
+    Freezer,
+}
+
+impl Controller {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Cpu,
+        Self::Cpuacct,
+        Self::Cpuset,
+        Self::Memory,
+        Self::Pids,
+        Self::Freezer,
+    ];
+
+    /// The kernel's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cpuacct => "cpuacct",
+            Self::Cpuset => "cpuset",
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+            Self::Freezer => "freezer",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|c| c.name() == name)
+    }
+}
+
+impl fmt::Display for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Which hierarchies a machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// v1 only.
+    V1,
+    /// v2 only.
+    V2,
+    /// v1 controllers and a v2 mount beside them.
+    Hybrid,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+            Self::Hybrid => "hybrid",
+        })
+    }
+}
+
+/// Which set of files a controller has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// The files of cgroup-v1.
+    V1,
+    /// The files of cgroup-v2.
+    V2,
+}
+
+/// One hierarchy as loadline sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Which files it has.
+    pub version: Version,
+    /// Where it is mounted.
+    pub mount: PathBuf,
+    /// Directory of loadline's own group.
+    pub own: PathBuf,
+    /// Directory below which loadline makes groups, or why there is none.
+    parent: Result<PathBuf, Refusal>,
+}
+
+/// Why no group may be made in a hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refusal {
+    why: String,
+    hint: &'static str,
+}
+
+impl Place {
+    /// Directory below which loadline makes groups.
+    ///
+    /// # Errors
+    /// [`CgroupError::NotPermitted`] when there is none.
+    pub fn parent(&self) -> Result<&Path, CgroupError> {
+        self.parent
+            .as_deref()
+            .map_err(|refusal| CgroupError::NotPermitted {
+                path: self.own.clone(),
+                why: refusal.why.clone(),
+                hint: refusal.hint.to_owned(),
+            })
+    }
+
+    /// Every directory whose limits act on `dir`: from `dir` up to the mount, both included.
+    pub fn ancestors(&self, dir: &Path) -> Vec<PathBuf> {
+        dir.ancestors()
+            .take_while(|d| d.starts_with(&self.mount))
+            .map(Path::to_owned)
+            .collect()
+    }
+}
+
+/// What this process may do; a parameter so that tests need not be root.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Privilege {
+    pub root: bool,
+    pub systemd: bool,
+}
+
+impl Privilege {
+    fn current() -> Self {
+        Self {
+            root: rustix::process::geteuid().is_root(),
+            // sd_booted(3): the documented test for "systemd is the init of this machine".
+            systemd: Path::new("/run/systemd/system").is_dir(),
+        }
+    }
+}
+
+/// The cgroup hierarchies of this machine.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    mode: Mode,
+    places: BTreeMap<Controller, Place>,
+    v2: Option<Place>,
+    proc_root: PathBuf,
+}
+
+impl Layout {
+    /// Finds the hierarchies.
+    ///
+    /// `root` is normally `/sys/fs/cgroup`, `proc_root` normally `/proc`.
+    ///
+    /// # Errors
+    /// A file under `proc_root` that cannot be read; [`CgroupError::NotMounted`] when there is no
+    /// cgroup mount. A machine where groups may not be made is no error here, see
+    /// [`Layout::check_permission`].
+    pub fn detect(root: &Path, proc_root: &Path) -> Result<Self, CgroupError> {
+        Self::detect_as(root, proc_root, Privilege::current())
+    }
+
+    pub(crate) fn detect_as(
+        root: &Path,
+        proc_root: &Path,
+        privilege: Privilege,
+    ) -> Result<Self, CgroupError> {
+        let mounts = cgroup_mounts(&file::read(&proc_root.join("self/mountinfo"))?);
+        let own = memberships(&file::read(&proc_root.join("self/cgroup"))?);
+        let mut places = BTreeMap::new();
+        let mut v2 = None;
+        for mount in &mounts {
+            let Some(mount_point) = rerooted(&mount.mount_point, root) else {
+                continue;
+            };
+            if mount.is_v2 {
+                let own = own_dir(
+                    &mount_point,
+                    mount,
+                    own.iter().find(|m| m.controllers.is_empty()),
+                );
+                v2.get_or_insert((mount_point, own));
+                continue;
+            }
+            for controller in mount
+                .options
+                .iter()
+                .filter_map(|o| Controller::from_name(o))
+            {
+                let own = own
+                    .iter()
+                    .find(|m| m.controllers.iter().any(|c| c == controller.name()));
+                let own = own_dir(&mount_point, mount, own);
+                places
+                    .entry(controller)
+                    .or_insert_with(|| place_v1(&mount_point, own, privilege));
+            }
+        }
+        let is_hybrid = !places.is_empty();
+        let v2 = v2.map(|(mount, own)| place_v2(mount, own, is_hybrid, privilege));
+        if let Some(v2) = &v2 {
+            for controller in offered(v2)? {
+                places.entry(controller).or_insert_with(|| v2.clone());
+            }
+        }
+        let mode = match (&v2, is_hybrid) {
+            (Some(_), true) => Mode::Hybrid,
+            (Some(_), false) => Mode::V2,
+            (None, true) => Mode::V1,
+            (None, false) => {
+                return Err(CgroupError::NotMounted {
+                    root: root.to_owned(),
+                });
+            }
+        };
+        Ok(Self {
+            mode,
+            places,
+            v2,
+            proc_root: proc_root.to_owned(),
+        })
+    }
+
+    /// v1, v2 or hybrid.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Where a controller is, if this machine offers it.
+    pub fn place(&self, controller: Controller) -> Option<&Place> {
+        self.places.get(&controller)
+    }
+
+    /// The controllers that this machine offers, and where.
+    pub fn places(&self) -> impl Iterator<Item = (Controller, &Place)> {
+        self.places.iter().map(|(c, p)| (*c, p))
+    }
+
+    /// The v2 mount, with or without controllers. It gives cgroup.kill, PSI and cgroup.events.
+    pub fn v2(&self) -> Option<&Place> {
+        self.v2.as_ref()
+    }
+
+    /// Where /proc is.
+    pub fn proc_root(&self) -> &Path {
+        &self.proc_root
+    }
+
+    /// Whether groups may be made in every hierarchy that loadline uses. Does not try it.
+    ///
+    /// # Errors
+    /// [`CgroupError::NotPermitted`] with what to do.
+    pub fn check_permission(&self) -> Result<(), CgroupError> {
+        for place in self.hierarchies() {
+            place.parent()?;
+        }
+        Ok(())
+    }
+
+    /// Each hierarchy once, although several controllers may share one.
+    pub(crate) fn hierarchies(&self) -> Vec<&Place> {
+        let mut found: Vec<&Place> = Vec::new();
+        for place in self.places.values().chain(&self.v2) {
+            if !found.iter().any(|p| p.mount == place.mount) {
+                found.push(place);
+            }
+        }
+        found
+    }
+}
+
+/// The mount point below `root` instead of below the standard root.
+fn rerooted(mount_point: &str, root: &Path) -> Option<PathBuf> {
+    let below = Path::new(mount_point).strip_prefix(STANDARD_ROOT).ok()?;
+    Some(root.join(below).components().collect())
+}
+
+/// Directory of loadline's own group below a mount. The membership path starts at the root of the
+/// hierarchy (or of the cgroup namespace), the mount may show only a part of it.
+fn own_dir(mount_point: &Path, mount: &CgroupMount, own: Option<&Membership>) -> PathBuf {
+    let path = own.map_or("/", |m| m.path.as_str());
+    let below = Path::new(path)
+        .strip_prefix(&mount.root)
+        .unwrap_or(Path::new(""));
+    let is_plain = below
+        .components()
+        .all(|c| matches!(c, std::path::Component::Normal(_)));
+    let mut dir = mount_point.to_owned();
+    if is_plain {
+        dir.extend(below.components());
+    }
+    if dir.file_name().is_some_and(|name| name == SUPERVISOR) {
+        dir.pop();
+    }
+    dir
+}
+
+fn place_v1(mount: &Path, own: PathBuf, privilege: Privilege) -> Place {
+    // systemd never disables a v1 controller below a directory that it did not make, so the root
+    // of the hierarchy is safe for root even where systemd runs.
+    let parent = if privilege.root {
+        Ok(mount.to_owned())
+    } else {
+        own_if_writable(&own)
+    };
+    Place {
+        version: Version::V1,
+        mount: mount.to_owned(),
+        own,
+        parent,
+    }
+}
+
+fn place_v2(mount: PathBuf, own: PathBuf, is_hybrid: bool, privilege: Privilege) -> Place {
+    let parent = match privilege {
+        Privilege { root: false, .. } => own_if_writable(&own),
+        // In a hybrid layout systemd only tracks processes here; there is no controller to lose.
+        Privilege { systemd: true, .. } if !is_hybrid => own_if_delegated(&own),
+        _ => Ok(mount.clone()),
+    };
+    Place {
+        version: Version::V2,
+        mount,
+        own,
+        parent,
+    }
+}
+
+fn own_if_writable(own: &Path) -> Result<PathBuf, Refusal> {
+    let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
+    match writable(own).and_then(|()| writable(&own.join("cgroup.procs"))) {
+        Ok(()) => Ok(own.to_owned()),
+        Err(error) => Err(Refusal {
+            why: format!("it is not writable for this user ({error})"),
+            hint: DELEGATION_HINT,
+        }),
+    }
+}
+
+fn own_if_delegated(own: &Path) -> Result<PathBuf, Refusal> {
+    if is_delegated(own) {
+        return Ok(own.to_owned());
+    }
+    Err(Refusal {
+        why: "systemd manages it and has not delegated it".to_owned(),
+        hint: ROOT_DELEGATION_HINT,
+    })
+}
+
+/// systemd marks delegated groups with an extended attribute (CGROUP_DELEGATION).
+pub(crate) fn is_delegated(own: &Path) -> bool {
+    ["trusted.delegate", "user.delegate"].iter().any(|name| {
+        let mut value = [0u8; 4];
+        matches!(rustix::fs::getxattr(own, *name, &mut value[..]), Ok(1) if value[0] == b'1')
+    })
+}
+
+/// The controllers that groups made below a v2 place can have.
+fn offered(v2: &Place) -> Result<Vec<Controller>, CgroupError> {
+    let dir = v2.parent.as_deref().unwrap_or(&v2.own);
+    let text = file::read_optional(&dir.join("cgroup.controllers"))?.unwrap_or_default();
+    Ok(text
+        .split_ascii_whitespace()
+        .filter_map(Controller::from_name)
+        .collect())
+}

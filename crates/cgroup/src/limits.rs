@@ -1,0 +1,382 @@
+//! Limits of a group: written in an order that the kernel takes, then read back and compared.
+//!
+//! Sources: kernel Documentation/scheduler/sched-bwc.rst, admin-guide/cgroup-v1/{memory,cpusets,
+//! pids}.rst and admin-guide/cgroup-v2.rst.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use loadline_sizing::{Bytes, Cpus};
+
+use crate::cpuset::CpuSet;
+use crate::error::CgroupError;
+use crate::file;
+use crate::group::Group;
+use crate::layout::{Controller, Version};
+
+/// v1 shares of a group that nobody set (cgroup-v1: NICE_0 weight).
+const DEFAULT_SHARES: u64 = 1024;
+
+/// v2 weight of a group that nobody set (CGROUP_WEIGHT_DFL).
+const DEFAULT_WEIGHT: u64 = 100;
+
+/// From here on a v1 memory limit means "none": PAGE_COUNTER_MAX pages, less a page or two for
+/// rounding.
+const V1_UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
+
+/// What a group may use. `None` is no limit; [`Group::apply`] also takes an older limit away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// CPU time per period, as CPUs. At least 1 ms in a period.
+    pub cpu_quota: Option<Cpus>,
+    /// CFS period, 1 ms to 1 s, whole microseconds.
+    pub cpu_period: Duration,
+    /// Unused quota that may be saved up, at most the quota. Needs Linux 5.14.
+    pub cpu_burst: Option<Duration>,
+    /// Relative weight in v1 shares, 2 to 262144; 1024 is the default.
+    pub cpu_shares: Option<u64>,
+    /// CPUs it may run on.
+    pub cpuset: Option<CpuSet>,
+    /// Memory, page cache included. The kernel rounds down to pages. Swap is off under a limit.
+    pub memory: Option<Bytes>,
+    /// Tasks: processes and threads.
+    pub pids: Option<u64>,
+}
+
+impl Default for Limits {
+    /// No limit; the kernel's default period of 100 ms.
+    fn default() -> Self {
+        Self {
+            cpu_quota: None,
+            cpu_period: Duration::from_millis(100),
+            cpu_burst: None,
+            cpu_shares: None,
+            cpuset: None,
+            memory: None,
+            pids: None,
+        }
+    }
+}
+
+/// The v2 weight with the same meaning as v1 shares: 1024 shares are weight 100.
+///
+/// Source: kernel/sched/core.c `cpu_weight_write_u64`, which computes
+/// `shares = weight * 1024 / 100`. Not runc's conversion, which maps 2..262144 to 1..10000 for
+/// the sake of the range and changes the ratio between two groups.
+pub fn weight_from_shares(shares: u64) -> u64 {
+    let scaled = shares.saturating_mul(DEFAULT_WEIGHT) + DEFAULT_SHARES / 2;
+    (scaled / DEFAULT_SHARES).clamp(1, 10_000)
+}
+
+impl Limits {
+    /// Quota in microseconds per period.
+    fn quota_us(&self) -> Option<u64> {
+        let period = micros(self.cpu_period);
+        self.cpu_quota
+            .map(|cpus| u64::from(cpus.as_millis()) * period / 1000)
+    }
+
+    /// Refuses what no kernel takes, before anything is written.
+    fn check(&self) -> Result<(), CgroupError> {
+        let period = self.cpu_period;
+        let is_whole = period.subsec_nanos().is_multiple_of(1000);
+        if !is_whole || period < Duration::from_millis(1) || period > Duration::from_secs(1) {
+            return out_of_range(
+                "cpu period",
+                format!("{period:?}"),
+                "it is 1 ms to 1 s, in whole microseconds",
+            );
+        }
+        if let (Some(cpus), Some(quota)) = (self.cpu_quota, self.quota_us())
+            && quota < 1000
+        {
+            let floor = 1_000_000u64.div_ceil(micros(period));
+            let allowed = format!(
+                "at a period of {period:?} it is {floor}m at least: the kernel takes no quota below 1 ms"
+            );
+            return out_of_range("cpu", cpus.to_string(), &allowed);
+        }
+        if let Some(burst) = self.cpu_burst {
+            let quota = self.quota_us().unwrap_or(0);
+            if micros(burst) > quota {
+                return out_of_range(
+                    "cpu burst",
+                    format!("{burst:?}"),
+                    &format!("it is at most the quota, {quota} us a period"),
+                );
+            }
+        }
+        if let Some(shares) = self.cpu_shares
+            && !(2..=262_144).contains(&shares)
+        {
+            return out_of_range(
+                "cpu shares",
+                shares.to_string(),
+                "they are 2 to 262144, 1024 by default",
+            );
+        }
+        if let Some(cpus) = &self.cpuset
+            && cpus.is_empty()
+        {
+            return out_of_range("cpuset", "(empty)".to_owned(), "name at least one CPU");
+        }
+        let page = page_size();
+        if let Some(memory) = self.memory
+            && (memory.as_bytes() < page || memory.as_bytes() >= V1_UNLIMITED)
+        {
+            return out_of_range(
+                "memory",
+                memory.to_string(),
+                "it is at least one page; for no limit leave it out",
+            );
+        }
+        if self.pids == Some(0) {
+            return out_of_range("pids", "0".to_owned(), "it is at least 1");
+        }
+        Ok(())
+    }
+}
+
+fn out_of_range(what: &'static str, given: String, allowed: &str) -> Result<(), CgroupError> {
+    Err(CgroupError::OutOfRange {
+        what,
+        given,
+        allowed: allowed.to_owned(),
+    })
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+impl Group {
+    /// Sets the limits and checks that the kernel took them. Can be called again with others.
+    ///
+    /// # Errors
+    /// A limit out of range, a controller that is missing, a file that cannot be written, or a
+    /// value that the kernel changed by more than rounding memory down to a page.
+    pub fn apply(&self, limits: &Limits) -> Result<(), CgroupError> {
+        limits.check()?;
+        self.apply_quota(limits)?;
+        self.apply_shares(limits)?;
+        self.apply_cpuset(limits)?;
+        self.apply_memory(limits)?;
+        self.apply_pids(limits)
+    }
+
+    /// The directory for a limit; `None` when there is no controller and no limit is asked for.
+    fn dir_for(
+        &self,
+        controller: Controller,
+        what: &'static str,
+        is_wanted: bool,
+    ) -> Result<Option<(Version, PathBuf)>, CgroupError> {
+        match self.dir(controller) {
+            Some((version, dir)) => Ok(Some((version, dir.to_owned()))),
+            None if !is_wanted => Ok(None),
+            None => Err(CgroupError::NoController {
+                controller,
+                what,
+                hint: format!(
+                    "enable it in the kernel (cgroup_enable={controller} on its command line) or have it delegated; `loadline doctor` shows what is there"
+                ),
+            }),
+        }
+    }
+
+    fn apply_quota(&self, limits: &Limits) -> Result<(), CgroupError> {
+        let wanted = limits.cpu_quota.is_some() || limits.cpu_burst.is_some();
+        let Some((version, dir)) = self.dir_for(Controller::Cpu, "the CPU quota", wanted)? else {
+            return Ok(());
+        };
+        let burst_file = dir.join(match version {
+            Version::V1 => "cpu.cfs_burst_us",
+            Version::V2 => "cpu.max.burst",
+        });
+        // The kernel refuses a quota below the burst, so the burst goes first and comes back last.
+        let has_burst = file::read_optional(&burst_file)?.is_some();
+        if has_burst {
+            file::write(&burst_file, "0")?;
+        }
+        let period = micros(limits.cpu_period);
+        match version {
+            Version::V1 => {
+                let quota_file = dir.join("cpu.cfs_quota_us");
+                file::write(&quota_file, "-1")?;
+                set(&dir.join("cpu.cfs_period_us"), &period.to_string())?;
+                if let Some(quota) = limits.quota_us() {
+                    set(&quota_file, &quota.to_string())?;
+                }
+            }
+            Version::V2 => {
+                let quota = limits
+                    .quota_us()
+                    .map_or("max".to_owned(), |q| q.to_string());
+                set(&dir.join("cpu.max"), &format!("{quota} {period}"))?;
+            }
+        }
+        match limits.cpu_burst {
+            Some(burst) => set(&burst_file, &micros(burst).to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn apply_shares(&self, limits: &Limits) -> Result<(), CgroupError> {
+        let wanted = limits.cpu_shares;
+        let Some((version, dir)) =
+            self.dir_for(Controller::Cpu, "the CPU shares", wanted.is_some())?
+        else {
+            return Ok(());
+        };
+        let shares = wanted.unwrap_or(DEFAULT_SHARES);
+        match version {
+            Version::V1 => set(&dir.join("cpu.shares"), &shares.to_string()),
+            Version::V2 => set(
+                &dir.join("cpu.weight"),
+                &weight_from_shares(shares).to_string(),
+            ),
+        }
+    }
+
+    fn apply_cpuset(&self, limits: &Limits) -> Result<(), CgroupError> {
+        let wanted = limits.cpuset.as_ref();
+        let Some((version, dir)) =
+            self.dir_for(Controller::Cpuset, "the cpuset", wanted.is_some())?
+        else {
+            return Ok(());
+        };
+        let path = dir.join("cpuset.cpus");
+        let value = match (wanted, version) {
+            (Some(cpus), _) => cpus.to_string(),
+            // An empty v2 list means "as the parent"; the kernel takes an empty line for it.
+            (None, Version::V2) => "\n".to_owned(),
+            (None, Version::V1) => {
+                let parent = dir.parent().unwrap_or(&dir).join("cpuset.cpus");
+                file::read(&parent)?.trim().to_owned()
+            }
+        };
+        file::write(&path, &value)?;
+        compare(&path, value.trim(), |wanted, got| {
+            let parse = |text: &str| text.parse::<CpuSet>().ok();
+            parse(wanted).is_some() && parse(wanted) == parse(got)
+        })?;
+        match (wanted, version) {
+            // v2 takes CPUs that the parent does not have, and ignores them.
+            (Some(_), Version::V2) => compare(
+                &dir.join("cpuset.cpus.effective"),
+                value.trim(),
+                |wanted, got| wanted.parse::<CpuSet>() == got.parse::<CpuSet>(),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn apply_memory(&self, limits: &Limits) -> Result<(), CgroupError> {
+        let wanted = limits.memory;
+        let Some((version, dir)) =
+            self.dir_for(Controller::Memory, "the memory limit", wanted.is_some())?
+        else {
+            return Ok(());
+        };
+        match version {
+            Version::V1 => apply_memory_v1(&dir, wanted),
+            Version::V2 => apply_memory_v2(&dir, wanted),
+        }
+    }
+
+    fn apply_pids(&self, limits: &Limits) -> Result<(), CgroupError> {
+        let wanted = limits.pids;
+        match self.dir_for(Controller::Pids, "the limit of tasks", wanted.is_some())? {
+            Some((_, dir)) => {
+                let value = wanted.map_or("max".to_owned(), |n| n.to_string());
+                set(&dir.join("pids.max"), &value)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Memory and memory+swap are equal, so that nothing can be swapped. The kernel keeps
+/// memory <= memory+swap at every moment, so the order depends on the direction.
+fn apply_memory_v1(dir: &Path, wanted: Option<Bytes>) -> Result<(), CgroupError> {
+    let memory = dir.join("memory.limit_in_bytes");
+    let both = dir.join("memory.memsw.limit_in_bytes");
+    let value = wanted.map_or("-1".to_owned(), |b| b.as_bytes().to_string());
+    let is_same = |_: &str, got: &str| match (wanted, got.parse()) {
+        (Some(wanted), Ok(got)) => is_page_rounded(wanted.as_bytes(), got),
+        (None, Ok(got)) => got >= V1_UNLIMITED,
+        (_, Err(_)) => false,
+    };
+    let both_now = file::read_optional(&both)?.and_then(|text| text.trim().parse::<u64>().ok());
+    let is_raise = both_now.is_some_and(|now| wanted.is_none_or(|b| b.as_bytes() > now));
+    let mut order = vec![&memory];
+    if both_now.is_some() {
+        order.insert(if is_raise { 0 } else { 1 }, &both);
+    }
+    for file in order {
+        file::write(file, &value)?;
+        compare(file, &value, is_same)?;
+    }
+    // Without swap accounting (no memsw file) swappiness is all that keeps the group off swap.
+    let swappiness = dir.join("memory.swappiness");
+    if wanted.is_some() && file::read_optional(&swappiness)?.is_some() {
+        set(&swappiness, "0")?;
+    }
+    Ok(())
+}
+
+fn apply_memory_v2(dir: &Path, wanted: Option<Bytes>) -> Result<(), CgroupError> {
+    let value = wanted.map_or("max".to_owned(), |b| b.as_bytes().to_string());
+    let memory = dir.join("memory.max");
+    file::write(&memory, &value)?;
+    compare(&memory, &value, |wanted, got| {
+        match (wanted.parse(), got.parse()) {
+            (Ok(wanted), Ok(got)) => is_page_rounded(wanted, got),
+            _ => wanted == got,
+        }
+    })?;
+    // Kernels without swap accounting have no swap file; those before 4.19 no oom.group.
+    for (name, limited, free) in [
+        ("memory.swap.max", "0", "max"),
+        ("memory.oom.group", "1", "0"),
+    ] {
+        let path = dir.join(name);
+        if file::read_optional(&path)?.is_some() {
+            set(&path, if wanted.is_some() { limited } else { free })?;
+        }
+    }
+    Ok(())
+}
+
+/// The kernel counts pages and rounds down.
+fn is_page_rounded(wanted: u64, got: u64) -> bool {
+    let page = page_size();
+    got == wanted || got == wanted / page * page
+}
+
+/// Writes a value and checks that the file then has the same text.
+fn set(path: &Path, value: &str) -> Result<(), CgroupError> {
+    file::write(path, value)?;
+    compare(path, value, |wanted, got| wanted == got)
+}
+
+fn compare(
+    path: &Path,
+    wanted: &str,
+    is_same: impl Fn(&str, &str) -> bool,
+) -> Result<(), CgroupError> {
+    let got = file::read(path)?;
+    let got = got.trim();
+    if is_same(wanted, got) {
+        return Ok(());
+    }
+    Err(CgroupError::NotTaken {
+        file: path.to_owned(),
+        wanted: wanted.to_owned(),
+        got: got.to_owned(),
+    })
+}

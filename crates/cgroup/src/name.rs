@@ -1,0 +1,196 @@
+//! Names of groups. A name carries the identity of its owner, so that a leftover of a dead
+//! loadline can be told from the group of a live one.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::error::CgroupError;
+use crate::file;
+use crate::proc_text::stat_start_time;
+
+/// Every group that loadline makes starts with this.
+pub(crate) const PREFIX: &str = "loadline-";
+
+/// Longest name: NAME_MAX is 255, and sub-groups and container engines add to it.
+const MAX_NAME: usize = 200;
+
+/// `loadline-<boot id, 8 hex digits>-<pid>-<start time>-<trial>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupName {
+    /// First eight hex digits of the kernel's boot id.
+    pub boot: String,
+    /// Process id of the owner.
+    pub pid: u32,
+    /// Start time of the owner, clock ticks after boot: tells it from a later process with the
+    /// same id.
+    pub start_time: u64,
+    /// UUID of the trial, or another text of letters, digits and hyphens.
+    pub trial: String,
+}
+
+impl GroupName {
+    /// The name of a group that this process owns.
+    ///
+    /// # Errors
+    /// [`CgroupError::BadName`] for a trial that is no UUID-like text; unreadable files below
+    /// `proc_root` (normally `/proc`).
+    pub fn new(proc_root: &Path, trial: &str) -> Result<Self, CgroupError> {
+        let stat_path = proc_root.join("self/stat");
+        let stat = file::read(&stat_path)?;
+        let malformed = || CgroupError::Malformed {
+            path: stat_path.clone(),
+            detail: stat.chars().take(120).collect(),
+        };
+        let pid = stat.split_ascii_whitespace().next();
+        let name = Self {
+            boot: boot(proc_root)?,
+            pid: pid.and_then(|p| p.parse().ok()).ok_or_else(malformed)?,
+            start_time: stat_start_time(&stat).ok_or_else(malformed)?,
+            trial: trial.to_owned(),
+        };
+        check(&name.to_string())?;
+        Ok(name)
+    }
+
+    /// Whether the process that made the group still runs.
+    ///
+    /// # Errors
+    /// Unreadable files below `proc_root` (normally `/proc`); a process that is gone is no error.
+    pub fn is_owner_alive(&self, proc_root: &Path) -> Result<bool, CgroupError> {
+        if boot(proc_root)? != self.boot {
+            return Ok(false);
+        }
+        let stat = proc_root.join(self.pid.to_string()).join("stat");
+        match file::read_optional(&stat) {
+            Ok(text) => Ok(text.and_then(|t| stat_start_time(&t)) == Some(self.start_time)),
+            // ESRCH: it ended between open and read.
+            Err(CgroupError::File { source, .. })
+                if source.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// First eight hex digits of the boot id.
+fn boot(proc_root: &Path) -> Result<String, CgroupError> {
+    let path = proc_root.join("sys/kernel/random/boot_id");
+    let id = file::read(&path)?;
+    match id.get(..8) {
+        Some(boot) if is_boot(boot) => Ok(boot.to_owned()),
+        _ => Err(CgroupError::Malformed {
+            path,
+            detail: id.chars().take(40).collect(),
+        }),
+    }
+}
+
+fn is_boot(text: &str) -> bool {
+    text.len() == 8 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Refuses names that could leave the parent directory, clash with kernel files, or escape the
+/// sweep.
+pub(crate) fn check(name: &str) -> Result<(), CgroupError> {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    let is_good = name
+        .strip_prefix(PREFIX)
+        .is_some_and(|rest| !rest.is_empty())
+        && name.len() <= MAX_NAME
+        && name.bytes().all(is_plain);
+    if is_good {
+        Ok(())
+    } else {
+        Err(CgroupError::BadName {
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for GroupName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            boot,
+            pid,
+            start_time,
+            trial,
+        } = self;
+        write!(f, "{PREFIX}{boot}-{pid}-{start_time}-{trial}")
+    }
+}
+
+impl FromStr for GroupName {
+    type Err = CgroupError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || CgroupError::BadName {
+            name: text.to_owned(),
+        };
+        check(text)?;
+        let mut fields = text[PREFIX.len()..].splitn(4, '-');
+        let mut next = || fields.next().filter(|f| !f.is_empty()).ok_or_else(error);
+        let name = Self {
+            boot: next()?.to_owned(),
+            pid: next()?.parse().map_err(|_| error())?,
+            start_time: next()?.parse().map_err(|_| error())?,
+            trial: next()?.to_owned(),
+        };
+        if is_boot(&name.boot) && name.to_string() == text {
+            Ok(name)
+        } else {
+            Err(error())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRIAL: &str = "0193a1b2-0000-7000-8000-000000000001";
+
+    #[test]
+    fn a_name_prints_and_parses_back_and_knows_its_owner() {
+        let proc = Path::new("/proc");
+        let name = GroupName::new(proc, TRIAL).unwrap();
+        assert_eq!(name.pid, std::process::id());
+        assert_eq!(name.to_string().parse::<GroupName>().unwrap(), name);
+        assert!(name.is_owner_alive(proc).unwrap());
+        for other in [
+            GroupName {
+                start_time: name.start_time + 1,
+                ..name.clone()
+            },
+            GroupName {
+                boot: "ffffffff".into(),
+                ..name.clone()
+            },
+            GroupName {
+                pid: 4_000_000_000,
+                ..name.clone()
+            },
+        ] {
+            assert!(!other.is_owner_alive(proc).unwrap(), "{other}");
+        }
+    }
+
+    #[test]
+    fn foreign_names_are_refused() {
+        for text in [
+            "loadline-",
+            "loadline-supervisor",
+            "loadline-0123abcd-1-2",
+            "loadline-0123abcd-1-2-",
+            "loadline-0123ABCD-1-2-x",
+            "loadline-0123abcd-01-2-x",
+            "docker-0123abcd-1-2-x",
+            "loadline-0123abcd-1-2-../x",
+        ] {
+            assert!(text.parse::<GroupName>().is_err(), "{text}");
+        }
+        assert!(GroupName::new(Path::new("/proc"), "../../etc").is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! What a group has used: counters and gauges, under the kernel's names, with their units.
+//!
+//! Owns the types and the parsers of the statistics files (pure functions). `None` means that
+//! this kernel has no such file or key, never zero. Opening and reading is in [`crate::reader`].
+
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use crate::proc_text::keyed;
+
+/// One reading of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sample {
+    /// Just before the first file was read: CLOCK_MONOTONIC, ns.
+    pub at_ns: u64,
+    /// CPU counters.
+    pub cpu: CpuSample,
+    /// Memory; `None` when it was not read this time.
+    pub memory: Option<MemorySample>,
+    /// Pressure; `None` when it was not read this time.
+    pub pressure: Option<PressureSample>,
+    /// Tasks (processes and threads) now; `None` when it was not read this time.
+    pub pids_current: Option<u64>,
+}
+
+/// CPU counters. All but the last two grow for the life of the group.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CpuSample {
+    /// CPU time used.
+    pub usage: Option<Duration>,
+    /// Of it, in user mode.
+    pub user: Option<Duration>,
+    /// Of it, in the kernel.
+    pub system: Option<Duration>,
+    /// CPU time used on each CPU (v1 only); empty where the kernel does not give it.
+    pub usage_percpu: Vec<Duration>,
+    /// Periods with runnable tasks. It grows at the period boundary.
+    pub nr_periods: Option<u64>,
+    /// Of them, throttled. It grows at the period boundary.
+    pub nr_throttled: Option<u64>,
+    /// Time throttled, **a sum over CPUs: it may exceed wall time**. It grows when a CPU is
+    /// let go again, by the whole interval: a pending one is invisible.
+    pub throttled_time: Option<Duration>,
+    /// Periods in which saved quota was used (Linux 5.14).
+    pub nr_bursts: Option<u64>,
+    /// CPU time beyond the quota in them (Linux 5.14).
+    pub burst_time: Option<Duration>,
+}
+
+/// Memory gauges and counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemorySample {
+    /// In use now, page cache and kernel memory included: what the limit acts on.
+    pub usage: Option<Bytes>,
+    /// Highest usage since the group was made (v2: Linux 5.19).
+    pub peak: Option<Bytes>,
+    /// Anonymous memory: heap, stacks (v1 `rss`, v2 `anon`).
+    pub anon: Option<Bytes>,
+    /// Of it, in transparent huge pages (v1 `rss_huge`, v2 `anon_thp`).
+    pub anon_huge: Option<Bytes>,
+    /// Page cache, tmpfs included (v1 `cache`, v2 `file`).
+    pub file: Option<Bytes>,
+    /// Page cache that is reclaimed first.
+    pub inactive_file: Option<Bytes>,
+    /// File pages that had to be read again after reclaim.
+    pub refault_file: Option<u64>,
+    /// Page faults that read from disk.
+    pub pgmajfault: Option<u64>,
+    /// Processes that the kernel killed for memory **in this group itself**.
+    pub oom_kill: Option<u64>,
+}
+
+impl MemorySample {
+    /// Usage less inactive file pages, not below zero: what kubelet and cAdvisor call the working
+    /// set.
+    pub fn working_set(&self) -> Option<Bytes> {
+        Some(self.usage?.saturating_sub(self.inactive_file?))
+    }
+}
+
+/// Stall time since the group was made. Reading it more often than every 20 ms loses stall time
+/// for every reader: the kernel counts non-idle time in whole jiffies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PressureSample {
+    /// Waiting for a CPU, throttling included.
+    pub cpu: Option<Pressure>,
+    /// Waiting for memory: reclaim, refaults.
+    pub memory: Option<Pressure>,
+    /// Waiting for disks.
+    pub io: Option<Pressure>,
+}
+
+/// The totals of one PSI file (kernel Documentation/accounting/psi.rst).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pressure {
+    /// Time in which some task waited.
+    pub some: Duration,
+    /// Time in which all non-idle tasks waited at once; `None` on kernels without this line.
+    pub full: Option<Duration>,
+}
+
+/// v2 cpu.stat: microseconds. Without the cpu controller only the first three.
+pub(crate) fn cpu_stat_v2(text: &str, cpu: &mut CpuSample) {
+    let micros = |v| Some(Duration::from_micros(v));
+    keyed(text, |key, value| match key {
+        "usage_usec" => cpu.usage = micros(value),
+        "user_usec" => cpu.user = micros(value),
+        "system_usec" => cpu.system = micros(value),
+        "nr_periods" => cpu.nr_periods = Some(value),
+        "nr_throttled" => cpu.nr_throttled = Some(value),
+        "throttled_usec" => cpu.throttled_time = micros(value),
+        "nr_bursts" => cpu.nr_bursts = Some(value),
+        "burst_usec" => cpu.burst_time = micros(value),
+        _ => {}
+    });
+}
+
+/// v1 cpu.stat: nanoseconds.
+pub(crate) fn cpu_stat_v1(text: &str, cpu: &mut CpuSample) {
+    let nanos = |v| Some(Duration::from_nanos(v));
+    keyed(text, |key, value| match key {
+        "nr_periods" => cpu.nr_periods = Some(value),
+        "nr_throttled" => cpu.nr_throttled = Some(value),
+        "throttled_time" => cpu.throttled_time = nanos(value),
+        "nr_bursts" => cpu.nr_bursts = Some(value),
+        "burst_time" => cpu.burst_time = nanos(value),
+        _ => {}
+    });
+}
+
+/// v1 cpuacct.usage_percpu: nanoseconds on each CPU, one line. The sum is the usage.
+pub(crate) fn usage_percpu(text: &str, cpu: &mut CpuSample) {
+    let parse = |v: &str| v.parse().ok().map(Duration::from_nanos);
+    cpu.usage_percpu.clear();
+    cpu.usage_percpu
+        .extend(text.split_ascii_whitespace().map_while(parse));
+    let sum = cpu
+        .usage_percpu
+        .iter()
+        .try_fold(Duration::ZERO, |sum, v| sum.checked_add(*v));
+    cpu.usage = sum.filter(|_| !cpu.usage_percpu.is_empty());
+}
+
+/// v1 memory.stat. The `total_` keys include sub-groups, as memory.usage_in_bytes does.
+pub(crate) fn memory_stat_v1(text: &str, memory: &mut MemorySample) {
+    let bytes = |v| Some(Bytes::from_bytes(v));
+    keyed(text, |key, value| match key {
+        "total_rss" => memory.anon = bytes(value),
+        "total_rss_huge" => memory.anon_huge = bytes(value),
+        "total_cache" => memory.file = bytes(value),
+        "total_inactive_file" => memory.inactive_file = bytes(value),
+        // Before Linux 5.9 there was one counter for both kinds of pages.
+        "total_workingset_refault_file" | "total_workingset_refault" => {
+            memory.refault_file = Some(value);
+        }
+        "total_pgmajfault" => memory.pgmajfault = Some(value),
+        _ => {}
+    });
+}
+
+/// v2 memory.stat.
+pub(crate) fn memory_stat_v2(text: &str, memory: &mut MemorySample) {
+    let bytes = |v| Some(Bytes::from_bytes(v));
+    keyed(text, |key, value| match key {
+        "anon" => memory.anon = bytes(value),
+        "anon_thp" => memory.anon_huge = bytes(value),
+        "file" => memory.file = bytes(value),
+        "inactive_file" => memory.inactive_file = bytes(value),
+        "workingset_refault_file" | "workingset_refault" => memory.refault_file = Some(value),
+        "pgmajfault" => memory.pgmajfault = Some(value),
+        _ => {}
+    });
+}
+
+/// memory.oom_control (v1), memory.events and memory.events.local (v2): the count of kills.
+pub(crate) fn oom_kill(text: &str) -> Option<u64> {
+    let mut kills = None;
+    keyed(text, |key, value| {
+        if key == "oom_kill" {
+            kills = Some(value);
+        }
+    });
+    kills
+}
+
+/// A PSI file: the `total=` fields, microseconds.
+pub(crate) fn pressure(text: &str) -> Option<Pressure> {
+    let total = |name: &str| {
+        let line = text.lines().find_map(|l| l.strip_prefix(name))?;
+        let total = line.rsplit_once("total=")?.1.trim();
+        total.parse().ok().map(Duration::from_micros)
+    };
+    Some(Pressure {
+        some: total("some ")?,
+        full: total("full "),
+    })
+}

@@ -1,0 +1,260 @@
+//! Samples a group over time from a thread of its own: at a fixed interval, or once per CFS
+//! period, just after its boundary.
+//!
+//! Owns the thread, its absolute deadlines and the account of its own cost. Gaps are recorded,
+//! never filled. The thread must not live in the sampled group.
+
+mod schedule;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::error::CgroupError;
+use crate::group::Group;
+use crate::reader::{Reader, monotonic_ns};
+use crate::sample::Sample;
+use schedule::Schedule;
+pub use schedule::{Gap, Pace, PhaseLock};
+
+/// Reading PSI more often loses stall time for every reader (a jiffy is 4 or 10 ms), and
+/// memory.stat flushes counters of all CPUs.
+const SLOW_FLOOR: Duration = Duration::from_millis(20);
+
+/// At most so many gaps are kept; all are counted.
+const MAX_GAPS: usize = 10_000;
+
+/// How to sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SamplerOptions {
+    /// When the CPU counters are read.
+    pub pace: Pace,
+    /// Memory and the number of tasks are read at the first sample after each such interval;
+    /// never faster than every 20 ms.
+    pub memory_every: Duration,
+    /// The same for PSI.
+    pub pressure_every: Duration,
+}
+
+impl SamplerOptions {
+    /// One sample each `interval` (1 s, 100 ms, 1 ms); memory and PSI every 100 ms at most.
+    pub fn every(interval: Duration) -> Self {
+        Self {
+            pace: Pace::Every(interval),
+            memory_every: Duration::from_millis(100),
+            pressure_every: Duration::from_millis(100),
+        }
+    }
+
+    /// One sample each CFS period, 1.5 ms after its boundary; memory and PSI every second, since
+    /// this pace is for when sampling shall cost next to nothing.
+    pub fn phase_locked(period: Duration) -> Self {
+        Self {
+            pace: Pace::PhaseLocked(period),
+            memory_every: Duration::from_secs(1),
+            pressure_every: Duration::from_secs(1),
+        }
+    }
+}
+
+/// A running sampler. Dropping it stops it.
+#[derive(Debug)]
+pub struct Sampler {
+    /// An eventfd: written once to end the thread's sleep.
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<SamplerReport>>,
+}
+
+/// What a sampler did, and what it cost.
+#[derive(Debug, Default)]
+pub struct SamplerReport {
+    /// Samples taken.
+    pub samples: u64,
+    /// How long it ran.
+    pub wall: Duration,
+    /// CPU time of its thread, sink included.
+    pub cpu: Duration,
+    /// Times with missed samples, the first 10 000.
+    pub gaps: Vec<Gap>,
+    /// How many gaps there were.
+    pub gap_count: u64,
+    /// The longest.
+    pub longest_gap: Duration,
+    /// The CFS phase, when it was asked for and found.
+    pub phase_lock: Option<PhaseLock>,
+    /// Why it ended before it was stopped.
+    pub failure: Option<CgroupError>,
+}
+
+impl SamplerReport {
+    /// Its cost as a share of one CPU.
+    pub fn cpu_share(&self) -> f64 {
+        self.cpu.as_secs_f64() / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    fn add_gap(&mut self, gap: Gap) {
+        self.gap_count += 1;
+        self.longest_gap = self.longest_gap.max(gap.length());
+        if self.gaps.len() < MAX_GAPS {
+            self.gaps.push(gap);
+        }
+    }
+}
+
+impl Sampler {
+    /// Starts the thread. `sink` gets every sample on that thread, in order; it must be quick,
+    /// and it clones what it keeps: the sample's memory is reused.
+    ///
+    /// # Errors
+    /// A group that is gone, a thread that cannot be started.
+    pub fn start(
+        group: &Group,
+        options: SamplerOptions,
+        sink: impl FnMut(&Sample) + Send + 'static,
+    ) -> Result<Self, CgroupError> {
+        let cannot = |e| CgroupError::file("start the sampler of", group.first_dir(), e);
+        let reader = group.reader()?;
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| cannot(e.into()))?);
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("sampler".to_owned())
+            .spawn(move || run(reader, options, &stopped, sink))
+            .map_err(cannot)?;
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Stops it at once and says what it did.
+    pub fn stop(mut self) -> SamplerReport {
+        match self.end() {
+            Some(Ok(report)) => report,
+            // The sink panicked; its panic is the caller's.
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => SamplerReport::default(),
+        }
+    }
+
+    fn end(&mut self) -> Option<thread::Result<SamplerReport>> {
+        // It fails only when the counter is full, and then the thread wakes up anyway.
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        Some(self.thread.take()?.join())
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+fn run(
+    mut reader: Reader,
+    options: SamplerOptions,
+    stop: &OwnedFd,
+    mut sink: impl FnMut(&Sample),
+) -> SamplerReport {
+    let start = monotonic_ns();
+    let cpu_start = thread_cpu();
+    let mut report = SamplerReport::default();
+    let mut schedule = Schedule::new(options.pace, start);
+    let mut memory = Slow::new(options.memory_every);
+    let mut pressure = Slow::new(options.pressure_every);
+    let mut sample = Sample::default();
+    while sleep_until(schedule.next(), stop) {
+        match take(&mut reader, &mut sample, &mut memory, &mut pressure) {
+            Ok(()) => {}
+            Err(error) => {
+                report.failure = Some(error);
+                break;
+            }
+        }
+        report.samples += 1;
+        sink(&sample);
+        if let Some(gap) = schedule.taken(sample.at_ns, monotonic_ns(), sample.cpu.nr_periods) {
+            report.add_gap(gap);
+        }
+    }
+    report.phase_lock = schedule.phase_lock();
+    report.wall = Duration::from_nanos(monotonic_ns() - start);
+    report.cpu = thread_cpu().saturating_sub(cpu_start);
+    report
+}
+
+/// Takes one sample; the slow parts only when they are due.
+fn take(
+    reader: &mut Reader,
+    sample: &mut Sample,
+    memory: &mut Slow,
+    pressure: &mut Slow,
+) -> Result<(), CgroupError> {
+    let now = monotonic_ns();
+    sample.at_ns = now;
+    reader.read_cpu(&mut sample.cpu)?;
+    (sample.memory, sample.pids_current) = if memory.is_due(now) {
+        (Some(reader.read_memory()?), reader.read_pids()?)
+    } else {
+        (None, None)
+    };
+    sample.pressure = if pressure.is_due(now) {
+        Some(reader.read_pressure()?)
+    } else {
+        None
+    };
+    Ok(())
+}
+
+/// Something read less often than every sample.
+struct Slow {
+    interval: u64,
+    next: u64,
+}
+
+impl Slow {
+    fn new(interval: Duration) -> Self {
+        Self {
+            interval: nanos(interval.max(SLOW_FLOOR)),
+            next: 0,
+        }
+    }
+
+    fn is_due(&mut self, now: u64) -> bool {
+        if now < self.next {
+            return false;
+        }
+        // A tenth early counts, so that a 100 ms sampler with a little jitter reads every time.
+        self.next = now + self.interval - self.interval / 10;
+        true
+    }
+}
+
+/// Sleeps to an instant of CLOCK_MONOTONIC, or until it is stopped: `false`.
+fn sleep_until(due: u64, stop: &OwnedFd) -> bool {
+    loop {
+        let left = due.saturating_sub(monotonic_ns());
+        let timeout = Timespec {
+            tv_sec: (left / 1_000_000_000) as i64,
+            tv_nsec: (left % 1_000_000_000) as _,
+        };
+        match poll(&mut [PollFd::new(stop, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return true,
+            Ok(_) => return false,
+            // EINTR: sleep the rest.
+            Err(_) => {}
+        }
+    }
+}
+
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,79 @@
+//! Finding and removing groups that a dead loadline left behind. Only directories whose name
+//! starts with `loadline-` are ever looked at; the caller says which of them are leftovers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use crate::error::{CgroupError, is_gone};
+use crate::group::Group;
+use crate::layout::{Layout, SUPERVISOR};
+use crate::name::{self, PREFIX};
+
+/// What a sweep did.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    /// Names of the groups that are gone now.
+    pub removed: Vec<String>,
+    /// Processes that were still in them.
+    pub killed: usize,
+    /// Names of the groups that could not be removed, and why.
+    pub failed: Vec<(String, CgroupError)>,
+}
+
+/// The groups for which `is_ours` says yes to the name, in the places where loadline makes groups.
+///
+/// # Errors
+/// A directory that cannot be listed, or no permission to make groups at all.
+pub fn find_groups(
+    layout: &Layout,
+    is_ours: impl Fn(&str) -> bool,
+) -> Result<Vec<Group>, CgroupError> {
+    let mut names = BTreeSet::new();
+    for place in layout.hierarchies() {
+        let parent = place.parent()?;
+        let entries = match fs::read_dir(parent) {
+            Ok(entries) => entries,
+            Err(e) if is_gone(&e) => continue,
+            Err(e) => return Err(CgroupError::file("list", parent, e)),
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let is_dir = entry.file_type().is_ok_and(|t| t.is_dir());
+            if is_dir && name.starts_with(PREFIX) && name != SUPERVISOR {
+                names.insert(name.to_owned());
+            }
+        }
+    }
+    names
+        .iter()
+        .filter(|name| name::check(name).is_ok() && is_ours(name))
+        .map(|name| Group::open(layout, name))
+        .collect()
+}
+
+/// Kills what is in the groups for which `is_ours` says yes, and removes them. Each group gets
+/// `deadline` for each of the two. Normally `is_ours` parses a [`crate::GroupName`] and asks
+/// whether its owner is alive.
+///
+/// # Errors
+/// As [`find_groups`]; a group that cannot be removed is reported in [`Sweep::failed`].
+pub fn sweep(
+    layout: &Layout,
+    is_ours: impl Fn(&str) -> bool,
+    deadline: Duration,
+) -> Result<Sweep, CgroupError> {
+    let mut done = Sweep::default();
+    for group in find_groups(layout, is_ours)? {
+        let ended = group.kill(deadline).and_then(|killed| {
+            done.killed += killed;
+            group.remove(deadline)
+        });
+        match ended {
+            Ok(()) => done.removed.push(group.name().to_owned()),
+            Err(error) => done.failed.push((group.name().to_owned(), error)),
+        }
+    }
+    Ok(done)
+}

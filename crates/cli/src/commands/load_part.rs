@@ -1,0 +1,28 @@
+//! `loadline load-part` (hidden): one load generator process of a trial. All of it is in
+//! [`loadline_load::part`].
+
+use std::io;
+
+use loadline_load::{LoadError, part};
+
+use crate::error::{Error, Kind, Outcome};
+
+/// Reads the order from stdin, writes messages to stdout.
+pub fn run() -> Result<Outcome, Error> {
+    part::run(io::stdin().lock(), io::stdout().lock())
+        .map(|()| Outcome::Done)
+        .map_err(|e| Error::new(kind(&e), e))
+}
+
+/// The exit code that a failed load stands for.
+pub fn kind(error: &LoadError) -> Kind {
+    match error {
+        LoadError::Plan { .. } | LoadError::Order(_) => Kind::Usage,
+        LoadError::System { .. }
+        | LoadError::Namespace { .. }
+        | LoadError::Target { .. }
+        | LoadError::Output(_) => Kind::Environment,
+        LoadError::Histogram(_) => Kind::Invalid,
+        LoadError::Accounting { .. } | LoadError::Panicked => Kind::Internal,
+    }
+}

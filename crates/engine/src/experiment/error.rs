@@ -1,0 +1,131 @@
+//! A wrong experiment file as its author should read it: where, what, and what to write instead.
+//!
+//! Owns the mapping from a byte span to a line and the "did you mean" hint.
+
+use std::fmt::Display;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use strsim::damerau_levenshtein;
+
+/// What is wrong with an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}{}", excerpt.as_ref().map(|e| format!("\n    {e}")).unwrap_or_default())]
+pub struct ExperimentError {
+    /// `file:line:column`, or `command line`.
+    pub place: String,
+    /// What is wrong.
+    pub problem: String,
+    /// The line as it stands in the file.
+    pub excerpt: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Where an experiment comes from.
+pub struct Source<'a> {
+    text: Option<&'a str>,
+    path: PathBuf,
+}
+
+impl<'a> Source<'a> {
+    /// A file.
+    pub fn new(text: &'a str, path: &Path) -> Self {
+        Self {
+            text: Some(text),
+            path: path.to_owned(),
+        }
+    }
+
+    /// The command line, called in a directory.
+    pub fn command_line(directory: &Path) -> Self {
+        Self {
+            text: None,
+            path: directory.join("command line"),
+        }
+    }
+
+    /// Directory that relative paths start from.
+    pub fn directory(&self) -> PathBuf {
+        self.path.parent().map(Path::to_owned).unwrap_or_default()
+    }
+
+    /// A problem of the file as a whole.
+    pub fn whole(&self, problem: impl Display, hint: impl Display) -> ExperimentError {
+        ExperimentError {
+            place: self.name(),
+            problem: problem.to_string(),
+            excerpt: None,
+            hint: Some(hint.to_string()),
+        }
+    }
+
+    /// A problem of one value.
+    pub fn at(
+        &self,
+        span: Range<usize>,
+        problem: impl Display,
+        hint: impl Display,
+    ) -> ExperimentError {
+        let (place, excerpt) = self.locate(Some(span));
+        ExperimentError {
+            place,
+            problem: problem.to_string(),
+            excerpt,
+            hint: Some(hint.to_string()),
+        }
+    }
+
+    /// What the TOML parser refused.
+    pub fn syntax(&self, error: &toml::de::Error) -> ExperimentError {
+        let (place, excerpt) = self.locate(error.span());
+        let problem = error.message().trim().replace('\n', " ");
+        let hint = did_you_mean(&problem);
+        ExperimentError {
+            place,
+            problem,
+            excerpt,
+            hint,
+        }
+    }
+
+    fn name(&self) -> String {
+        if self.text.is_some() {
+            self.path.display().to_string()
+        } else {
+            "command line".to_owned()
+        }
+    }
+
+    fn locate(&self, span: Option<Range<usize>>) -> (String, Option<String>) {
+        let (Some(text), Some(span)) = (self.text, span) else {
+            return (self.name(), None);
+        };
+        let start = text.floor_char_boundary(span.start.min(text.len()));
+        let before = &text[..start];
+        let line = before.matches('\n').count() + 1;
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        let column = text[line_start..start].chars().count() + 1;
+        let excerpt = text[line_start..]
+            .lines()
+            .next()
+            .map(|l| l.trim().chars().take(120).collect());
+        (format!("{}:{line}:{column}", self.name()), excerpt)
+    }
+}
+
+/// From serde's "unknown field `x`, expected one of `a`, `b`": the nearest, or the whole list.
+fn did_you_mean(problem: &str) -> Option<String> {
+    let quoted: Vec<&str> = problem.split('`').skip(1).step_by(2).collect();
+    let (wrong, known) = quoted.split_first()?;
+    if !problem.starts_with("unknown") || known.is_empty() {
+        return None;
+    }
+    let nearest = known.iter().min_by_key(|k| damerau_levenshtein(k, wrong))?;
+    let close = damerau_levenshtein(nearest, wrong) <= wrong.chars().count().div_ceil(2);
+    Some(if close {
+        format!("did you mean `{nearest}`?")
+    } else {
+        format!("known here: {}", known.join(", "))
+    })
+}

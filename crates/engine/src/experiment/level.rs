@@ -1,0 +1,59 @@
+//! A level of a factor: what it changes in a configuration.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use loadline_analysis::record::{Configuration, JvmOption, Provenance};
+use loadline_sizing::{Bytes, Cpus};
+
+use super::Level;
+
+/// A change; what is `None` or empty stays as it is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Change {
+    /// CPU limit.
+    pub cpu: Option<Cpus>,
+    /// CFS period.
+    pub cpu_period: Option<Duration>,
+    /// Relative weight.
+    pub cpu_shares: Option<u64>,
+    /// CPUs it may run on.
+    pub cpuset: Option<String>,
+    /// Memory limit.
+    pub memory: Option<Bytes>,
+    /// JDK by name.
+    pub jdk: Option<String>,
+    /// JVM options it adds.
+    pub jvm: Vec<String>,
+    /// Arguments it appends.
+    pub args: Vec<String>,
+    /// Environment variables it sets.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Level {
+    /// The configuration with this level applied; the label grows by the level's.
+    pub fn apply(&self, base: &Configuration) -> Configuration {
+        let mut next = base.clone();
+        let change = &self.change;
+        next.cpu = change.cpu.or(next.cpu);
+        next.cpu_period = change.cpu_period.unwrap_or(next.cpu_period);
+        next.cpu_shares = change.cpu_shares.or(next.cpu_shares);
+        next.cpuset = change.cpuset.clone().or(next.cpuset);
+        next.memory = change.memory.or(next.memory);
+        next.jdk = change.jdk.clone().or(next.jdk);
+        let options = change.jvm.iter();
+        next.jvm_options.extend(options.map(|o| JvmOption {
+            text: o.clone(),
+            provenance: Provenance::User,
+        }));
+        next.args.extend(change.args.iter().cloned());
+        next.env.extend(change.env.clone());
+        next.label = match (next.label.as_str(), self.label.as_str()) {
+            ("", label) => label.to_owned(),
+            (label, "") => label.to_owned(),
+            (before, label) => format!("{before} {label}"),
+        };
+        next
+    }
+}

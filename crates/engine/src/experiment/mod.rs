@@ -1,0 +1,200 @@
+//! An experiment: what runs, under which load, by which SLO, what is varied.
+//!
+//! Owns the typed form. A file or a command line becomes an [`ExperimentFile`] (the schema people
+//! write), and [`Experiment::resolve`] turns that into types with every value checked. Never
+//! touches the machine.
+
+mod error;
+mod level;
+mod resolve;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use loadline_analysis::record::Configuration;
+use loadline_analysis::slo::Slo;
+use loadline_sizing::Bytes;
+
+pub use error::ExperimentError;
+pub use wire::ExperimentFile;
+
+use crate::backend::{Account, LoadModel, Network, Readiness};
+
+/// A checked experiment.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// The question that it answers.
+    pub question: Option<String>,
+    /// How to read the answer.
+    pub analysis: Option<String>,
+    /// The application.
+    pub app: App,
+    /// The load.
+    pub load: Load,
+    /// What "it works" means.
+    pub slo: Slo,
+    /// The configuration before any factor is applied; its label is empty.
+    pub base: Configuration,
+    /// What is varied.
+    pub factors: Vec<Factor>,
+    /// Trials of each configuration.
+    pub repeats: u32,
+    /// Seed of the order of trials and of the statistics.
+    pub seed: u64,
+    /// The search for the smallest memory.
+    pub search: Search,
+}
+
+/// The application under test.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Working directory, absolute.
+    pub directory: PathBuf,
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
+    /// When it is ready.
+    pub readiness: Readiness,
+    /// How long a start may take.
+    pub start_deadline: Duration,
+    /// Time between SIGTERM and kill.
+    pub stop_grace: Duration,
+    /// Which network it gets.
+    pub network: Network,
+    /// Who it runs as; `None` leaves it to the caller.
+    pub account: Option<Account>,
+}
+
+/// The load of every trial.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Request method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Port on the instance.
+    pub port: u16,
+    /// The judged phase.
+    pub model: LoadModel,
+    /// Connections kept open.
+    pub connections: u32,
+    /// Length of the warm-up; zero is none.
+    pub warm_up: Duration,
+    /// A request without an answer after this is an error.
+    pub timeout: Duration,
+}
+
+/// One thing that is varied.
+#[derive(Debug, Clone)]
+pub struct Factor {
+    /// Its name.
+    pub name: String,
+    /// Its levels, in order.
+    pub levels: Vec<Level>,
+    /// Stop after two levels that fail in a row.
+    pub descend: bool,
+}
+
+/// One level: a change to a configuration.
+#[derive(Debug, Clone)]
+pub struct Level {
+    /// Short name.
+    pub label: String,
+    /// What it changes.
+    pub change: level::Change,
+}
+
+/// The search for the smallest memory.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// Smallest size to try.
+    pub min_memory: Bytes,
+    /// Largest size to try.
+    pub max_memory: Bytes,
+    /// Sizes are multiples of this.
+    pub step: Bytes,
+    /// Passes in a row that confirm a size.
+    pub confirm: u32,
+    /// Margin on top, a fraction.
+    pub margin: f64,
+    /// Fresh starts that prove the recommendation.
+    pub prove: u32,
+}
+
+impl Experiment {
+    /// Reads the text of an experiment file. `path` is for messages and relative directories.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] with file, line and a hint.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ExperimentError> {
+        let file = ExperimentFile::parse(text, path)?;
+        Self::resolve(&file, &error::Source::new(text, path))
+    }
+
+    /// Reads the text again that [`ExperimentFile::to_toml`] wrote for a command line.
+    ///
+    /// # Errors
+    /// [`ExperimentError`]; the messages name the option instead of a line.
+    pub fn from_flags(file: &ExperimentFile, directory: &Path) -> Result<Self, ExperimentError> {
+        Self::resolve(file, &error::Source::command_line(directory))
+    }
+
+    /// Every combination of the factors' levels, the last factor varying fastest.
+    pub fn configurations(&self) -> Vec<Configuration> {
+        let mut all = vec![self.base.clone()];
+        for factor in &self.factors {
+            let step = |base: &Configuration| {
+                let base = base.clone();
+                factor
+                    .levels
+                    .iter()
+                    .map(move |level| level.apply(&base))
+                    .collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(step).collect();
+        }
+        if let [only] = all.as_mut_slice()
+            && only.label.is_empty()
+        {
+            only.label = "as given".to_owned();
+        }
+        all
+    }
+}
+
+impl ExperimentFile {
+    /// Parses TOML; unknown keys and wrong types are refused with their line.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] with file, line and the nearest known key.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ExperimentError> {
+        const LARGEST: usize = 1 << 20;
+        let source = error::Source::new(text, path);
+        if text.len() > LARGEST {
+            return Err(source.whole(
+                "the file is larger than 1 MiB",
+                "an experiment is a page of text; is this the right file?",
+            ));
+        }
+        toml::from_str(text).map_err(|e| source.syntax(&e))
+    }
+
+    /// The experiment as a file says it.
+    ///
+    /// # Errors
+    /// When a text cannot be written as TOML, which no parsed experiment has.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string_pretty(self)
+    }
+
+    /// The JSON schema of the file, for editors and the reference.
+    pub fn schema() -> String {
+        let schema = schemars::schema_for!(Self);
+        serde_json::to_string_pretty(schema.as_value()).unwrap_or_default()
+    }
+}

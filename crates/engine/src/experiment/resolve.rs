@@ -1,0 +1,574 @@
+//! From texts to types: every value of an experiment file checked, each refusal with its place.
+//!
+//! Owns the defaults and the ranges; they stand in the constants below.
+
+use std::ops::Range;
+use std::str::FromStr;
+use std::time::Duration;
+
+use loadline_analysis::record::Configuration;
+use loadline_analysis::slo::{Slo, parse_duration};
+use loadline_sizing::{Bytes, Cpus};
+use toml::Spanned;
+
+use super::error::Source;
+use super::level::Change;
+use super::wire::{
+    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable,
+    SearchTable, Text,
+};
+use super::{App, Experiment, ExperimentError, Factor, Level, Load, Search};
+use crate::backend::{Account, LoadModel, Network, Readiness};
+
+const CPU_PERIOD: Duration = Duration::from_millis(100);
+const START_DEADLINE: Duration = Duration::from_secs(60);
+const STOP_GRACE: Duration = Duration::from_secs(10);
+const WARM_UP: Duration = Duration::from_secs(5);
+const MEASURE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECTIONS: u32 = 20;
+const PIDS: u64 = 4096;
+const REQUESTS_MAX: u64 = 1_000_000_000;
+const RATE_MAX: f64 = 1_000_000.0;
+const DAY: Duration = Duration::from_secs(86_400);
+/// The kernel takes quotas of 1 ms and periods of 1 ms to 1 s (Documentation/scheduler/sched-bwc.rst).
+const PERIOD_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
+const CONFIRM: u32 = 5;
+const MARGIN: f64 = 0.08;
+const PROVE: u32 = 5;
+
+type Checked<T> = Result<T, ExperimentError>;
+
+impl Experiment {
+    /// Checks a file's texts.
+    pub(super) fn resolve(file: &ExperimentFile, source: &Source<'_>) -> Checked<Self> {
+        let slo = source.parse::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
+        let load = load(&file.load, source)?;
+        let app = app(&file.app, &load, source)?;
+        let base = base(&file.limits, source)?;
+        let factors = file
+            .factor
+            .iter()
+            .map(|f| factor(f, source))
+            .collect::<Checked<Vec<_>>>()?;
+        let repeats = file.run.repeats.as_ref();
+        Ok(Self {
+            question: file.question.clone(),
+            analysis: file.analysis.clone(),
+            app,
+            load,
+            slo,
+            base,
+            factors,
+            repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
+            seed: file.run.seed.unwrap_or(1),
+            search: search(&file.search, source)?,
+        })
+    }
+}
+
+fn load(table: &LoadTable, source: &Source<'_>) -> Checked<Load> {
+    let (port, path) = url(&table.url, source)?;
+    let measure = source.time(table.measure.as_ref(), MEASURE, "measure")?;
+    let closed = table.closed == Some(true);
+    let model = match (&table.rate, &table.requests, closed) {
+        (Some(text), None, false) => LoadModel::Open {
+            rate: rate(text, source)?,
+            duration: measure,
+        },
+        (None, Some(requests), false) => {
+            let requests = source.in_range(Some(requests), 1, 1..REQUESTS_MAX, "requests")?;
+            LoadModel::ClosedRequests { requests }
+        }
+        (None, None, true) => LoadModel::ClosedFor { duration: measure },
+        _ => {
+            let problem = "the load is not clear: exactly one of rate, requests and closed says how it is made";
+            return Err(source.at(
+                table.url.span(),
+                problem,
+                "for production-like load give a rate: rate = \"300/s\" (--rate 300/s)",
+            ));
+        }
+    };
+    Ok(Load {
+        method: table.method.clone().unwrap_or_else(|| "GET".to_owned()),
+        path,
+        port,
+        model,
+        connections: source.in_range(
+            table.connections.as_ref(),
+            CONNECTIONS,
+            1..10_001,
+            "connections",
+        )?,
+        warm_up: source.time_or_zero(table.warm_up.as_ref(), WARM_UP, "warm-up")?,
+        timeout: source.time(table.timeout.as_ref(), TIMEOUT, "timeout")?,
+    })
+}
+
+/// Port and path of the URL. The host is the instance's, so only loopback names make sense.
+fn url(text: &Text, source: &Source<'_>) -> Checked<(u16, String)> {
+    let example = "write it as the application sees it: http://localhost:8080/owners?lastName=Da";
+    let refuse = |why: &str| {
+        source.at(
+            text.span(),
+            format!(
+                "`{}` is not a URL loadline can drive: {why}",
+                text.get_ref()
+            ),
+            example,
+        )
+    };
+    let rest = text
+        .get_ref()
+        .strip_prefix("http://")
+        .ok_or_else(|| refuse("it does not start with http://"))?;
+    let slash = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(slash);
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) => (
+            host,
+            port.parse::<u16>()
+                .ok()
+                .filter(|p| *p > 0)
+                .ok_or_else(|| refuse("the port is not 1 to 65535"))?,
+        ),
+        None => (authority, 80),
+    };
+    if !matches!(host, "localhost" | "127.0.0.1" | "[::1]") {
+        return Err(refuse(
+            "load goes only to the application that loadline starts, so the host is localhost",
+        ));
+    }
+    if path.bytes().any(|b| b <= b' ' || b == 0x7f) {
+        return Err(refuse(
+            "the path has blanks or control characters; encode them, as %20",
+        ));
+    }
+    let path = path.split('#').next().unwrap_or_default();
+    Ok((
+        port,
+        if path.is_empty() {
+            "/".to_owned()
+        } else {
+            path.to_owned()
+        },
+    ))
+}
+
+fn rate(text: &Text, source: &Source<'_>) -> Checked<f64> {
+    let trimmed = text.get_ref().trim();
+    let (number, per) = trimmed.split_once('/').unwrap_or((trimmed, "s"));
+    let seconds = match per.trim() {
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => f64::NAN,
+    };
+    let rate = number.trim().parse::<f64>().ok().map(|n| n / seconds);
+    rate.filter(|r| *r > 0.0 && *r <= RATE_MAX).ok_or_else(|| {
+        source.at(
+            text.span(),
+            format!("`{trimmed}` is not a rate"),
+            "write requests a second, above 0 and at most 1000000: 300/s",
+        )
+    })
+}
+
+fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
+    if table.command.first().is_none_or(|c| c.is_empty()) {
+        return Err(source.whole("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar"));
+    }
+    let directory = table.directory.clone().unwrap_or_default();
+    Ok(App {
+        command: table.command.clone(),
+        directory: source.directory().join(directory),
+        env: table.env.clone(),
+        readiness: readiness(table, load, source)?,
+        start_deadline: source.time(
+            table.start_deadline.as_ref(),
+            START_DEADLINE,
+            "start-deadline",
+        )?,
+        stop_grace: source.time(table.stop_grace.as_ref(), STOP_GRACE, "stop-grace")?,
+        network: network(table.network.as_ref(), source)?,
+        account: table
+            .user
+            .as_ref()
+            .map(|u| account(u, source))
+            .transpose()?,
+    })
+}
+
+fn readiness(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<Readiness> {
+    let Some(ready) = &table.ready else {
+        return Ok(Readiness::Http {
+            port: load.port,
+            path: load.path.clone(),
+        });
+    };
+    match (&ready.http, ready.tcp, &ready.log) {
+        (Some(path), None, None) if path.get_ref().starts_with('/') => Ok(Readiness::Http {
+            port: ready.port.unwrap_or(load.port),
+            path: path.get_ref().clone(),
+        }),
+        (Some(path), None, None) => Err(source.at(
+            path.span(),
+            "the readiness path does not start with a slash",
+            "write ready = { http = \"/health\" }",
+        )),
+        (None, Some(port), None) => Ok(Readiness::Tcp { port }),
+        (None, None, Some(text)) if !text.is_empty() => Ok(Readiness::LogLine {
+            contains: text.clone(),
+        }),
+        _ => Err(source.whole(
+            "app.ready does not say one thing",
+            "give exactly one of http = \"/health\", tcp = 8080, log = \"Started\"",
+        )),
+    }
+}
+
+fn network(text: Option<&Text>, source: &Source<'_>) -> Checked<Network> {
+    match text.map(|t| (t.get_ref().as_str(), t.span())) {
+        None | Some(("own", _)) => Ok(Network::Own),
+        Some(("host", _)) => Ok(Network::Host),
+        Some((other, span)) => Err(source.at(
+            span,
+            format!("`{other}` is not a network"),
+            "write own (loopback only) or host (the machine's)",
+        )),
+    }
+}
+
+fn account(text: &Text, source: &Source<'_>) -> Checked<Account> {
+    let refuse = || {
+        source.at(
+            text.span(),
+            format!("`{}` is not an account", text.get_ref()),
+            "write numbers: user = \"1000\" or \"1000:1000\"",
+        )
+    };
+    let (uid, gid) = text
+        .get_ref()
+        .split_once(':')
+        .unwrap_or((text.get_ref(), text.get_ref()));
+    let uid = uid.parse().map_err(|_| refuse())?;
+    let gid = gid.parse().map_err(|_| refuse())?;
+    if uid == 0 || gid == 0 {
+        return Err(source.at(
+            text.span(),
+            "the application may not run as root",
+            "choose a user id above 0",
+        ));
+    }
+    Ok(Account { uid, gid })
+}
+
+fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
+    let change = Change {
+        cpu: limits.cpu.as_ref().map(|t| cpu(t, source)).transpose()?,
+        cpu_period: limits
+            .cpu_period
+            .as_ref()
+            .map(|t| period(t, source))
+            .transpose()?,
+        cpu_shares: limits
+            .cpu_shares
+            .as_ref()
+            .map(|s| source.in_range(Some(s), 1024, 2..262_145, "cpu-shares"))
+            .transpose()?,
+        cpuset: limits
+            .cpuset
+            .as_ref()
+            .map(|t| cpuset(t, source))
+            .transpose()?,
+        memory: limits
+            .memory
+            .as_ref()
+            .map(|t| memory(t, source))
+            .transpose()?,
+        ..Change::default()
+    };
+    let empty = Configuration {
+        label: String::new(),
+        cpu: None,
+        cpu_period: CPU_PERIOD,
+        cpuset: None,
+        cpu_shares: None,
+        memory: None,
+        pids: Some(source.in_range(limits.pids.as_ref(), PIDS, 16..4_194_305, "pids")?),
+        jdk: None,
+        jvm_options: Vec::new(),
+        args: Vec::new(),
+        env: Default::default(),
+    };
+    Ok(Level {
+        label: String::new(),
+        change,
+    }
+    .apply(&empty))
+}
+
+fn factor(table: &FactorTable, source: &Source<'_>) -> Checked<Factor> {
+    if table.levels.is_empty() {
+        return Err(source.at(
+            table.name.span(),
+            format!("factor `{}` has no levels", table.name.get_ref()),
+            "levels = [\"512Mi\", \"256Mi\"]",
+        ));
+    }
+    let levels = table
+        .levels
+        .iter()
+        .map(|l| level(table.name.get_ref(), l, source))
+        .collect::<Checked<Vec<_>>>()?;
+    for (i, one) in levels.iter().enumerate() {
+        if levels[..i].iter().any(|other| other.label == one.label) {
+            return Err(source.at(
+                table.levels[i].span(),
+                format!("two levels are called `{}`", one.label),
+                "give each level of a factor its own label",
+            ));
+        }
+    }
+    Ok(Factor {
+        name: table.name.get_ref().clone(),
+        levels,
+        descend: table.descend == Some(true),
+    })
+}
+
+fn level(factor: &str, entry: &Spanned<LevelEntry>, source: &Source<'_>) -> Checked<Level> {
+    match entry.get_ref() {
+        LevelEntry::Plain(text) => {
+            plain_level(factor, &Spanned::new(entry.span(), text.clone()), source)
+        }
+        LevelEntry::Changes(table) => {
+            let change = table_change(table, entry.span(), source)?;
+            Ok(Level {
+                label: table.label.clone(),
+                change,
+            })
+        }
+    }
+}
+
+fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level> {
+    let mut change = Change::default();
+    match factor {
+        "cpu" => change.cpu = Some(cpu(text, source)?),
+        "memory" => change.memory = Some(memory(text, source)?),
+        "cpu-period" => change.cpu_period = Some(period(text, source)?),
+        "cpu-shares" => {
+            change.cpu_shares =
+                Some(source.parse(text, "a whole number, 1024 is the default weight")?)
+        }
+        "cpuset" => change.cpuset = Some(cpuset(text, source)?),
+        "jdk" => change.jdk = Some(text.get_ref().clone()),
+        _ => {
+            let problem =
+                format!("loadline does not know what a plain level of `{factor}` changes");
+            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, cpu-period, cpu-shares, cpuset or jdk"));
+        }
+    }
+    let label = match factor {
+        "jdk" => format!("jdk{}", text.get_ref()),
+        "cpu" => change
+            .cpu
+            .map(|c| format!("{}cpu", c.as_f64()))
+            .unwrap_or_default(),
+        "memory" => text.get_ref().clone(),
+        _ => format!("{factor}={}", text.get_ref()),
+    };
+    Ok(Level { label, change })
+}
+
+fn table_change(table: &LevelTable, span: Range<usize>, source: &Source<'_>) -> Checked<Change> {
+    let text = |t: &String| Spanned::new(span.clone(), t.clone());
+    Ok(Change {
+        cpu: table
+            .cpu
+            .as_ref()
+            .map(|t| cpu(&text(t), source))
+            .transpose()?,
+        cpu_period: table
+            .cpu_period
+            .as_ref()
+            .map(|t| period(&text(t), source))
+            .transpose()?,
+        cpu_shares: table.cpu_shares,
+        cpuset: table
+            .cpuset
+            .as_ref()
+            .map(|t| cpuset(&text(t), source))
+            .transpose()?,
+        memory: table
+            .memory
+            .as_ref()
+            .map(|t| memory(&text(t), source))
+            .transpose()?,
+        jdk: table.jdk.clone(),
+        jvm: table.jvm.clone(),
+        args: table.args.clone(),
+        env: table.env.clone(),
+    })
+}
+
+fn search(table: &SearchTable, source: &Source<'_>) -> Checked<Search> {
+    let size = |text: Option<&Text>, default| text.map_or(Ok(default), |t| memory(t, source));
+    let search = Search {
+        min_memory: size(table.min_memory.as_ref(), Bytes::from_mib(64))?,
+        max_memory: size(table.max_memory.as_ref(), Bytes::from_gib(1))?,
+        step: size(table.step.as_ref(), Bytes::from_mib(4))?,
+        confirm: source.in_range(table.confirm.as_ref(), CONFIRM, 1..101, "confirm")?,
+        margin: table
+            .margin
+            .as_ref()
+            .map_or(Ok(MARGIN), |t| margin(t, source))?,
+        prove: table.prove.unwrap_or(PROVE),
+    };
+    if search.min_memory >= search.max_memory {
+        let problem = format!(
+            "the search has no room: from {} to {}",
+            search.min_memory, search.max_memory
+        );
+        return Err(source.whole(
+            problem,
+            "search.min-memory (--min-memory) must be below search.max-memory (--max-memory)",
+        ));
+    }
+    Ok(search)
+}
+
+fn margin(text: &Text, source: &Source<'_>) -> Checked<f64> {
+    let percent = text
+        .get_ref()
+        .trim()
+        .strip_suffix('%')
+        .and_then(|p| p.trim().parse::<f64>().ok());
+    percent
+        .filter(|p| (0.0..=100.0).contains(p))
+        .map(|p| p / 100.0)
+        .ok_or_else(|| {
+            source.at(
+                text.span(),
+                format!("`{}` is not a margin", text.get_ref()),
+                "write a percentage from 0% to 100%: 8%",
+            )
+        })
+}
+
+fn cpu(text: &Text, source: &Source<'_>) -> Checked<Cpus> {
+    let cpus: Cpus = source.parse(text, "CPUs as 1.5 or 250m")?;
+    // 1 ms of quota in a period of 100 ms is the least the kernel takes.
+    if cpus.as_millis() < 10 {
+        return Err(source.at(
+            text.span(),
+            format!(
+                "`{}` is too little CPU: the kernel takes no quota below 10m",
+                text.get_ref()
+            ),
+            "give at least 50m",
+        ));
+    }
+    Ok(cpus)
+}
+
+fn memory(text: &Text, source: &Source<'_>) -> Checked<Bytes> {
+    let bytes: Bytes = source.parse(text, "memory with a unit, as 512Mi")?;
+    if bytes < Bytes::from_mib(1) {
+        return Err(source.at(
+            text.span(),
+            format!("`{}` is less than 1 MiB of memory", text.get_ref()),
+            "is the unit missing? write 512Mi",
+        ));
+    }
+    Ok(bytes)
+}
+
+fn period(text: &Text, source: &Source<'_>) -> Checked<Duration> {
+    let period = source.time(Some(text), CPU_PERIOD, "cpu-period")?;
+    if period < PERIOD_RANGE.0 || period > PERIOD_RANGE.1 {
+        return Err(source.at(
+            text.span(),
+            format!("`{}` is not a CFS period", text.get_ref()),
+            "the kernel takes 1ms to 1s",
+        ));
+    }
+    Ok(period)
+}
+
+fn cpuset(text: &Text, source: &Source<'_>) -> Checked<String> {
+    let value = text.get_ref();
+    let range_ok = |part: &str| {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        matches!((low.parse::<u32>(), high.parse::<u32>()), (Ok(l), Ok(h)) if l <= h)
+    };
+    if value.split(',').all(range_ok) {
+        return Ok(value.clone());
+    }
+    Err(source.at(
+        text.span(),
+        format!("`{value}` is not a list of CPUs"),
+        "write 0 or 0-3 or 0,2",
+    ))
+}
+
+impl Source<'_> {
+    fn parse<T: FromStr<Err: std::fmt::Display>>(&self, text: &Text, hint: &str) -> Checked<T> {
+        text.get_ref()
+            .parse()
+            .map_err(|e| self.at(text.span(), e, hint))
+    }
+
+    fn time_or_zero(
+        &self,
+        text: Option<&Text>,
+        default: Duration,
+        name: &str,
+    ) -> Checked<Duration> {
+        let Some(text) = text else { return Ok(default) };
+        parse_duration(text.get_ref())
+            .filter(|d| *d <= DAY)
+            .ok_or_else(|| {
+                self.at(
+                    text.span(),
+                    format!("`{}` is not a length of time for {name}", text.get_ref()),
+                    "write 500ms, 10s or 2m, at most a day",
+                )
+            })
+    }
+
+    fn time(&self, text: Option<&Text>, default: Duration, name: &str) -> Checked<Duration> {
+        let time = self.time_or_zero(text, default, name)?;
+        match text {
+            Some(text) if time.is_zero() => Err(self.at(
+                text.span(),
+                format!("{name} is zero"),
+                "write 500ms, 10s or 2m",
+            )),
+            _ => Ok(time),
+        }
+    }
+
+    fn in_range<T: Copy + PartialOrd + std::fmt::Display>(
+        &self,
+        value: Option<&Spanned<T>>,
+        default: T,
+        range: Range<T>,
+        name: &str,
+    ) -> Checked<T> {
+        match value {
+            None => Ok(default),
+            Some(value) if range.contains(value.get_ref()) => Ok(*value.get_ref()),
+            Some(value) => {
+                let problem = format!("{name} = {} is out of range", value.get_ref());
+                Err(self.at(
+                    value.span(),
+                    problem,
+                    format!("from {} and below {}", range.start, range.end),
+                ))
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What people write wrong, and what they are told.
+
+use std::path::Path;
+
+use insta::assert_snapshot;
+
+use super::*;
+
+const GOOD: &str = r#"
+slo = "p99<250ms"
+[app]
+command = ["java", "-jar", "app.jar"]
+[load]
+url = "http://localhost:8080/owners?lastName=Da"
+rate = "100/s"
+[limits]
+cpu = "1"
+[[factor]]
+name = "memory"
+levels = ["512Mi", "256Mi"]
+descend = true
+[[factor]]
+name = "options"
+levels = [{ label = "default" }, { label = "c1", jvm = ["-XX:TieredStopAtLevel=1"] }]
+"#;
+
+fn told(text: &str) -> String {
+    let error = Experiment::parse(text, Path::new("exp.toml")).unwrap_err();
+    match &error.hint {
+        Some(hint) => format!("{error}\nhint: {hint}"),
+        None => error.to_string(),
+    }
+}
+
+fn told_with(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    told(&GOOD.replace(from, to))
+}
+
+#[test]
+fn a_good_file_becomes_all_combinations_with_the_last_factor_fastest() {
+    let experiment = Experiment::parse(GOOD, Path::new("/x/exp.toml")).unwrap();
+    let labels: Vec<_> = experiment
+        .configurations()
+        .into_iter()
+        .map(|c| c.label)
+        .collect();
+    assert_eq!(
+        labels,
+        ["512Mi default", "512Mi c1", "256Mi default", "256Mi c1"]
+    );
+    assert_eq!(experiment.app.directory, Path::new("/x"));
+    assert_eq!(experiment.load.path, "/owners?lastName=Da");
+    assert_eq!(experiment.slo.to_string(), "p99<250ms,errors<1%");
+}
+
+#[test]
+fn a_file_written_from_the_parsed_form_means_the_same() {
+    let file = ExperimentFile::parse(GOOD, Path::new("exp.toml")).unwrap();
+    let again = Experiment::parse(&file.to_toml().unwrap(), Path::new("exp.toml")).unwrap();
+    let first = Experiment::parse(GOOD, Path::new("exp.toml")).unwrap();
+    assert_eq!(again.configurations(), first.configurations());
+}
+
+#[test]
+fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
+    assert_snapshot!(told_with("rate = ", "rats = "), @r#"
+    exp.toml:7:1: unknown field `rats`, expected one of `url`, `method`, `rate`, `requests`, `closed`, `connections`, `warm-up`, `measure`, `timeout`
+        rats = "100/s"
+    hint: did you mean `rate`?
+    "#);
+    assert_snapshot!(told_with("label = \"c1\", jvm", "label = \"c1\", java"), @r#"
+    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `args`, `env`, `cpu`, `cpu-period`, `cpu-shares`, `cpuset`, `memory`, `jdk`
+        levels = [{ label = "default" }, { label = "c1", java = ["-XX:TieredStopAtLevel=1"] }]
+    hint: did you mean `jvm`?
+    "#);
+}
+
+#[test]
+fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
+    assert_snapshot!(told_with("cpu = \"1\"", "cpu = \"1 core\""), @r#"
+    exp.toml:9:7: `1 core` is not an amount of CPU: CPUs with at most three decimals or millicores, such as 1.5 or 250m
+        cpu = "1 core"
+    hint: CPUs as 1.5 or 250m
+    "#);
+    assert_snapshot!(told_with("\"256Mi\"", "\"256\""), @r#"
+    exp.toml:12:20: `256` is less than 1 MiB of memory
+        levels = ["512Mi", "256"]
+    hint: is the unit missing? write 512Mi
+    "#);
+    assert_snapshot!(told_with("100/s", "0/s"), @r#"
+    exp.toml:7:8: `0/s` is not a rate
+        rate = "0/s"
+    hint: write requests a second, above 0 and at most 1000000: 300/s
+    "#);
+    assert_snapshot!(told_with("p99<250ms", "p99<250"), @r#"
+    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s); write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas
+        slo = "p99<250"
+    hint: for example p99<50ms,errors<0.1%
+    "#);
+}
+
+#[test]
+fn a_range_is_named() {
+    assert_snapshot!(told_with("cpu = \"1\"", "cpu = \"1\"\npids = 3"), @"
+    exp.toml:10:8: pids = 3 is out of range
+        pids = 3
+    hint: from 16 and below 4194305
+    ");
+    assert_snapshot!(told_with("cpu = \"1\"", "cpu = \"1\"\ncpu-period = \"2s\""), @r#"
+    exp.toml:10:14: `2s` is not a CFS period
+        cpu-period = "2s"
+    hint: the kernel takes 1ms to 1s
+    "#);
+}
+
+#[test]
+fn a_load_that_says_two_things_is_refused() {
+    assert_snapshot!(told_with("rate = \"100/s\"", "rate = \"100/s\"\nclosed = true"), @r#"
+    exp.toml:6:7: the load is not clear: exactly one of rate, requests and closed says how it is made
+        url = "http://localhost:8080/owners?lastName=Da"
+    hint: for production-like load give a rate: rate = "300/s" (--rate 300/s)
+    "#);
+}
+
+#[test]
+fn load_goes_to_nobody_else() {
+    assert_snapshot!(told_with("localhost:8080", "example.org"), @r#"
+    exp.toml:6:7: `http://example.org/owners?lastName=Da` is not a URL loadline can drive: load goes only to the application that loadline starts, so the host is localhost
+        url = "http://example.org/owners?lastName=Da"
+    hint: write it as the application sees it: http://localhost:8080/owners?lastName=Da
+    "#);
+}
+
+#[test]
+fn what_is_missing_and_what_is_no_toml() {
+    assert_snapshot!(told("slo = \"p99<1s\"\n"), @r#"
+    exp.toml:1:1: missing field `app`
+        slo = "p99<1s"
+    "#);
+    assert_snapshot!(told("slo = \n"), @"
+    exp.toml:1:7: string values must be quoted, expected literal string
+        slo =
+    ");
+}
+
+#[test]
+fn a_factor_that_loadline_does_not_know_needs_tables() {
+    assert_snapshot!(told_with("name = \"memory\"", "name = \"ram\""), @r#"
+    exp.toml:12:11: loadline does not know what a plain level of `ram` changes
+        levels = ["512Mi", "256Mi"]
+    hint: write { label = "...", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, cpu-period, cpu-shares, cpuset or jdk
+    "#);
+}

@@ -1,0 +1,306 @@
+//! The experiment as it stands in a file: TOML, kebab-case keys, unknown keys refused.
+//!
+//! Owns the schema people write (and its documentation, from the comments below). Values are
+//! texts with units and keep their place in the file, so that a wrong one is shown with its
+//! line; [`super::resolve`] turns them into types.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use toml::Spanned;
+
+/// A text and its place in the file.
+pub type Text = Spanned<String>;
+
+/// An experiment: one application, one load, one SLO, limits, and what is varied.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ExperimentFile {
+    /// The question that the experiment answers, for the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// How to read the answer: what is varied, what is left out and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<String>,
+    /// What "it works" means: `p99<50ms,errors<0.1%`; also `max<1s`, `start<20s`.
+    #[schemars(with = "String")]
+    pub slo: Text,
+    /// The application under test.
+    pub app: AppTable,
+    /// The load that drives it.
+    pub load: LoadTable,
+    /// Limits that hold for every configuration unless a factor changes them.
+    #[serde(default)]
+    pub limits: LimitsTable,
+    /// How trials are ordered and repeated.
+    #[serde(default)]
+    pub run: RunTable,
+    /// The search of `loadline size`.
+    #[serde(default)]
+    pub search: SearchTable,
+    /// What is varied; configurations are all combinations of the factors' levels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factor: Vec<FactorTable>,
+}
+
+/// The application under test.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct AppTable {
+    /// Program and arguments, as one would start it: `["java", "-jar", "app.jar"]`.
+    pub command: Vec<String>,
+    /// Working directory, relative to the experiment file; default: where loadline is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// Environment variables. Nothing is inherited but PATH, LANG and TZ.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// When it is ready; default: the URL of the load answers with a status below 400.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<ReadyTable>,
+    /// How long a start may take: `60s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub start_deadline: Option<Text>,
+    /// How long it may take to stop after SIGTERM before it is killed: `10s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub stop_grace: Option<Text>,
+    /// `own` (default): a network of its own, loopback only. `host`: the machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub network: Option<Text>,
+    /// Who it runs as, `uid` or `uid:gid`; default: who called sudo, else 64999.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub user: Option<Text>,
+}
+
+/// When the application is ready: exactly one of `http`, `tcp`, `log`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ReadyTable {
+    /// Path that answers with a status below 400.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub http: Option<Text>,
+    /// A port that accepts connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<u16>,
+    /// A text in a line of its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// Port for `http`; default: the port of the load's URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+/// The load.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LoadTable {
+    /// What is requested: `http://localhost:8080/owners?lastName=Da`.
+    #[schemars(with = "String")]
+    pub url: Text,
+    /// Request method; default GET.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Open model: requests a second, `300/s`. Exactly one of `rate`, `requests`, `closed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub rate: Option<Text>,
+    /// Closed model: each connection sends when its last answer came; ends after so many requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
+    pub requests: Option<Spanned<u64>>,
+    /// Closed model for the time of `measure`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<bool>,
+    /// Connections kept open; default 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
+    pub connections: Option<Spanned<u32>>,
+    /// Load before the judged part; recorded, not judged: `5s` (default), `0s` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub warm_up: Option<Text>,
+    /// Length of the judged part: `15s` (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub measure: Option<Text>,
+    /// A request without an answer after this is an error: `5s` (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub timeout: Option<Text>,
+}
+
+/// Limits on the application's cgroup.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LimitsTable {
+    /// CPU limit: `1.5` or `250m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub cpu: Option<Text>,
+    /// CFS period: `100ms` (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub cpu_period: Option<Text>,
+    /// Relative weight, 1024 is the default weight (v1 cpu.shares).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
+    pub cpu_shares: Option<Spanned<u64>>,
+    /// CPUs it may run on: `0` or `0-1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub cpuset: Option<Text>,
+    /// Memory limit: `512Mi`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub memory: Option<Text>,
+    /// Largest number of processes and threads; default 4096.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
+    pub pids: Option<Spanned<u64>>,
+}
+
+/// Order and repeats.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RunTable {
+    /// Trials of each configuration; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
+    pub repeats: Option<Spanned<u32>>,
+    /// Seed of the order of trials and of the statistics; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+/// The search for the smallest memory.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SearchTable {
+    /// Smallest memory to try: `64Mi` (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub min_memory: Option<Text>,
+    /// Largest memory to try: `1Gi` (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub max_memory: Option<Text>,
+    /// Sizes are multiples of this: `4Mi` (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub step: Option<Text>,
+    /// Passes in a row that confirm a size: 5 (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
+    pub confirm: Option<Spanned<u32>>,
+    /// Margin on top of the confirmed size: `8%` (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub margin: Option<Text>,
+    /// Fresh starts that prove the recommendation: 5 (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prove: Option<u32>,
+}
+
+/// One thing that is varied.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FactorTable {
+    /// What is varied. `cpu`, `memory`, `cpu-period`, `cpu-shares`, `cpuset` and `jdk` take plain
+    /// levels; any other name takes levels that are tables.
+    #[schemars(with = "String")]
+    pub name: Text,
+    /// Its levels, in order.
+    #[schemars(with = "Vec<LevelEntry>")]
+    pub levels: Vec<Spanned<LevelEntry>>,
+    /// Walk the levels in order and stop after two that fail in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descend: Option<bool>,
+}
+
+/// One level of a factor: a plain value, or a table of changes with a label.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum LevelEntry {
+    /// A plain value of a factor that loadline knows.
+    Plain(String),
+    /// A label and what it changes.
+    Changes(Box<LevelTable>),
+}
+
+// By hand, because an untagged enum hides which key of the table is wrong.
+impl<'de> Deserialize<'de> for LevelEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LevelVisitor)
+    }
+}
+
+struct LevelVisitor;
+
+impl<'de> Visitor<'de> for LevelVisitor {
+    type Value = LevelEntry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text such as \"512Mi\", or a table with a label")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<LevelEntry, E> {
+        Ok(LevelEntry::Plain(text.to_owned()))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<LevelEntry, E> {
+        Ok(LevelEntry::Plain(number.to_string()))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<LevelEntry, E> {
+        Ok(LevelEntry::Plain(number.to_string()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LevelEntry, A::Error> {
+        LevelTable::deserialize(de::value::MapAccessDeserializer::new(map))
+            .map(|t| LevelEntry::Changes(Box::new(t)))
+    }
+}
+
+/// What a level changes.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LevelTable {
+    /// Short name for tables.
+    pub label: String,
+    /// JVM options it adds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jvm: Vec<String>,
+    /// Arguments it appends to the command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Environment variables it sets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// CPU limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// CFS period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_period: Option<String>,
+    /// Relative weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_shares: Option<u64>,
+    /// CPUs it may run on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpuset: Option<String>,
+    /// Memory limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
+    /// JDK by name, as `loadline doctor` lists it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jdk: Option<String>,
+}

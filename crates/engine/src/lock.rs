@@ -1,0 +1,147 @@
+//! One measurement at a time: a lock on the machine, because two runs disturb each other.
+//!
+//! Owns the lock file. The kernel lets go of it when its holder dies, however it dies; the file
+//! itself stays and names the last holder.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::owner::Owner;
+
+/// How long to sleep between two looks at a lock that is held.
+const POLL: Duration = Duration::from_millis(200);
+
+/// The lock, held until dropped.
+#[derive(Debug)]
+pub struct MachineLock {
+    _file: File,
+}
+
+/// Why the lock could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another loadline measures.
+    #[error("another loadline is measuring on this machine{}", holder.as_ref().map(|h| format!(": {h}")).unwrap_or_default())]
+    Held {
+        /// Its pid and command line, when it left them.
+        holder: Option<String>,
+    },
+    /// The lock file cannot be used.
+    #[error("cannot lock {}: {source}", path.display())]
+    Io {
+        /// The lock file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+impl MachineLock {
+    /// Takes the lock, or says who holds it.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] when another process has it; [`LockError::Io`] otherwise.
+    pub fn acquire() -> Result<Self, LockError> {
+        Self::acquire_at(&default_path())
+    }
+
+    /// Waits for the lock. `waiting` is called with the holder before each wait and says whether
+    /// to go on waiting.
+    ///
+    /// # Errors
+    /// As [`MachineLock::acquire`].
+    pub fn wait(mut waiting: impl FnMut(&LockError) -> bool) -> Result<Self, LockError> {
+        loop {
+            match Self::acquire() {
+                Err(held @ LockError::Held { .. }) if waiting(&held) => std::thread::sleep(POLL),
+                other => return other,
+            }
+        }
+    }
+
+    fn acquire_at(path: &Path) -> Result<Self, LockError> {
+        let io = |source| LockError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        // Rust opens with O_CLOEXEC: a child that kept the descriptor would keep the lock.
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o644)
+            .custom_flags(libc_nofollow());
+        let mut file = options.open(path).map_err(io)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(LockError::Held {
+                    holder: holder(&mut file),
+                });
+            }
+            Err(errno) => return Err(io(errno.into())),
+        }
+        file.set_len(0).and_then(|()| file.rewind()).map_err(io)?;
+        let command: Vec<String> = std::env::args().collect();
+        writeln!(
+            file,
+            "pid {}: {}",
+            Owner::current().pid(),
+            command.join(" ")
+        )
+        .map_err(io)?;
+        Ok(Self { _file: file })
+    }
+}
+
+fn libc_nofollow() -> i32 {
+    rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()
+}
+
+fn holder(file: &mut File) -> Option<String> {
+    let mut text = String::new();
+    file.take(1000).read_to_string(&mut text).ok()?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_owned())
+}
+
+/// `/run/lock/loadline.lock` where that is writable, else a file of this user.
+fn default_path() -> PathBuf {
+    let system = Path::new("/run/lock");
+    let is_writable = rustix::fs::access(system, rustix::fs::Access::WRITE_OK).is_ok();
+    let name = "loadline.lock";
+    if is_writable && fs::metadata(system).is_ok_and(|m| m.is_dir()) {
+        return system.join(name);
+    }
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|p| p.is_absolute());
+    runtime.unwrap_or_else(std::env::temp_dir).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_holds_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let held = MachineLock::acquire_at(&path).unwrap();
+        let refused = MachineLock::acquire_at(&path).unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("pid {}", std::process::id())),
+            "{refused}"
+        );
+        drop(held);
+        MachineLock::acquire_at(&path).unwrap();
+    }
+}

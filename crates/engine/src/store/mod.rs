@@ -1,0 +1,569 @@
+//! Results and trials on disk: one SQLite database and one sample file a trial.
+//!
+//! Owns the state directory (0700): `loadline.db` (WAL, synchronous FULL: a committed trial
+//! survives kill -9 and power loss), `samples/`, `trials/` (files of running trials). A trial is
+//! a row from before its start; its record is committed before anyone acts on it. Records are
+//! never changed afterwards. Facts: SQLite "How To Corrupt", wal.html.
+
+mod schema;
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+
+use crate::owner::Owner;
+
+/// A failure of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk is full.
+    #[error("the disk with {} is full; what was finished before is safe", path.display())]
+    Full {
+        /// The state directory.
+        path: PathBuf,
+    },
+    /// The directory cannot be used.
+    #[error("cannot use the state directory {}: {why}", path.display())]
+    Directory {
+        /// The state directory.
+        path: PathBuf,
+        /// The cause.
+        why: String,
+    },
+    /// The database was written by a newer loadline.
+    #[error("{} was written by a newer loadline (format {found}, this one knows {known})", path.display())]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format known here.
+        known: u32,
+    },
+    /// No such result.
+    #[error("there is no result `{id}` in {}", path.display())]
+    Unknown {
+        /// What was asked for.
+        id: String,
+        /// The state directory.
+        path: PathBuf,
+    },
+    /// The start of an id that fits several results.
+    #[error("`{id}` fits {count} results; write more of it")]
+    Ambiguous {
+        /// What was asked for.
+        id: String,
+        /// How many fit.
+        count: usize,
+    },
+    /// The database failed.
+    #[error("{}: {source}", path.display())]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// The cause.
+        source: rusqlite::Error,
+    },
+    /// A stored record cannot be read.
+    #[error("a record in {} cannot be read: {why}", path.display())]
+    Record {
+        /// The database.
+        path: PathBuf,
+        /// The cause.
+        why: String,
+    },
+}
+
+/// Which command made a result; `resume` runs it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// `loadline run`: a matrix or sweep.
+    Run,
+    /// `loadline size`: a search.
+    Size,
+}
+
+/// Where a result stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Not finished; its owner runs, or died.
+    Running,
+    /// Stopped by a signal.
+    Interrupted,
+    /// Ended by an error.
+    Failed,
+    /// All trials done.
+    Done,
+}
+
+/// One run of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResultRow {
+    /// UUIDv7.
+    pub id: String,
+    /// Which command made it.
+    pub kind: Kind,
+    /// Short text for lists.
+    pub title: String,
+    /// Wall clock, milliseconds since 1970-01-01 UTC.
+    pub created_unix_ms: u64,
+    /// The experiment, TOML.
+    pub experiment: String,
+    /// Directory it was called in; relative paths start there.
+    pub directory: PathBuf,
+    /// The command line, secrets redacted.
+    pub command: Vec<String>,
+    /// The machine.
+    pub machine: Machine,
+    /// Where it stands.
+    pub status: Status,
+    /// The recommendation, JSON, when there is one.
+    pub outcome: Option<String>,
+    /// Finished trials.
+    pub trials: u64,
+}
+
+/// What a new result needs.
+#[derive(Debug, Clone)]
+pub struct NewResult {
+    /// Which command makes it.
+    pub kind: Kind,
+    /// Short text for lists.
+    pub title: String,
+    /// The experiment, TOML.
+    pub experiment: String,
+    /// Directory it was called in.
+    pub directory: PathBuf,
+    /// The command line, secrets redacted.
+    pub command: Vec<String>,
+    /// The machine.
+    pub machine: Machine,
+}
+
+/// A trial before it has a record: what it will run.
+#[derive(Debug, Clone)]
+pub struct TrialKey {
+    /// The result it belongs to.
+    pub result: String,
+    /// Why it runs.
+    pub purpose: Purpose,
+    /// What it runs.
+    pub configuration: Configuration,
+    /// Ordinal, from 1.
+    pub repeat: u32,
+    /// Attempt at it, from 1; a trial that was not valid is tried again.
+    pub attempt: u32,
+}
+
+/// The open store.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    connection: Connection,
+}
+
+type Stored<T> = Result<T, StoreError>;
+
+impl Store {
+    /// `--state`, else `$LOADLINE_STATE`, else `/var/lib/loadline` for root, else
+    /// `$XDG_STATE_HOME/loadline` or `~/.local/state/loadline`.
+    pub fn default_directory() -> PathBuf {
+        let variable = |name| {
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|p| !p.as_os_str().is_empty())
+        };
+        if let Some(directory) = variable("LOADLINE_STATE") {
+            return directory;
+        }
+        if rustix::process::geteuid().is_root() {
+            return PathBuf::from("/var/lib/loadline");
+        }
+        let state =
+            variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|h| h.join(".local/state")));
+        state.unwrap_or_else(|| PathBuf::from(".")).join("loadline")
+    }
+
+    /// Opens the store, makes it when there is none, and marks trials interrupted whose loadline
+    /// is gone.
+    ///
+    /// # Errors
+    /// [`StoreError`], with the path.
+    pub fn open(directory: &Path) -> Stored<Self> {
+        let refuse = |why: String| StoreError::Directory {
+            path: directory.to_owned(),
+            why,
+        };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(|e| refuse(e.to_string()))?;
+        for part in ["samples", "trials"] {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory.join(part))
+                .map_err(|e| refuse(e.to_string()))?;
+        }
+        refuse_network_file_system(directory).map_err(refuse)?;
+        let path = directory.join("loadline.db");
+        let failed = |source| StoreError::Database {
+            path: path.clone(),
+            source,
+        };
+        let connection = Connection::open(&path).map_err(failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
+            .map_err(|e| refuse(e.to_string()))?;
+        let store = Self {
+            directory: directory.to_owned(),
+            connection,
+        };
+        store
+            .check(schema::prepare(&store.connection))?
+            .map_err(|found| StoreError::Newer {
+                path,
+                found,
+                known: schema::VERSION,
+            })?;
+        store.recover()?;
+        Ok(store)
+    }
+
+    /// The state directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where the samples of a trial lie.
+    pub fn samples(&self, trial: &str) -> PathBuf {
+        self.directory
+            .join("samples")
+            .join(format!("{trial}.samples"))
+    }
+
+    /// A directory for the files of a running trial.
+    pub fn scratch(&self, trial: &str) -> PathBuf {
+        self.directory.join("trials").join(trial)
+    }
+
+    /// Begins a result; gives its id.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn create_result(&self, new: &NewResult) -> Stored<String> {
+        let id = uuid::Uuid::now_v7().to_string();
+        let machine = self.json(&new.machine)?;
+        let command = self.json(&new.command)?;
+        let kind = self.json(&new.kind)?;
+        self.check(self.connection.execute(
+            "INSERT INTO result (id, kind, title, created_unix_ms, experiment, directory, command, machine, status, owner)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, '\"running\"', ?9)",
+            params![id, kind, new.title, unix_ms().cast_signed(), new.experiment, new.directory.to_string_lossy(), command, machine, Owner::current().to_string()],
+        ))?;
+        Ok(id)
+    }
+
+    /// Sets where a result stands and its outcome. A running result is owned by this process.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn set_status(&self, id: &str, status: Status, outcome: Option<&str>) -> Stored<()> {
+        let status = self.json(&status)?;
+        self.check(self.connection.execute(
+            "UPDATE result SET status = ?2, outcome = coalesce(?3, outcome), owner = ?4 WHERE id = ?1",
+            params![id, status, outcome, Owner::current().to_string()],
+        ))?;
+        Ok(())
+    }
+
+    /// Notes that a trial starts; gives its id.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn begin_trial(&self, key: &TrialKey) -> Stored<String> {
+        let id = uuid::Uuid::now_v7().to_string();
+        let text = self.key_text(key)?;
+        self.check(self.connection.execute(
+            "INSERT INTO trial (id, result, key, repeat, attempt, state, owner, started_unix_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7)",
+            params![
+                id,
+                key.result,
+                text,
+                key.repeat,
+                key.attempt,
+                Owner::current().to_string(),
+                unix_ms().cast_signed()
+            ],
+        ))?;
+        Ok(id)
+    }
+
+    /// Commits the record of a trial that was begun.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the trial then counts as interrupted.
+    pub fn finish_trial(&self, record: &TrialRecord) -> Stored<()> {
+        let json = self.json(record)?;
+        let blob = zstd::encode_all(json.as_bytes(), 3).map_err(|e| self.unreadable(&e))?;
+        self.check(self.connection.execute(
+            "UPDATE trial SET state = 'finished', record = ?2 WHERE id = ?1",
+            params![record.id, blob],
+        ))?;
+        Ok(())
+    }
+
+    /// Notes that a trial was stopped before it had a record.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn interrupt_trial(&self, id: &str) -> Stored<()> {
+        self.check(self.connection.execute(
+            "UPDATE trial SET state = 'interrupted' WHERE id = ?1 AND state = 'running'",
+            [id],
+        ))?;
+        Ok(())
+    }
+
+    /// The finished record of exactly this trial, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn find_trial(&self, key: &TrialKey) -> Stored<Option<TrialRecord>> {
+        let text = self.key_text(key)?;
+        let blob: Option<Vec<u8>> = self.check(
+            self.connection
+                .query_row(
+                    "SELECT record FROM trial WHERE result = ?1 AND key = ?2 AND repeat = ?3 AND attempt = ?4 AND state = 'finished'",
+                    params![key.result, text, key.repeat, key.attempt],
+                    |row| row.get(0),
+                )
+                .optional(),
+        )?;
+        blob.map(|b| self.decode(&b)).transpose()
+    }
+
+    /// The finished trials of a result, in the order they ran.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn trials(&self, result: &str) -> Stored<Vec<TrialRecord>> {
+        let sql = "SELECT record FROM trial WHERE result = ?1 AND state = 'finished' ORDER BY started_unix_ms, id";
+        let mut statement = self.check(self.connection.prepare(sql))?;
+        let rows = self.check(statement.query_map([result], |row| row.get::<_, Vec<u8>>(0)))?;
+        rows.map(|blob| self.decode(&self.check(blob)?)).collect()
+    }
+
+    /// One trial by its id or the unique start of it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    pub fn trial(&self, prefix: &str) -> Stored<TrialRecord> {
+        let sql = "SELECT record FROM trial WHERE substr(id, 1, length(?1)) = ?1 AND state = 'finished' LIMIT 3";
+        let mut statement = self.check(self.connection.prepare(sql))?;
+        let rows = self.check(statement.query_map([prefix], |row| row.get::<_, Vec<u8>>(0)))?;
+        let blobs = self.check(rows.collect::<Result<Vec<_>, _>>())?;
+        let only = self.only(prefix, blobs)?;
+        self.decode(&only)
+    }
+
+    /// All results, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn results(&self) -> Stored<Vec<ResultRow>> {
+        self.select("ORDER BY created_unix_ms DESC, id DESC", [])
+    }
+
+    /// One result by its id, the unique start of it, or `last`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    pub fn result(&self, prefix: &str) -> Stored<ResultRow> {
+        let rows = match prefix {
+            "last" => self.select("ORDER BY created_unix_ms DESC, id DESC LIMIT 1", [])?,
+            _ => self.select("WHERE substr(id, 1, length(?1)) = ?1", [prefix])?,
+        };
+        self.only(prefix, rows)
+    }
+
+    /// Removes files of trials that no longer run; gives how many directories went.
+    ///
+    /// # Errors
+    /// [`StoreError::Directory`].
+    pub fn clean(&self) -> Stored<usize> {
+        let refuse = |e: std::io::Error| StoreError::Directory {
+            path: self.directory.clone(),
+            why: e.to_string(),
+        };
+        let mut removed = 0;
+        for entry in fs::read_dir(self.directory.join("trials")).map_err(refuse)? {
+            let entry = entry.map_err(refuse)?;
+            if !self.is_running(&entry.file_name().to_string_lossy())? {
+                fs::remove_dir_all(entry.path()).map_err(refuse)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn is_running(&self, trial: &str) -> Stored<bool> {
+        let sql = "SELECT owner FROM trial WHERE id = ?1 AND state = 'running'";
+        let owner: Option<String> = self.check(
+            self.connection
+                .query_row(sql, [trial], |r| r.get(0))
+                .optional(),
+        )?;
+        Ok(owner
+            .and_then(|o| o.parse::<Owner>().ok())
+            .is_some_and(|o| o.is_alive()))
+    }
+
+    /// Marks what dead processes left running. Alive ones are another instance's.
+    fn recover(&self) -> Stored<()> {
+        for (table, dead) in [("trial", "'interrupted'"), ("result", "'\"interrupted\"'")] {
+            let running = if table == "trial" {
+                "state = 'running'"
+            } else {
+                "status = '\"running\"'"
+            };
+            let mut statement = self.check(
+                self.connection
+                    .prepare(&format!("SELECT id, owner FROM {table} WHERE {running}")),
+            )?;
+            let rows = self.check(statement.query_map([], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            }))?;
+            let rows = self.check(rows.collect::<Result<Vec<_>, _>>())?;
+            let column = if table == "trial" { "state" } else { "status" };
+            for (id, owner) in rows {
+                if !owner.parse::<Owner>().is_ok_and(|o| o.is_alive()) {
+                    self.check(self.connection.execute(
+                        &format!("UPDATE {table} SET {column} = {dead} WHERE id = ?1"),
+                        [id],
+                    ))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn select<P: rusqlite::Params>(&self, tail: &str, parameters: P) -> Stored<Vec<ResultRow>> {
+        let sql = format!(
+            "SELECT id, kind, title, created_unix_ms, experiment, directory, command, machine, status, outcome,
+                    (SELECT count(*) FROM trial WHERE trial.result = result.id AND state = 'finished')
+             FROM result {tail}"
+        );
+        let mut statement = self.check(self.connection.prepare(&sql))?;
+        let mut rows = self.check(statement.query(parameters))?;
+        let mut all = Vec::new();
+        while let Some(row) = self.check(rows.next())? {
+            all.push(self.result_row(row)?);
+        }
+        Ok(all)
+    }
+
+    fn result_row(&self, row: &Row<'_>) -> Stored<ResultRow> {
+        let text = |i: usize| self.check(row.get::<_, String>(i));
+        Ok(ResultRow {
+            id: text(0)?,
+            kind: self.parse_json(&text(1)?)?,
+            title: text(2)?,
+            created_unix_ms: self.check(row.get::<_, i64>(3))?.cast_unsigned(),
+            experiment: text(4)?,
+            directory: PathBuf::from(text(5)?),
+            command: self.parse_json(&text(6)?)?,
+            machine: self.parse_json(&text(7)?)?,
+            status: self.parse_json(&text(8)?)?,
+            outcome: self.check(row.get(9))?,
+            trials: self.check(row.get::<_, i64>(10))?.cast_unsigned(),
+        })
+    }
+
+    fn only<T>(&self, prefix: &str, mut found: Vec<T>) -> Stored<T> {
+        match (found.len(), found.pop()) {
+            (1, Some(one)) => Ok(one),
+            (0, _) | (_, None) => Err(StoreError::Unknown {
+                id: prefix.to_owned(),
+                path: self.directory.clone(),
+            }),
+            (count, Some(_)) => Err(StoreError::Ambiguous {
+                id: prefix.to_owned(),
+                count,
+            }),
+        }
+    }
+
+    /// What makes two trials the same: all of the configuration but its label, and the purpose.
+    fn key_text(&self, key: &TrialKey) -> Stored<String> {
+        let unlabelled = Configuration {
+            label: String::new(),
+            ..key.configuration.clone()
+        };
+        self.json(&(key.purpose, unlabelled))
+    }
+
+    fn decode(&self, blob: &[u8]) -> Stored<TrialRecord> {
+        let json = zstd::decode_all(blob).map_err(|e| self.unreadable(&e))?;
+        serde_json::from_slice(&json).map_err(|e| self.unreadable(&e))
+    }
+
+    fn json<T: Serialize>(&self, value: &T) -> Stored<String> {
+        serde_json::to_string(value).map_err(|e| self.unreadable(&e))
+    }
+
+    fn parse_json<'a, T: Deserialize<'a>>(&self, text: &'a str) -> Stored<T> {
+        serde_json::from_str(text).map_err(|e| self.unreadable(&e))
+    }
+
+    fn unreadable(&self, why: &dyn std::fmt::Display) -> StoreError {
+        StoreError::Record {
+            path: self.directory.join("loadline.db"),
+            why: why.to_string(),
+        }
+    }
+
+    fn check<T>(&self, result: rusqlite::Result<T>) -> Stored<T> {
+        result.map_err(|source| match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => StoreError::Full {
+                path: self.directory.clone(),
+            },
+            _ => StoreError::Database {
+                path: self.directory.join("loadline.db"),
+                source,
+            },
+        })
+    }
+}
+
+/// Wall clock, milliseconds since 1970-01-01 UTC.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// WAL needs memory shared between processes, which network file systems do not give (wal.html).
+fn refuse_network_file_system(directory: &Path) -> Result<(), String> {
+    const NFS: u64 = 0x6969;
+    const SMB2: u64 = 0xfe53_4d42;
+    const CIFS: u64 = 0xff53_4d42;
+    const V9FS: u64 = 0x0102_1997;
+    let found = rustix::fs::statfs(directory)
+        .map_err(|e| e.to_string())?
+        .f_type
+        .cast_unsigned();
+    if [NFS, SMB2, CIFS, V9FS].contains(&(found as u64)) {
+        return Err("it lies on a network file system, where the database is not safe; give a local one with --state".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! JDKs of this machine: where they are, what they are, which one a name or command means.
+//!
+//! Reads the `release` file of each home and looks for its JVM library; starts nothing, so a JDK
+//! that lies about itself is believed. Facts: the `release` file of JEP 223 (`JAVA_VERSION`) and
+//! the directory layouts of JDK 8 (`jre/lib/ARCH`) and 9+ (`lib`).
+
+mod places;
+mod release;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use places::Places;
+pub use release::Release;
+
+/// Why a directory is not a usable JDK, or a name means none.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectError {
+    /// The directory has no `bin/java` that can be run.
+    #[error(
+        "{home}: no executable bin/java\nhint: give the home of a JDK, the directory above bin/java"
+    )]
+    NoJava {
+        /// The directory as given.
+        home: PathBuf,
+    },
+    /// The `release` file cannot be read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The `release` file names no version.
+    #[error("{path}: no JAVA_VERSION\nhint: the JDK is damaged or not a JDK; reinstall it")]
+    NoVersion {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No JDK of that name.
+    #[error(
+        "no JDK `{wanted}` here; there are: {known}\nhint: give a name of the list, a feature version such as 25, or the path of a JDK"
+    )]
+    Unknown {
+        /// What was asked for.
+        wanted: String,
+        /// Names of the JDKs that were found.
+        known: String,
+    },
+}
+
+/// A JDK version, `17.0.15+6` or `1.8.0_402`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct JdkVersion {
+    /// The feature release: 8, 11, 17, 25.
+    pub feature: u32,
+    /// The whole version as the JDK states it.
+    pub full: String,
+}
+
+impl JdkVersion {
+    /// Reads `25.0.3+9`, `17`, `1.8.0_402` (feature 8); `None` when it starts with no number.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+        let first: u32 = numbers.next()?.parse().ok()?;
+        // Until JDK 8 the feature release is the second number (JEP 223).
+        let feature = match first {
+            1 => numbers.next().and_then(|n| n.parse().ok()).unwrap_or(1),
+            n => n,
+        };
+        Some(Self {
+            feature,
+            full: text.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for JdkVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.full)
+    }
+}
+
+/// Which virtual machine a JDK has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// HotSpot: OpenJDK, Temurin, Corretto, Zulu, Oracle, ...
+    HotSpot,
+    /// Eclipse OpenJ9: IBM Semeru.
+    OpenJ9,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::HotSpot => "HotSpot",
+            Self::OpenJ9 => "OpenJ9",
+        })
+    }
+}
+
+/// One JDK (or JRE) of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Jdk {
+    /// Short name, unique in one [`Found`]: `25`, or `temurin-25` where two have that feature
+    /// version.
+    pub name: String,
+    /// Its home with all links resolved.
+    pub home: PathBuf,
+    /// Its `java`, below the home.
+    pub java: PathBuf,
+    /// Its version.
+    pub version: JdkVersion,
+    /// Who built it, lower case: `temurin`, `debian`, `semeru`; `openjdk` when it does not say.
+    pub vendor: String,
+    /// Its virtual machine.
+    pub kind: Kind,
+    /// Its modules; empty where the `release` file lists none (JDK 8).
+    pub modules: Vec<String>,
+}
+
+impl Jdk {
+    /// Reads what is at `home` (links are resolved). The name is the feature version.
+    ///
+    /// # Errors
+    /// When there is no executable `bin/java`, or the `release` file is missing or has no version.
+    pub fn inspect(home: &Path) -> Result<Self, DetectError> {
+        let no_java = || DetectError::NoJava {
+            home: home.to_owned(),
+        };
+        let home = home.canonicalize().map_err(|_| no_java())?;
+        let java = home.join("bin/java");
+        if !places::is_executable(&java) {
+            return Err(no_java());
+        }
+        let release = Release::read(&home.join("release"))?;
+        Ok(Self {
+            name: release.version.feature.to_string(),
+            kind: kind_of(&home, &release),
+            vendor: release.vendor(),
+            version: release.version,
+            modules: release.modules,
+            home,
+            java,
+        })
+    }
+
+    /// Whether `wanted` means this JDK: its name, feature version, full version, `vendor-feature`
+    /// or home.
+    fn answers_to(&self, wanted: &str) -> bool {
+        wanted == self.name
+            || wanted == self.version.full
+            || wanted == self.version.feature.to_string()
+            || wanted == format!("{}-{}", self.vendor, self.version.feature)
+            || Path::new(wanted)
+                .canonicalize()
+                .is_ok_and(|path| path == self.home || path == self.java)
+    }
+}
+
+/// OpenJ9 says so in its `release` file since JDK 9; before, its library tells.
+fn kind_of(home: &Path, release: &Release) -> Kind {
+    let openj9 = [
+        "lib/default/libjvm.so",
+        "lib/j9vm/libjvm.so",
+        "jre/lib/amd64/j9vm",
+    ];
+    let is_openj9 = match release.get("JVM_VARIANT") {
+        Some(variant) => variant.eq_ignore_ascii_case("openj9"),
+        None => openj9.iter().any(|below| home.join(below).exists()),
+    };
+    if is_openj9 {
+        Kind::OpenJ9
+    } else {
+        Kind::HotSpot
+    }
+}
+
+/// What a look around found.
+#[derive(Debug)]
+pub struct Found {
+    /// The JDKs, in the order of [`Places`]: the one a bare `java` means comes first.
+    pub jdks: Vec<Jdk>,
+    /// Directories that look like a JDK but are not usable, with the reason.
+    pub unusable: Vec<DetectError>,
+}
+
+impl Found {
+    /// Looks at every place, each real home once.
+    pub fn look(places: &Places) -> Self {
+        let mut found = Self {
+            jdks: Vec::new(),
+            unusable: Vec::new(),
+        };
+        for home in places.homes() {
+            match Jdk::inspect(&home) {
+                Ok(jdk) if found.jdks.iter().any(|known| known.home == jdk.home) => {}
+                Ok(jdk) => found.jdks.push(jdk),
+                Err(error) => found.unusable.push(error),
+            }
+        }
+        name_apart(&mut found.jdks);
+        found
+    }
+
+    /// The JDK that `wanted` means: a name, a feature version, a full version or a path. A path
+    /// outside the known places is looked at.
+    ///
+    /// # Errors
+    /// [`DetectError::Unknown`] with the names there are; for a path, what is wrong with it.
+    pub fn select(&self, wanted: &str) -> Result<Jdk, DetectError> {
+        if let Some(jdk) = self.jdks.iter().find(|jdk| jdk.answers_to(wanted)) {
+            return Ok(jdk.clone());
+        }
+        if wanted.contains('/') {
+            return Jdk::inspect(Path::new(wanted));
+        }
+        let names: Vec<&str> = self.jdks.iter().map(|jdk| jdk.name.as_str()).collect();
+        Err(DetectError::Unknown {
+            wanted: wanted.to_owned(),
+            known: match names.is_empty() {
+                true => "none".to_owned(),
+                false => names.join(", "),
+            },
+        })
+    }
+}
+
+/// Makes names unique: the feature version, with the vendor where two share it, with the whole
+/// version where two share that too, and with a number as the last resort.
+fn name_apart(jdks: &mut [Jdk]) {
+    let forms: [fn(&Jdk) -> String; 3] = [
+        |jdk| jdk.version.feature.to_string(),
+        |jdk| format!("{}-{}", jdk.vendor, jdk.version.feature),
+        |jdk| format!("{}-{}", jdk.vendor, jdk.version.full),
+    ];
+    let names: Vec<String> = jdks
+        .iter()
+        .enumerate()
+        .map(|(index, jdk)| {
+            let unique = forms
+                .iter()
+                .find(|form| jdks.iter().filter(|other| form(other) == form(jdk)).count() == 1);
+            match unique {
+                Some(form) => form(jdk),
+                None => format!("{}#{}", forms[2](jdk), index + 1),
+            }
+        })
+        .collect();
+    for (jdk, name) in jdks.iter_mut().zip(names) {
+        jdk.name = name;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! The `release` file in the home of a JDK: `KEY="value"` lines.
+//!
+//! Owns its text form and the vendor's short name. Facts: files of OpenJDK 8-25 builds.
+
+use std::path::Path;
+
+use super::{DetectError, JdkVersion};
+
+/// Larger files are no `release` file; real ones have 1-3 KiB.
+const SIZE_LIMIT: usize = 1 << 20;
+
+/// Implementor texts and the short names made of them, in order: the first that occurs wins.
+const VENDORS: [(&str, &str); 13] = [
+    ("adoptium", "temurin"),
+    ("temurin", "temurin"),
+    ("semeru", "semeru"),
+    ("ibm", "semeru"),
+    ("amazon", "corretto"),
+    ("azul", "zulu"),
+    ("bellsoft", "liberica"),
+    ("sap se", "sapmachine"),
+    ("microsoft", "microsoft"),
+    ("alibaba", "dragonwell"),
+    ("red hat", "redhat"),
+    ("graalvm", "graalvm"),
+    ("oracle", "oracle"),
+];
+
+/// A `release` file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// `JAVA_RUNTIME_VERSION` where it is given, else `JAVA_VERSION`.
+    pub version: JdkVersion,
+    /// `MODULES`; empty before JDK 9.
+    pub modules: Vec<String>,
+    entries: Vec<(String, String)>,
+}
+
+impl Release {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or names no version.
+    pub fn read(path: &Path) -> Result<Self, DetectError> {
+        let bytes = std::fs::read(path).map_err(|source| DetectError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SIZE_LIMIT)]);
+        Self::parse(&text).ok_or_else(|| DetectError::NoVersion {
+            path: path.to_owned(),
+        })
+    }
+
+    /// Reads the text; `None` when it names no version.
+    pub fn parse(text: &str) -> Option<Self> {
+        let entries: Vec<(String, String)> = text
+            .lines()
+            .filter_map(|line| line.trim().split_once('='))
+            .map(|(key, value)| (key.to_owned(), value.trim_matches('"').to_owned()))
+            .collect();
+        let get = |key: &str| {
+            entries
+                .iter()
+                .find(|(k, _)| k == key)
+                .map(|(_, v)| v.as_str())
+        };
+        let version = get("JAVA_RUNTIME_VERSION")
+            .and_then(JdkVersion::parse)
+            .or_else(|| get("JAVA_VERSION").and_then(JdkVersion::parse))?;
+        let modules = get("MODULES").unwrap_or("");
+        Some(Self {
+            version,
+            modules: modules.split_whitespace().map(str::to_owned).collect(),
+            entries,
+        })
+    }
+
+    /// A value without its quotes.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.entries
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_str())
+    }
+
+    /// The vendor's short name; `openjdk` where the file names none.
+    pub fn vendor(&self) -> String {
+        let texts = [self.get("IMPLEMENTOR_VERSION"), self.get("IMPLEMENTOR")];
+        let implementor = texts
+            .iter()
+            .flatten()
+            .copied()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let lower = implementor.to_ascii_lowercase();
+        if let Some((_, name)) = VENDORS.iter().find(|(text, _)| lower.contains(text)) {
+            return (*name).to_owned();
+        }
+        let word = lower
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .find(|w| !w.is_empty());
+        match word {
+            Some("n") | None => "openjdk".to_owned(), // "N/A" in builds without a vendor
+            Some(word) => word.to_owned(),
+        }
+    }
+}

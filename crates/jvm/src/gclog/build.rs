@@ -1,0 +1,370 @@
+//! From lines to a [`GcLog`]: chooses the grammar of each line, puts together what several lines
+//! say about one pause, and adds up.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::classic::Classic;
+use super::event::{At, CpuTimes, Event, Heap};
+use super::header::{Collector, Header};
+use super::log::{GcLog, Input, Pause, Safepoint, Stall};
+use super::names::Names;
+use super::numbering::Numbering;
+use super::summary::Summary;
+use super::{lines, unified};
+
+/// Clocks of neighbouring lines may differ by so much without a new JVM: threads write late.
+const CLOCK_SLACK_NS: u64 = 1_000_000_000;
+
+/// A pause shorter than this says nothing about CPU: logs count it in steps of 10 ms.
+const STARVED_FROM: Duration = Duration::from_millis(20);
+
+/// CPU that was got, of what the threads could use, below which a pause counts as starved. In 456
+/// pauses over 20 ms under a CPU quota this found all but one; it is a hint, no proof.
+const STARVED_SHARE: f64 = 0.7;
+
+/// Pauses that have begun and not ended; more at once there are not.
+const OPEN_LIMIT: usize = 16;
+
+/// Reads a log to its end, in constant memory.
+#[derive(Debug)]
+pub struct Builder {
+    /// How many pauses, safepoints and stalls are kept each.
+    keep: usize,
+    header: Header,
+    input: Input,
+    summary: Summary,
+    pauses: Vec<Pause>,
+    safepoints: Vec<Safepoint>,
+    stalls: Vec<Stall>,
+    classic: Classic,
+    names: Names,
+    numbering: Numbering,
+    /// The pause that heap and CPU lines may still follow.
+    last: Option<Pause>,
+    begun: VecDeque<Option<u64>>,
+    clock: Clock,
+    heap_after: Option<u64>,
+}
+
+/// First and last time of the JVM that is being read.
+#[derive(Debug, Default)]
+struct Clock {
+    first: Option<u64>,
+    last: u64,
+}
+
+impl Builder {
+    /// Keeps up to `keep` pauses, safepoints and stalls each; counts and sums are always whole.
+    pub fn new(keep: usize) -> Self {
+        Self {
+            keep,
+            header: Header::default(),
+            input: Input::default(),
+            summary: Summary::default(),
+            pauses: Vec::new(),
+            safepoints: Vec::new(),
+            stalls: Vec::new(),
+            classic: Classic::default(),
+            names: Names::default(),
+            numbering: Numbering::default(),
+            last: None,
+            begun: VecDeque::new(),
+            clock: Clock::default(),
+            heap_after: None,
+        }
+    }
+
+    /// Reads a file of the log, or all of it. A reader that fails ends the file, not the log.
+    pub fn read(&mut self, reader: impl Read) {
+        let mut counts = self.input.counts;
+        let result = lines::for_each(reader, &mut counts, |line| self.line(line));
+        self.input.counts = counts;
+        if let Err(error) = result {
+            self.input.stopped = Some(error.to_string());
+        }
+    }
+
+    /// Reads one line.
+    fn line(&mut self, line: &[u8]) {
+        // A record of a classic log may go on with a line that looks decorated.
+        let mut classic = std::mem::take(&mut self.classic);
+        match unified::parse(line, &mut |event| self.event(event)) {
+            unified::Line::Gc(id) => {
+                self.input.gc_lines += 1;
+                if let Some(id) = id {
+                    self.numbering.note(id);
+                }
+            }
+            unified::Line::Other => self.input.other_lines += 1,
+            unified::Line::None => {
+                if classic.parse(line, &mut |event| self.event(event)) {
+                    self.input.gc_lines += 1;
+                } else if line.trim_ascii().is_empty() {
+                    self.input.empty_lines += 1;
+                } else {
+                    self.input.unknown_lines += 1;
+                }
+            }
+        }
+        self.classic = classic;
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Fact(fact) => self.header.take(fact),
+            Event::PauseStart { id } => self.begin(id),
+            Event::Pause {
+                id,
+                text,
+                end,
+                duration,
+                heap,
+            } => self.pause(id, text, end, duration, heap),
+            Event::PauseHeap(heap) => self.pause_heap(heap),
+            Event::Cpu { id, cpu } => self.cpu(id, cpu),
+            Event::EvacuationFailure => self.summary.evacuation_failures += 1,
+            Event::Concurrent {
+                name,
+                end,
+                duration,
+                heap,
+            } => self.concurrent(name, end, duration, heap),
+            Event::Cycle { text, end, heap } => self.cycle(text, end, heap),
+            Event::Stall {
+                name,
+                end,
+                duration,
+            } => self.stall(name, end, duration),
+            Event::Safepoint {
+                name,
+                end,
+                reaching,
+                total,
+            } => self.safepoint(name, end, reaching, total),
+            Event::Humongous { before, .. } => {
+                self.summary.humongous_max = self.summary.humongous_max.max(before);
+            }
+            Event::Dropped { lines } => self.input.dropped_lines += lines,
+        }
+    }
+
+    fn begin(&mut self, id: Option<u64>) {
+        if self.begun.len() == OPEN_LIMIT {
+            self.begun.pop_front();
+            self.input.unfinished_pauses += 1;
+        }
+        self.begun.push_back(id);
+    }
+
+    fn pause(
+        &mut self,
+        id: Option<u64>,
+        text: &[u8],
+        end: At,
+        duration: Duration,
+        heap: Option<Heap>,
+    ) {
+        self.commit();
+        self.begun.retain(|begun| *begun != id);
+        if self.header.collector.is_none()
+            && let Some(collector) = Collector::of_pause(text)
+        {
+            self.header
+                .take(super::event::Fact::CollectorMark(collector));
+        }
+        let (name, evacuation_failed) = self.names.of(text);
+        self.summary.evacuation_failures += u64::from(evacuation_failed);
+        self.tick(end, duration);
+        self.last = Some(Pause {
+            name,
+            id,
+            end,
+            duration,
+            heap,
+            cpu: None,
+        });
+    }
+
+    /// Nothing more can follow about the last pause: it is added up.
+    fn commit(&mut self) {
+        let Some(pause) = self.last.take() else {
+            return;
+        };
+        self.summary.stw.add(pause.duration);
+        self.summary.full += u64::from(pause.name.is_full());
+        let by_name = &mut self.summary.by_name;
+        match by_name.get_mut(&pause.name) {
+            Some(tally) => tally.add(pause.duration),
+            None => by_name
+                .entry(pause.name.clone())
+                .or_default()
+                .add(pause.duration),
+        }
+        if let Some(heap) = pause.heap {
+            self.summary.heap(heap, pause.name.is_full());
+            self.allocated(heap);
+        }
+        self.starvation(&pause);
+        if self.pauses.len() < self.keep {
+            self.pauses.push(pause);
+        }
+    }
+
+    fn pause_heap(&mut self, heap: Heap) {
+        if let Some(last) = &mut self.last {
+            last.heap = Some(heap);
+        }
+    }
+
+    fn cpu(&mut self, id: Option<u64>, cpu: CpuTimes) {
+        let sum = &mut self.summary.cpu;
+        sum.user += cpu.user;
+        sum.system += cpu.system;
+        sum.real += cpu.real;
+        self.summary.cpu_count += 1;
+        if let Some(last) = self
+            .last
+            .as_mut()
+            .filter(|last| last.id == id && last.cpu.is_none())
+        {
+            last.cpu = Some(cpu);
+        }
+    }
+
+    /// Whether the pause got the CPU it could use. With more than two threads (and CPUs for them)
+    /// that is their sum; with one or two, one thread's worth: a pause has serial phases.
+    fn starvation(&mut self, pause: &Pause) {
+        let Some(cpu) = pause.cpu.filter(|_| pause.duration >= STARVED_FROM) else {
+            return;
+        };
+        self.summary.long_with_cpu += 1;
+        let workers = self.header.parallel_workers.unwrap_or(1);
+        let usable = match workers.min(self.header.cpus.unwrap_or(workers)) {
+            0..=2 => 1.0,
+            threads => threads as f64,
+        };
+        let got = cpu.cpu().as_secs_f64() / usable;
+        self.summary.starved += u64::from(got < STARVED_SHARE * pause.duration.as_secs_f64());
+    }
+
+    fn concurrent(&mut self, name: &[u8], end: At, duration: Duration, heap: Option<Heap>) {
+        self.tick(end, duration);
+        self.summary.concurrent.add(name, duration);
+        if let Some(heap) = heap {
+            // Shenandoah frees in its concurrent clean-up; other phases are no collection.
+            if memchr::memmem::find(name, b"cleanup").is_some() {
+                self.summary.heap(heap, false);
+            }
+            self.allocated(heap);
+        }
+    }
+
+    fn cycle(&mut self, text: &[u8], end: At, heap: Heap) {
+        self.tick(end, Duration::ZERO);
+        // A major or single-generation cycle looks at the whole heap.
+        self.summary.heap(heap, !text.starts_with(b"Minor"));
+        self.allocated(heap);
+    }
+
+    /// What was allocated since the last heap figure: growth before a collection and within it.
+    fn allocated(&mut self, heap: Heap) {
+        if let Some(last) = self.heap_after {
+            self.summary.allocated += heap.before.saturating_sub(last);
+            self.summary.allocated += heap.after.saturating_sub(heap.before);
+        }
+        self.heap_after = Some(heap.after);
+    }
+
+    fn stall(&mut self, name: &[u8], end: At, duration: Duration) {
+        self.tick(end, Duration::ZERO);
+        let name = self.summary.stalls.add(name, duration);
+        if self.stalls.len() < self.keep {
+            self.stalls.push(Stall {
+                name,
+                end,
+                duration,
+            });
+        }
+    }
+
+    fn safepoint(
+        &mut self,
+        name: Option<&[u8]>,
+        end: At,
+        reaching: Option<Duration>,
+        total: Duration,
+    ) {
+        self.tick(end, total);
+        let kept: Arc<str> = self
+            .summary
+            .safepoints
+            .add(name.unwrap_or(b"unnamed"), total);
+        if let Some(reaching) = reaching {
+            self.summary.reaching.add(reaching);
+        }
+        if self.safepoints.len() < self.keep {
+            self.safepoints.push(Safepoint {
+                name: name.map(|_| kept),
+                end,
+                reaching,
+                total,
+            });
+        }
+    }
+
+    /// Moves the clock on; a clock that jumps back is another JVM's.
+    fn tick(&mut self, end: At, duration: Duration) {
+        let Some(now) = end.line_up() else { return };
+        let begin = now.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        match self.clock.first {
+            Some(_) if now.saturating_add(CLOCK_SLACK_NS) < self.clock.last => {
+                self.end_life();
+                self.clock = Clock {
+                    first: Some(begin),
+                    last: now,
+                };
+            }
+            None => {
+                self.clock = Clock {
+                    first: Some(begin),
+                    last: now,
+                }
+            }
+            Some(_) => self.clock.last = self.clock.last.max(now),
+        }
+    }
+
+    /// The life of a JVM is over.
+    fn end_life(&mut self) {
+        if let Some(first) = self.clock.first.take() {
+            self.summary.jvm_starts += 1;
+            self.summary.logged += Duration::from_nanos(self.clock.last.saturating_sub(first));
+        }
+        self.input.unfinished_pauses += self.begun.len() as u64;
+        self.begun.clear();
+        self.heap_after = None;
+        self.numbering.restart();
+    }
+
+    /// The log is over.
+    pub fn finish(mut self) -> GcLog {
+        self.commit();
+        self.end_life();
+        self.classic.finish();
+        self.input.unfinished_pauses += self.classic.unfinished;
+        self.input.missing_collections = self.numbering.missing();
+        self.input.first_collection = self.numbering.first().filter(|first| *first > 0);
+        self.summary.jvm_starts = self.summary.jvm_starts.max(1);
+        GcLog {
+            header: self.header,
+            input: self.input,
+            summary: self.summary,
+            pauses: self.pauses,
+            safepoints: self.safepoints,
+            stalls: self.stalls,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Lines of a classic log that say nothing that is counted: details of a pause, heap tables.
+//!
+//! Owns the list by which such a line is told from what is no GC log at all.
+
+/// How such lines begin, after blanks.
+const BEGINS: [&[u8]; 31] = [
+    b"Heap",
+    b"{Heap",
+    b"PSYoungGen",
+    b"ParOldGen",
+    b"PSOldGen",
+    b"PSPermGen",
+    b"def new generation",
+    b"par new generation",
+    b"tenured generation",
+    b"concurrent mark-sweep generation",
+    b"concurrent-mark-sweep perm gen",
+    b"compacting perm gen",
+    b"garbage-first heap",
+    b"region size ",
+    b"eden space",
+    b"from space",
+    b"to   space",
+    b"to space",
+    b"the space",
+    b"object space",
+    b"class space",
+    b"Metaspace",
+    b"No shared spaces",
+    b"Desired survivor size",
+    b"- age ",
+    b"Avg:",
+    b"Sum:",
+    b"Shenandoah Heap",
+    b"GC STATISTICS",
+    b"Statistics for BinaryTree",
+    b"TLAB: gc thread",
+];
+
+/// Whether it is one: by its first words, or an indented `[Name ... ms]`, `[Name ...: ...]`.
+pub(super) fn is_detail(line: &[u8]) -> bool {
+    let text = line.trim_ascii_start();
+    let is_bracketed = text.len() < line.len() && matches!(text, [b'[', b'A'..=b'Z', ..]);
+    is_bracketed || text == b"}" || BEGINS.iter().any(|begin| text.starts_with(begin))
+}

@@ -1,0 +1,132 @@
+//! Bracket pairs without another one inside: CPU times, G1's heap line, concurrent phases, and
+//! the pauses of Shenandoah on JDK 8.
+
+use std::time::Duration;
+
+use super::super::event::{At, CpuTimes, Event, Fact, Heap};
+use super::super::{Collector, number};
+
+/// Length of the text up to its closing bracket, when no other bracket opens before.
+pub(super) fn length(inner: &[u8]) -> Option<usize> {
+    let position = memchr::memchr2(b'[', b']', inner)?;
+    (inner[position] == b']').then_some(position)
+}
+
+/// Reads it; `false` when it is none of a GC log.
+pub(super) fn parse(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> bool {
+    let inner = inner.trim_ascii();
+    if let Some(cpu) = times(inner) {
+        emit(Event::Cpu { id: None, cpu });
+    } else if inner.starts_with(b"Eden: ") {
+        if let Some(heap) = g1_heap(inner) {
+            emit(Event::PauseHeap(heap));
+        }
+    } else if inner.starts_with(b"CMS-concurrent-") || inner.starts_with(b"GC concurrent-") {
+        concurrent(inner, at, emit);
+    } else if inner.starts_with(b"Pause ") || inner.starts_with(b"Concurrent ") {
+        shenandoah(inner, at, emit);
+    } else if let Some(collector) = Collector::of_generation(inner) {
+        emit(Event::Fact(Fact::CollectorMark(collector)));
+    } else {
+        return false;
+    }
+    true
+}
+
+/// `Times: user=0.13 sys=0.00, real=0.01 secs`.
+fn times(inner: &[u8]) -> Option<CpuTimes> {
+    let (user, rest) = number::take_billionths(inner.strip_prefix(b"Times: user=")?)?;
+    let (system, rest) = number::take_billionths(rest.strip_prefix(b" sys=")?)?;
+    let (real, rest) = number::take_billionths(rest.strip_prefix(b", real=")?)?;
+    rest.starts_with(b" sec").then(|| CpuTimes {
+        user: Duration::from_nanos(user),
+        system: Duration::from_nanos(system),
+        real: Duration::from_nanos(real),
+    })
+}
+
+/// `Eden: 512.0M(512.0M)->0.0B(448.0M) Survivors: ... Heap: 740.9M(10.0G)->408.3M(10.0G)`.
+fn g1_heap(inner: &[u8]) -> Option<Heap> {
+    let at = memchr::memmem::find(inner, b"Heap: ")?;
+    let (before, rest) = number::take_size(&inner[at + b"Heap: ".len()..])?;
+    let arrow = memchr::memmem::find(rest, b"->")?;
+    let (after, rest) = number::take_size(&rest[arrow + 2..])?;
+    let committed = rest.strip_prefix(b"(").and_then(number::take_size);
+    Some(Heap {
+        before,
+        after,
+        committed: committed.map(|(bytes, _)| bytes),
+    })
+}
+
+/// `CMS-concurrent-mark: 23.751/40.476 secs` (CPU / wall), `GC concurrent-mark-end, 0.0049 secs`.
+/// The stamp of CMS is the end; that of G1's `-end` too. `-start` has no duration.
+fn concurrent(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
+    let Some(text) = inner
+        .strip_suffix(b" secs")
+        .or_else(|| inner.strip_suffix(b" sec"))
+    else {
+        return;
+    };
+    let separator = memchr::memrchr2(b'/', b' ', text);
+    let name_end = memchr::memchr2(b':', b',', text);
+    if let (Some(separator), Some(name_end)) = (separator, name_end)
+        && let Some(duration) = number::seconds(&text[separator + 1..])
+    {
+        emit(Event::Concurrent {
+            name: &text[..name_end],
+            end: at,
+            duration,
+            heap: None,
+        });
+    }
+}
+
+/// `Pause Degenerated GC (Mark) 121M->19211K(122M), 9.421 ms`; `..., start` is the begin.
+fn shenandoah(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
+    let Some(text) = inner.strip_suffix(b"ms") else {
+        return;
+    };
+    let text = text.trim_ascii_end();
+    let Some(blank) = memchr::memrchr(b' ', text) else {
+        return;
+    };
+    let Some(duration) = number::seconds(&text[blank + 1..]).map(|d| d / 1000) else {
+        return;
+    };
+    let head = text[..blank].trim_ascii_end();
+    let (name, heap) = split_heap(head.strip_suffix(b",").unwrap_or(head));
+    if name.starts_with(b"Pause ") {
+        emit(Event::Pause {
+            id: None,
+            text: name,
+            end: at,
+            duration,
+            heap,
+        });
+    } else {
+        emit(Event::Concurrent {
+            name,
+            end: at,
+            duration,
+            heap,
+        });
+    }
+    emit(Event::Fact(Fact::CollectorMark(Collector::Shenandoah)));
+}
+
+fn split_heap(text: &[u8]) -> (&[u8], Option<Heap>) {
+    let figures = || {
+        let blank = memchr::memrchr(b' ', text)?;
+        let (before, rest) = number::take_size(&text[blank + 1..])?;
+        let (after, rest) = number::take_size(rest.strip_prefix(b"->")?)?;
+        let (committed, _) = number::take_size(rest.strip_prefix(b"(")?)?;
+        let heap = Heap {
+            before,
+            after,
+            committed: Some(committed),
+        };
+        Some((text[..blank].trim_ascii_end(), Some(heap)))
+    };
+    figures().unwrap_or((text, None))
+}

@@ -1,0 +1,225 @@
+//! Classic logging of JDK 8 and earlier (`-Xloggc`, `-XX:+PrintGCDetails`).
+//!
+//! A pause is a bracketed record, `[GC ... , 0.0147 secs]`, with other records inside it, often
+//! over several lines, and with lines of other threads in between. So this reads brackets, not
+//! lines: text directly inside the record's own brackets carries cause, heap and duration.
+//! Records of concurrent threads close on their own line and are taken out wherever they stand.
+//! Facts: real logs of JDK 1.4 to 8, among them interleaved and truncated ones.
+
+mod detail;
+mod header;
+mod leaf;
+mod record;
+
+use std::time::Duration;
+
+use super::event::{At, Event};
+use super::number;
+use super::unified::{Decorations, stopped};
+use record::Record;
+
+/// A record that is not closed after so many lines has lost its end.
+const RECORD_LINES: u32 = 20_000;
+
+/// Reader of classic logs; holds the record that is open.
+#[derive(Debug, Default)]
+pub(super) struct Classic {
+    open: Option<Record>,
+    /// The record around the open one.
+    outer: Option<Record>,
+    /// Records that another one replaced or the end of the log cut.
+    pub(super) unfinished: u64,
+    /// The translation of the record's kind and cause into the words of unified logs.
+    words: Vec<u8>,
+}
+
+impl Classic {
+    /// Reads one line; `false` when it is nothing of a classic log.
+    pub(super) fn parse(&mut self, line: &[u8], emit: &mut impl FnMut(Event<'_>)) -> bool {
+        let stamp = Stamp::at_start(line);
+        if is_histogram_row(line) {
+            return self.open.is_some();
+        }
+        let mut known = self.open.is_some() || detail::is_detail(line);
+        known |= parse_stopped(line, stamp.at, emit);
+        if self.open.is_none() {
+            known |= header::parse(line, emit);
+        }
+        let last_known = self.scan(line, stamp.at, emit);
+        self.forget_endless_record();
+        known | last_known
+    }
+
+    /// Walks over the brackets of a line.
+    fn scan(&mut self, line: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> bool {
+        let mut known = false;
+        let mut done = 0;
+        while let Some(offset) = memchr::memchr2(b'[', b']', &line[done..]) {
+            let position = done + offset;
+            let inner = &line[position + 1..];
+            self.append(&line[done..position]);
+            done = position + 1;
+            if line[position] == b']' {
+                self.close(emit);
+            } else if let Some(kind) = record::Opener::of(inner) {
+                known = true;
+                self.begin(kind, Stamp::before(&line[..position]).unwrap_or(at));
+                done += kind.len();
+            } else if let Some(length) = leaf::length(inner) {
+                let leaf_at = Stamp::before(&line[..position]).unwrap_or(at);
+                known |= self.leaf(&inner[..length], leaf_at, emit);
+                done += length + 1;
+            } else if let Some(record) = &mut self.open
+                && !inner.starts_with(b"0x")
+            {
+                record.descend(inner);
+            }
+        }
+        self.append(&line[done..]);
+        self.append(b" ");
+        known
+    }
+
+    fn begin(&mut self, kind: record::Opener, at: At) {
+        match self.open.take() {
+            Some(record) if record.may_nest() => self.outer = Some(record),
+            Some(_) => self.unfinished += 1,
+            None => {}
+        }
+        self.open = Some(Record::new(kind, at));
+    }
+
+    fn append(&mut self, text: &[u8]) {
+        if let Some(record) = &mut self.open {
+            record.append(text);
+        }
+    }
+
+    /// A closing bracket: of a record inside the open one, or of the open one itself.
+    fn close(&mut self, emit: &mut impl FnMut(Event<'_>)) {
+        let Some(record) = &mut self.open else { return };
+        if !record.ascend() {
+            return;
+        }
+        let duration = record.duration();
+        match duration {
+            Some(duration) => self.report(duration, emit),
+            None => self.unfinished += 1,
+        }
+        self.open = self.outer.take();
+        if let Some(outer) = &mut self.open {
+            outer.nested = duration.or(Some(Duration::ZERO));
+        }
+    }
+
+    fn report(&mut self, duration: Duration, emit: &mut impl FnMut(Event<'_>)) {
+        let Some(record) = &self.open else { return };
+        record.words(&mut self.words);
+        emit(Event::Pause {
+            id: None,
+            text: &self.words,
+            end: record.end(duration),
+            duration,
+            heap: record.heap(),
+        });
+        if record.has_evacuation_failure() {
+            emit(Event::EvacuationFailure);
+        }
+    }
+
+    /// A bracket pair without another one inside.
+    fn leaf(&mut self, inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> bool {
+        if let Some(record) = &mut self.open {
+            record.note_leaf(inner);
+        }
+        leaf::parse(inner, at, emit)
+    }
+
+    fn forget_endless_record(&mut self) {
+        if let Some(record) = &mut self.open {
+            record.lines += 1;
+            if record.lines > RECORD_LINES {
+                self.open = None;
+                self.unfinished += 1;
+            }
+        }
+    }
+
+    /// The log is over: a record that is still open was cut.
+    pub(super) fn finish(&mut self) {
+        self.unfinished += u64::from(self.open.take().is_some());
+        self.unfinished += u64::from(self.outer.take().is_some());
+    }
+}
+
+/// The clocks at the start of a line.
+pub(super) fn time_of(line: &[u8]) -> At {
+    Stamp::at_start(line).at
+}
+
+/// `Total time for which application threads were stopped: ...`; it may stand behind a record of
+/// another thread. Its time stamp is the end of the stop.
+fn parse_stopped(line: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> bool {
+    let Some(position) = memchr::memmem::find(line, b"Total time for which") else {
+        return memchr::memmem::find(line, b"Application time: ").is_some();
+    };
+    let decorations = Decorations { at, tags: b"" };
+    if let Some(event) = stopped(&decorations, &line[position..]) {
+        emit(event);
+    }
+    true
+}
+
+/// `  12:   3456   78900  [Ljava.lang.String;`: a class histogram, with brackets of its own kind.
+fn is_histogram_row(line: &[u8]) -> bool {
+    let rest = line.trim_ascii_start();
+    rest.len() < line.len()
+        && number::take_whole(rest)
+            .and_then(|(_, rest)| rest.strip_prefix(b": "))
+            .is_some_and(|rest| number::take_whole(rest.trim_ascii_start()).is_some())
+        && memchr::memmem::find(line, b"GC").is_none()
+}
+
+/// The time stamps before a record: `2016-04-14T22:30:09.108+0200: 1.053: `.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stamp {
+    at: At,
+}
+
+impl Stamp {
+    /// At the start of a line.
+    fn at_start(line: &[u8]) -> Self {
+        let mut at = At::default();
+        let mut rest = line;
+        if let Some((millis, after)) = number::take_date(rest) {
+            at.unix_ms = Some(millis);
+            rest = after.strip_prefix(b": ").unwrap_or(after);
+        }
+        if let Some((nanos, after)) = number::take_billionths(rest)
+            && after.starts_with(b": ")
+        {
+            at.uptime_ns = Some(nanos);
+        }
+        Self { at }
+    }
+
+    /// Directly before a bracket in the middle of a line: `...secs]1901.217: [`. Only uptime.
+    fn before(text: &[u8]) -> Option<At> {
+        let text = text.strip_suffix(b": ")?;
+        let digits = text
+            .iter()
+            .rev()
+            .take_while(|b| matches!(b, b'0'..=b'9' | b'.' | b','))
+            .count();
+        // A date ends in its offset, without a point; then it is no uptime.
+        let (nanos, rest) = number::take_billionths(&text[text.len() - digits..])?;
+        let has_fraction = Duration::from_nanos(nanos).subsec_nanos() > 0 || digits > 3;
+        (rest.is_empty() && has_fraction).then_some(At {
+            uptime_ns: Some(nanos),
+            ..At::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

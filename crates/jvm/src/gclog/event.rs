@@ -1,0 +1,146 @@
+//! What a line of a GC log can say. Both grammars speak this one language.
+//!
+//! Owns the borrowed form that parsers emit; [`super::Pause`] is the kept form.
+
+use std::time::Duration;
+
+/// When something was. A log has any subset of these clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct At {
+    /// CLOCK_MONOTONIC, ns: only in logs decorated with `tn`.
+    pub monotonic_ns: Option<u64>,
+    /// Time since the JVM started, ns.
+    pub uptime_ns: Option<u64>,
+    /// Wall clock, milliseconds since 1970 UTC.
+    pub unix_ms: Option<i64>,
+}
+
+impl At {
+    /// The same moment, later by `by`.
+    pub fn later(self, by: Duration) -> Self {
+        let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+        let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self {
+            monotonic_ns: self.monotonic_ns.map(|t| t.saturating_add(nanos)),
+            uptime_ns: self.uptime_ns.map(|t| t.saturating_add(nanos)),
+            unix_ms: self.unix_ms.map(|t| t.saturating_add(millis)),
+        }
+    }
+
+    /// One number that grows with time within a JVM's life, ns: uptime where there is one, else
+    /// the monotonic clock, else wall clock (not negative). `None` when there is no clock at all.
+    pub(super) fn line_up(self) -> Option<u64> {
+        let wall = || {
+            self.unix_ms
+                .map(|ms| u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000))
+        };
+        self.uptime_ns.or(self.monotonic_ns).or_else(wall)
+    }
+}
+
+/// Heap in use before and after, and its size, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Heap {
+    /// In use before.
+    pub before: u64,
+    /// In use after.
+    pub after: u64,
+    /// Committed after; `None` where the line has none (ZGC).
+    pub committed: Option<u64>,
+}
+
+/// CPU time of one collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTimes {
+    /// In user mode, all GC threads. Logs have a granularity of 10 ms.
+    pub user: Duration,
+    /// In the kernel.
+    pub system: Duration,
+    /// Wall clock.
+    pub real: Duration,
+}
+
+impl CpuTimes {
+    /// User and system.
+    pub fn cpu(self) -> Duration {
+        self.user + self.system
+    }
+}
+
+/// A fact of the header or of a set-up line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fact<'a> {
+    /// The JDK's version. A new JVM starts here.
+    Version(&'a [u8]),
+    /// The collector by name.
+    Collector(super::Collector),
+    /// Something that only this collector writes.
+    CollectorMark(super::Collector),
+    /// It is the generational mode of that collector.
+    Generational,
+    /// CPUs of the machine and those the JVM may use.
+    Cpus { total: u64, available: u64 },
+    /// Memory of the machine or container.
+    Memory(u64),
+    /// Smallest, initial, largest heap.
+    HeapMin(u64),
+    /// See above.
+    HeapInitial(u64),
+    /// See above.
+    HeapMax(u64),
+    /// Size of a heap region.
+    RegionSize(u64),
+    /// Threads for the pauses.
+    ParallelWorkers(u64),
+    /// Threads for the concurrent work.
+    ConcurrentWorkers(u64),
+}
+
+/// One thing that a log says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Event<'a> {
+    /// About the JVM.
+    Fact(Fact<'a>),
+    /// A stop-the-world pause has begun (unified logs echo it).
+    PauseStart { id: Option<u64> },
+    /// A stop-the-world pause; `text` as unified logs write it, from `Pause` to the last cause.
+    Pause {
+        id: Option<u64>,
+        text: &'a [u8],
+        end: At,
+        duration: Duration,
+        heap: Option<Heap>,
+    },
+    /// Heap figures of the last pause that came on a line of their own (G1 before JDK 9).
+    PauseHeap(Heap),
+    /// CPU times of the collection that was reported last.
+    Cpu { id: Option<u64>, cpu: CpuTimes },
+    /// The collection copied into a heap that was too full (old: to-space exhausted).
+    EvacuationFailure,
+    /// Work beside the application.
+    Concurrent {
+        name: &'a [u8],
+        end: At,
+        duration: Duration,
+        heap: Option<Heap>,
+    },
+    /// A whole concurrent cycle and its heap figures (ZGC).
+    Cycle { text: &'a [u8], end: At, heap: Heap },
+    /// A thread waited for memory; not stop-the-world.
+    Stall {
+        name: &'a [u8],
+        end: At,
+        duration: Duration,
+    },
+    /// All threads stood. `reaching` is a part of `total`.
+    Safepoint {
+        name: Option<&'a [u8]>,
+        end: At,
+        reaching: Option<Duration>,
+        total: Duration,
+    },
+    /// Humongous regions before and after a collection.
+    Humongous { before: u64, after: u64 },
+    /// The log itself says that it lost lines.
+    Dropped { lines: u64 },
+}

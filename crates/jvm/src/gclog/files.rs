@@ -1,0 +1,266 @@
+//! Logs on disk: plain or gzip, one file or a rotated set.
+//!
+//! Owns what is refused (directories, empty files, what is no GC log of HotSpot) and the caps
+//! against gzip bombs. Opens files for reading only.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use super::lines;
+use super::unified::Decorations;
+use super::{Builder, GcLog};
+
+/// Real logs shrink to a tenth or a fiftieth; what grows more than this is no log.
+const GZIP_RATIO: u64 = 250;
+
+/// The ratio counts only above this many bytes of text.
+const GZIP_FREE: u64 = 64 << 20;
+
+/// Text of one gzip file that is read at most.
+const GZIP_LIMIT: u64 = 64 << 30;
+
+/// How much of a file is looked at to find its first time stamp.
+const PEEK: u64 = 64 << 10;
+
+/// A file that is no log.
+#[derive(Debug, thiserror::Error)]
+pub enum GcLogError {
+    /// It cannot be opened or read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It is a directory.
+    #[error("{path} is a directory\nhint: name the files, such as {path}/gc.log*")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It has no bytes.
+    #[error(
+        "{path} is empty\nhint: the JVM writes it with -Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0"
+    )]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nothing in it is of a GC log.
+    #[error(
+        "{path}: no GC log of HotSpot in its {lines} lines{what}\nhint: the JVM writes one with -Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0 (JDK 8: -Xloggc:gc.log -XX:+PrintGCDetails)"
+    )]
+    NotALog {
+        /// The file, or the first one of the set.
+        path: PathBuf,
+        /// Lines it has.
+        lines: u64,
+        /// What it looks like, or why reading stopped; with its separator.
+        what: String,
+    },
+}
+
+/// Reads one log: a file, or the files of a rotated set in any order.
+///
+/// # Errors
+/// When a file cannot be read at all, or nothing in them is of a GC log. A log that is cut or
+/// damaged is no error: [`super::Input`] says what is missing.
+pub fn read(paths: &[PathBuf], keep: usize) -> Result<GcLog, GcLogError> {
+    let mut builder = Builder::new(keep);
+    for path in in_order(paths)? {
+        builder.read(open(&path)?);
+    }
+    let log = builder.finish();
+    if log.input.gc_lines > 0 {
+        return Ok(log);
+    }
+    let path = paths.first().cloned().unwrap_or_default();
+    if log.input.counts.bytes == 0 && log.input.stopped.is_none() {
+        return Err(GcLogError::Empty { path });
+    }
+    Err(GcLogError::NotALog {
+        what: resemblance(&path, &log),
+        path,
+        lines: log.input.counts.lines,
+    })
+}
+
+/// Groups files into logs: those whose names differ only in the number of a rotation
+/// (`gc.log`, `gc.log.0`, `gc.log.1.current`, `gc.log.2.gz`) are one log. Keeps the order of the
+/// first files.
+pub fn group(paths: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let mut groups: Vec<(PathBuf, Vec<PathBuf>)> = Vec::new();
+    for path in paths {
+        let stem = stem(path);
+        match groups.iter_mut().find(|(known, _)| *known == stem) {
+            Some((_, group)) if group.contains(path) => {}
+            Some((_, group)) => group.push(path.clone()),
+            None => groups.push((stem, vec![path.clone()])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// The name without `.gz`, `.current` and a rotation number.
+fn stem(path: &Path) -> PathBuf {
+    let name = path.to_string_lossy();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let name = name.strip_suffix(".current").unwrap_or(name);
+    let stem = match name.rsplit_once('.') {
+        Some((stem, number))
+            if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            stem
+        }
+        _ => name,
+    };
+    PathBuf::from(stem)
+}
+
+/// Files of a set by the time of their first line: the number of the oldest one varies. A file
+/// without a time goes last.
+fn in_order(paths: &[PathBuf]) -> Result<Vec<PathBuf>, GcLogError> {
+    if paths.len() < 2 {
+        return Ok(paths.to_vec());
+    }
+    let mut dated = Vec::new();
+    for path in paths {
+        dated.push((first_time(open(path)?), path.clone()));
+    }
+    // The clocks do not mix: only one that all files have can put them in order.
+    let clocks: [fn(&super::At) -> Option<i128>; 3] = [
+        |at| at.monotonic_ns.map(i128::from),
+        |at| at.unix_ms.map(i128::from),
+        |at| at.uptime_ns.map(i128::from),
+    ];
+    let common = clocks.into_iter().find(|clock| {
+        dated
+            .iter()
+            .all(|(at, _)| at.as_ref().and_then(clock).is_some())
+    });
+    if let Some(clock) = common {
+        dated.sort_by_key(|(at, _)| at.as_ref().and_then(clock));
+    } else {
+        dated.sort_by_key(|(at, path)| (at.is_none(), path.clone()));
+    }
+    Ok(dated.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The clocks of the first line that has any.
+fn first_time(reader: impl Read) -> Option<super::At> {
+    let mut found = None;
+    let mut counts = lines::Counts::default();
+    // A file that cannot be read here is reported when it is read for good.
+    let _ = lines::for_each(reader.take(PEEK), &mut counts, |line| {
+        if found.is_none() {
+            let at = Decorations::parse(line).map(|(decorations, _)| decorations.at);
+            let at = at.unwrap_or_else(|| super::classic::time_of(line));
+            found = Some(at).filter(|at| *at != super::At::default());
+        }
+    });
+    found
+}
+
+/// Opens a file, and the gzip stream in it when it is one.
+fn open(path: &Path) -> Result<Box<dyn Read>, GcLogError> {
+    let unreadable = |source| GcLogError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = File::open(path).map_err(unreadable)?;
+    if file.metadata().map_err(unreadable)?.is_dir() {
+        return Err(GcLogError::Directory {
+            path: path.to_owned(),
+        });
+    }
+    let mut magic = Vec::with_capacity(2);
+    (&mut file)
+        .take(2)
+        .read_to_end(&mut magic)
+        .map_err(unreadable)?;
+    let is_gzip = magic == [0x1f, 0x8b];
+    // Not by seeking: the log may come through a pipe.
+    let whole = io::Cursor::new(magic).chain(file);
+    Ok(match is_gzip {
+        true => Box::new(Gzip::new(whole)),
+        false => Box::new(whole),
+    })
+}
+
+/// A gzip stream with a limit on how much it may grow.
+struct Gzip<R: Read> {
+    decoder: MultiGzDecoder<Counted<R>>,
+    produced: u64,
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    inner: R,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(into)?;
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}
+
+impl<R: Read> Gzip<R> {
+    fn new(inner: R) -> Self {
+        Self {
+            decoder: MultiGzDecoder::new(Counted { inner, bytes: 0 }),
+            produced: 0,
+        }
+    }
+}
+
+impl<R: Read> Read for Gzip<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.decoder.read(into)?;
+        self.produced += read as u64;
+        let consumed = self.decoder.get_ref().bytes;
+        let grows = self.produced > GZIP_FREE && self.produced / GZIP_RATIO > consumed;
+        if grows || self.produced > GZIP_LIMIT {
+            return Err(io::Error::other(format!(
+                "the gzip stream grows from {consumed} to over {} bytes, which no log does",
+                self.produced
+            )));
+        }
+        Ok(read)
+    }
+}
+
+/// What a file that is no log looks like.
+fn resemblance(path: &Path, log: &GcLog) -> String {
+    if let Some(why) = &log.input.stopped {
+        return format!("; reading stopped: {why}");
+    }
+    let mut begin = Vec::new();
+    // A pipe cannot be read twice.
+    if path.is_file()
+        && let Ok(reader) = open(path)
+    {
+        // Nothing to say about a file that cannot be read twice.
+        let _ = reader.take(4096).read_to_end(&mut begin);
+    }
+    let has = |text: &[u8]| memchr::memmem::find(&begin, text).is_some();
+    let what = if has(b"<verbosegc") || has(b"<af ") || has(b"<GC(") {
+        "; it is a verbose GC log of OpenJ9 or IBM's JVM, which loadline does not read"
+    } else if has(b"[memory ]") || has(b"[memory  ]") {
+        "; it is a log of JRockit, which loadline does not read"
+    } else if begin.contains(&0) {
+        "; it is a binary file"
+    } else {
+        ""
+    };
+    what.to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! What stands out in a log, in words: what was seen, and what to do.
+//!
+//! Owns the rules and their thresholds. A rule speaks of what the log shows, never of what it
+//! may mean elsewhere.
+
+use serde::Serialize;
+
+use super::log::GcLog;
+
+/// Share of the pauses over 20 ms from which starved ones are worth a word, and how many at least.
+const STARVED_SHARE: f64 = 0.10;
+const STARVED_COUNT: u64 = 3;
+
+/// A heap that is fuller than this after a full collection has no room to work.
+const TIGHT_SHARE: f64 = 0.85;
+
+/// Time to safepoint is worth a word when its longest is above this, in seconds.
+const REACHING_SECONDS: f64 = 0.050;
+
+/// Share of time in pauses above which the collector is in the way.
+const PAUSED_SHARE: f64 = 0.10;
+
+/// A rule that spoke.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Which one; stable.
+    pub code: FindingCode,
+    /// What was seen and what to do, one or two sentences.
+    pub text: String,
+}
+
+/// The rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingCode {
+    /// The log is not whole.
+    Incomplete,
+    /// GC threads waited for a CPU.
+    StarvedGcThreads,
+    /// The heap is full after a full collection, or collections failed for room.
+    HeapTooTight,
+    /// Threads waited for memory.
+    AllocationStall,
+    /// A concurrent collector had to stop the application to finish.
+    Degenerated,
+    /// Objects could not be copied.
+    EvacuationFailure,
+    /// Objects larger than half a region.
+    Humongous,
+    /// Class metadata made collections happen.
+    Metaspace,
+    /// The application asked for collections.
+    SystemGc,
+    /// Threads were slow to stop.
+    TimeToSafepoint,
+    /// Much of the time went to pauses.
+    TimePaused,
+}
+
+/// Speaks, or has nothing to say.
+type Rule = fn(&GcLog) -> Option<String>;
+
+/// All rules, the ones that matter most first.
+pub(super) fn of(log: &GcLog) -> Vec<Finding> {
+    let rules: [(FindingCode, Rule); 11] = [
+        (FindingCode::Incomplete, incomplete),
+        (FindingCode::HeapTooTight, heap_too_tight),
+        (FindingCode::StarvedGcThreads, starved),
+        (FindingCode::AllocationStall, stalls),
+        (FindingCode::Degenerated, degenerated),
+        (FindingCode::EvacuationFailure, evacuation_failure),
+        (FindingCode::Humongous, humongous),
+        (FindingCode::Metaspace, metaspace),
+        (FindingCode::SystemGc, system_gc),
+        (FindingCode::TimeToSafepoint, time_to_safepoint),
+        (FindingCode::TimePaused, time_paused),
+    ];
+    let spoken = rules
+        .into_iter()
+        .filter_map(|(code, rule)| Some((code, rule(log)?)));
+    spoken.map(|(code, text)| Finding { code, text }).collect()
+}
+
+/// `1 collection`, `2 collections`.
+pub(super) fn count(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+fn incomplete(log: &GcLog) -> Option<String> {
+    let input = &log.input;
+    let mut parts = Vec::new();
+    if let Some(first) = input.first_collection {
+        parts.push(format!("it begins with collection {first}"));
+    }
+    if input.missing_collections > 0 {
+        let missing = count(input.missing_collections, "collection");
+        parts.push(format!("{missing} in between are not in it"));
+    }
+    if input.unfinished_pauses > 0 {
+        let pauses = count(input.unfinished_pauses, "pause");
+        parts.push(format!("{pauses} began and did not end"));
+    }
+    if input.dropped_lines > 0 {
+        parts.push(format!(
+            "the JVM dropped {}",
+            count(input.dropped_lines, "line")
+        ));
+    }
+    if input.counts.too_long > 0 {
+        let lines = count(input.counts.too_long, "line");
+        parts.push(format!("{lines} over 64 KiB left out"));
+    }
+    if let Some(why) = &input.stopped {
+        let bytes = input.counts.bytes;
+        parts.push(format!("reading stopped after {bytes} bytes: {why}"));
+    }
+    (!parts.is_empty()).then(|| {
+        let parts = parts.join("; ");
+        format!("The log is not whole: {parts}. Counts and sums are of what is there.")
+    })
+}
+
+fn heap_too_tight(log: &GcLog) -> Option<String> {
+    let summary = &log.summary;
+    let failures = [
+        "Allocation Failure",
+        "Ergonomics",
+        "G1 Compaction Pause",
+        "Concurrent Mode Failure",
+    ];
+    let forced: u64 = summary
+        .by_name
+        .iter()
+        .filter(|(name, _)| name.is_full())
+        .filter(|(name, _)| name.cause.as_deref().is_some_and(|c| failures.contains(&c)))
+        .map(|(_, tally)| tally.count)
+        .sum();
+    let size = log.header.heap_max_bytes.or(summary.heap_committed_max)?;
+    let after = summary.heap_after_full_max?;
+    let is_tight = after as f64 > TIGHT_SHARE * size as f64;
+    (is_tight && forced > 0).then(|| {
+        format!(
+            "The heap is too tight: up to {} of {} were in use after a full collection, and {} \
+             ran because there was no room. Raise -Xmx or keep less.",
+            mib(after),
+            mib(size),
+            count(forced, "full collection"),
+        )
+    })
+}
+
+fn starved(log: &GcLog) -> Option<String> {
+    let summary = &log.summary;
+    let enough = summary.starved >= STARVED_COUNT
+        && summary.starved as f64 >= STARVED_SHARE * summary.long_with_cpu as f64;
+    enough.then(|| {
+        format!(
+            "GC threads were starved of CPU in {} of {} over 20 ms: a CPU quota, neighbours, or \
+             more GC threads than CPUs. `loadline explain` tells throttling apart.",
+            summary.starved,
+            count(summary.long_with_cpu, "pause"),
+        )
+    })
+}
+
+fn stalls(log: &GcLog) -> Option<String> {
+    let stalls = log.summary.stalls.iter();
+    let mut all = super::Tally::default();
+    stalls
+        .filter(|(name, _)| *name != "Pacing")
+        .for_each(|(_, tally)| all.merge(tally));
+    (all.count > 0).then(|| {
+        format!(
+            "Threads waited for memory {} ({:.3} s in all, longest {:.3} s): the collector could \
+             not keep up. More heap, more CPU, or fewer allocations.",
+            count(all.count, "time"),
+            all.total.as_secs_f64(),
+            all.max.as_secs_f64(),
+        )
+    })
+}
+
+fn degenerated(log: &GcLog) -> Option<String> {
+    let by_name = &log.summary.by_name;
+    let number: u64 = by_name
+        .iter()
+        .filter(|(name, _)| name.kind.starts_with("Degenerated"))
+        .map(|(_, tally)| tally.count)
+        .sum();
+    (number > 0).then(|| {
+        format!(
+            "{} degenerated: the application allocated faster than the collector freed, so it \
+             was stopped. More heap, or more CPU for the concurrent threads.",
+            count(number, "collection")
+        )
+    })
+}
+
+fn evacuation_failure(log: &GcLog) -> Option<String> {
+    let number = log.summary.evacuation_failures;
+    (number > 0).then(|| {
+        format!(
+            "{} found no room to copy live objects (evacuation failure, to-space exhausted), \
+             which makes pauses long. Raise -Xmx or -XX:G1ReservePercent.",
+            count(number, "collection")
+        )
+    })
+}
+
+fn humongous(log: &GcLog) -> Option<String> {
+    let number = log.summary.count_of_cause("G1 Humongous Allocation");
+    (number > 0).then(|| {
+        let region = match log.header.region_bytes {
+            Some(bytes) => format!(" (regions have {})", mib(bytes)),
+            None => String::new(),
+        };
+        format!(
+            "{} ran because of humongous allocations, objects of half a region or more{region}. \
+             Larger regions (-XX:G1HeapRegionSize) or smaller arrays.",
+            count(number, "collection"),
+        )
+    })
+}
+
+fn metaspace(log: &GcLog) -> Option<String> {
+    let number = log.summary.count_of_cause("Metadata GC Threshold");
+    (number > 0).then(|| {
+        format!(
+            "{} ran because metaspace grew. Set -XX:MetaspaceSize to what the application needs.",
+            count(number, "collection")
+        )
+    })
+}
+
+fn system_gc(log: &GcLog) -> Option<String> {
+    let number = log.summary.count_of_cause("System.gc()");
+    (number > 0).then(|| {
+        format!(
+            "The application called System.gc(): {}. -XX:+ExplicitGCInvokesConcurrent or \
+             -XX:+DisableExplicitGC.",
+            count(number, "collection")
+        )
+    })
+}
+
+fn time_to_safepoint(log: &GcLog) -> Option<String> {
+    let longest = log.summary.reaching.max.as_secs_f64();
+    (longest > REACHING_SECONDS).then(|| {
+        format!(
+            "Threads took up to {longest:.3} s to stop (time to safepoint), which no pause line \
+             shows: long counted loops, page faults, or no CPU."
+        )
+    })
+}
+
+fn time_paused(log: &GcLog) -> Option<String> {
+    let share = log.summary.paused_share()?;
+    (share > PAUSED_SHARE && log.summary.stw.count > 1).then(|| {
+        format!(
+            "The application stood still for {:.1} % of the logged time.",
+            share * 100.0
+        )
+    })
+}

@@ -1,0 +1,158 @@
+//! The JVM behind a log: collector, version, CPUs, heap.
+//!
+//! Owns the kept form; the parsers find the facts.
+
+use std::fmt;
+
+use super::event::Fact;
+
+/// A garbage collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Collector {
+    /// Serial: one thread, young and full collections.
+    Serial,
+    /// Parallel: several threads, young and full collections.
+    Parallel,
+    /// G1.
+    G1,
+    /// Concurrent Mark Sweep, with ParNew; gone since JDK 14.
+    Cms,
+    /// ZGC.
+    Z,
+    /// Shenandoah.
+    Shenandoah,
+    /// Epsilon: allocates only.
+    Epsilon,
+}
+
+impl Collector {
+    /// The name in records and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serial => "Serial",
+            Self::Parallel => "Parallel",
+            Self::G1 => "G1",
+            Self::Cms => "CMS",
+            Self::Z => "ZGC",
+            Self::Shenandoah => "Shenandoah",
+            Self::Epsilon => "Epsilon",
+        }
+    }
+
+    /// From the name of a generation, for logs whose header is lost.
+    pub(super) fn of_generation(text: &[u8]) -> Option<Self> {
+        const NAMES: [(&[u8], Collector); 6] = [
+            (b"PSYoungGen", Collector::Parallel),
+            (b"ParNew", Collector::Cms),
+            (b"ASParNew", Collector::Cms),
+            (b"1 CMS-", Collector::Cms),
+            (b"CMS: ", Collector::Cms),
+            (b"DefNew", Collector::Serial),
+        ];
+        NAMES
+            .iter()
+            .find(|(name, _)| text.starts_with(name))
+            .map(|(_, collector)| *collector)
+    }
+
+    /// From what only one collector writes, for logs whose header is lost.
+    pub(super) fn of_pause(text: &[u8]) -> Option<Self> {
+        const MARKS: [(&[u8], Collector); 12] = [
+            (b"Pause Mark Start", Collector::Z),
+            (b"Pause Mark End", Collector::Z),
+            (b"Pause Relocate Start", Collector::Z),
+            (b"Pause Init Mark", Collector::Shenandoah),
+            (b"Pause Final", Collector::Shenandoah),
+            (b"Pause Init Update", Collector::Shenandoah),
+            (b"Pause Degenerated", Collector::Shenandoah),
+            (b"G1 ", Collector::G1),
+            (b"(Normal)", Collector::G1),
+            (b"(Concurrent Start)", Collector::G1),
+            (b"Pause Cleanup", Collector::G1),
+            (b"Pause Initial Mark", Collector::Cms),
+        ];
+        let has = |mark: &[u8]| memchr::memmem::find(text, mark).is_some();
+        // JDK 9 and 10 have G1's `Pause Initial Mark (G1 Evacuation Pause)`: G1 stands before CMS.
+        MARKS
+            .iter()
+            .find(|(mark, _)| has(mark))
+            .map(|(_, collector)| *collector)
+    }
+}
+
+impl fmt::Display for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What a JVM said about itself at its start. `None` is what it did not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The JDK's version, `25.0.3+9-LTS`.
+    pub jdk: Option<String>,
+    /// The collector: stated, or guessed from what only it writes.
+    pub collector: Option<Collector>,
+    /// The generational mode of ZGC or Shenandoah.
+    pub is_generational: bool,
+    /// CPUs of the machine.
+    pub cpus: Option<u64>,
+    /// CPUs that the JVM may use: container limits included.
+    pub cpus_available: Option<u64>,
+    /// Memory of the machine or container, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Smallest heap, bytes.
+    pub heap_min_bytes: Option<u64>,
+    /// Initial heap, bytes.
+    pub heap_initial_bytes: Option<u64>,
+    /// Largest heap, bytes.
+    pub heap_max_bytes: Option<u64>,
+    /// Size of a heap region, bytes.
+    pub region_bytes: Option<u64>,
+    /// Threads for the pauses.
+    pub parallel_workers: Option<u64>,
+    /// Threads for concurrent work.
+    pub concurrent_workers: Option<u64>,
+    /// The log names its collector itself.
+    is_stated: bool,
+}
+
+/// Longest version text that is kept.
+const VERSION_LENGTH: usize = 100;
+
+impl Header {
+    /// Takes a fact in; of a log with several JVMs the last one stays.
+    pub(super) fn take(&mut self, fact: Fact<'_>) {
+        match fact {
+            Fact::Version(text) => {
+                let text = &text[..text.len().min(VERSION_LENGTH)];
+                let text = String::from_utf8_lossy(text);
+                self.jdk = Some(text.chars().filter(|c| !c.is_control()).collect());
+            }
+            Fact::Collector(collector) => {
+                self.collector = Some(collector);
+                self.is_stated = true;
+            }
+            Fact::CollectorMark(collector) => self.guess(collector),
+            Fact::Generational => self.is_generational = true,
+            Fact::Cpus { total, available } => {
+                self.cpus = Some(total);
+                self.cpus_available = Some(available);
+            }
+            Fact::Memory(bytes) => self.memory_bytes = Some(bytes),
+            Fact::HeapMin(bytes) => self.heap_min_bytes = Some(bytes),
+            Fact::HeapInitial(bytes) => self.heap_initial_bytes = Some(bytes),
+            Fact::HeapMax(bytes) => self.heap_max_bytes = Some(bytes),
+            Fact::RegionSize(bytes) => self.region_bytes = Some(bytes),
+            Fact::ParallelWorkers(threads) => self.parallel_workers = Some(threads),
+            Fact::ConcurrentWorkers(threads) => self.concurrent_workers = Some(threads),
+        }
+    }
+
+    /// A mark of a collector. CMS may have the young generation of Serial, so its mark counts more.
+    fn guess(&mut self, collector: Collector) {
+        if !self.is_stated && (self.collector.is_none() || collector == Collector::Cms) {
+            self.collector = Some(collector);
+        }
+    }
+}

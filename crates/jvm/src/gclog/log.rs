@@ -1,0 +1,124 @@
+//! What is kept of a log: its pauses, safepoints and stalls, its JVM, what was read and lost.
+
+use std::time::Duration;
+
+use super::event::{At, CpuTimes, Heap};
+use super::header::Header;
+use super::lines::Counts;
+use super::names::Name;
+use super::summary::Summary;
+
+/// One stop-the-world pause of the collector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// Kind and cause.
+    pub name: Name,
+    /// Number of the collection in unified logs.
+    pub id: Option<u64>,
+    /// Its end.
+    pub end: At,
+    /// Its length; it began so much before its end.
+    pub duration: Duration,
+    /// Heap before and after, where the pause changes it.
+    pub heap: Option<Heap>,
+    /// CPU time of the collection, where the log has it.
+    pub cpu: Option<CpuTimes>,
+}
+
+impl Pause {
+    /// Begin and end on CLOCK_MONOTONIC in ns, where the log has that clock.
+    pub fn monotonic_span(&self) -> Option<(u64, u64)> {
+        span(self.end, self.duration)
+    }
+}
+
+/// One time that all threads stood, for a collection or something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Safepoint {
+    /// The VM operation; JDK 12 and earlier do not name it.
+    pub name: Option<std::sync::Arc<str>>,
+    /// Its end.
+    pub end: At,
+    /// From the request until the last thread stood; a part of `total`.
+    pub reaching: Option<Duration>,
+    /// From the request until the threads went on.
+    pub total: Duration,
+}
+
+impl Safepoint {
+    /// Begin and end on CLOCK_MONOTONIC in ns, where the log has that clock.
+    pub fn monotonic_span(&self) -> Option<(u64, u64)> {
+        span(self.end, self.total)
+    }
+}
+
+/// One time that a thread waited for memory. Other threads may have run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stall {
+    /// `Allocation Stall`, `Relocation Stall`, or `Pacing` (a sum over threads and one cycle).
+    pub name: std::sync::Arc<str>,
+    /// Its end.
+    pub end: At,
+    /// Its length.
+    pub duration: Duration,
+}
+
+fn span(end: At, duration: Duration) -> Option<(u64, u64)> {
+    let end = end.monotonic_ns?;
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    Some((end.saturating_sub(nanos), end))
+}
+
+/// What was read, and what of it is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Input {
+    /// Bytes and lines.
+    pub counts: Counts,
+    /// Lines of GC and safepoint logs.
+    pub gc_lines: u64,
+    /// Lines of unified logs with other tags.
+    pub other_lines: u64,
+    /// Lines with nothing in them.
+    pub empty_lines: u64,
+    /// Not empty, and nothing of a GC log.
+    pub unknown_lines: u64,
+    /// Collections whose numbers do not occur: a file of the set, or lines, are missing.
+    pub missing_collections: u64,
+    /// Number of the first collection, when it is not 0: the begin of the log is missing.
+    pub first_collection: Option<u64>,
+    /// Pauses that began and whose end is not in the log.
+    pub unfinished_pauses: u64,
+    /// Lines that the JVM says it dropped (`-Xlog:async`).
+    pub dropped_lines: u64,
+    /// Why reading stopped early: an I/O error, a gzip stream that is cut or grows too much.
+    pub stopped: Option<String>,
+}
+
+impl Input {
+    /// Whether nothing is known to be missing.
+    pub fn is_complete(&self) -> bool {
+        self.missing_collections == 0
+            && self.first_collection.is_none()
+            && self.unfinished_pauses == 0
+            && self.dropped_lines == 0
+            && self.counts.too_long == 0
+            && self.stopped.is_none()
+    }
+}
+
+/// A log that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GcLog {
+    /// The JVM.
+    pub header: Header,
+    /// What was read.
+    pub input: Input,
+    /// Counts and sums; always of the whole log.
+    pub summary: Summary,
+    /// The pauses, in the order of the log; the first ones when there are more than were wanted.
+    pub pauses: Vec<Pause>,
+    /// The safepoints, likewise.
+    pub safepoints: Vec<Safepoint>,
+    /// The stalls, likewise.
+    pub stalls: Vec<Stall>,
+}

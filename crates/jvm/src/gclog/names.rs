@@ -1,0 +1,196 @@
+//! Kinds and causes of pauses: splits a pause's text into them, once for each different text.
+//!
+//! Owns the list of words that are part of the kind. What a log can make this remember is
+//! bounded; beyond that everything is `other`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Real logs have less than 40 different texts.
+const TEXTS_LIMIT: usize = 256;
+
+/// Longer texts are no pause of any JVM.
+const TEXT_LENGTH: usize = 200;
+
+/// Parentheses that say which kind of pause it is; any other one is the cause.
+const SUBKINDS: [&str; 17] = [
+    "Normal",
+    "Concurrent Start",
+    "Prepare Mixed",
+    "Mixed",
+    "Major",
+    "Minor",
+    "Young",
+    "Global",
+    "Old",
+    "unload classes",
+    "process weakrefs",
+    "update refs",
+    "Mark",
+    "Evacuation",
+    "Update Refs",
+    "Roots",
+    "Outside of Cycle",
+];
+
+/// What a pause was, and why.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    /// `Young (Normal)`, `Full`, `Remark`, `Mark Start`, `Degenerated GC (Mark)`.
+    pub kind: Arc<str>,
+    /// `G1 Evacuation Pause`, `System.gc()`; `None` where the collector gives none.
+    pub cause: Option<Arc<str>>,
+}
+
+impl Name {
+    /// Whether the whole heap was collected while the application stood.
+    pub fn is_full(&self) -> bool {
+        self.kind.starts_with("Full")
+    }
+
+    /// From `Pause Young (Normal) (G1 Evacuation Pause)`, with the prefix of generational ZGC.
+    fn parse(text: &str) -> (Self, bool) {
+        let (prefix, rest) = match text.split_once(": ") {
+            Some((prefix @ ("Y" | "O" | "y"), rest)) => (prefix, rest),
+            _ => ("", text),
+        };
+        let rest = rest.strip_prefix("Pause ").unwrap_or(rest);
+        let (base, mut rest) = rest.split_at(rest.find(" (").unwrap_or(rest.len()));
+        let mut kind = String::new();
+        if !prefix.is_empty() {
+            kind.push_str(prefix);
+            kind.push_str(": ");
+        }
+        kind.push_str(base.trim());
+        let (mut cause, mut failed) = (None, false);
+        while let Some((group, after)) = take_group(rest) {
+            if SUBKINDS.contains(&group) {
+                kind.push_str(&format!(" ({group})"));
+            } else if group.starts_with("Evacuation Failure") {
+                failed = true;
+            } else {
+                cause = Some(Arc::from(group));
+            }
+            rest = after;
+        }
+        let kind = Arc::from(kind);
+        (Self { kind, cause }, failed)
+    }
+}
+
+/// The next parenthesis and the rest. Causes may have parentheses: `(System.gc())`.
+fn take_group(text: &str) -> Option<(&str, &str)> {
+    let inner = text.trim_start().strip_prefix('(')?;
+    let mut depth = 1;
+    let close = inner.bytes().position(|b| {
+        depth += i32::from(b == b'(') - i32::from(b == b')');
+        depth == 0
+    })?;
+    Some((&inner[..close], &inner[close + 1..]))
+}
+
+/// Names that were seen, so that each text is split once.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    by_text: HashMap<Vec<u8>, (Name, bool)>,
+}
+
+impl Names {
+    /// The name of a pause's text, and whether the text says that its evacuation failed.
+    pub(super) fn of(&mut self, text: &[u8]) -> (Name, bool) {
+        if let Some(known) = self.by_text.get(text) {
+            return known.clone();
+        }
+        if self.by_text.len() >= TEXTS_LIMIT || text.len() > TEXT_LENGTH {
+            let kind = Arc::from("other");
+            return (Name { kind, cause: None }, false);
+        }
+        let printable: String = String::from_utf8_lossy(text)
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        let name = Name::parse(&printable);
+        self.by_text.insert(text.to_vec(), name.clone());
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> (String, Option<String>, bool) {
+        let (name, failed) = Names::default().of(text.as_bytes());
+        (
+            name.kind.to_string(),
+            name.cause.map(|c| c.to_string()),
+            failed,
+        )
+    }
+
+    #[test]
+    fn kinds_and_causes_are_told_apart() {
+        for (text, kind, cause, failed) in [
+            (
+                "Pause Young (Normal) (G1 Evacuation Pause)",
+                "Young (Normal)",
+                Some("G1 Evacuation Pause"),
+                false,
+            ),
+            (
+                "Pause Young (Allocation Failure)",
+                "Young",
+                Some("Allocation Failure"),
+                false,
+            ),
+            (
+                "Pause Full (System.gc())",
+                "Full",
+                Some("System.gc()"),
+                false,
+            ),
+            (
+                "Y: Pause Mark Start (Major)",
+                "Y: Mark Start (Major)",
+                None,
+                false,
+            ),
+            (
+                "Pause Degenerated GC (Outside of Cycle)",
+                "Degenerated GC (Outside of Cycle)",
+                None,
+                false,
+            ),
+            (
+                "Pause Init Mark (Young) (unload classes)",
+                "Init Mark (Young) (unload classes)",
+                None,
+                false,
+            ),
+            (
+                "Pause Young (Mixed) (G1 Evacuation Pause) (Evacuation Failure: Allocation/Pinned)",
+                "Young (Mixed)",
+                Some("G1 Evacuation Pause"),
+                true,
+            ),
+            ("Pause Cleanup", "Cleanup", None, false),
+        ] {
+            assert_eq!(
+                of(text),
+                (kind.to_owned(), cause.map(str::to_owned), failed),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut names = Names::default();
+        for i in 0..1000 {
+            names.of(format!("Pause Young (cause {i})").as_bytes());
+        }
+        assert_eq!(names.by_text.len(), TEXTS_LIMIT);
+        assert_eq!(&*names.of(b"Pause Young (another)").0.kind, "other");
+        assert_eq!(&*names.of(b"Pause Young (cause 1)").0.kind, "Young");
+    }
+}

@@ -1,0 +1,254 @@
+//! The JSON form of a log's summary: `loadline gc --json`.
+//!
+//! Owns the schema (documented in docs/guides/gc-logs.md): times in seconds, sizes in bytes, the
+//! unit in the name; `null` is what the log does not say. Fields are added, never changed, within
+//! one `schema`.
+
+use serde::Serialize;
+
+use super::event::CpuTimes;
+use super::findings::{self, Finding};
+use super::log::{GcLog, Input};
+use super::summary::ByName;
+use super::tally::Tally;
+
+/// Version of the form.
+const SCHEMA: u32 = 1;
+
+/// The summary of one log.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)] // The guide documents each field; names carry the unit.
+pub struct Report {
+    pub schema: u32,
+    pub files: Vec<String>,
+    pub collector: Option<&'static str>,
+    pub generational: bool,
+    pub jdk: Option<String>,
+    pub jvm_starts: u64,
+    pub logged_seconds: f64,
+    pub stw: Stw,
+    pub heap_before_max_bytes: Option<u64>,
+    pub heap_after_max_bytes: Option<u64>,
+    pub heap_after_full_max_bytes: Option<u64>,
+    pub heap_committed_max_bytes: Option<u64>,
+    pub heap_max_bytes: Option<u64>,
+    pub allocated_bytes: u64,
+    pub allocation_bytes_per_second: Option<f64>,
+    pub gc_cpu: Option<GcCpu>,
+    pub safepoints: Safepoints,
+    pub stalls: Vec<Entry>,
+    pub concurrent: Vec<Entry>,
+    pub machine: Machine,
+    pub findings: Vec<Finding>,
+    pub input: InputReport,
+}
+
+/// Stop-the-world pauses of the collector.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Stw {
+    pub count: u64,
+    pub full_count: u64,
+    pub total_seconds: f64,
+    pub max_seconds: f64,
+    pub p50_seconds: f64,
+    pub p90_seconds: f64,
+    pub p99_seconds: f64,
+    pub share_of_time: Option<f64>,
+    pub by_kind: Vec<Entry>,
+}
+
+/// Durations of one name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Entry {
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    pub count: u64,
+    pub total_seconds: f64,
+    pub p50_seconds: f64,
+    pub p90_seconds: f64,
+    pub p99_seconds: f64,
+    pub max_seconds: f64,
+}
+
+/// CPU time of collections, where the log has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct GcCpu {
+    pub collections: u64,
+    pub user_seconds: f64,
+    pub system_seconds: f64,
+    pub real_seconds: f64,
+}
+
+/// Safepoints of all operations, collections among them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Safepoints {
+    pub count: u64,
+    pub total_seconds: f64,
+    pub max_seconds: f64,
+    pub reaching_total_seconds: f64,
+    pub reaching_max_seconds: f64,
+    pub by_operation: Vec<Entry>,
+}
+
+/// What the JVM saw of its machine and was told.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Machine {
+    pub cpus: Option<u64>,
+    pub cpus_available: Option<u64>,
+    pub memory_bytes: Option<u64>,
+    pub heap_min_bytes: Option<u64>,
+    pub heap_initial_bytes: Option<u64>,
+    pub region_bytes: Option<u64>,
+    pub parallel_workers: Option<u64>,
+    pub concurrent_workers: Option<u64>,
+}
+
+/// What was read and what is missing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct InputReport {
+    pub complete: bool,
+    pub bytes: u64,
+    pub lines: u64,
+    pub gc_lines: u64,
+    pub other_lines: u64,
+    pub unknown_lines: u64,
+    pub too_long_lines: u64,
+    pub dropped_lines: u64,
+    pub missing_collections: u64,
+    pub first_collection: Option<u64>,
+    pub unfinished_pauses: u64,
+    pub last_line_cut: bool,
+    pub stopped: Option<String>,
+}
+
+impl Report {
+    /// The report of a log that came from these files.
+    pub fn of(log: &GcLog, files: &[std::path::PathBuf]) -> Self {
+        let summary = &log.summary;
+        let header = &log.header;
+        Self {
+            schema: SCHEMA,
+            files: files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect(),
+            collector: header.collector.map(super::Collector::name),
+            generational: header.is_generational,
+            jdk: header.jdk.clone(),
+            jvm_starts: summary.jvm_starts,
+            logged_seconds: summary.logged.as_secs_f64(),
+            stw: stw(log),
+            heap_before_max_bytes: summary.heap_before_max,
+            heap_after_max_bytes: summary.heap_after_max,
+            heap_after_full_max_bytes: summary.heap_after_full_max,
+            heap_committed_max_bytes: summary.heap_committed_max,
+            heap_max_bytes: header.heap_max_bytes,
+            allocated_bytes: summary.allocated,
+            allocation_bytes_per_second: summary.allocation_rate(),
+            gc_cpu: (summary.cpu_count > 0).then(|| gc_cpu(summary.cpu_count, summary.cpu)),
+            safepoints: safepoints(log),
+            stalls: entries(&summary.stalls),
+            concurrent: entries(&summary.concurrent),
+            machine: Machine {
+                cpus: header.cpus,
+                cpus_available: header.cpus_available,
+                memory_bytes: header.memory_bytes,
+                heap_min_bytes: header.heap_min_bytes,
+                heap_initial_bytes: header.heap_initial_bytes,
+                region_bytes: header.region_bytes,
+                parallel_workers: header.parallel_workers,
+                concurrent_workers: header.concurrent_workers,
+            },
+            findings: findings::of(log),
+            input: input(&log.input),
+        }
+    }
+}
+
+fn stw(log: &GcLog) -> Stw {
+    let summary = &log.summary;
+    let all = Entry::of("", None, &summary.stw);
+    let by_name = summary.by_name.iter();
+    Stw {
+        count: all.count,
+        full_count: summary.full,
+        total_seconds: all.total_seconds,
+        max_seconds: all.max_seconds,
+        p50_seconds: all.p50_seconds,
+        p90_seconds: all.p90_seconds,
+        p99_seconds: all.p99_seconds,
+        share_of_time: summary.paused_share(),
+        by_kind: by_name
+            .map(|(name, tally)| Entry::of(&name.kind, name.cause.as_deref(), tally))
+            .collect(),
+    }
+}
+
+impl Entry {
+    fn of(kind: &str, cause: Option<&str>, tally: &Tally) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            cause: cause.map(str::to_owned),
+            count: tally.count,
+            total_seconds: tally.total.as_secs_f64(),
+            p50_seconds: tally.quantile(0.50).as_secs_f64(),
+            p90_seconds: tally.quantile(0.90).as_secs_f64(),
+            p99_seconds: tally.quantile(0.99).as_secs_f64(),
+            max_seconds: tally.max.as_secs_f64(),
+        }
+    }
+}
+
+fn entries(by_name: &ByName) -> Vec<Entry> {
+    let entries = by_name.iter();
+    entries
+        .map(|(name, tally)| Entry::of(name, None, tally))
+        .collect()
+}
+
+fn gc_cpu(collections: u64, cpu: CpuTimes) -> GcCpu {
+    GcCpu {
+        collections,
+        user_seconds: cpu.user.as_secs_f64(),
+        system_seconds: cpu.system.as_secs_f64(),
+        real_seconds: cpu.real.as_secs_f64(),
+    }
+}
+
+fn safepoints(log: &GcLog) -> Safepoints {
+    let all = log.summary.safepoints.all();
+    let reaching = &log.summary.reaching;
+    Safepoints {
+        count: all.count,
+        total_seconds: all.total.as_secs_f64(),
+        max_seconds: all.max.as_secs_f64(),
+        reaching_total_seconds: reaching.total.as_secs_f64(),
+        reaching_max_seconds: reaching.max.as_secs_f64(),
+        by_operation: entries(&log.summary.safepoints),
+    }
+}
+
+fn input(input: &Input) -> InputReport {
+    InputReport {
+        complete: input.is_complete(),
+        bytes: input.counts.bytes,
+        lines: input.counts.lines,
+        gc_lines: input.gc_lines,
+        other_lines: input.other_lines,
+        unknown_lines: input.unknown_lines,
+        too_long_lines: input.counts.too_long,
+        dropped_lines: input.dropped_lines,
+        missing_collections: input.missing_collections,
+        first_collection: input.first_collection,
+        unfinished_pauses: input.unfinished_pauses,
+        last_line_cut: input.counts.is_cut,
+        stopped: input.stopped.clone(),
+    }
+}

@@ -1,0 +1,145 @@
+//! Counts and sums of a log, in constant memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::event::{CpuTimes, Heap};
+use super::names::Name;
+use super::tally::Tally;
+
+/// Different names that are told apart; all others are counted as `other`.
+const NAMES_LIMIT: usize = 128;
+
+/// Longest name that is kept.
+const NAME_LENGTH: usize = 80;
+
+/// Durations by name, bounded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ByName(BTreeMap<Arc<str>, Tally>);
+
+impl ByName {
+    /// Adds one and returns the name as kept.
+    pub(super) fn add(&mut self, name: &[u8], duration: Duration) -> Arc<str> {
+        let text = String::from_utf8_lossy(&name[..name.len().min(NAME_LENGTH)]);
+        if let Some((known, tally)) = self
+            .0
+            .get_key_value(&*text)
+            .map(|(k, _)| k.clone())
+            .and_then(|key| {
+                let tally = self.0.get_mut(&key)?;
+                Some((key, tally))
+            })
+        {
+            tally.add(duration);
+            return known;
+        }
+        let fresh: Arc<str> = if self.0.len() < NAMES_LIMIT {
+            text.chars()
+                .filter(|c| !c.is_control())
+                .collect::<String>()
+                .into()
+        } else {
+            "other".into()
+        };
+        self.0.entry(fresh.clone()).or_default().add(duration);
+        fresh
+    }
+
+    /// The names and what was added up, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Tally)> {
+        self.0.iter().map(|(name, tally)| (name.as_ref(), tally))
+    }
+
+    /// All of them together.
+    pub fn all(&self) -> Tally {
+        let mut all = Tally::default();
+        self.0.values().for_each(|tally| all.merge(tally));
+        all
+    }
+}
+
+/// Counts and sums of a log.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Summary {
+    /// JVM starts in the log.
+    pub jvm_starts: u64,
+    /// From the first to the last line with a time, each JVM's life by itself; ns.
+    pub logged: Duration,
+    /// Stop-the-world pauses of the collector.
+    pub stw: Tally,
+    /// The same by kind and cause.
+    pub by_name: BTreeMap<Name, Tally>,
+    /// Of the pauses, full collections.
+    pub full: u64,
+    /// Largest heap in use before a collection, bytes; `None` when no line has a heap, as below.
+    pub heap_before_max: Option<u64>,
+    /// Largest heap in use after a collection.
+    pub heap_after_max: Option<u64>,
+    /// Largest heap in use after a full collection: at least the live set.
+    pub heap_after_full_max: Option<u64>,
+    /// Largest committed heap.
+    pub heap_committed_max: Option<u64>,
+    /// Bytes allocated between the first and the last collection. A lower bound where collectors
+    /// work beside the application.
+    pub allocated: u64,
+    /// CPU time of the collections that report it. Concurrent work is not in it.
+    pub cpu: CpuTimes,
+    /// Collections that report it.
+    pub cpu_count: u64,
+    /// Pauses of at least 20 ms with CPU times.
+    pub long_with_cpu: u64,
+    /// Of them, those that got less than 70 % of the CPU they could use.
+    pub starved: u64,
+    /// Collections that ran out of room to copy to.
+    pub evacuation_failures: u64,
+    /// Highest number of humongous regions before a collection.
+    pub humongous_max: u64,
+    /// Safepoints of all operations, total time.
+    pub safepoints: ByName,
+    /// Time to safepoint: from the request until the last thread stood.
+    pub reaching: Tally,
+    /// Concurrent phases. Phases may be parts of others: no sum over names makes sense.
+    pub concurrent: ByName,
+    /// Threads that waited for memory; not stop-the-world.
+    pub stalls: ByName,
+}
+
+impl Summary {
+    /// Takes in heap figures of a pause or a cycle.
+    pub(super) fn heap(&mut self, heap: Heap, is_full: bool) {
+        raise(&mut self.heap_before_max, heap.before);
+        raise(&mut self.heap_after_max, heap.after);
+        if is_full {
+            raise(&mut self.heap_after_full_max, heap.after);
+        }
+        if let Some(committed) = heap.committed {
+            raise(&mut self.heap_committed_max, committed);
+        }
+    }
+
+    /// Share of the logged time in stop-the-world pauses, in [0, 1]; `None` without clocks.
+    pub fn paused_share(&self) -> Option<f64> {
+        let logged = self.logged.as_secs_f64();
+        (logged > 0.0).then(|| (self.stw.total.as_secs_f64() / logged).min(1.0))
+    }
+
+    /// Allocated bytes a second; `None` without clocks or with less than two heap figures.
+    pub fn allocation_rate(&self) -> Option<f64> {
+        let logged = self.logged.as_secs_f64();
+        (logged > 0.0 && self.allocated > 0).then(|| self.allocated as f64 / logged)
+    }
+
+    /// Pauses with this cause, all kinds.
+    pub fn count_of_cause(&self, cause: &str) -> u64 {
+        let with_cause = self
+            .by_name
+            .iter()
+            .filter(|(n, _)| n.cause.as_deref() == Some(cause));
+        with_cause.map(|(_, tally)| tally.count).sum()
+    }
+}
+
+fn raise(highest: &mut Option<u64>, value: u64) {
+    *highest = Some(highest.map_or(value, |known| known.max(value)));
+}

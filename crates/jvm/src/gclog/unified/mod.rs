@@ -1,0 +1,46 @@
+//! Unified logging of JDK 9 and later (`-Xlog`, JEP 158 and 271).
+//!
+//! Owns the grammar of one line: decorations, then a message. A line stands alone, so there is
+//! no state here. Facts: openjdk/jdk:src/hotspot/share/logging/logDecorators.hpp (decorations
+//! always stand in one order) and real logs of JDK 9 to 25.
+
+mod decorations;
+mod header;
+mod message;
+
+pub(super) use decorations::Decorations;
+pub(super) use message::stopped;
+
+use super::event::Event;
+
+/// What a line was, beside the event that it may have emitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    /// No line of a unified log.
+    None,
+    /// Of other tags (`-Xlog:all`): no loss, no evidence.
+    Other,
+    /// Of a GC log, with the collection it belongs to.
+    Gc(Option<u64>),
+}
+
+/// Reads one line.
+pub(super) fn parse<'a>(line: &'a [u8], emit: &mut impl FnMut(Event<'a>)) -> Line {
+    let Some((decorations, text)) = Decorations::parse(line) else {
+        return Line::None;
+    };
+    let (id, event) = message::parse(&decorations, text);
+    let has_event = event.is_some();
+    if let Some(event) = event {
+        emit(event);
+    }
+    let first_tag = decorations.tags.split(|b| *b == b',').next();
+    if has_event || id.is_some() || matches!(first_tag, Some(b"gc" | b"safepoint")) {
+        Line::Gc(id)
+    } else {
+        Line::Other
+    }
+}
+
+#[cfg(test)]
+mod tests;

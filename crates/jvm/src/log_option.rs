@@ -1,0 +1,48 @@
+//! The JVM options that make a JVM write the log this crate reads.
+//!
+//! Owns their text for each JDK. The log has CLOCK_MONOTONIC nanoseconds (`tn`, which is what
+//! `System.nanoTime` reads on Linux), so pauses, samples and load share one clock.
+
+use std::path::Path;
+
+use crate::detect::{JdkVersion, Kind};
+
+/// The options that make a JVM log collections and safepoints to `path`, one file, no rotation.
+///
+/// JDK 9+: one `-Xlog` option. JDK 8: the classic options, uptime instead of the monotonic
+/// clock. OpenJ9: none, its log is another format. The JVM replaces `%p` and `%t` in `path`, and
+/// a double quote in it cannot be passed: choose a plain path.
+pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Kind) -> Vec<String> {
+    let path = path.display();
+    match kind {
+        Kind::OpenJ9 => Vec::new(),
+        // Quoted: an unquoted path ends at the first colon (logConfiguration.cpp).
+        Kind::HotSpot if version.feature >= 9 => vec![format!(
+            "-Xlog:gc*,safepoint:file=\"{path}\":tn,u,l,tg:filecount=0"
+        )],
+        Kind::HotSpot => vec![
+            format!("-Xloggc:{path}"),
+            "-XX:+PrintGCDetails".to_owned(),
+            "-XX:+PrintGCTimeStamps".to_owned(),
+            "-XX:+PrintGCApplicationStoppedTime".to_owned(),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_jdk_gets_the_log_it_can_write() {
+        let path = Path::new("/tmp/a:b/gc.log");
+        let version = |text| JdkVersion::parse(text).unwrap();
+        assert_eq!(
+            gc_log_options(path, &version("25.0.3"), Kind::HotSpot),
+            ["-Xlog:gc*,safepoint:file=\"/tmp/a:b/gc.log\":tn,u,l,tg:filecount=0"]
+        );
+        let old = gc_log_options(path, &version("1.8.0_402"), Kind::HotSpot);
+        assert_eq!(old[0], "-Xloggc:/tmp/a:b/gc.log");
+        assert!(gc_log_options(path, &version("21"), Kind::OpenJ9).is_empty());
+    }
+}

@@ -1,0 +1,156 @@
+//! The parser against public GC logs and what other tools find in them.
+//!
+//! The logs are not part of the project (several licences); they are looked for in
+//! `$LOADLINE_SHARED/gclogs` or in `shared/gclogs` beside the checkout. `manifest.csv` has, for
+//! each log, what GCViewer, GCToolKit and plain regular expressions find.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use loadline_jvm::gclog::{self, GcLog};
+
+/// Counts are equal and sums within this share, or within [`SUM_SLACK`] seconds.
+const SUM_SHARE: f64 = 0.01;
+const SUM_SLACK: f64 = 0.000_5;
+
+/// Of the logs on which two tools agree, so many must agree with us too.
+const WANTED_SHARE: f64 = 0.98;
+
+fn corpus() -> Option<PathBuf> {
+    let shared = std::env::var_os("LOADLINE_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    Some(shared.join("gclogs")).filter(|corpus| corpus.join("manifest.csv").is_file())
+}
+
+/// The fields of a line; a quoted one may have commas.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut is_quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => fields.push(String::new()),
+            c => fields.last_mut().expect("one field at least").push(c),
+        }
+    }
+    fields
+}
+
+/// Rows of the manifest by column name.
+fn manifest(corpus: &Path) -> Vec<HashMap<String, String>> {
+    let text = std::fs::read_to_string(corpus.join("manifest.csv")).expect("corpus() has seen it");
+    let mut lines = text.lines();
+    let names = fields(lines.next().expect("a header"));
+    lines
+        .map(|line| names.iter().cloned().zip(fields(line)).collect())
+        .collect()
+}
+
+fn read(path: &Path) -> Option<GcLog> {
+    gclog::files::read(&[path.to_owned()], 1000).ok()
+}
+
+/// Count and sum that at least two tools give.
+fn agreed(row: &HashMap<String, String>) -> Option<(u64, f64)> {
+    let (count, sum) = match row["agreement"].as_str() {
+        "all3" | "gcviewer=gctoolkit" | "gcviewer=naive" => {
+            ("gcviewer_gc_count", "gcviewer_gc_sum_s")
+        }
+        "gctoolkit=naive" => ("naive_stw_count", "naive_stw_sum_s"),
+        _ => return None,
+    };
+    Some((row[count].parse().ok()?, row[sum].parse().ok()?))
+}
+
+#[test]
+fn pauses_are_those_that_two_other_tools_agree_on() {
+    let Some(corpus) = corpus() else {
+        println!("SKIP pauses_are_those_that_two_other_tools_agree_on: no shared/gclogs");
+        return;
+    };
+    let (mut right, mut all) = (0, 0);
+    for row in manifest(&corpus) {
+        let Some((count, sum)) = agreed(&row) else {
+            continue;
+        };
+        all += 1;
+        let log = read(&corpus.join(&row["file"]));
+        let found = log
+            .as_ref()
+            .map(|log| (log.summary.stw.count, log.summary.stw.total.as_secs_f64()));
+        let is_right = found.is_some_and(|(c, s)| {
+            c == count && (s - sum).abs() <= (SUM_SHARE * sum).max(SUM_SLACK)
+        });
+        right += u64::from(is_right);
+        if !is_right {
+            println!(
+                "differs: {} ({} {}) wanted {count} {sum} found {found:?}",
+                row["file"], row["format"], row["collector"]
+            );
+        }
+    }
+    println!("{right} of {all} logs agree");
+    assert!(all > 100, "the manifest has lost its rows");
+    assert!(
+        right as f64 >= WANTED_SHARE * all as f64,
+        "{right} of {all}"
+    );
+}
+
+#[test]
+fn every_log_is_read_without_a_panic_and_without_loss() {
+    let Some(corpus) = corpus() else {
+        println!("SKIP every_log_is_read_without_a_panic_and_without_loss: no shared/gclogs");
+        return;
+    };
+    let (mut logs, mut refused, mut unknown, mut lines) = (0u64, 0u64, 0u64, 0u64);
+    for row in manifest(&corpus) {
+        match gclog::files::read(&[corpus.join(&row["file"])], 10) {
+            Ok(log) => {
+                logs += 1;
+                let input = &log.input;
+                assert_eq!(
+                    input.counts.lines,
+                    input.gc_lines
+                        + input.other_lines
+                        + input.unknown_lines
+                        + input.counts.too_long
+                        + input.empty_lines,
+                    "{}: every line is counted once",
+                    row["file"]
+                );
+                unknown += input.unknown_lines;
+                lines += input.counts.lines;
+                if std::env::var_os("VERBOSE").is_some() {
+                    println!(
+                        "{} {} unknown {} of {} | {:?} {:?} stw {} | agreement {} gcv {} gct {} naive {}",
+                        row["format"],
+                        row["file"],
+                        input.unknown_lines,
+                        input.counts.lines,
+                        log.header.collector,
+                        log.header.jdk,
+                        log.summary.stw.count,
+                        row["agreement"],
+                        row["gcviewer_gc_count"],
+                        row["gctoolkit_stw_count"],
+                        row["naive_stw_count"]
+                    );
+                }
+            }
+            Err(error) => {
+                refused += 1;
+                println!(
+                    "refused: {} {} {}: {}",
+                    row["format"],
+                    row["collector"],
+                    row["agreement"],
+                    error.to_string().lines().next().unwrap_or_default()
+                );
+            }
+        }
+    }
+    println!("{logs} logs read, {refused} refused, {unknown} of {lines} lines unknown");
+}

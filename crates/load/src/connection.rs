@@ -1,0 +1,184 @@
+//! One connection: its socket, the request it carries, and what was read of the answer.
+//!
+//! Owns the check of a response against what is expected. Knows no schedule and no epoll.
+
+use memchr::memmem::Finder;
+
+use crate::outcome::ErrorKind;
+use crate::plan::Expectation;
+use crate::response::{Parser, Response};
+use crate::socket::Socket;
+
+/// Where a connection is.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// No socket. The next request opens one; the handshake is part of its latency.
+    Closed,
+    /// Waiting for the handshake.
+    Connecting(Socket),
+    /// Ready to send and receive.
+    Open(Socket),
+}
+
+/// A request on its way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InFlight {
+    /// When it should have been sent, CLOCK_MONOTONIC ns.
+    pub(crate) intended: u64,
+    /// When it was given to this connection; its timeout counts from here.
+    pub(crate) begun: u64,
+    /// When its first byte was sent; 0 while the connection is not open yet.
+    pub(crate) sent: u64,
+    /// Bytes of it that were sent.
+    pub(crate) written: usize,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) state: State,
+    pub(crate) request: Option<InFlight>,
+    pub(crate) parser: Parser,
+    pub(crate) body: Option<BodySearch>,
+    /// When it became free, CLOCK_MONOTONIC ns.
+    pub(crate) freed: u64,
+    /// Index of the target it connects to.
+    pub(crate) target: usize,
+}
+
+impl Connection {
+    pub(crate) fn new(target: usize, expect: &Expectation) -> Self {
+        Self {
+            state: State::Closed,
+            request: None,
+            parser: Parser::default(),
+            body: expect.body_contains.as_deref().map(BodySearch::new),
+            freed: 0,
+            target,
+        }
+    }
+
+    /// Closes the socket and forgets what was read.
+    pub(crate) fn close(&mut self) {
+        self.state = State::Closed;
+        self.parser.reset();
+        if let Some(body) = &mut self.body {
+            body.reset();
+        }
+    }
+
+    /// Whether a complete response is as expected.
+    pub(crate) fn judge(&mut self, response: Response, expect: &Expectation) -> Option<ErrorKind> {
+        let found = self.body.as_mut().is_none_or(BodySearch::reset);
+        let status = response.status;
+        let is_expected = if expect.status.is_empty() {
+            (200..400).contains(&status)
+        } else {
+            expect.status.contains(&status)
+        };
+        if !is_expected {
+            return Some(match status {
+                300..=399 => ErrorKind::Http3xx,
+                400..=499 => ErrorKind::Http4xx,
+                500.. => ErrorKind::Http5xx,
+                _ => ErrorKind::WrongStatus,
+            });
+        }
+        let right_size = expect.body_bytes.is_none_or(|b| b == response.body_bytes);
+        (!found || !right_size).then_some(ErrorKind::WrongBody)
+    }
+}
+
+/// Looks for a text in a body that comes in pieces.
+#[derive(Debug)]
+pub(crate) struct BodySearch {
+    finder: Finder<'static>,
+    /// The last bytes of the previous piece: the text may lie across two.
+    tail: Vec<u8>,
+    found: bool,
+}
+
+impl BodySearch {
+    fn new(text: &str) -> Self {
+        Self {
+            finder: Finder::new(text.as_bytes()).into_owned(),
+            tail: Vec::new(),
+            found: text.is_empty(),
+        }
+    }
+
+    /// Takes the next piece.
+    pub(crate) fn feed(&mut self, piece: &[u8]) {
+        if self.found {
+            return;
+        }
+        let overlap = self.finder.needle().len() - 1;
+        let across = piece.len().min(overlap);
+        self.tail.extend_from_slice(&piece[..across]);
+        self.found = self.finder.find(&self.tail).is_some() || self.finder.find(piece).is_some();
+        if piece.len() >= overlap {
+            self.tail.clear();
+            self.tail.extend_from_slice(&piece[piece.len() - overlap..]);
+        } else {
+            let excess = self.tail.len().saturating_sub(overlap);
+            self.tail.drain(..excess);
+        }
+    }
+
+    /// Gets ready for the next body; says whether the text was in the last one.
+    fn reset(&mut self) -> bool {
+        self.tail.clear();
+        let found = self.found;
+        self.found = self.finder.needle().is_empty();
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_text_is_found_however_the_body_is_cut(
+            body in "[ab]{0,40}", text in "[ab]{1,5}", size in 1usize..10,
+        ) {
+            let mut search = BodySearch::new(&text);
+            for piece in body.as_bytes().chunks(size) {
+                search.feed(piece);
+            }
+            prop_assert_eq!(search.reset(), body.contains(&text));
+            prop_assert!(!search.reset());
+        }
+    }
+
+    #[test]
+    fn a_wrong_answer_is_no_good_answer() {
+        let response = |status, body_bytes| Response {
+            status,
+            keep_alive: true,
+            body_bytes,
+        };
+        let any = Expectation::default();
+        let sized = Expectation {
+            status: vec![200],
+            body_contains: None,
+            body_bytes: Some(3),
+        };
+        for (expect, status, bytes, expected) in [
+            (&any, 200, 0, None),
+            (&any, 302, 0, None),
+            (&any, 404, 0, Some(ErrorKind::Http4xx)),
+            (&any, 503, 0, Some(ErrorKind::Http5xx)),
+            (&sized, 200, 3, None),
+            (&sized, 200, 4, Some(ErrorKind::WrongBody)),
+            (&sized, 201, 3, Some(ErrorKind::WrongStatus)),
+            (&sized, 301, 3, Some(ErrorKind::Http3xx)),
+        ] {
+            let mut connection = Connection::new(0, expect);
+            assert_eq!(connection.judge(response(status, bytes), expect), expected);
+        }
+    }
+}

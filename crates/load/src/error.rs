@@ -1,0 +1,74 @@
+//! What can stop a load run: never a failed request, only a plan or a machine that cannot.
+
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+/// A load run that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The plan contradicts itself.
+    #[error("{field}: {why}")]
+    Plan {
+        /// The field of the plan or the flag of the same name.
+        field: &'static str,
+        /// What is wrong, with what would be right.
+        why: String,
+    },
+    /// A system call that every run needs failed.
+    #[error("{call} failed: {errno}\nhint: {hint}")]
+    System {
+        /// The call.
+        call: &'static str,
+        /// Its errno.
+        errno: Errno,
+        /// What to check.
+        hint: &'static str,
+    },
+    /// The network namespace of the target cannot be entered.
+    #[error(
+        "{path}: cannot enter the network namespace: {errno}\nhint: it needs CAP_SYS_ADMIN and a running application"
+    )]
+    Namespace {
+        /// File of the namespace, such as `/proc/PID/ns/net`.
+        path: PathBuf,
+        /// Why.
+        errno: Errno,
+    },
+    /// Nothing answers at the target.
+    #[error("{authority}: {why}\nhint: is the server running and listening there?")]
+    Target {
+        /// Host and port as given.
+        authority: String,
+        /// Why not.
+        why: String,
+    },
+    /// The order on standard input is no order.
+    #[error("the order on standard input is not valid: {0}")]
+    Order(serde_json::Error),
+    /// The messages cannot be written.
+    #[error("standard output: {0}")]
+    Output(std::io::Error),
+    /// A histogram of another process cannot be read.
+    #[error("the histogram is damaged: {0}")]
+    Histogram(String),
+    /// The outcomes do not add up to the schedule: a defect of loadline.
+    #[error(
+        "{scheduled} requests were scheduled but {accounted} are accounted for; this is a defect, please report it"
+    )]
+    Accounting {
+        /// Requests that became due.
+        scheduled: u64,
+        /// Sum of all outcomes.
+        accounted: u64,
+    },
+    /// A thread of the generator ended without a result: a defect of loadline.
+    #[error("a generator thread panicked; this is a defect, please report it")]
+    Panicked,
+}
+
+impl LoadError {
+    pub(crate) fn system(call: &'static str, hint: &'static str) -> impl Fn(Errno) -> Self {
+        move |errno| Self::System { call, errno, hint }
+    }
+}

@@ -1,0 +1,234 @@
+//! Whether the generator itself was the bottleneck.
+//!
+//! Owns the rule and its reason text. Facts come from the send lag, the process's CPU time, the
+//! threads' run delay (/proc/thread-self/schedstat, field 2; kernel
+//! Documentation/scheduler/sched-stats.rst) and cpu.stat of the own cgroups.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Totals;
+use crate::plan::{Model, Pacing, Plan};
+
+/// The generator's 99th percentile send lag must stay below this, or a tenth of the SLO if that
+/// is longer.
+pub const MAX_LAG: Duration = Duration::from_millis(1);
+/// Largest share of requests that may be sent later than ten times that limit.
+pub const MAX_MISSED: f64 = 0.005;
+/// Largest share of time that the generator's threads may use or wait for a CPU, in a closed model.
+const MAX_BUSY: f64 = 0.95;
+/// Largest share of time that the threads may wait for a CPU or be throttled.
+const MAX_WAIT: f64 = 0.05;
+
+/// What the generator noticed about itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Health {
+    /// 99th percentile of the send lag; zero in a closed model.
+    #[serde(rename = "send_lag_p99_ns", with = "crate::plan::nanos")]
+    pub send_lag_p99: Duration,
+    /// 99.9th percentile.
+    #[serde(rename = "send_lag_p99_9_ns", with = "crate::plan::nanos")]
+    pub send_lag_p99_9: Duration,
+    /// The largest.
+    #[serde(rename = "send_lag_max_ns", with = "crate::plan::nanos")]
+    pub send_lag_max: Duration,
+    /// Share of requests sent later than ten times the limit, in [0, 1].
+    pub missed: f64,
+    /// CPU time, all threads.
+    #[serde(rename = "cpu_ns", with = "crate::plan::nanos")]
+    pub cpu: Duration,
+    /// Time its threads were runnable but had no CPU, summed.
+    #[serde(rename = "run_delay_ns", with = "crate::plan::nanos")]
+    pub run_delay: Duration,
+    /// Growth of the throttled time of its own cgroup and those above.
+    #[serde(rename = "throttled_ns", with = "crate::plan::nanos")]
+    pub throttled: Duration,
+    /// `None`, or why the generator was itself the bottleneck.
+    pub saturated: Option<String>,
+}
+
+/// What is read before and after.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage {
+    pub(crate) cpu: Duration,
+    pub(crate) run_delay: Duration,
+    pub(crate) throttled: Duration,
+}
+
+impl Health {
+    /// Judges one run; `wall` is its length without the drain.
+    pub(crate) fn judge(plan: &Plan, totals: &Totals, usage: Usage, wall: Duration) -> Self {
+        let lag = &totals.send_lag;
+        let limit = lag_limit(plan);
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        let at = |q| Duration::from_nanos(lag.value_at_quantile(q));
+        let late = lag.len() - lag.count_between(0, limit_ns.saturating_mul(10));
+        let mut health = Self {
+            send_lag_p99: at(0.99),
+            send_lag_p99_9: at(0.999),
+            send_lag_max: Duration::from_nanos(lag.max()),
+            missed: late as f64 / lag.len().max(1) as f64,
+            cpu: usage.cpu,
+            run_delay: usage.run_delay,
+            throttled: usage.throttled,
+            saturated: None,
+        };
+        health.saturated = health.reason(plan, totals, limit, wall);
+        health
+    }
+
+    fn reason(
+        &self,
+        plan: &Plan,
+        totals: &Totals,
+        limit: Duration,
+        wall: Duration,
+    ) -> Option<String> {
+        let wall = wall.as_secs_f64() * f64::from(plan.shards());
+        let share = |d: Duration| d.as_secs_f64() / wall.max(1e-9);
+        if self.send_lag_p99 > limit {
+            return Some(format!(
+                "the generator sent 1 % of the requests more than {:.1} ms late (limit {:.1} ms)",
+                self.send_lag_p99.as_secs_f64() * 1e3,
+                limit.as_secs_f64() * 1e3
+            ));
+        }
+        if self.missed > MAX_MISSED {
+            return Some(format!(
+                "the generator sent {:.1} % of the requests more than {:.0} ms late",
+                self.missed * 100.0,
+                limit.as_secs_f64() * 1e4
+            ));
+        }
+        if share(self.throttled) > MAX_WAIT {
+            return Some(format!(
+                "the generator's own cgroup was throttled for {:.1} s",
+                self.throttled.as_secs_f64()
+            ));
+        }
+        if share(self.run_delay) > MAX_WAIT && is_late_from_waiting(plan, totals) {
+            return Some(format!(
+                "the generator waited {:.0} % of the time for a CPU",
+                share(self.run_delay) * 100.0
+            ));
+        }
+        if share(self.cpu) > MAX_BUSY && plan.pacing != Pacing::Spin && is_behind(plan, totals) {
+            return Some(format!(
+                "the generator used {:.0} % of its CPUs; give it more with --cpus",
+                share(self.cpu) * 100.0
+            ));
+        }
+        None
+    }
+}
+
+/// The send lag that is still healthy.
+fn lag_limit(plan: &Plan) -> Duration {
+    MAX_LAG.max(plan.slo.unwrap_or_default() / 10)
+}
+
+/// In an open model the lag itself tells; a closed one has none.
+fn is_late_from_waiting(plan: &Plan, totals: &Totals) -> bool {
+    !matches!(plan.model, Model::Open { .. }) || is_behind(plan, totals)
+}
+
+/// Whether the load that was wanted did not come about.
+fn is_behind(plan: &Plan, totals: &Totals) -> bool {
+    match plan.model {
+        Model::Open { .. } => {
+            let p99 = totals.latency.value_at_quantile(0.99);
+            let waited = p99 > 2 * totals.service_time.value_at_quantile(0.99);
+            waited || totals.unfinished + totals.failed() > 0
+        }
+        Model::ClosedFor { .. } | Model::ClosedRequests { .. } => true,
+    }
+}
+
+/// Run delay of the calling thread; zero where the kernel does not count it.
+pub(crate) fn thread_run_delay() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let delay = text.split_whitespace().nth(1).and_then(|f| f.parse().ok());
+    Duration::from_nanos(delay.unwrap_or(0))
+}
+
+/// Throttled time of the own cgroup and all above it, as far as they are visible.
+pub(crate) fn throttled_time() -> Duration {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    cpu_groups(&own)
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .map(|text| throttled(&text))
+        .sum()
+}
+
+/// The cpu.stat files of the groups named in /proc/self/cgroup. Mount points are the usual ones:
+/// a place where they differ costs this one hint, not the measurement.
+fn cpu_groups(own: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in own.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let mount = if controllers.is_empty() {
+            "/sys/fs/cgroup".to_owned()
+        } else if controllers.split(',').any(|c| c == "cpu") {
+            format!("/sys/fs/cgroup/{controllers}")
+        } else {
+            continue;
+        };
+        let mut path = path.trim_matches('/');
+        loop {
+            files.push(PathBuf::from(format!("{mount}/{path}/cpu.stat")));
+            match path.rsplit_once('/') {
+                Some((above, _)) => path = above,
+                None => break,
+            }
+        }
+    }
+    files
+}
+
+/// v1 counts `throttled_time` in ns, v2 `throttled_usec` in µs.
+fn throttled(cpu_stat: &str) -> Duration {
+    let value = |name: &str| {
+        let line = cpu_stat.lines().find_map(|l| l.strip_prefix(name));
+        line.and_then(|v| v.trim().parse::<u64>().ok())
+    };
+    match (value("throttled_time "), value("throttled_usec ")) {
+        (Some(nanos), _) => Duration::from_nanos(nanos),
+        (None, Some(micros)) => Duration::from_micros(micros),
+        (None, None) => Duration::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throttling_is_read_in_the_unit_of_its_kernel() {
+        let v1 = "nr_periods 10\nnr_throttled 2\nthrottled_time 5000000\n";
+        let v2 = "usage_usec 7\nnr_throttled 2\nthrottled_usec 5000\n";
+        assert_eq!(throttled(v1), Duration::from_millis(5));
+        assert_eq!(throttled(v2), Duration::from_millis(5));
+        assert_eq!(throttled("usage_usec 7\n"), Duration::ZERO);
+    }
+
+    #[test]
+    fn every_group_above_counts_too() {
+        let files = cpu_groups("3:cpu,cpuacct:/a/b\n2:memory:/x\n0::/c\n");
+        let files: Vec<_> = files.iter().map(|f| f.to_str().unwrap()).collect();
+        assert_eq!(
+            files,
+            [
+                "/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.stat",
+                "/sys/fs/cgroup/cpu,cpuacct/a/cpu.stat",
+                "/sys/fs/cgroup/c/cpu.stat",
+            ]
+        );
+    }
+}

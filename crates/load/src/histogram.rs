@@ -1,0 +1,86 @@
+//! Latency histograms: HdrHistogram of ns, 3 significant digits, 1 ns to 1 h.
+//!
+//! Owns the bounds, the text form (V2 deflate in base64, what every HdrHistogram tool reads) and
+//! quantiles that count failures. A value above 1 h is recorded as 1 h.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+
+use crate::error::LoadError;
+
+/// A histogram with loadline's bounds.
+pub type Histogram = hdrhistogram::Histogram<u64>;
+
+/// The largest value: 1 h, in ns.
+pub const MAX_NS: u64 = 3_600_000_000_000;
+
+/// An empty one.
+pub fn new() -> Histogram {
+    Histogram::new_with_bounds(1, MAX_NS, 3).expect("the bounds are constants that are allowed")
+}
+
+/// As text: V2 deflate, base64.
+pub fn encode(histogram: &Histogram) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .expect("a histogram always serializes into memory");
+    STANDARD.encode(bytes)
+}
+
+/// From text that [`encode`] or another HdrHistogram tool wrote.
+///
+/// # Errors
+/// [`LoadError::Histogram`] when the text is no such histogram.
+pub fn decode(text: &str) -> Result<Histogram, LoadError> {
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|e| LoadError::Histogram(e.to_string()))?;
+    Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|e| LoadError::Histogram(e.to_string()))
+}
+
+/// The value below which a fraction of all requests lies, where `failed` requests that are not in
+/// the histogram count as infinitely slow. `None` is infinite, or no request at all.
+pub fn quantile(histogram: &Histogram, failed: u64, fraction: f64) -> Option<Duration> {
+    let all = histogram.len() + failed;
+    let rank = (fraction * all as f64).ceil().max(1.0);
+    if all == 0 || rank > histogram.len() as f64 {
+        return None;
+    }
+    let within = (rank / histogram.len() as f64).min(1.0);
+    let value = histogram.value_at_quantile(within).min(histogram.max());
+    Some(Duration::from_nanos(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_holds_the_whole_histogram() {
+        let mut histogram = new();
+        for value in [1, 1_000, 123_456_789, MAX_NS] {
+            histogram.saturating_record(value);
+        }
+        assert_eq!(decode(&encode(&histogram)).unwrap(), histogram);
+        assert!(decode("AAAA").is_err());
+        assert!(decode("not base64!").is_err());
+    }
+
+    #[test]
+    fn failures_are_slower_than_everything() {
+        let mut histogram = new();
+        for ms in 1..=98 {
+            histogram.saturating_record(ms * 1_000_000);
+        }
+        let p98 = quantile(&histogram, 2, 0.98).unwrap();
+        assert!((p98.as_secs_f64() * 1e3 - 98.0).abs() < 0.1);
+        assert_eq!(quantile(&histogram, 2, 0.99), None);
+        assert_eq!(quantile(&new(), 0, 0.5), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! What became of every request: counts by outcome, histograms, per second and in total.
+//!
+//! Owns the invariant scheduled = ok + errors by kind + unfinished (shed requests are a kind).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use crate::error::LoadError;
+use crate::histogram::{self, Histogram};
+
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])* $name:ident => $text:literal,)*) => {
+        /// Why a request failed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum ErrorKind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl ErrorKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// Its name in records and tables.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+error_kinds! {
+    /// The connection was refused.
+    Refused => "refused",
+    /// The connection was reset.
+    Reset => "reset",
+    /// The connection was closed before the response was complete.
+    Closed => "closed",
+    /// No complete response within the timeout of the send, or no connection within it.
+    Timeout => "timeout",
+    /// This machine has no free port or descriptor for another connection.
+    PortExhausted => "port_exhausted",
+    /// No route to the target.
+    Unreachable => "unreachable",
+    /// The response breaks HTTP.
+    Protocol => "protocol",
+    /// A redirect where it is not expected; redirects are never followed.
+    Http3xx => "http_3xx",
+    /// A status from 400 to 499.
+    Http4xx => "http_4xx",
+    /// A status from 500.
+    Http5xx => "http_5xx",
+    /// Another status than expected.
+    WrongStatus => "wrong_status",
+    /// The body is not as expected.
+    WrongBody => "wrong_body",
+    /// Another error of the socket.
+    Io => "io",
+    /// Never sent: no connection was free within the timeout of its intended time.
+    Shed => "shed",
+}
+
+impl ErrorKind {
+    /// The kind of a failed system call on a socket.
+    pub(crate) fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::CONNREFUSED => Self::Refused,
+            Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => Self::Reset,
+            Errno::TIMEDOUT => Self::Timeout,
+            Errno::ADDRNOTAVAIL | Errno::ADDRINUSE | Errno::MFILE | Errno::NFILE => {
+                Self::PortExhausted
+            }
+            Errno::NETUNREACH | Errno::HOSTUNREACH => Self::Unreachable,
+            _ => Self::Io,
+        }
+    }
+}
+
+/// Outcomes of the requests of one phase.
+#[derive(Debug, Clone)]
+pub struct Totals {
+    /// Requests that became due (open model) or were begun (closed model).
+    pub scheduled: u64,
+    /// Good responses.
+    pub ok: u64,
+    errors: [u64; ErrorKind::ALL.len()],
+    /// Requests without an outcome at the end of the drain.
+    pub unfinished: u64,
+    /// Body bytes of complete responses.
+    pub body_bytes: u64,
+    /// From the intended send time to the end of the response, good responses, ns.
+    pub latency: Histogram,
+    /// From the actual send to the end of the response, good responses, ns.
+    pub service_time: Histogram,
+    /// From when a request could have been sent (it was due and a connection was free) to its
+    /// send, ns: the generator's own delay.
+    pub send_lag: Histogram,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self {
+            scheduled: 0,
+            ok: 0,
+            errors: [0; ErrorKind::ALL.len()],
+            unfinished: 0,
+            body_bytes: 0,
+            latency: histogram::new(),
+            service_time: histogram::new(),
+            send_lag: histogram::new(),
+        }
+    }
+}
+
+impl Totals {
+    /// Counts a failed request.
+    pub(crate) fn fail(&mut self, kind: ErrorKind) {
+        self.errors[kind as usize] += 1;
+    }
+
+    /// Failed requests, shed ones included.
+    pub fn failed(&self) -> u64 {
+        self.errors.iter().sum()
+    }
+
+    /// Failed requests of one kind.
+    pub fn errors_of(&self, kind: ErrorKind) -> u64 {
+        self.errors[kind as usize]
+    }
+
+    /// Failed requests by the names of their kinds; kinds without any are left out.
+    pub fn errors(&self) -> BTreeMap<String, u64> {
+        let counts = ErrorKind::ALL.iter().map(|k| (*k, self.errors_of(*k)));
+        counts
+            .filter(|(_, count)| *count > 0)
+            .map(|(kind, count)| (kind.name().to_owned(), count))
+            .collect()
+    }
+
+    /// The latency quantile over all scheduled requests: failed and unfinished ones count as
+    /// infinitely slow. `None` is infinite.
+    pub fn latency_quantile(&self, fraction: f64) -> Option<Duration> {
+        histogram::quantile(&self.latency, self.failed() + self.unfinished, fraction)
+    }
+
+    /// Adds the outcomes of another thread, second or process.
+    pub fn add(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.ok += other.ok;
+        for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
+            *mine += theirs;
+        }
+        self.unfinished += other.unfinished;
+        self.body_bytes += other.body_bytes;
+        add(&mut self.latency, &other.latency);
+        add(&mut self.service_time, &other.service_time);
+        add(&mut self.send_lag, &other.send_lag);
+    }
+
+    /// Sets everything to zero and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.scheduled = 0;
+        self.ok = 0;
+        self.errors = [0; ErrorKind::ALL.len()];
+        self.unfinished = 0;
+        self.body_bytes = 0;
+        for histogram in [
+            &mut self.latency,
+            &mut self.service_time,
+            &mut self.send_lag,
+        ] {
+            if !histogram.is_empty() {
+                histogram.reset();
+            }
+        }
+    }
+
+    /// Checks that every scheduled request has exactly one outcome.
+    ///
+    /// # Errors
+    /// [`LoadError::Accounting`] with both sums.
+    pub fn check(&self) -> Result<(), LoadError> {
+        let accounted = self.ok + self.failed() + self.unfinished;
+        if accounted == self.scheduled {
+            Ok(())
+        } else {
+            Err(LoadError::Accounting {
+                scheduled: self.scheduled,
+                accounted,
+            })
+        }
+    }
+}
+
+fn add(mine: &mut Histogram, theirs: &Histogram) {
+    if !theirs.is_empty() {
+        mine.add(theirs)
+            .expect("both have the bounds of histogram::new");
+    }
+}
+
+/// One second of a run, all threads together.
+#[derive(Debug)]
+pub struct Second {
+    /// Its number, from 0.
+    pub index: u64,
+    /// Its end, CLOCK_MONOTONIC ns.
+    pub at_ns: u64,
+    /// Its length; shorter than a second only at the end of the run.
+    pub length: Duration,
+    /// Whether it belongs to the warm-up (by its beginning).
+    pub is_warmup: bool,
+    /// Requests that became due in it and outcomes that came in it. Its sums need not match:
+    /// a request may end in a later second than the one it was due in.
+    pub totals: Totals,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_must_add_up() {
+        let mut totals = Totals {
+            scheduled: 3,
+            ok: 1,
+            unfinished: 1,
+            ..Totals::default()
+        };
+        assert!(totals.check().is_err());
+        totals.fail(ErrorKind::Http5xx);
+        assert!(totals.check().is_ok());
+        assert_eq!(
+            totals.errors(),
+            BTreeMap::from([("http_5xx".to_owned(), 1)])
+        );
+    }
+
+    #[test]
+    fn the_sum_of_parts_is_the_whole() {
+        let mut part = Totals {
+            scheduled: 2,
+            ok: 1,
+            ..Totals::default()
+        };
+        part.fail(ErrorKind::Reset);
+        part.latency.saturating_record(5_000);
+        let mut sum = Totals::default();
+        sum.add(&part);
+        sum.add(&part);
+        assert!(sum.check().is_ok());
+        assert_eq!(sum.latency.len(), 2);
+        sum.clear();
+        assert_eq!((sum.scheduled, sum.failed(), sum.latency.len()), (0, 0, 0));
+    }
+}

@@ -1,0 +1,219 @@
+//! One generator process of a trial: an order on standard input, messages on standard output.
+//!
+//! Owns the JSON of both. The order is one JSON document; messages are JSON lines: a
+//! [`Message::Second`] a second, then one [`Message::Result`]. SIGTERM and SIGINT stop the load;
+//! the result still comes.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde::{Deserialize, Serialize};
+
+use crate::error::LoadError;
+use crate::health::Health;
+use crate::histogram;
+use crate::outcome::{Second, Totals};
+use crate::plan::{Plan, nanos, nanos_opt};
+use crate::run::{Outcome, run as run_plan};
+
+/// What the process is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The load.
+    pub plan: Plan,
+    /// Network namespace to enter before anything else, such as `/proc/PID/ns/net`.
+    #[serde(default)]
+    pub netns: Option<PathBuf>,
+}
+
+/// What the process says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "message")]
+pub enum Message {
+    /// One second has passed.
+    Second(SecondMessage),
+    /// The load is over; the last message.
+    Result(Box<ResultMessage>),
+}
+
+/// One second of load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SecondMessage {
+    /// Its end, CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// Requests that became due (open) or were begun (closed) in it.
+    pub offered: u64,
+    /// Good responses in it.
+    pub ok: u64,
+    /// Failed requests in it, shed ones included.
+    pub errors: u64,
+    /// Median latency of the good responses; `None` when there were none, as the next two.
+    #[serde(rename = "p50_ns", with = "nanos_opt")]
+    pub p50: Option<Duration>,
+    /// 99th percentile.
+    #[serde(rename = "p99_ns", with = "nanos_opt")]
+    pub p99: Option<Duration>,
+    /// The largest.
+    #[serde(rename = "max_ns", with = "nanos_opt")]
+    pub max: Option<Duration>,
+    /// 99th percentile of the generator's own send lag.
+    #[serde(rename = "send_lag_p99_ns", with = "nanos_opt")]
+    pub send_lag_p99: Option<Duration>,
+    /// Whether it belongs to the warm-up.
+    pub is_warmup: bool,
+}
+
+/// The whole load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResultMessage {
+    /// When the first request could be due, CLOCK_MONOTONIC.
+    pub start_ns: u64,
+    /// When the last request could be due, CLOCK_MONOTONIC; the drain came after it.
+    pub end_ns: u64,
+    /// Outcomes of the measured part.
+    pub measure: TotalsMessage,
+    /// Outcomes of the warm-up; `None` when the plan has none.
+    #[serde(default)]
+    pub warmup: Option<TotalsMessage>,
+    /// The generator about itself.
+    pub health: Health,
+    /// Whether a signal ended it before its time.
+    pub stopped: bool,
+}
+
+/// Outcomes of one part: `scheduled` = `ok` + sum of `errors` + `unfinished`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TotalsMessage {
+    /// How long requests were due.
+    #[serde(rename = "duration_ns", with = "nanos")]
+    pub duration: Duration,
+    /// Requests that became due or were begun.
+    pub scheduled: u64,
+    /// Good responses.
+    pub ok: u64,
+    /// Failed requests by kind; `shed` are those never sent for want of a free connection.
+    pub errors: BTreeMap<String, u64>,
+    /// Requests without an outcome at the end of the drain.
+    pub unfinished: u64,
+    /// Body bytes of complete responses.
+    pub body_bytes: u64,
+    /// Latency from the intended send time, good responses: HdrHistogram V2 deflate, base64, ns.
+    pub latency: String,
+    /// Service time from the actual send time, the same form.
+    pub service_time: String,
+    /// The generator's own send lag, the same form; empty histogram in a closed model.
+    pub send_lag: String,
+}
+
+impl TotalsMessage {
+    fn new(totals: &Totals, duration: Duration) -> Self {
+        Self {
+            duration,
+            scheduled: totals.scheduled,
+            ok: totals.ok,
+            errors: totals.errors(),
+            unfinished: totals.unfinished,
+            body_bytes: totals.body_bytes,
+            latency: histogram::encode(&totals.latency),
+            service_time: histogram::encode(&totals.service_time),
+            send_lag: histogram::encode(&totals.send_lag),
+        }
+    }
+}
+
+/// Reads the order, makes the load, writes the messages.
+///
+/// # Errors
+/// [`LoadError`] when the order is wrong, the namespace is closed, or the load cannot be made.
+pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError> {
+    let mut text = String::new();
+    input
+        .read_to_string(&mut text)
+        .map_err(|e| LoadError::Order(serde_json::Error::io(e)))?;
+    let order: Order = serde_json::from_str(&text).map_err(LoadError::Order)?;
+    let stop = stop_on_signals()?;
+    if let Some(path) = &order.netns {
+        enter(path)?;
+    }
+    let mut broken = None;
+    let outcome = run_plan(&order.plan, &stop, &mut |second| {
+        let written = write(&mut output, &Message::Second(second_message(second)));
+        broken = broken.take().or(written.err());
+    })?;
+    if let Some(error) = broken {
+        return Err(error);
+    }
+    write(
+        &mut output,
+        &Message::Result(Box::new(result_message(&order.plan, &outcome))),
+    )
+}
+
+/// A flag that SIGTERM and SIGINT set.
+///
+/// # Errors
+/// [`LoadError::System`] when the handlers cannot be set.
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>, LoadError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|e| LoadError::System {
+            call: "sigaction",
+            errno: rustix::io::Errno::from_raw_os_error(e.raw_os_error().unwrap_or(0)),
+            hint: "a seccomp profile may forbid it",
+        })?;
+    }
+    Ok(stop)
+}
+
+fn enter(path: &PathBuf) -> Result<(), LoadError> {
+    let refuse = |errno| LoadError::Namespace {
+        path: path.clone(),
+        errno,
+    };
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let namespace = open(path, flags, Mode::empty()).map_err(refuse)?;
+    use std::os::fd::AsFd;
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(refuse)
+}
+
+fn write(output: &mut impl Write, message: &Message) -> Result<(), LoadError> {
+    let mut line = serde_json::to_vec(message).map_err(|e| LoadError::Output(e.into()))?;
+    line.push(b'\n');
+    output.write_all(&line).map_err(LoadError::Output)?;
+    output.flush().map_err(LoadError::Output)
+}
+
+fn second_message(second: &Second) -> SecondMessage {
+    let totals = &second.totals;
+    let latency = &totals.latency;
+    let at = |q| histogram::quantile(latency, 0, q);
+    SecondMessage {
+        at_ns: second.at_ns,
+        offered: totals.scheduled,
+        ok: totals.ok,
+        errors: totals.failed(),
+        p50: at(0.5),
+        p99: at(0.99),
+        max: (!latency.is_empty()).then(|| Duration::from_nanos(latency.max())),
+        send_lag_p99: histogram::quantile(&totals.send_lag, 0, 0.99),
+        is_warmup: second.is_warmup,
+    }
+}
+
+fn result_message(plan: &Plan, outcome: &Outcome) -> ResultMessage {
+    let has_warmup = !plan.warmup.is_zero();
+    ResultMessage {
+        start_ns: outcome.start_ns,
+        end_ns: outcome.end_ns,
+        measure: TotalsMessage::new(&outcome.measure, outcome.measured(plan)),
+        warmup: has_warmup.then(|| TotalsMessage::new(&outcome.warmup, plan.warmup)),
+        health: outcome.health.clone(),
+        stopped: outcome.stopped,
+    }
+}

@@ -1,0 +1,274 @@
+//! What to send, where, how fast: the plan of one load run, in the form orders are written in.
+//!
+//! Owns the check that a plan makes sense. Durations stand in JSON as whole ns.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LoadError;
+use crate::schedule::{Arrivals, Segment};
+
+/// One load run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Addresses of the instances; connections are spread evenly over them.
+    pub targets: Vec<SocketAddr>,
+    /// The request.
+    pub request: RequestSpec,
+    /// What counts as a good response.
+    #[serde(default)]
+    pub expect: Expectation,
+    /// How the load is made.
+    pub model: Model,
+    /// Leading part of the run that is recorded apart; part of the model's length.
+    #[serde(rename = "warmup_ns", with = "nanos", default)]
+    pub warmup: Duration,
+    /// Connections kept open, over all threads and targets; at least 1.
+    pub connections: u32,
+    /// A request without a complete response this long after its send has failed; one that found
+    /// no free connection this long after its intended time is shed.
+    #[serde(rename = "timeout_ns", with = "nanos")]
+    pub timeout: Duration,
+    /// How long to wait for responses after the last request was due.
+    #[serde(rename = "drain_ns", with = "nanos")]
+    pub drain: Duration,
+    /// CPUs to use, one thread on each; empty is one thread wherever the kernel puts it.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
+    /// Seed of all that is random.
+    #[serde(default)]
+    pub seed: u64,
+    /// When sends happen relative to their intended times.
+    #[serde(default)]
+    pub pacing: Pacing,
+    /// Tightest latency bound of the SLO; the generator must not lag by more than a tenth of it.
+    #[serde(rename = "slo_ns", with = "nanos_opt", default)]
+    pub slo: Option<Duration>,
+}
+
+/// How load is made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Model {
+    /// Requests leave on a schedule that does not wait for answers.
+    Open {
+        /// The rate over time.
+        segments: Vec<Segment>,
+        /// How requests are spread at that rate.
+        #[serde(default)]
+        arrivals: Arrivals,
+    },
+    /// Each connection sends when its last answer came, for a time (warm-up included).
+    ClosedFor {
+        /// Length of the run.
+        #[serde(rename = "duration_ns", with = "nanos")]
+        duration: Duration,
+    },
+    /// Each connection sends when its last answer came, until so many requests were made after
+    /// the warm-up.
+    ClosedRequests {
+        /// Requests in all.
+        requests: u64,
+    },
+}
+
+impl Model {
+    /// An open model with evenly spread arrivals at a constant rate, in requests a second.
+    pub fn constant(rate: f64, duration: Duration) -> Self {
+        Self::Open {
+            segments: vec![Segment::constant(rate, duration)],
+            arrivals: Arrivals::Uniform,
+        }
+    }
+
+    /// How long requests are scheduled; `None` where only their number is known.
+    pub fn duration(&self) -> Option<Duration> {
+        match self {
+            Self::Open { segments, .. } => Some(segments.iter().map(|s| s.duration).sum()),
+            Self::ClosedFor { duration } => Some(*duration),
+            Self::ClosedRequests { .. } => None,
+        }
+    }
+}
+
+/// The request to send.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestSpec {
+    /// Method, such as `GET`.
+    pub method: String,
+    /// Path and query, with the leading slash.
+    pub path: String,
+    /// Value of the Host header; `None` is the first target's address.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// More headers, in order. A Host or Content-Length here replaces the generated one.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// The body, base64 in JSON; empty is none.
+    #[serde(default, with = "base64_bytes")]
+    pub body: Vec<u8>,
+}
+
+impl RequestSpec {
+    /// A GET without more headers.
+    pub fn get(path: &str) -> Self {
+        Self {
+            method: "GET".to_owned(),
+            path: path.to_owned(),
+            host: None,
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+}
+
+/// What counts as a good response. The default accepts any status from 200 to 399.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Expectation {
+    /// Accepted statuses; empty is 200 to 399.
+    #[serde(default)]
+    pub status: Vec<u16>,
+    /// Bytes that the body must contain.
+    #[serde(default)]
+    pub body_contains: Option<String>,
+    /// Exact size of the body in bytes.
+    #[serde(default)]
+    pub body_bytes: Option<u64>,
+}
+
+/// When sends happen relative to their intended times. Each wake-up costs CPU; a quantum bundles
+/// sends and delays each by up to its length, and so bounds the send lag that pacing itself adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Pacing {
+    /// Exact up to 5000 requests a second and thread, a quantum of 250 µs above.
+    #[default]
+    Auto,
+    /// Wake up for every intended time.
+    Exact,
+    /// Wake up on a grid, send all that is due.
+    Quantum {
+        /// Distance of the grid's lines.
+        #[serde(rename = "quantum_ns", with = "nanos")]
+        quantum: Duration,
+    },
+    /// Never sleep: takes the whole CPU of each thread.
+    Spin,
+}
+
+impl Plan {
+    /// Refuses a plan that cannot be run.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] names the field.
+    pub fn check(&self) -> Result<(), LoadError> {
+        let refuse = |field, why: &str| {
+            Err(LoadError::Plan {
+                field,
+                why: why.to_owned(),
+            })
+        };
+        if self.targets.is_empty() {
+            return refuse("targets", "no address is given");
+        }
+        if self.connections == 0 {
+            return refuse("connections", "at least 1 is needed");
+        }
+        if (self.connections as usize) < self.cpus.len() {
+            return refuse("connections", "fewer connections than CPUs");
+        }
+        if self.timeout.is_zero() {
+            return refuse("timeout", "it must be longer than 0");
+        }
+        match &self.model {
+            Model::Open { segments, .. } => check_segments(segments)?,
+            Model::ClosedFor { duration } if duration.is_zero() => {
+                return refuse("duration", "it must be longer than 0");
+            }
+            Model::ClosedRequests { requests: 0 } => {
+                return refuse("requests", "at least 1 is needed");
+            }
+            Model::ClosedFor { .. } | Model::ClosedRequests { .. } => {}
+        }
+        if self.model.duration().is_some_and(|d| d <= self.warmup) {
+            return refuse("warmup", "nothing is left to measure after the warm-up");
+        }
+        Ok(())
+    }
+
+    /// Number of threads.
+    pub(crate) fn shards(&self) -> u32 {
+        self.cpus.len().max(1) as u32
+    }
+}
+
+fn check_segments(segments: &[Segment]) -> Result<(), LoadError> {
+    let plausible = |rate: f64| rate.is_finite() && (0.0..=1e8).contains(&rate);
+    let right = segments
+        .iter()
+        .all(|s| plausible(s.from) && plausible(s.to) && !s.duration.is_zero());
+    if !right {
+        return Err(LoadError::Plan {
+            field: "rate",
+            why: "rates must lie between 0 and 100 million a second, for longer than 0".to_owned(),
+        });
+    }
+    if segments.iter().map(Segment::requests).sum::<f64>() <= 0.0 {
+        return Err(LoadError::Plan {
+            field: "rate",
+            why: "no request would ever be sent".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// [`Duration`] as whole ns; the field ends in `_ns`.
+pub(crate) mod nanos {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_u64(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
+        u64::deserialize(d).map(Duration::from_nanos)
+    }
+}
+
+/// The same for an `Option`.
+pub(crate) mod nanos_opt {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(d: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
+        d.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
+            .serialize(s)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Option::<u64>::deserialize(d).map(|d| d.map(Duration::from_nanos))
+    }
+}
+
+mod base64_bytes {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+        STANDARD
+            .decode(String::deserialize(d)?)
+            .map_err(D::Error::custom)
+    }
+}

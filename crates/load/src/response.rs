@@ -1,0 +1,300 @@
+//! Reads HTTP/1.1 responses as they arrive: head, then body by length, by chunks or to the end.
+//!
+//! Owns where a response ends and whether its connection may be used again; it keeps no body and
+//! looks at no clock. Rules: RFC 9112 §6.3 (message body length), §7.1 (chunks), §9.3
+//! (persistence). Public for the fuzz target.
+
+mod chunked;
+
+use chunked::Chunked;
+
+/// Largest head, and largest trailer, that is accepted: 64 KiB.
+pub const MAX_HEAD: usize = 64 * 1024;
+const MAX_HEADERS: usize = 100;
+
+/// A complete response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Response {
+    /// Its status, 200 to 999: interim responses are passed over.
+    pub status: u16,
+    /// Whether the connection may carry another request.
+    pub keep_alive: bool,
+    /// Bytes of the body, without chunk framing.
+    pub body_bytes: u64,
+}
+
+/// A response that breaks the protocol; the connection must be closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// The head is no HTTP head.
+    #[error("malformed head")]
+    Head,
+    /// The head is longer than [`MAX_HEAD`] or has more than 100 headers.
+    #[error("head too large")]
+    HeadTooLarge,
+    /// Content-Length is no number, or there are two that differ.
+    #[error("malformed Content-Length")]
+    Length,
+    /// A transfer coding other than chunked.
+    #[error("unknown transfer coding")]
+    Coding,
+    /// Chunk framing is broken.
+    #[error("malformed chunk")]
+    Chunk,
+    /// The server switched protocols, unasked.
+    #[error("unexpected 101")]
+    Upgrade,
+}
+
+/// What [`Parser::feed`] made of the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fed {
+    /// Bytes used; the rest does not belong to this response.
+    pub used: usize,
+    /// The response, when these bytes completed it.
+    pub response: Option<Response>,
+}
+
+/// The parser of one connection. After a complete response it expects the next one.
+#[derive(Debug, Default)]
+pub struct Parser {
+    state: State,
+    /// Part of a head that came in pieces.
+    partial: Vec<u8>,
+    status: u16,
+    keep_alive: bool,
+    body_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Head,
+    Length(u64),
+    Chunked(Chunked),
+    UntilClose,
+}
+
+impl Parser {
+    /// Whether no byte of the next response has been seen.
+    pub fn is_fresh(&self) -> bool {
+        matches!(self.state, State::Head) && self.partial.is_empty()
+    }
+
+    /// Forgets everything, for a new connection.
+    pub fn reset(&mut self) {
+        self.state = State::Head;
+        self.partial.clear();
+    }
+
+    /// Takes bytes as they came. `head_only` says that the request was a HEAD. Pieces of the
+    /// body are handed to `body` in order.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the bytes are no HTTP/1.x response.
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        head_only: bool,
+        body: &mut impl FnMut(&[u8]),
+    ) -> Result<Fed, Malformed> {
+        let mut used = 0;
+        while used < bytes.len() {
+            let rest = &bytes[used..];
+            let done = match &mut self.state {
+                State::Head => {
+                    let (taken, done) = self.head(rest, head_only)?;
+                    used += taken;
+                    done
+                }
+                State::Length(left) => {
+                    let take = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    body(&rest[..take]);
+                    used += take;
+                    self.body_bytes += take as u64;
+                    *left -= take as u64;
+                    *left == 0
+                }
+                State::Chunked(chunked) => {
+                    let (taken, done) = chunked.feed(rest, &mut |piece| {
+                        self.body_bytes += piece.len() as u64;
+                        body(piece);
+                    })?;
+                    used += taken;
+                    done
+                }
+                State::UntilClose => {
+                    body(rest);
+                    used += rest.len();
+                    self.body_bytes += rest.len() as u64;
+                    false
+                }
+            };
+            if done {
+                let response = Some(self.complete());
+                return Ok(Fed { used, response });
+            }
+        }
+        Ok(Fed {
+            used,
+            response: None,
+        })
+    }
+
+    /// The server closed its side: a response that lasts until then is complete now.
+    pub fn end(&mut self) -> Option<Response> {
+        match self.state {
+            State::UntilClose => Some(self.complete()),
+            _ => None,
+        }
+    }
+
+    fn complete(&mut self) -> Response {
+        self.state = State::Head;
+        Response {
+            status: self.status,
+            keep_alive: self.keep_alive,
+            body_bytes: self.body_bytes,
+        }
+    }
+
+    /// Takes head bytes; returns how many, and whether the response ends with the head.
+    fn head(&mut self, bytes: &[u8], head_only: bool) -> Result<(usize, bool), Malformed> {
+        if self.partial.is_empty() {
+            return match parse_head(bytes)? {
+                Some(head) => Ok((head.length, self.begin_body(&head, head_only)?)),
+                None => self.keep_partial(bytes),
+            };
+        }
+        let before = self.partial.len();
+        self.partial.extend_from_slice(bytes);
+        // A head ends with a line: bytes that trickle in are not parsed again for each of them.
+        let head = match bytes.contains(&b'\n') {
+            true => parse_head(&self.partial)?,
+            false => None,
+        };
+        match head {
+            Some(head) => {
+                self.partial.clear();
+                Ok((head.length - before, self.begin_body(&head, head_only)?))
+            }
+            None if self.partial.len() > MAX_HEAD => Err(Malformed::HeadTooLarge),
+            None => Ok((bytes.len(), false)),
+        }
+    }
+
+    fn keep_partial(&mut self, bytes: &[u8]) -> Result<(usize, bool), Malformed> {
+        if bytes.len() > MAX_HEAD {
+            return Err(Malformed::HeadTooLarge);
+        }
+        self.partial.extend_from_slice(bytes);
+        Ok((bytes.len(), false))
+    }
+
+    fn begin_body(&mut self, head: &Head, head_only: bool) -> Result<bool, Malformed> {
+        match head.status {
+            // RFC 9110 §15.2: interim responses come before the final one.
+            100 | 102..=199 => return Ok(false),
+            101 => return Err(Malformed::Upgrade),
+            _ => {}
+        }
+        self.status = head.status;
+        self.keep_alive = head.keep_alive;
+        self.body_bytes = 0;
+        self.state = match head.framing {
+            _ if head_only || matches!(head.status, 204 | 304) => return Ok(true),
+            Framing::Length(0) => return Ok(true),
+            Framing::Length(length) => State::Length(length),
+            Framing::Chunked => State::Chunked(Chunked::default()),
+            Framing::UntilClose => {
+                self.keep_alive = false;
+                State::UntilClose
+            }
+        };
+        Ok(false)
+    }
+}
+
+struct Head {
+    length: usize,
+    status: u16,
+    keep_alive: bool,
+    framing: Framing,
+}
+
+enum Framing {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// `None` when the head is not complete yet.
+fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut response = httparse::Response::new(&mut headers);
+    let length = match response.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) if length <= MAX_HEAD => length,
+        Ok(httparse::Status::Complete(_)) => return Err(Malformed::HeadTooLarge),
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(Malformed::HeadTooLarge),
+        Err(_) => return Err(Malformed::Head),
+    };
+    let status = response.code.filter(|s| *s >= 100).ok_or(Malformed::Head)?;
+    // HTTP/1.1 connections persist unless said otherwise, HTTP/1.0 ones the other way round.
+    let mut keep_alive = response.version == Some(1);
+    let mut content_length = None;
+    let mut chunked = false;
+    for header in response.headers.iter() {
+        // The three that matter have different lengths; most headers end here.
+        match header.name.len() {
+            10 if header.name.eq_ignore_ascii_case("connection") => {
+                for option in header.value.split(|b| *b == b',') {
+                    match option.trim_ascii() {
+                        o if o.eq_ignore_ascii_case(b"close") => keep_alive = false,
+                        o if o.eq_ignore_ascii_case(b"keep-alive") => keep_alive = true,
+                        _ => {}
+                    }
+                }
+            }
+            14 if header.name.eq_ignore_ascii_case("content-length") => {
+                let value = parse_length(header.value)?;
+                if content_length.is_some_and(|c| c != value) {
+                    return Err(Malformed::Length);
+                }
+                content_length = Some(value);
+            }
+            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                if !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                    return Err(Malformed::Coding);
+                }
+                chunked = true;
+            }
+            _ => {}
+        }
+    }
+    // RFC 9112 §6.3: Transfer-Encoding overrides Content-Length.
+    let framing = match content_length {
+        _ if chunked => Framing::Chunked,
+        Some(length) => Framing::Length(length),
+        None => Framing::UntilClose,
+    };
+    Ok(Some(Head {
+        length,
+        status,
+        keep_alive,
+        framing,
+    }))
+}
+
+fn parse_length(value: &[u8]) -> Result<u64, Malformed> {
+    let digits = value.trim_ascii();
+    if digits.is_empty() || digits.len() > 19 || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Malformed::Length);
+    }
+    Ok(digits
+        .iter()
+        .fold(0, |n, digit| n * 10 + u64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! When requests are due: intended send times from slot numbers, never from connections.
+//!
+//! The rate over time is a list of [`Segment`]s (constant, ramp, steps, a recorded profile are
+//! all lists of them). F(t) is the number of requests due before t; slot k is due at F⁻¹(E_k),
+//! where E_k = k for uniform arrivals and a sum of k exponentials for Poisson ones. Nothing
+//! accumulates from one request to the next but the exponentials, so a schedule cannot drift.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::random::Random;
+
+/// A stretch of time in which the rate is constant or changes linearly.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Requests a second at its start; 0 is allowed.
+    pub from: f64,
+    /// Requests a second at its end.
+    pub to: f64,
+    /// Its length.
+    #[serde(rename = "duration_ns", with = "crate::plan::nanos")]
+    pub duration: Duration,
+}
+
+impl Segment {
+    /// A constant rate, in requests a second.
+    pub fn constant(rate: f64, duration: Duration) -> Self {
+        Self {
+            from: rate,
+            to: rate,
+            duration,
+        }
+    }
+
+    /// Requests due in it.
+    pub fn requests(&self) -> f64 {
+        (self.from + self.to) / 2.0 * self.duration.as_secs_f64()
+    }
+
+    /// Seconds into the segment at which `count` requests were due; `count` < `requests()`.
+    fn inverse(&self, count: f64) -> f64 {
+        let slope = (self.to - self.from) / self.duration.as_secs_f64();
+        if slope.abs() < 1e-9 {
+            return count / self.from;
+        }
+        // count = from·t + slope·t²/2, solved without cancellation for small slopes.
+        let root = (self.from * self.from + 2.0 * slope * count)
+            .max(0.0)
+            .sqrt();
+        2.0 * count / (self.from + root)
+    }
+}
+
+/// How requests are spread at a given rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Evenly: the gaps follow the rate exactly.
+    #[default]
+    Uniform,
+    /// As independent users: exponential gaps with the rate as mean.
+    Poisson,
+}
+
+/// The intended send times of one shard, in order, as ns since the start.
+#[derive(Debug, Clone)]
+pub(crate) struct Schedule {
+    segments: Vec<Segment>,
+    current: usize,
+    /// Requests due, and seconds passed, before the current segment.
+    base_count: f64,
+    base_seconds: f64,
+    /// E of the next slot, and the step to the one after it.
+    position: f64,
+    stride: f64,
+    poisson: Option<Random>,
+    next: Option<u64>,
+    taken: u64,
+}
+
+impl Schedule {
+    /// Shard `index` of `shards`. Uniform slots are dealt out in turn; Poisson arrivals are
+    /// split into independent Poisson streams, whose sum is one again.
+    pub(crate) fn new(
+        segments: &[Segment],
+        arrivals: Arrivals,
+        seed: u64,
+        index: u32,
+        shards: u32,
+    ) -> Self {
+        let stride = f64::from(shards);
+        let mut schedule = Self {
+            segments: segments.to_vec(),
+            current: 0,
+            base_count: 0.0,
+            base_seconds: 0.0,
+            position: f64::from(index),
+            stride,
+            poisson: None,
+            next: None,
+            taken: 0,
+        };
+        if arrivals == Arrivals::Poisson {
+            let mut random = Random::new(shard_seed(seed, index));
+            schedule.position = random.next_exponential() * stride;
+            schedule.poisson = Some(random);
+        }
+        schedule.next = schedule.time_of(schedule.position);
+        schedule
+    }
+
+    /// The next intended time; `None` when all are taken.
+    pub(crate) fn peek(&self) -> Option<u64> {
+        self.next
+    }
+
+    /// Takes the next one.
+    pub(crate) fn advance(&mut self) {
+        self.taken += 1;
+        self.position += match &mut self.poisson {
+            None => self.stride,
+            Some(random) => random.next_exponential() * self.stride,
+        };
+        self.next = self.time_of(self.position);
+    }
+
+    /// Takes all that are due before `limit` (ns); returns how many.
+    pub(crate) fn advance_to(&mut self, limit: u64) -> u64 {
+        let before = self.taken;
+        while self.next.is_some_and(|t| t < limit) {
+            self.advance();
+        }
+        self.taken - before
+    }
+
+    fn time_of(&mut self, position: f64) -> Option<u64> {
+        loop {
+            let segment = self.segments.get(self.current)?;
+            let within = position - self.base_count;
+            let requests = segment.requests();
+            if within < requests {
+                let seconds = self.base_seconds + segment.inverse(within);
+                return Some((seconds * 1e9) as u64);
+            }
+            self.base_count += requests;
+            self.base_seconds += segment.duration.as_secs_f64();
+            self.current += 1;
+        }
+    }
+}
+
+/// Seeds of shards must not be neighbours in one stream: mix the index in by its own draw.
+pub(crate) fn shard_seed(seed: u64, index: u32) -> u64 {
+    let mut random = Random::new(u64::from(index));
+    seed ^ random.next_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(segments: &[Segment], arrivals: Arrivals, index: u32, shards: u32) -> Vec<u64> {
+        let mut schedule = Schedule::new(segments, arrivals, 42, index, shards);
+        std::iter::from_fn(|| {
+            let next = schedule.peek()?;
+            schedule.advance();
+            Some(next)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_constant_rate_gives_every_slot_at_its_place_and_none_at_the_end() {
+        let one = [Segment::constant(1000.0, Duration::from_secs(20))];
+        let times = times(&one, Arrivals::Uniform, 0, 1);
+        assert_eq!(times.len(), 20_000);
+        assert_eq!(times[0], 0);
+        assert_eq!(times[1], 1_000_000);
+        assert_eq!(times[19_999], 19_999_000_000);
+    }
+
+    #[test]
+    fn shards_together_are_the_whole_schedule() {
+        let segments = [
+            Segment::constant(333.3, Duration::from_secs(3)),
+            Segment {
+                from: 100.0,
+                to: 900.0,
+                duration: Duration::from_secs(4),
+            },
+        ];
+        let whole = times(&segments, Arrivals::Uniform, 0, 1);
+        let mut parts: Vec<u64> = (0..3)
+            .flat_map(|i| times(&segments, Arrivals::Uniform, i, 3))
+            .collect();
+        parts.sort_unstable();
+        assert_eq!(whole, parts);
+    }
+
+    #[test]
+    fn a_ramp_has_half_of_its_requests_where_the_integral_says() {
+        let ramp = [Segment {
+            from: 0.0,
+            to: 1000.0,
+            duration: Duration::from_secs(10),
+        }];
+        let times = times(&ramp, Arrivals::Uniform, 0, 1);
+        assert_eq!(times.len(), 5000);
+        // F(t) = 50 t², so half of 5000 is reached at t = sqrt(50).
+        let half = 50f64.sqrt() * 1e9;
+        assert!((times[2500] as f64 - half).abs() < 10.0, "{}", times[2500]);
+        assert!(times.is_sorted());
+    }
+
+    #[test]
+    fn steps_and_silence_keep_their_boundaries() {
+        let steps = [
+            Segment::constant(10.0, Duration::from_secs(1)),
+            Segment::constant(0.0, Duration::from_secs(5)),
+            Segment::constant(20.0, Duration::from_secs(1)),
+        ];
+        let times = times(&steps, Arrivals::Uniform, 0, 1);
+        assert_eq!(times.len(), 30);
+        assert_eq!(times[9], 900_000_000);
+        assert_eq!(times[10], 6_000_000_000);
+    }
+
+    #[test]
+    fn poisson_counts_per_interval_have_a_variance_equal_to_their_mean() {
+        let one = [Segment::constant(1000.0, Duration::from_secs(100))];
+        for shards in [1, 4] {
+            let mut counts = vec![0f64; 10_000];
+            for index in 0..shards {
+                for t in times(&one, Arrivals::Poisson, index, shards) {
+                    counts[(t / 10_000_000) as usize] += 1.0;
+                }
+            }
+            let n = counts.len() as f64;
+            let mean = counts.iter().sum::<f64>() / n;
+            let variance = counts.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / n;
+            assert!((mean - 10.0).abs() < 0.15, "{mean}");
+            assert!((variance / mean - 1.0).abs() < 0.06, "{}", variance / mean);
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! One thread of the generator: its schedule, its connections, its epoll loop.
+//!
+//! Owns the hot path: per request one send, one receive, no allocation, nothing shared. Sockets
+//! are registered once, edge-triggered, and read until they are empty. A request that is due goes
+//! to the connection that has been free longest; when none is free it waits in the schedule
+//! itself (two cursors over the same slots), so waiting costs no memory and keeps its intended
+//! time. Facts: CLOCK_MONOTONIC and the sockets; it reads nothing else while it runs.
+
+mod dispatch;
+mod receive;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+
+use crate::clock::{now_ns, timespec};
+use crate::connection::{Connection, State};
+use crate::error::LoadError;
+use crate::health::thread_run_delay;
+use crate::outcome::Totals;
+use crate::plan::{Model, Pacing, Plan};
+use crate::request;
+use crate::schedule::Schedule;
+
+/// Events taken at once.
+const EVENTS: usize = 256;
+/// Bytes received at once.
+const BUFFER: usize = 64 * 1024;
+/// The stop flag is seen at least this often.
+const MAX_WAIT_NS: u64 = 100_000_000;
+/// Connections get this long before the load begins; those that fail are tried again by requests.
+const CONNECT_NS: u64 = 2_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The points in time of a run, CLOCK_MONOTONIC ns, and its two spans, ns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) start: u64,
+    pub(crate) warm_end: u64,
+    pub(crate) end: u64,
+    pub(crate) timeout: u64,
+    pub(crate) drain: u64,
+}
+
+/// One second of one thread: outcomes of warm-up requests and of measured ones.
+#[derive(Debug, Default)]
+pub(crate) struct Interval {
+    pub(crate) shard: u32,
+    pub(crate) index: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) is_last: bool,
+    pub(crate) totals: [Totals; 2],
+}
+
+impl Interval {
+    pub(crate) fn clear(&mut self) {
+        for totals in &mut self.totals {
+            totals.clear();
+        }
+    }
+}
+
+/// How a thread ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) run_delay: Duration,
+    pub(crate) end_ns: u64,
+    pub(crate) stopped: bool,
+}
+
+/// Where requests come from.
+enum Source {
+    /// Two cursors over one schedule: what became due, and what was sent or shed.
+    Open { due: Schedule, send: Schedule },
+    /// Connections send as soon as they are free; so many requests are left after the warm-up.
+    Closed { left: u64 },
+}
+
+/// One thread's part of the load.
+pub(crate) struct Shard<'a> {
+    plan: &'a Plan,
+    index: u32,
+    request: Vec<u8>,
+    head_only: bool,
+    /// Distance of the grid that sends happen on, ns; 1 is exact.
+    quantum: u64,
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    /// Free connections, the longest free first.
+    ready: VecDeque<u32>,
+    /// Connections that pause after a failed connect (closed model), with the end of the pause.
+    paused: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Connections with more to read than one turn allows.
+    unread: Vec<u32>,
+    in_flight: u32,
+    source: Source,
+    times: Times,
+    hard_end: u64,
+    next_second: u64,
+    next_scan: u64,
+    interval: Box<Interval>,
+    sender: Sender<Box<Interval>>,
+    recycled: Receiver<Box<Interval>>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Shard<'a> {
+    /// Opens this thread's share of the connections and waits until they stand or have failed.
+    pub(crate) fn connect(
+        plan: &'a Plan,
+        index: u32,
+        sender: Sender<Box<Interval>>,
+        recycled: Receiver<Box<Interval>>,
+    ) -> Result<Self, LoadError> {
+        let shards = plan.shards();
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(LoadError::system(
+            "epoll_create1",
+            "the limit of open files may be reached (ulimit -n)",
+        ))?;
+        let connections: Vec<_> = (index..plan.connections)
+            .step_by(shards as usize)
+            .map(|i| Connection::new(i as usize % plan.targets.len(), &plan.expect))
+            .collect();
+        let mut shard = Self {
+            plan,
+            index,
+            request: request::render(&plan.request, &plan.targets[0].to_string())?,
+            head_only: plan.request.method == "HEAD",
+            quantum: quantum(plan),
+            epoll,
+            ready: (0..connections.len() as u32).collect(),
+            connections,
+            paused: BinaryHeap::new(),
+            unread: Vec::new(),
+            in_flight: 0,
+            source: source(plan, index),
+            times: Times {
+                start: 0,
+                warm_end: 0,
+                end: 0,
+                timeout: CONNECT_NS,
+                drain: 0,
+            },
+            hard_end: 0,
+            next_second: u64::MAX,
+            next_scan: 0,
+            interval: Box::default(),
+            sender,
+            recycled,
+            buffer: vec![0; BUFFER],
+        };
+        shard.connect_all()?;
+        Ok(shard)
+    }
+
+    fn connect_all(&mut self) -> Result<(), LoadError> {
+        for id in 0..self.connections.len() as u32 {
+            self.open(id);
+        }
+        let deadline = now_ns() + CONNECT_NS;
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            let is_pending = |c: &Connection| matches!(c.state, State::Connecting(_));
+            let now = now_ns();
+            if now >= deadline || !self.connections.iter().any(is_pending) {
+                return Ok(());
+            }
+            self.wait(&mut events, deadline - now)?;
+            for event in events.drain(..) {
+                self.on_event(event.data.u64() as u32, event.flags);
+            }
+        }
+    }
+
+    /// Makes the load. Returns when every request has its outcome or the drain is over.
+    pub(crate) fn run(mut self, times: Times, stop: &AtomicBool) -> Result<Ended, LoadError> {
+        self.settle_thread()?;
+        let delay_before = thread_run_delay();
+        self.times = times;
+        self.hard_end = times.end.saturating_add(times.drain);
+        self.next_second = times.start + SECOND_NS;
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut stopped = false;
+        loop {
+            let now = now_ns();
+            if !stopped && stop.load(Ordering::Relaxed) {
+                stopped = true;
+                self.stop(now);
+            }
+            self.housekeeping(now);
+            self.dispatch(now);
+            if self.is_done(now) {
+                break;
+            }
+            let wait = self.next_wake(now).saturating_sub(now).min(MAX_WAIT_NS);
+            self.wait(&mut events, wait)?;
+            for event in events.drain(..) {
+                let now = self.on_event(event.data.u64() as u32, event.flags);
+                self.dispatch(now);
+            }
+            self.continue_unread();
+        }
+        let end = self.finish();
+        Ok(Ended {
+            run_delay: thread_run_delay().saturating_sub(delay_before),
+            end_ns: end,
+            stopped,
+        })
+    }
+
+    /// CPU and timer precision of the calling thread.
+    fn settle_thread(&self) -> Result<(), LoadError> {
+        if let Some(cpu) = self.plan.cpus.get(self.index as usize) {
+            let mut set = CpuSet::new();
+            set.set(*cpu as usize);
+            sched_setaffinity(None, &set).map_err(LoadError::system(
+                "sched_setaffinity",
+                "the CPUs given must exist and be allowed (taskset -p $$)",
+            ))?;
+        }
+        // The default slack of 50 µs would be part of every send lag.
+        set_current_timer_slack(NonZeroU64::new(1)).map_err(LoadError::system(
+            "prctl(PR_SET_TIMERSLACK)",
+            "a seccomp profile may forbid it",
+        ))
+    }
+
+    fn wait(&self, events: &mut Vec<epoll::Event>, nanos: u64) -> Result<(), LoadError> {
+        let timeout = match self.plan.pacing {
+            Pacing::Spin => timespec(0),
+            _ if !self.unread.is_empty() => timespec(0),
+            _ => timespec(nanos),
+        };
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(LoadError::system(
+                "epoll_pwait2",
+                "it needs Linux 5.11 or newer",
+            )(errno)),
+        }
+    }
+
+    /// Seconds, timeouts, pauses: what is due by the clock but is no request.
+    fn housekeeping(&mut self, now: u64) {
+        while now >= self.next_second {
+            self.end_interval(self.next_second, false);
+        }
+        if now >= self.next_scan {
+            self.next_scan = now + (self.times.timeout / 20).clamp(1_000_000, MAX_WAIT_NS);
+            self.scan_timeouts(now);
+        }
+        while let Some(Reverse((at, id))) = self.paused.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.paused.pop();
+            self.ready.push_back(id);
+        }
+    }
+
+    /// When something is due next, if no event comes before.
+    fn next_wake(&self, now: u64) -> u64 {
+        let mut wake = self.next_second.min(self.hard_end);
+        if now < self.times.end {
+            wake = wake.min(self.times.end);
+        }
+        if self.in_flight > 0 || self.is_waiting(now) {
+            wake = wake.min(self.next_scan);
+        }
+        if let Some(Reverse((at, _))) = self.paused.peek() {
+            wake = wake.min(*at);
+        }
+        if let Some(at) = self.next_release(now) {
+            wake = wake.min(at);
+        }
+        wake
+    }
+
+    fn stop(&mut self, now: u64) {
+        self.times.end = self.times.end.min(now.max(self.times.start));
+        self.hard_end = self.hard_end.min(now + self.times.drain.min(SECOND_NS));
+    }
+
+    fn is_done(&self, now: u64) -> bool {
+        now >= self.hard_end || (self.in_flight == 0 && self.is_exhausted(now))
+    }
+
+    /// Hands the interval over and begins the next one.
+    fn end_interval(&mut self, end: u64, is_last: bool) {
+        self.count_due(end);
+        let next = self.recycled.try_recv().unwrap_or_default();
+        let mut interval = std::mem::replace(&mut self.interval, next);
+        self.interval.index = interval.index + 1;
+        interval.shard = self.index;
+        interval.end_ns = end;
+        interval.is_last = is_last;
+        // The receiver lives as long as the threads.
+        let _ = self.sender.send(interval);
+        self.next_second += SECOND_NS;
+    }
+
+    /// Counts what has no outcome and hands the last interval over; returns the end of the load.
+    fn finish(&mut self) -> u64 {
+        let now = now_ns();
+        self.count_due(u64::MAX);
+        let mut unfinished = [0; 2];
+        for request in self.connections.iter().filter_map(|c| c.request) {
+            unfinished[self.phase(request.intended)] += 1;
+        }
+        self.count_unsent(&mut unfinished);
+        for (totals, count) in self.interval.totals.iter_mut().zip(unfinished) {
+            totals.unfinished += count;
+        }
+        self.end_interval(now, true);
+        self.times.end.min(now)
+    }
+}
+
+/// This shard's part of the model.
+fn source(plan: &Plan, index: u32) -> Source {
+    let shards = plan.shards();
+    match &plan.model {
+        Model::Open { segments, arrivals } => {
+            let schedule = Schedule::new(segments, *arrivals, plan.seed, index, shards);
+            Source::Open {
+                due: schedule.clone(),
+                send: schedule,
+            }
+        }
+        Model::ClosedFor { .. } => Source::Closed { left: u64::MAX },
+        Model::ClosedRequests { requests } => Source::Closed {
+            left: requests / u64::from(shards)
+                + u64::from(u64::from(index) < requests % u64::from(shards)),
+        },
+    }
+}
+
+/// Above this rate on one thread, exact pacing spends more CPU on wake-ups than on requests.
+const EXACT_RATE: f64 = 5_000.0;
+const AUTO_QUANTUM_NS: u64 = 250_000;
+
+fn quantum(plan: &Plan) -> u64 {
+    let Model::Open { segments, .. } = &plan.model else {
+        return 1;
+    };
+    match plan.pacing {
+        Pacing::Exact | Pacing::Spin => 1,
+        Pacing::Quantum { quantum } => quantum.as_nanos().clamp(1, 1_000_000_000) as u64,
+        Pacing::Auto => {
+            let peak = segments
+                .iter()
+                .map(|s| s.from.max(s.to))
+                .fold(0.0, f64::max);
+            if peak / f64::from(plan.shards()) > EXACT_RATE {
+                AUTO_QUANTUM_NS
+            } else {
+                1
+            }
+        }
+    }
+}

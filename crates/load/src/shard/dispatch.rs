@@ -1,0 +1,235 @@
+//! Sending: which request goes out now, and on which connection.
+
+use std::cmp::Reverse;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+
+use super::{SECOND_NS, Shard, Source};
+use crate::clock::now_ns;
+use crate::connection::{InFlight, State};
+use crate::outcome::ErrorKind;
+use crate::socket::{Moved, Socket};
+
+/// How long a connection pauses after a failed connect in a closed model, which would otherwise
+/// try again at once, forever.
+const CONNECT_PAUSE_NS: u64 = SECOND_NS / 100;
+
+impl Shard<'_> {
+    /// Sends all that is due, as far as connections are free.
+    pub(super) fn dispatch(&mut self, mut now: u64) {
+        while let Some(intended) = self.next_due(now) {
+            let waited = now.saturating_sub(intended);
+            if waited > self.times.timeout {
+                self.take_due(intended);
+                self.count_failure(intended, ErrorKind::Shed);
+                continue;
+            }
+            let Some(id) = self.ready.pop_front() else {
+                return;
+            };
+            self.take_due(intended);
+            self.begin(id, intended, now);
+            now = now_ns();
+        }
+    }
+
+    /// The intended time of a request that may go out now.
+    fn next_due(&mut self, now: u64) -> Option<u64> {
+        let end = self.times.end;
+        match &self.source {
+            Source::Open { send, .. } => {
+                let intended = self.times.start + send.peek()?;
+                (intended < end && self.release(intended) <= now).then_some(intended)
+            }
+            Source::Closed { left } => {
+                let may_send = *left > 0 && now < end && now >= self.times.start;
+                (may_send && !self.ready.is_empty()).then_some(now)
+            }
+        }
+    }
+
+    fn take_due(&mut self, intended: u64) {
+        let phase = self.phase(intended);
+        match &mut self.source {
+            Source::Open { send, .. } => send.advance(),
+            Source::Closed { left } => {
+                *left -= phase as u64;
+                self.interval.totals[phase].scheduled += 1;
+            }
+        }
+    }
+
+    /// Index of the totals a request belongs to: 0 is the warm-up.
+    pub(super) fn phase(&self, intended: u64) -> usize {
+        usize::from(intended >= self.times.warm_end)
+    }
+
+    /// The intended time moved up to the pacing grid.
+    fn release(&self, intended: u64) -> u64 {
+        let since = intended - self.times.start;
+        self.times.start + since.div_ceil(self.quantum) * self.quantum
+    }
+
+    /// When the next request should go out; `None` when none is left or no connection is free
+    /// for it.
+    pub(super) fn next_release(&self, now: u64) -> Option<u64> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        match &self.source {
+            Source::Open { send, .. } => {
+                let intended = self.times.start + send.peek()?;
+                (intended < self.times.end).then(|| self.release(intended))
+            }
+            // Once begun, connections send as soon as they are free.
+            Source::Closed { .. } => (now < self.times.start).then_some(self.times.start),
+        }
+    }
+
+    /// Whether requests are due that no connection is free for.
+    pub(super) fn is_waiting(&self, now: u64) -> bool {
+        match &self.source {
+            Source::Open { send, .. } => {
+                self.ready.is_empty() && send.peek().is_some_and(|t| self.times.start + t <= now)
+            }
+            Source::Closed { .. } => false,
+        }
+    }
+
+    /// Whether nothing is left to send, now or later.
+    pub(super) fn is_exhausted(&self, now: u64) -> bool {
+        let end = self.times.end;
+        match &self.source {
+            Source::Open { send, .. } => {
+                now >= end && send.peek().is_none_or(|t| self.times.start + t >= end)
+            }
+            Source::Closed { left } => *left == 0 || now >= end,
+        }
+    }
+
+    /// Counts the requests that became due before `until`.
+    pub(super) fn count_due(&mut self, until: u64) {
+        let Source::Open { due, .. } = &mut self.source else {
+            return;
+        };
+        let start = self.times.start;
+        let until = until.min(self.times.end);
+        for (phase, limit) in [until.min(self.times.warm_end), until]
+            .into_iter()
+            .enumerate()
+        {
+            self.interval.totals[phase].scheduled += due.advance_to(limit.saturating_sub(start));
+        }
+    }
+
+    /// Counts the requests that are due but were never sent, at the end.
+    pub(super) fn count_unsent(&mut self, unfinished: &mut [u64; 2]) {
+        let Source::Open { send, .. } = &mut self.source else {
+            return;
+        };
+        let start = self.times.start;
+        let limits = [self.times.end.min(self.times.warm_end), self.times.end];
+        for (count, limit) in unfinished.iter_mut().zip(limits) {
+            *count += send.advance_to(limit.saturating_sub(start));
+        }
+    }
+
+    /// Gives a request to a free connection.
+    fn begin(&mut self, id: u32, intended: u64, now: u64) {
+        let phase = self.phase(intended);
+        let connection = &mut self.connections[id as usize];
+        if matches!(self.source, Source::Open { .. }) {
+            let possible = intended.max(connection.freed);
+            self.interval.totals[phase]
+                .send_lag
+                .saturating_record(now.saturating_sub(possible));
+        }
+        connection.request = Some(InFlight {
+            intended,
+            begun: now,
+            sent: 0,
+            written: 0,
+        });
+        self.in_flight += 1;
+        match connection.state {
+            State::Open(_) => self.send(id, now),
+            State::Connecting(_) => {}
+            State::Closed => {
+                if let Some(kind) = self.open(id) {
+                    self.fail(id, kind);
+                }
+            }
+        }
+    }
+
+    /// Sends the rest of a connection's request.
+    pub(super) fn send(&mut self, id: u32, now: u64) {
+        let connection = &mut self.connections[id as usize];
+        let (State::Open(socket), Some(request)) = (&connection.state, &mut connection.request)
+        else {
+            return;
+        };
+        if request.sent == 0 {
+            request.sent = now;
+        }
+        while request.written < self.request.len() {
+            match socket.send(&self.request[request.written..]) {
+                Ok(Moved::Bytes(n)) => request.written += n,
+                Ok(Moved::Later | Moved::End) => return,
+                Err(kind) => return self.fail(id, kind),
+            }
+        }
+    }
+
+    /// Begins a connect; the kind of failure when that fails at once.
+    pub(super) fn open(&mut self, id: u32) -> Option<ErrorKind> {
+        let connection = &mut self.connections[id as usize];
+        let address = self.plan.targets[connection.target];
+        let socket = match Socket::connect(address) {
+            Ok(socket) => socket,
+            Err(kind) => return Some(kind),
+        };
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let data = EventData::new_u64(u64::from(id));
+        if let Err(errno) = epoll::add(&self.epoll, &socket, data, flags) {
+            return Some(ErrorKind::of(errno));
+        }
+        connection.state = State::Connecting(socket);
+        None
+    }
+
+    /// Ends a request as failed and its connection with it.
+    pub(super) fn fail(&mut self, id: u32, kind: ErrorKind) {
+        let connection = &mut self.connections[id as usize];
+        let was_open = matches!(connection.state, State::Open(_));
+        connection.close();
+        let Some(request) = connection.request.take() else {
+            return;
+        };
+        self.in_flight -= 1;
+        self.count_failure(request.intended, kind);
+        let now = now_ns();
+        self.connections[id as usize].freed = now;
+        if was_open || matches!(self.source, Source::Open { .. }) {
+            self.ready.push_back(id);
+        } else {
+            self.paused.push(Reverse((now + CONNECT_PAUSE_NS, id)));
+        }
+    }
+
+    fn count_failure(&mut self, intended: u64, kind: ErrorKind) {
+        let phase = self.phase(intended);
+        self.interval.totals[phase].fail(kind);
+    }
+
+    /// Fails the requests whose time is over.
+    pub(super) fn scan_timeouts(&mut self, now: u64) {
+        let timeout = self.times.timeout;
+        for id in 0..self.connections.len() as u32 {
+            let request = self.connections[id as usize].request;
+            if request.is_some_and(|r| r.begun + timeout < now) {
+                self.fail(id, ErrorKind::Timeout);
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Receiving: what an event on a connection means for its request.
+
+use rustix::event::epoll::EventFlags;
+
+use super::{BUFFER, Shard};
+use crate::clock::now_ns;
+use crate::connection::State;
+use crate::outcome::ErrorKind;
+use crate::response::Response;
+use crate::socket::Moved;
+
+/// Reads of one connection before the others get their turn: a body of many MB must not hold up
+/// the schedule.
+const READS_IN_TURN: usize = 8;
+
+impl Shard<'_> {
+    /// Handles an event; returns a recent time. The flags only hint: what counts is what the
+    /// socket says, since an event may be older than the socket.
+    pub(super) fn on_event(&mut self, id: u32, flags: EventFlags) -> u64 {
+        let connection = &mut self.connections[id as usize];
+        match &connection.state {
+            State::Closed => now_ns(),
+            State::Connecting(_) => self.on_connected(id),
+            State::Open(_) => {
+                let is_partly_sent = |r| matches!(r, Some(w) if w < self.request.len());
+                if is_partly_sent(connection.request.map(|r| r.written)) {
+                    self.send(id, now_ns());
+                }
+                let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+                self.receive(id, ended)
+            }
+        }
+    }
+
+    fn on_connected(&mut self, id: u32) -> u64 {
+        let now = now_ns();
+        let connection = &mut self.connections[id as usize];
+        let State::Connecting(socket) = std::mem::replace(&mut connection.state, State::Closed)
+        else {
+            return now;
+        };
+        match socket.connected() {
+            Ok(()) => {
+                connection.state = State::Open(socket);
+                self.send(id, now);
+            }
+            Err(kind) => self.fail(id, kind),
+        }
+        now
+    }
+
+    /// Reads what is there. `ended` says that the peer has closed its side: then a short read is
+    /// not the last.
+    pub(super) fn receive(&mut self, id: u32, ended: bool) -> u64 {
+        for _ in 0..READS_IN_TURN {
+            let connection = &mut self.connections[id as usize];
+            let State::Open(socket) = &connection.state else {
+                return now_ns();
+            };
+            match socket.receive(&mut self.buffer) {
+                Ok(Moved::Bytes(n)) => {
+                    let now = self.take(id, n);
+                    // Edge-triggered: a read that did not fill the buffer has emptied the socket.
+                    if n < BUFFER && !ended {
+                        return now;
+                    }
+                }
+                Ok(Moved::Later) => return now_ns(),
+                Ok(Moved::End) => return self.on_end(id),
+                Err(kind) => {
+                    self.fail(id, kind);
+                    return now_ns();
+                }
+            }
+        }
+        self.unread.push(id);
+        now_ns()
+    }
+
+    /// Goes on with connections that had more to read than their turn allowed.
+    pub(super) fn continue_unread(&mut self) {
+        for id in std::mem::take(&mut self.unread) {
+            let now = self.receive(id, true);
+            self.dispatch(now);
+        }
+    }
+
+    /// Takes `n` received bytes; returns the time they were received.
+    fn take(&mut self, id: u32, n: usize) -> u64 {
+        let now = now_ns();
+        let connection = &mut self.connections[id as usize];
+        if connection.request.is_none() {
+            // Bytes that nobody asked for: the connection cannot be trusted any more.
+            connection.close();
+            return now;
+        }
+        let bytes = &self.buffer[..n];
+        let (parser, head_only) = (&mut connection.parser, self.head_only);
+        let fed = match &mut connection.body {
+            None => parser.feed(bytes, head_only, &mut |_| {}),
+            Some(search) => parser.feed(bytes, head_only, &mut |piece| search.feed(piece)),
+        };
+        match fed {
+            Err(_) => self.fail(id, ErrorKind::Protocol),
+            Ok(fed) => {
+                if let Some(response) = fed.response {
+                    self.complete(id, response, fed.used < n, now);
+                }
+            }
+        }
+        now
+    }
+
+    /// The peer closed its side.
+    fn on_end(&mut self, id: u32) -> u64 {
+        let now = now_ns();
+        let connection = &mut self.connections[id as usize];
+        if connection.request.is_none() {
+            connection.close();
+            return now;
+        }
+        match connection.parser.end() {
+            Some(response) => self.complete(id, response, false, now),
+            None => self.fail(id, ErrorKind::Closed),
+        }
+        now
+    }
+
+    /// Ends a request with a complete response.
+    fn complete(&mut self, id: u32, response: Response, has_more: bool, now: u64) {
+        let connection = &mut self.connections[id as usize];
+        let Some(request) = connection.request.take() else {
+            return;
+        };
+        self.in_flight -= 1;
+        let verdict = connection.judge(response, &self.plan.expect);
+        let is_sent = request.written == self.request.len();
+        if !response.keep_alive || has_more || !is_sent {
+            connection.close();
+        }
+        connection.freed = now;
+        self.ready.push_back(id);
+        let phase = self.phase(request.intended);
+        let totals = &mut self.interval.totals[phase];
+        totals.body_bytes += response.body_bytes;
+        match verdict {
+            Some(kind) => totals.fail(kind),
+            None => {
+                totals.ok += 1;
+                totals.latency.saturating_record(now - request.intended);
+                totals.service_time.saturating_record(now - request.sent);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Non-blocking TCP sockets: connect, send, receive, as results that name the error's kind.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto};
+
+use crate::outcome::ErrorKind;
+
+/// What a read or write did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// None now; an event will tell.
+    Later,
+    /// The peer closed its side (reads only).
+    End,
+}
+
+/// A TCP socket that never blocks.
+#[derive(Debug)]
+pub(crate) struct Socket(OwnedFd);
+
+impl Socket {
+    /// Begins to connect; the end of it shows as an event.
+    pub(crate) fn connect(address: SocketAddr) -> Result<Self, ErrorKind> {
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))
+            .map_err(ErrorKind::of)?;
+        // Without it Nagle's algorithm would hold back the second part of a large request.
+        net::sockopt::set_tcp_nodelay(&fd, true).map_err(ErrorKind::of)?;
+        match net::connect(&fd, &address) {
+            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(Self(fd)),
+            Err(errno) => Err(ErrorKind::of(errno)),
+        }
+    }
+
+    /// The result of a connect, once an event came.
+    pub(crate) fn connected(&self) -> Result<(), ErrorKind> {
+        match net::sockopt::socket_error(&self.0) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(errno)) | Err(errno) => Err(ErrorKind::of(errno)),
+        }
+    }
+
+    pub(crate) fn send(&self, bytes: &[u8]) -> Result<Moved, ErrorKind> {
+        match net::send(&self.0, bytes, SendFlags::NOSIGNAL) {
+            Ok(n) => Ok(Moved::Bytes(n)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(Moved::Later),
+            Err(errno) => Err(ErrorKind::of(errno)),
+        }
+    }
+
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<Moved, ErrorKind> {
+        loop {
+            match net::recv(&self.0, &mut *buffer, RecvFlags::empty()) {
+                Ok((0, _)) => return Ok(Moved::End),
+                Ok((n, _)) => return Ok(Moved::Bytes(n)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(Moved::Later),
+                Err(errno) => return Err(ErrorKind::of(errno)),
+            }
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

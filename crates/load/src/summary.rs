@@ -1,0 +1,399 @@
+//! The end of a load run as people and programs read it.
+//!
+//! Owns the stored form ([`Summary`], JSON, units in the field names) and its text. Percentiles
+//! run over every scheduled request: one that failed or never ended counts as infinitely slow,
+//! which is `null` in JSON and `failed` in text.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::{self, Histogram};
+use crate::outcome::Totals;
+use crate::plan::{Model, Plan};
+use crate::run::Outcome;
+use crate::schedule::Arrivals;
+
+/// Version of the stored form; it grows when a field changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// A load run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Where requests went.
+    pub url: String,
+    /// The model in words: `open model, uniform arrivals` or `closed model`.
+    pub model: String,
+    /// Connections kept open.
+    pub connections: u32,
+    /// Threads of the generator.
+    pub threads: u32,
+    /// Length of the measured part.
+    pub duration_seconds: f64,
+    /// Requests scheduled: the sum of the next three.
+    pub requests: u64,
+    /// Good responses.
+    pub ok: u64,
+    /// Failed requests, shed ones included.
+    pub errors: u64,
+    /// Requests without an outcome at the end of the drain.
+    pub unfinished: u64,
+    /// Failed requests by kind.
+    pub errors_by_kind: BTreeMap<String, u64>,
+    /// Requests a second that were scheduled; `None` in a closed model.
+    pub offered_rate: Option<f64>,
+    /// Good responses a second.
+    pub achieved_rate: f64,
+    /// Body bytes a second.
+    pub body_bytes_per_second: f64,
+    /// From the intended send time.
+    pub latency_us: Percentiles,
+    /// From the actual send time.
+    pub service_time_us: Percentiles,
+    /// The generator's own delay; `None` in a closed model.
+    pub send_lag_us: Option<Percentiles>,
+    /// CPU time of the generator.
+    pub cpu_seconds: f64,
+    /// CPU time of the generator by request that was answered; `None` without any.
+    pub cpu_us_per_request: Option<f64>,
+    /// Requests of the warm-up, which the other fields leave out.
+    pub warmup_requests: u64,
+    /// `None`, or why the generator was itself the bottleneck.
+    pub saturated: Option<String>,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
+}
+
+/// Percentiles in µs; `None` is infinite: the request at that rank failed, or there was none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p99_9: Option<f64>,
+    /// 99.99th percentile.
+    pub p99_99: Option<f64>,
+    /// The largest among good responses; `None` without any.
+    pub max: Option<f64>,
+    /// Their mean.
+    pub mean: Option<f64>,
+}
+
+impl Percentiles {
+    fn new(histogram: &Histogram, failed: u64) -> Self {
+        let micros = |d: Duration| d.as_nanos() as f64 / 1e3;
+        let at = |q| histogram::quantile(histogram, failed, q).map(micros);
+        Self {
+            p50: at(0.5),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: at(0.9999),
+            max: (!histogram.is_empty()).then(|| histogram.max() as f64 / 1e3),
+            mean: (!histogram.is_empty()).then(|| histogram.mean() / 1e3),
+        }
+    }
+
+    fn rows(&self) -> [(&'static str, Option<f64>); 7] {
+        [
+            ("p50", self.p50),
+            ("p90", self.p90),
+            ("p95", self.p95),
+            ("p99", self.p99),
+            ("p99.9", self.p99_9),
+            ("p99.99", self.p99_99),
+            ("max", self.max),
+        ]
+    }
+}
+
+impl Summary {
+    /// Sums up a run.
+    pub fn new(plan: &Plan, outcome: &Outcome, url: &str) -> Self {
+        let totals = &outcome.measure;
+        let seconds = outcome.measured(plan).as_secs_f64().max(1e-9);
+        let is_open = matches!(plan.model, Model::Open { .. });
+        let failed = totals.failed() + totals.unfinished;
+        let cpu = outcome.health.cpu.as_secs_f64();
+        let answered = outcome.warmup.ok + totals.ok;
+        Self {
+            schema: SCHEMA,
+            url: url.to_owned(),
+            model: model_words(&plan.model).to_owned(),
+            connections: plan.connections,
+            threads: plan.shards(),
+            duration_seconds: seconds,
+            requests: totals.scheduled,
+            ok: totals.ok,
+            errors: totals.failed(),
+            unfinished: totals.unfinished,
+            errors_by_kind: totals.errors(),
+            offered_rate: is_open.then(|| totals.scheduled as f64 / seconds),
+            achieved_rate: totals.ok as f64 / seconds,
+            body_bytes_per_second: totals.body_bytes as f64 / seconds,
+            latency_us: Percentiles::new(&totals.latency, failed),
+            service_time_us: Percentiles::new(&totals.service_time, failed),
+            send_lag_us: is_open.then(|| Percentiles::new(&totals.send_lag, 0)),
+            cpu_seconds: cpu,
+            cpu_us_per_request: (answered > 0).then(|| cpu * 1e6 / answered as f64),
+            warmup_requests: outcome.warmup.scheduled,
+            saturated: outcome.health.saturated.clone(),
+            stopped: outcome.stopped,
+        }
+    }
+
+    /// As people read it: model, offered and achieved rate first.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let threads = if self.threads == 1 {
+            "thread"
+        } else {
+            "threads"
+        };
+        writeln!(out, "{}", self.url)?;
+        writeln!(
+            out,
+            "  {}, {} connections, {} {threads}, {:.1} s{}",
+            self.model,
+            self.connections,
+            self.threads,
+            self.duration_seconds,
+            if self.stopped { " (stopped early)" } else { "" }
+        )?;
+        if let Some(offered) = self.offered_rate {
+            writeln!(
+                out,
+                "  offered   {offered:10.1}/s   {} requests",
+                self.requests
+            )?;
+        }
+        writeln!(
+            out,
+            "  achieved  {:10.1}/s   {} good responses, {} failed, {} unfinished",
+            self.achieved_rate, self.ok, self.errors, self.unfinished
+        )?;
+        writeln!(out)?;
+        self.write_percentiles(out)?;
+        self.write_errors(out)?;
+        self.write_generator(out)
+    }
+
+    fn write_percentiles(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "              latency  service time")?;
+        let rows = self.latency_us.rows();
+        for ((name, latency), (_, service)) in rows.into_iter().zip(self.service_time_us.rows()) {
+            writeln!(
+                out,
+                "  {name:8} {:>10} {:>13}",
+                time(latency),
+                time(service)
+            )?;
+        }
+        writeln!(
+            out,
+            "  latency: from the intended send time; service time: from the actual one"
+        )?;
+        if self.errors + self.unfinished > 0 {
+            writeln!(
+                out,
+                "  percentiles count failed requests as slowest; max is of good ones"
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_errors(&self, out: &mut String) -> std::fmt::Result {
+        if self.errors + self.unfinished == 0 {
+            return Ok(());
+        }
+        let share = (self.errors + self.unfinished) as f64 / self.requests as f64 * 100.0;
+        writeln!(out, "\n  not answered well: {share:.3} % of the requests")?;
+        for (kind, count) in &self.errors_by_kind {
+            writeln!(out, "    {kind:14} {count:>10}")?;
+        }
+        if self.unfinished > 0 {
+            writeln!(out, "    {:14} {:>10}", "unfinished", self.unfinished)?;
+        }
+        Ok(())
+    }
+
+    fn write_generator(&self, out: &mut String) -> std::fmt::Result {
+        write!(out, "\n  generator: CPU {:.2} s", self.cpu_seconds)?;
+        if let Some(cost) = self.cpu_us_per_request {
+            write!(out, ", {cost:.2} us a request")?;
+        }
+        if let Some(lag) = self.send_lag_us {
+            write!(out, ", send lag p99 {}", time(lag.p99))?;
+        }
+        match &self.saturated {
+            None => writeln!(out, ", not the bottleneck"),
+            Some(reason) => writeln!(out, "\n  NOT VALID: {reason}"),
+        }
+    }
+}
+
+fn model_words(model: &Model) -> &'static str {
+    match model {
+        Model::Open {
+            arrivals: Arrivals::Uniform,
+            ..
+        } => "open model, uniform arrivals",
+        Model::Open {
+            arrivals: Arrivals::Poisson,
+            ..
+        } => "open model, Poisson arrivals",
+        Model::ClosedFor { .. } | Model::ClosedRequests { .. } => "closed model",
+    }
+}
+
+/// A time in µs as people read it, four figures.
+fn time(micros: Option<f64>) -> String {
+    match micros {
+        None => "failed".to_owned(),
+        Some(us) if us < 1_000.0 => format!("{us:.1} us"),
+        Some(us) if us < 10_000.0 => format!("{:.3} ms", us / 1e3),
+        Some(us) if us < 100_000.0 => format!("{:.2} ms", us / 1e3),
+        Some(us) if us < 1_000_000.0 => format!("{:.1} ms", us / 1e3),
+        Some(us) => format!("{:.3} s", us / 1e6),
+    }
+}
+
+/// One line about a second, for a person who watches.
+pub fn live_line(second: u64, totals: &Totals) -> String {
+    let at = |histogram: &Histogram, q| {
+        let micros = |d: Duration| d.as_nanos() as f64 / 1e3;
+        histogram::quantile(histogram, 0, q).map_or("-".to_owned(), |d| time(Some(micros(d))))
+    };
+    let lag = match totals.send_lag.is_empty() {
+        true => String::new(),
+        false => format!("  lag p99 {}", at(&totals.send_lag, 0.99)),
+    };
+    format!(
+        "{:>4} s  {:>8}/s  p50 {:>9}  p99 {:>9}  max {:>9}  errors {}{lag}",
+        second + 1,
+        totals.ok,
+        at(&totals.latency, 0.5),
+        at(&totals.latency, 0.99),
+        at(&totals.latency, 1.0),
+        totals.failed(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::ErrorKind;
+
+    #[allow(clippy::field_reassign_with_default, reason = "one field is private")]
+    fn summary(failed: u64) -> Summary {
+        let mut totals = Totals::default();
+        totals.scheduled = 1000 + failed;
+        totals.ok = 1000;
+        for n in 1..=1000 {
+            totals.latency.saturating_record(n * 100_000);
+            totals.service_time.saturating_record(n * 50_000);
+            totals.send_lag.saturating_record(20_000);
+        }
+        for _ in 0..failed {
+            totals.fail(ErrorKind::Http5xx);
+        }
+        let percentiles = |h: &Histogram| Percentiles::new(h, failed);
+        Summary {
+            schema: SCHEMA,
+            url: "http://localhost:8080/".to_owned(),
+            model: "open model, uniform arrivals".to_owned(),
+            connections: 100,
+            threads: 1,
+            duration_seconds: 10.0,
+            requests: totals.scheduled,
+            ok: totals.ok,
+            errors: failed,
+            unfinished: 0,
+            errors_by_kind: totals.errors(),
+            offered_rate: Some(totals.scheduled as f64 / 10.0),
+            achieved_rate: 100.0,
+            body_bytes_per_second: 0.0,
+            latency_us: percentiles(&totals.latency),
+            service_time_us: percentiles(&totals.service_time),
+            send_lag_us: Some(Percentiles::new(&totals.send_lag, 0)),
+            cpu_seconds: 0.05,
+            cpu_us_per_request: Some(50.0),
+            warmup_requests: 0,
+            saturated: (failed > 0).then(|| "the generator waited".to_owned()),
+            stopped: false,
+        }
+    }
+
+    #[test]
+    fn the_model_and_the_rates_come_first() {
+        insta::assert_snapshot!(summary(0).text(), @"
+        http://localhost:8080/
+          open model, uniform arrivals, 100 connections, 1 thread, 10.0 s
+          offered        100.0/s   1000 requests
+          achieved       100.0/s   1000 good responses, 0 failed, 0 unfinished
+
+                      latency  service time
+          p50        50.00 ms      25.00 ms
+          p90        90.05 ms      45.02 ms
+          p95        95.03 ms      47.51 ms
+          p99        99.02 ms      49.51 ms
+          p99.9      99.94 ms      49.97 ms
+          p99.99     100.0 ms      50.00 ms
+          max        100.0 ms      50.00 ms
+          latency: from the intended send time; service time: from the actual one
+
+          generator: CPU 0.05 s, 50.00 us a request, send lag p99 20.0 us, not the bottleneck
+        ");
+    }
+
+    #[test]
+    fn failures_stand_where_the_slowest_would() {
+        insta::assert_snapshot!(summary(20).text(), @"
+        http://localhost:8080/
+          open model, uniform arrivals, 100 connections, 1 thread, 10.0 s
+          offered        102.0/s   1020 requests
+          achieved       100.0/s   1000 good responses, 20 failed, 0 unfinished
+
+                      latency  service time
+          p50        51.02 ms      25.51 ms
+          p90        91.82 ms      45.91 ms
+          p95        96.93 ms      48.46 ms
+          p99          failed        failed
+          p99.9        failed        failed
+          p99.99       failed        failed
+          max        100.0 ms      50.00 ms
+          latency: from the intended send time; service time: from the actual one
+          percentiles count failed requests as slowest; max is of good ones
+
+          not answered well: 1.961 % of the requests
+            http_5xx               20
+
+          generator: CPU 0.05 s, 50.00 us a request, send lag p99 20.0 us
+          NOT VALID: the generator waited
+        ");
+    }
+
+    #[test]
+    fn json_reads_back() {
+        let summary = summary(20);
+        let text = serde_json::to_string(&summary).unwrap();
+        assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+    }
+}

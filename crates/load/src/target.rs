@@ -1,0 +1,143 @@
+//! URLs of targets: `http://host:port/path?query`, and the addresses behind them.
+//!
+//! Owns the text form. Only http is read; user names and fragments are refused, since a request
+//! never carries them.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use crate::error::LoadError;
+
+/// Where requests go, as a person writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Host name or address, without brackets.
+    pub host: String,
+    /// Port; 80 where the URL has none.
+    pub port: u16,
+    /// Path and query, with the leading slash.
+    pub path: String,
+    /// Host and port as the Host header has them.
+    pub authority: String,
+}
+
+impl FromStr for Target {
+    type Err = LoadError;
+
+    fn from_str(url: &str) -> Result<Self, LoadError> {
+        let refuse = |why: &str| LoadError::Plan {
+            field: "URL",
+            why: format!("`{url}` {why}; write for example http://localhost:8080/owners?page=1"),
+        };
+        let rest = match url.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some(_) => return Err(refuse("is no http URL")),
+            None => url,
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        if authority.contains('@') {
+            return Err(refuse("holds a user name; send it with --header"));
+        }
+        if path.contains('#') {
+            return Err(refuse("holds a fragment, which is never sent"));
+        }
+        let (host, port) = split_port(authority).ok_or_else(|| refuse("has no port number"))?;
+        if host.is_empty() {
+            return Err(refuse("has no host"));
+        }
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        Ok(Self {
+            host: host.to_owned(),
+            port: port.unwrap_or(80),
+            path: format!("{slash}{path}"),
+            authority: authority.to_owned(),
+        })
+    }
+}
+
+/// Splits `host`, `host:port`, `[v6]`, `[v6]:port`; `None` when the port is no number.
+fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(v6) => {
+            let (host, rest) = v6.split_once(']')?;
+            let port = match rest {
+                "" => None,
+                _ => Some(rest.strip_prefix(':')?),
+            };
+            (host, port)
+        }
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
+    };
+    match port {
+        None => Some((host, None)),
+        Some(port) => Some((host, Some(port.parse().ok()?))),
+    }
+}
+
+impl Target {
+    /// The address that load is sent to: the first one that accepts a connection.
+    ///
+    /// # Errors
+    /// [`LoadError::Target`] when the name is unknown or nothing listens.
+    pub fn address(&self) -> Result<SocketAddr, LoadError> {
+        let refuse = |why: std::io::Error| LoadError::Target {
+            authority: self.authority.clone(),
+            why: why.to_string(),
+        };
+        let addresses = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(refuse)?;
+        let mut last = std::io::Error::other("the name has no address");
+        for address in addresses {
+            match std::net::TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+                Ok(_) => return Ok(address),
+                Err(error) => last = error,
+            }
+        }
+        Err(refuse(last))
+    }
+}
+
+/// Long enough for any host worth loading.
+const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_give_host_port_and_path() {
+        for (url, host, port, path) in [
+            ("http://a/", "a", 80, "/"),
+            ("http://a:81", "a", 81, "/"),
+            ("a:82/x?y=z", "a", 82, "/x?y=z"),
+            ("HTTP://[::1]:83?q", "::1", 83, "/?q"),
+            ("http://[::1]", "::1", 80, "/"),
+        ] {
+            let target: Target = url.parse().unwrap();
+            assert_eq!(
+                (target.host.as_str(), target.port, target.path.as_str()),
+                (host, port, path)
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_is_refused() {
+        for url in [
+            "ftp://a/",
+            "http://",
+            "http://a:x/",
+            "http://u@a/",
+            "http://a/#f",
+            "http://[::1/",
+            "http://a:99999/",
+        ] {
+            assert!(url.parse::<Target>().is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Every scheduled request has exactly one outcome, whatever the server does.
+
+mod server;
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use loadline_load::{Expectation, Model, Outcome, Pacing, Plan, RequestSpec, run};
+use server::{Answer, Server, ok};
+
+fn plan(target: SocketAddr, model: Model) -> Plan {
+    Plan {
+        targets: vec![target],
+        request: RequestSpec::get("/"),
+        expect: Expectation::default(),
+        model,
+        warmup: Duration::ZERO,
+        connections: 8,
+        timeout: Duration::from_secs(2),
+        drain: Duration::from_secs(2),
+        cpus: Vec::new(),
+        seed: 1,
+        pacing: Pacing::Auto,
+        slo: None,
+    }
+}
+
+fn open(rate: f64, millis: u64) -> Model {
+    Model::constant(rate, Duration::from_millis(millis))
+}
+
+/// Runs and checks the invariant and that the seconds add up to the totals.
+fn go(plan: &Plan) -> Outcome {
+    let (mut scheduled, mut ok, mut failed) = (0, 0, 0);
+    let outcome = run(plan, &Arc::new(AtomicBool::new(false)), &mut |second| {
+        scheduled += second.totals.scheduled;
+        ok += second.totals.ok;
+        failed += second.totals.failed();
+    })
+    .expect("the plan can be run");
+    let sum = |f: fn(&loadline_load::Totals) -> u64| f(&outcome.warmup) + f(&outcome.measure);
+    outcome.measure.check().expect("outcomes add up");
+    outcome.warmup.check().expect("outcomes add up");
+    assert_eq!(scheduled, sum(|t| t.scheduled));
+    assert_eq!(ok, sum(|t| t.ok));
+    assert_eq!(failed, sum(|t| t.failed()));
+    assert_eq!(outcome.measure.ok, outcome.measure.latency.len());
+    outcome
+}
+
+fn errors(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    pairs.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect()
+}
+
+#[test]
+fn a_healthy_server_answers_the_whole_schedule() {
+    let server = Server::start(|_| ok());
+    let outcome = go(&plan(server.address, open(500.0, 1000)));
+    assert_eq!((outcome.measure.scheduled, outcome.measure.ok), (500, 500));
+    assert_eq!(server.requests.load(Ordering::SeqCst), 500);
+    assert_eq!(outcome.end_ns - outcome.start_ns, 1_000_000_000);
+}
+
+#[test]
+fn a_closed_model_makes_exactly_the_requests_asked_for() {
+    let server = Server::start(|_| ok());
+    let requests = Model::ClosedRequests { requests: 777 };
+    let outcome = go(&plan(server.address, requests));
+    assert_eq!((outcome.measure.scheduled, outcome.measure.ok), (777, 777));
+    assert_eq!(server.requests.load(Ordering::SeqCst), 777);
+}
+
+#[test]
+fn two_threads_share_one_schedule() {
+    let server = Server::start(|_| ok());
+    for model in [open(501.0, 1000), Model::ClosedRequests { requests: 501 }] {
+        let outcome = go(&Plan {
+            cpus: vec![0, 0],
+            ..plan(server.address, model)
+        });
+        assert_eq!((outcome.measure.scheduled, outcome.measure.ok), (501, 501));
+    }
+}
+
+#[test]
+fn the_warmup_is_apart_and_nothing_is_lost() {
+    let server = Server::start(|_| ok());
+    for model in [
+        open(200.0, 1500),
+        Model::ClosedFor {
+            duration: Duration::from_millis(700),
+        },
+    ] {
+        let outcome = go(&Plan {
+            warmup: Duration::from_millis(500),
+            ..plan(server.address, model.clone())
+        });
+        if matches!(model, Model::Open { .. }) {
+            assert_eq!(outcome.warmup.ok, 100);
+            assert_eq!(outcome.measure.ok, 200);
+        } else {
+            assert!(outcome.warmup.ok > 0 && outcome.measure.ok > 0);
+        }
+    }
+}
+
+#[test]
+fn each_way_to_fail_has_its_name() {
+    let body = |head: &str| Answer::Bytes(format!("HTTP/1.1 {head}\r\n\r\n").into_bytes());
+    let server = Server::start(move |n| match n % 5 {
+        0 => ok(),
+        1 => body("503 Busy\r\nContent-Length: 0"),
+        2 => body("404 No\r\nContent-Length: 0"),
+        3 => Answer::Reset,
+        _ => Answer::Bytes(b"SSH-2.0-x\r\n".to_vec()),
+    });
+    let outcome = go(&plan(server.address, open(100.0, 1000)));
+    assert_eq!(outcome.measure.ok, 20);
+    let expected = [
+        ("http_4xx", 20),
+        ("http_5xx", 20),
+        ("protocol", 20),
+        ("reset", 20),
+    ];
+    assert_eq!(outcome.measure.errors(), errors(&expected));
+}
+
+#[test]
+fn a_server_that_is_gone_costs_errors_but_not_the_schedule() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let outcome = go(&plan(port, open(300.0, 1000)));
+    assert_eq!(outcome.measure.errors(), errors(&[("refused", 300)]));
+    let outcome = go(&plan(port, Model::ClosedRequests { requests: 50 }));
+    assert_eq!(outcome.measure.errors(), errors(&[("refused", 50)]));
+}
+
+#[test]
+fn silence_is_timeout_shed_and_unfinished() {
+    let server = Server::start(|_| Answer::Silence);
+    let outcome = go(&Plan {
+        timeout: Duration::from_millis(300),
+        drain: Duration::from_millis(100),
+        ..plan(server.address, open(100.0, 1000))
+    });
+    let measure = &outcome.measure;
+    assert_eq!((measure.scheduled, measure.ok), (100, 0));
+    let found = measure.errors();
+    assert!(
+        found.contains_key("timeout") && found.contains_key("shed"),
+        "{found:?}"
+    );
+    assert!(measure.unfinished > 0);
+    assert_eq!(measure.latency_quantile(0.5), None);
+}
+
+#[test]
+fn a_connection_closed_after_every_answer_is_opened_again() {
+    let answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+    let server = Server::start(|_| Answer::Last(answer.to_vec()));
+    let outcome = go(&plan(server.address, open(200.0, 1000)));
+    assert_eq!(outcome.measure.ok, 200);
+    let server = Server::start(|_| Answer::Last(b"HTTP/1.1 200 OK\r\n\r\nto the end".to_vec()));
+    let outcome = go(&plan(
+        server.address,
+        Model::ClosedRequests { requests: 100 },
+    ));
+    assert_eq!(outcome.measure.ok, 100);
+}
+
+#[test]
+fn a_stop_ends_the_schedule_and_keeps_the_sum() {
+    let server = Server::start(|_| ok());
+    let stop = Arc::new(AtomicBool::new(false));
+    let plan = plan(server.address, open(100.0, 60_000));
+    let mut seconds = 0;
+    let flag = Arc::clone(&stop);
+    let outcome = run(&plan, &stop, &mut |_| {
+        seconds += 1;
+        flag.store(true, Ordering::Relaxed);
+    })
+    .unwrap();
+    outcome.measure.check().unwrap();
+    assert!(outcome.stopped);
+    assert!(outcome.measure.scheduled >= 100 && outcome.measure.scheduled < 1000);
+    assert!(seconds < 10);
+}

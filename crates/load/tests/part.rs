@@ -1,0 +1,87 @@
+//! The process side: an order in, messages out.
+
+#[allow(dead_code, reason = "other tests need more of it")]
+mod server;
+
+use loadline_load::{Model, histogram, part};
+use std::time::Duration;
+
+use server::{Server, ok};
+
+#[test]
+fn an_order_gives_seconds_and_one_result() {
+    let server = Server::start(|_| ok());
+    let order = format!(
+        r#"{{"plan": {{"targets": ["{}"], "request": {{"method": "GET", "path": "/"}},
+            "model": {{"kind": "open", "segments": [{{"from": 100, "to": 100, "duration_ns": 2000000000}}]}},
+            "connections": 2, "timeout_ns": 1000000000, "drain_ns": 1000000000}}}}"#,
+        server.address
+    );
+    let mut output = Vec::new();
+    part::run(order.as_bytes(), &mut output).unwrap();
+    let messages: Vec<part::Message> = String::from_utf8(output)
+        .unwrap()
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    let (last, seconds) = messages.split_last().unwrap();
+    assert!(
+        seconds
+            .iter()
+            .all(|m| matches!(m, part::Message::Second(_)))
+    );
+    assert!(seconds.len() >= 2);
+    let part::Message::Result(result) = last else {
+        panic!("{last:?}");
+    };
+    assert_eq!((result.measure.scheduled, result.measure.ok), (200, 200));
+    assert_eq!(result.end_ns - result.start_ns, 2_000_000_000);
+    assert_eq!(
+        histogram::decode(&result.measure.latency).unwrap().len(),
+        200
+    );
+}
+
+#[test]
+fn an_order_reads_back_as_it_was_written() {
+    let order = part::Order {
+        plan: loadline_load::Plan {
+            targets: vec!["[::1]:80".parse().unwrap()],
+            request: loadline_load::RequestSpec {
+                body: vec![0, 255],
+                ..loadline_load::RequestSpec::get("/x")
+            },
+            expect: loadline_load::Expectation::default(),
+            model: Model::constant(1.5, Duration::from_secs(1)),
+            warmup: Duration::ZERO,
+            connections: 1,
+            timeout: Duration::from_secs(1),
+            drain: Duration::from_secs(1),
+            cpus: vec![1],
+            seed: 9,
+            pacing: loadline_load::Pacing::Quantum {
+                quantum: Duration::from_micros(250),
+            },
+            slo: Some(Duration::from_millis(50)),
+        },
+        netns: Some("/proc/1/ns/net".into()),
+    };
+    let text = serde_json::to_string(&order).unwrap();
+    assert_eq!(serde_json::from_str::<part::Order>(&text).unwrap(), order);
+}
+
+#[test]
+fn a_wrong_order_says_what_is_wrong() {
+    for (order, expected) in [
+        ("{", "the order on standard input is not valid"),
+        (
+            r#"{"plan": {"targets": [], "request": {"method": "GET", "path": "/"},
+               "model": {"kind": "closed_requests", "requests": 1},
+               "connections": 1, "timeout_ns": 1, "drain_ns": 1}}"#,
+            "targets: no address is given",
+        ),
+    ] {
+        let error = part::run(order.as_bytes(), Vec::new()).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+}

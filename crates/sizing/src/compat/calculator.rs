@@ -1,0 +1,204 @@
+//! The memory calculators of Paketo (libjvm) and Cloud Foundry (v4): one formula, two texts.
+//!
+//! Source: behaviour of paketo-buildpacks/libjvm and cloudfoundry/java-buildpack-memory-calculator;
+//! metaspace = 14,000,000 + 5,800 x classes, the rest to the heap; everything truncated to KiB.
+
+use std::fmt;
+
+use super::Answer;
+use crate::Bytes;
+use crate::options::Options;
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// Paketo libjvm.
+    Paketo,
+    /// Cloud Foundry memory calculator v4.
+    CloudFoundry,
+}
+
+/// What the calculator is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// All memory of the container.
+    pub total: Bytes,
+    /// Loaded classes.
+    pub classes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Percentage kept free.
+    pub headroom_percent: u64,
+    /// The user's options; the five memory flags are budgeted and not repeated.
+    pub options: &'a Options,
+}
+
+/// The calculator's refusal, with its own text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoesNotFit {
+    /// The text as the calculator prints it.
+    pub text: String,
+}
+
+impl fmt::Display for DoesNotFit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl std::error::Error for DoesNotFit {}
+
+/// The most memory either knows.
+const MOST: Bytes = Bytes::from_gib(64 * 1024);
+
+struct Sizes {
+    headroom: Bytes,
+    direct: Bytes,
+    metaspace: Bytes,
+    code_cache: Bytes,
+    stack: Bytes,
+    threads: u64,
+}
+
+impl Sizes {
+    fn of(input: &Input<'_>, total: Bytes) -> Self {
+        let options = input.options;
+        let set = |flag: &str| options.size(flag);
+        let stack = options.count("ThreadStackSize").map(Bytes::from_kib);
+        Self {
+            headroom: total.mul_ratio(input.headroom_percent, 100),
+            direct: set("MaxDirectMemorySize").unwrap_or(Bytes::from_mib(10)),
+            metaspace: set("MaxMetaspaceSize").unwrap_or_else(|| {
+                Bytes::from_bytes(14_000_000 + 5_800 * input.classes)
+            }),
+            code_cache: set("ReservedCodeCacheSize").unwrap_or(Bytes::from_mib(240)),
+            stack: stack.unwrap_or(Bytes::from_mib(1)),
+            threads: input.threads,
+        }
+    }
+
+    fn fixed(&self) -> Bytes {
+        let stacks = self.stack.mul_ratio(self.threads, 1);
+        let regions = [self.direct, self.metaspace, self.code_cache, stacks];
+        regions.into_iter().fold(Bytes::default(), Bytes::saturating_add)
+    }
+
+    /// The regions as the refusal lists them.
+    fn list(&self, times: char) -> String {
+        format!(
+            "-XX:MaxDirectMemorySize={}, -XX:MaxMetaspaceSize={}, -XX:ReservedCodeCacheSize={}, -Xss{} {times} {} threads",
+            print(self.direct),
+            print(self.metaspace),
+            print(self.code_cache),
+            print(self.stack),
+            self.threads
+        )
+    }
+}
+
+/// Computes what the calculator would.
+///
+/// # Errors
+/// [`DoesNotFit`], where the calculator refuses to start the application.
+pub fn calculate(flavour: Flavour, input: &Input<'_>) -> Result<Answer, DoesNotFit> {
+    let total = input.total.min(MOST);
+    let sizes = Sizes::of(input, total);
+    let set_heap = input.options.size("MaxHeapSize");
+    let non_heap = sizes.fixed().saturating_add(sizes.headroom);
+    let all = non_heap.saturating_add(set_heap.unwrap_or_default());
+    let refusal = match flavour {
+        Flavour::Paketo => paketo_refusal(&sizes, total, set_heap, non_heap, all),
+        Flavour::CloudFoundry => cloud_foundry_refusal(&sizes, total, set_heap, all),
+    };
+    if let Some(text) = refusal {
+        return Err(DoesNotFit { text });
+    }
+    let heap = total.saturating_sub(non_heap);
+    let is_set = |flag: &str| input.options.is_set(flag);
+    let rows = [
+        ("MaxDirectMemorySize", "-XX:MaxDirectMemorySize=", sizes.direct),
+        ("MaxHeapSize", "-Xmx", heap),
+        ("MaxMetaspaceSize", "-XX:MaxMetaspaceSize=", sizes.metaspace),
+        ("ReservedCodeCacheSize", "-XX:ReservedCodeCacheSize=", sizes.code_cache),
+        ("ThreadStackSize", "-Xss", sizes.stack),
+    ];
+    // Paketo's order; Cloud Foundry prints stack before heap.
+    let mut rows: Vec<_> = rows.into_iter().filter(|(flag, ..)| !is_set(flag)).collect();
+    if flavour == Flavour::CloudFoundry {
+        let order = |flag: &str| match flag {
+            "MaxDirectMemorySize" => 0,
+            "MaxMetaspaceSize" => 1,
+            "ReservedCodeCacheSize" => 2,
+            "ThreadStackSize" => 3,
+            _ => 4,
+        };
+        rows.sort_by_key(|(flag, ..)| order(flag));
+    }
+    Ok(Answer {
+        options: rows.into_iter().map(|(_, o, size)| format!("{o}{}", print(size))).collect(),
+        leaves_out: "the collector's own memory, JIT arenas, malloc, CDS; never chooses collector or JIT; \
+                     counts reserved stacks and code cache as used",
+    })
+}
+
+fn paketo_refusal(
+    sizes: &Sizes,
+    total: Bytes,
+    set_heap: Option<Bytes>,
+    non_heap: Bytes,
+    all: Bytes,
+) -> Option<String> {
+    let list = sizes.list('*');
+    let available = print(total);
+    let says = |what: &str, needed: Bytes, list: String| {
+        let needed = print(needed);
+        Some(format!(
+            "{what} memory regions require {needed} which is greater than {available} available for allocation: {list}"
+        ))
+    };
+    let headroom = print(sizes.headroom);
+    if sizes.fixed() > total {
+        says("fixed", sizes.fixed(), list)
+    } else if non_heap > total {
+        says("non-heap", non_heap, format!("{headroom} headroom, {list}"))
+    } else if all > total {
+        let heap = print(set_heap.unwrap_or_default());
+        says("all", all, format!("-Xmx{heap}, {headroom} headroom, {list}"))
+    } else {
+        None
+    }
+}
+
+fn cloud_foundry_refusal(
+    sizes: &Sizes,
+    total: Bytes,
+    set_heap: Option<Bytes>,
+    all: Bytes,
+) -> Option<String> {
+    if all <= total {
+        return None;
+    }
+    let list = match set_heap {
+        Some(heap) => sizes
+            .list('x')
+            .replacen(", ", &format!(", -Xmx{}, ", print(heap)), 1),
+        None => sizes.list('x'),
+    };
+    Some(format!(
+        "required memory {} is greater than {} available for allocation: {list}",
+        print(all),
+        print(total)
+    ))
+}
+
+/// Truncated to KiB, then the largest unit that divides it; below 1 KiB `0`.
+fn print(size: Bytes) -> String {
+    let kib = size.as_bytes() / 1024;
+    match kib {
+        0 => "0".to_owned(),
+        k if k % (1 << 30) == 0 => format!("{}T", k >> 30),
+        k if k % (1 << 20) == 0 => format!("{}G", k >> 20),
+        k if k % (1 << 10) == 0 => format!("{}M", k >> 10),
+        k => format!("{k}K"),
+    }
+}

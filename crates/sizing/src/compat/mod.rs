@@ -1,0 +1,30 @@
+//! What other launchers would compute: to compare with, and to migrate from.
+//!
+//! Owns the formulas of Paketo libjvm, the Cloud Foundry memory calculator v4, fabric8 run-java.sh
+//! and OpenJ9's own defaults, with their texts. Written from their behaviour and checked against
+//! recorded rows (`tests/data/memory-calculator.csv`); contains none of their code.
+
+pub mod calculator;
+pub mod fabric8;
+pub mod openj9;
+
+/// What a launcher says about a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The options in the order it prints them.
+    pub options: Vec<String>,
+    /// What it leaves out of account.
+    pub leaves_out: &'static str,
+}
+
+impl Answer {
+    /// The value of its `-Xmx`, as printed. `None` when it gives none.
+    pub fn max_heap(&self) -> Option<&str> {
+        self.options.iter().find_map(|option| option.strip_prefix("-Xmx"))
+    }
+
+    /// The value of an option with this prefix, as printed.
+    pub fn value(&self, prefix: &str) -> Option<&str> {
+        self.options.iter().find_map(|option| option.strip_prefix(prefix))
+    }
+}

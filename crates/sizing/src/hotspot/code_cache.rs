@@ -1,0 +1,94 @@
+//! The code cache and its segments.
+//!
+//! Source: compilerDefinitions.cpp (sizes), codeCache.cpp, `CodeCache::initialize_heaps`
+//! (segments). Buffer sizes per compiler are solved from the recorded grid.
+
+use super::{Compilers, PAGE, Refusal};
+use crate::Bytes;
+use crate::jdk::Jdk;
+use crate::options::Options;
+
+/// Code cache with both compilers.
+const TIERED: Bytes = Bytes::from_mib(240);
+/// Code cache with one compiler.
+const SINGLE: Bytes = Bytes::from_mib(48);
+/// `NonNMethodCodeHeapSize` before compiler buffers.
+const NON_NMETHOD: Bytes = Bytes::from_mib(5);
+/// Buffer of one C1 thread; solved from NonNMethodCodeHeapSize at N = 1, 7 and 128.
+const C1_BUFFER: u64 = 576_716;
+/// Buffer of one C2 thread; as above.
+const C2_BUFFER: u64 = 6_592;
+/// The smallest `ReservedCodeCacheSize`: InitialCodeCacheSize.
+const SMALLEST: Bytes = Bytes::from_kib(2496);
+
+/// Sizes of the code cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeCache {
+    /// `ReservedCodeCacheSize`.
+    pub reserved: Bytes,
+    /// `SegmentedCodeCache` (since 9).
+    pub is_segmented: bool,
+    /// `NonNMethodCodeHeapSize`.
+    pub non_nmethod: Bytes,
+    /// `ProfiledCodeHeapSize`.
+    pub profiled: Bytes,
+    /// `NonProfiledCodeHeapSize`.
+    pub non_profiled: Bytes,
+}
+
+/// Sizes the code cache.
+///
+/// # Errors
+/// [`Refusal::CodeCacheTooSmall`].
+pub fn size(jdk: Jdk, compilers: &Compilers, options: &Options) -> Result<CodeCache, Refusal> {
+    let set = options.size("ReservedCodeCacheSize");
+    if let Some(size) = set.filter(|size| *size < SMALLEST) {
+        return Err(Refusal::CodeCacheTooSmall {
+            size,
+            least: SMALLEST,
+        });
+    }
+    let default = if compilers.is_full() { TIERED } else { SINGLE };
+    let reserved = set.unwrap_or(default);
+    let by_size = compilers.is_full() && reserved >= TIERED;
+    let is_segmented =
+        jdk.at_least(9) && options.switch("SegmentedCodeCache").unwrap_or(by_size);
+    if !is_segmented {
+        return Ok(CodeCache {
+            reserved,
+            is_segmented,
+            non_nmethod: if jdk.at_least(22) { PAGE } else { NON_NMETHOD },
+            profiled: Bytes::default(),
+            non_profiled: Bytes::default(),
+        });
+    }
+    Ok(segments(jdk, reserved, set.is_some(), compilers))
+}
+
+/// Segments: buffers for the compilers, and half of the rest each. Since 22 (JDK-8311248) each is
+/// rounded up to pages and a size that was not set follows their sum.
+fn segments(jdk: Jdk, reserved: Bytes, is_set: bool, compilers: &Compilers) -> CodeCache {
+    let buffers = u64::from(compilers.c1) * C1_BUFFER + u64::from(compilers.c2) * C2_BUFFER;
+    let non_nmethod = NON_NMETHOD.saturating_add(Bytes::from_bytes(buffers));
+    let rest = reserved.saturating_sub(non_nmethod);
+    let profiled = Bytes::from_bytes(rest.as_bytes() / 2);
+    if !jdk.at_least(22) {
+        return CodeCache {
+            reserved,
+            is_segmented: true,
+            non_nmethod,
+            profiled,
+            non_profiled: rest.saturating_sub(profiled),
+        };
+    }
+    let non_nmethod = non_nmethod.round_up(PAGE);
+    let profiled = profiled.round_up(PAGE);
+    let sum = non_nmethod.saturating_add(profiled).saturating_add(profiled);
+    CodeCache {
+        reserved: if is_set { reserved } else { sum },
+        is_segmented: true,
+        non_nmethod,
+        profiled,
+        non_profiled: profiled,
+    }
+}

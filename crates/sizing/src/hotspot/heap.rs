@@ -1,0 +1,320 @@
+//! The heap: largest, initial and smallest size, alignment, compressed oops.
+//!
+//! Source: arguments.cpp, `Arguments::set_heap_size` (from 27 on in gcArguments.cpp), and the
+//! `initialize_alignments` of each collector. All sizes are bytes as PrintFlagsFinal prints them.
+
+use super::{Collector, Machine, Refusal};
+use crate::Bytes;
+use crate::jdk::Jdk;
+use crate::options::Options;
+
+/// Default `MaxHeapSize` before ergonomics: 96 MiB scaled by 1.3 for 64 bits, 8-byte aligned.
+/// Below this, `MinRAMPercentage` decides; above, `MaxRAMPercentage`.
+pub const DEFAULT_MAX_HEAP: Bytes = Bytes::from_bytes(130_862_280);
+/// Default `NewSize`: 1 MiB scaled by 1.3.
+pub const DEFAULT_NEW_SIZE: Bytes = Bytes::from_bytes(1_363_144);
+/// Default `OldSize`: 4 MiB scaled by 1.3.
+pub const DEFAULT_OLD_SIZE: Bytes = Bytes::from_bytes(5_452_592);
+/// Default `MaxRAM`: the most memory that percentages are taken from, unless one is set.
+pub const DEFAULT_MAX_RAM: Bytes = Bytes::from_gib(128);
+/// Default `HeapBaseMinAddress`.
+const HEAP_BASE: Bytes = Bytes::from_gib(2);
+/// What 32-bit oops with 8-byte objects can address.
+const OOP_ENCODING_MAX: Bytes = Bytes::from_gib(32);
+/// Card table alignment: a page of 512-byte cards.
+const CARD_ALIGNMENT: Bytes = Bytes::from_mib(2);
+
+/// The sizes of the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heap {
+    /// `MaxHeapSize`.
+    pub max: Bytes,
+    /// `InitialHeapSize`.
+    pub initial: Bytes,
+    /// `MinHeapSize` (a flag since 14).
+    pub min: Bytes,
+    /// `SoftMaxHeapSize` (since 13).
+    pub soft_max: Bytes,
+    /// Whether ZGC guessed the soft maximum as 90 % of the heap.
+    pub soft_max_is_guessed: bool,
+    /// `G1HeapRegionSize`; zero for other collectors.
+    pub g1_region: Bytes,
+    /// Sizes are multiples of this.
+    pub alignment: Bytes,
+    /// `UseCompressedOops`.
+    pub compressed_oops: bool,
+    /// `MaxRAM`.
+    pub max_ram: Bytes,
+}
+
+impl Heap {
+    pub(super) fn soft_max_if(&self, max: Bytes) -> Bytes {
+        if self.soft_max_is_guessed || max == self.max { self.soft_max } else { max }
+    }
+}
+
+/// Memory percentages, from options or HotSpot's defaults.
+struct Percentages {
+    max: f64,
+    min: f64,
+    initial: f64,
+    /// Any of them, or `MaxRAM`, is set: the user wants memory to decide, not compressed oops.
+    is_any_set: bool,
+}
+
+impl Percentages {
+    fn of(jdk: Jdk, options: &Options) -> Self {
+        let of = |percentage: &str, fraction: &str, default: f64| {
+            let by_fraction = || options.count(fraction).filter(|n| *n > 0);
+            options
+                .percentage(percentage)
+                .or_else(|| by_fraction().map(|n| 100.0 / n as f64))
+                .unwrap_or(default)
+        };
+        // JDK 26 starts with the smallest heap (documented, not measured).
+        let initial = if jdk.at_least(26) { 0.0 } else { 1.5625 };
+        let flags = [
+            "MaxRAMPercentage",
+            "MinRAMPercentage",
+            "InitialRAMPercentage",
+            "MaxRAMFraction",
+            "MinRAMFraction",
+            "InitialRAMFraction",
+            "MaxRAM",
+        ];
+        Self {
+            max: of("MaxRAMPercentage", "MaxRAMFraction", 25.0),
+            min: of("MinRAMPercentage", "MinRAMFraction", 50.0),
+            initial: of("InitialRAMPercentage", "InitialRAMFraction", initial),
+            is_any_set: flags.iter().any(|flag| options.is_set(flag)),
+        }
+    }
+}
+
+/// Sizes the heap.
+///
+/// # Errors
+/// A [`Refusal`] for sizes that HotSpot does not start with.
+pub fn size(
+    jdk: Jdk,
+    machine: Machine,
+    collector: Collector,
+    options: &Options,
+) -> Result<Heap, Refusal> {
+    let percentages = Percentages::of(jdk, options);
+    let max_ram = max_ram(jdk, machine, &percentages, options);
+    let base = match options.size("MaxRAM") {
+        Some(set) => set,
+        None => machine.memory.min(max_ram),
+    };
+    let (max, compressed_oops) = max_and_oops(jdk, collector, base, &percentages, options);
+    let (initial, min) = initial_and_min(base, max, &percentages, options);
+    let g1_region = g1_region(jdk, collector, max, initial, options);
+    let alignment = alignment(collector, max, g1_region);
+    refuse_impossible(max, initial, min, options)?;
+    let aligned = align(max, initial, min, alignment, options);
+    let soft_max_is_guessed = collector == Collector::Z
+        && has_generational_z(jdk, options)
+        && !options.is_set("MaxHeapSize")
+        && !options.is_set("MaxRAMPercentage");
+    let soft_max = match options.size("SoftMaxHeapSize") {
+        Some(set) => set,
+        None if soft_max_is_guessed => aligned.0.mul_ratio(90, 100),
+        None => aligned.0,
+    };
+    Ok(Heap {
+        max: aligned.0,
+        initial: aligned.1,
+        min: aligned.2,
+        soft_max,
+        soft_max_is_guessed,
+        g1_region,
+        alignment,
+        compressed_oops,
+        max_ram,
+    })
+}
+
+/// `MaxRAM`: set to the machine's memory when percentages are given, so that large machines get
+/// what was asked for. From 26 on the 128 GiB cap is gone (documented, not measured).
+fn max_ram(jdk: Jdk, machine: Machine, percentages: &Percentages, options: &Options) -> Bytes {
+    match options.size("MaxRAM") {
+        Some(set) => set,
+        None if percentages.is_any_set || jdk.at_least(26) => machine.memory,
+        None => DEFAULT_MAX_RAM,
+    }
+}
+
+fn max_and_oops(
+    jdk: Jdk,
+    collector: Collector,
+    base: Bytes,
+    percentages: &Percentages,
+    options: &Options,
+) -> (Bytes, bool) {
+    let set = options.size("MaxHeapSize");
+    let oops_set = options.switch("UseCompressedOops");
+    let limit = OOP_ENCODING_MAX.saturating_sub(oops_alignment(jdk, collector, options));
+    let first = set.unwrap_or(DEFAULT_MAX_HEAP);
+    let first = first.max(options.size("InitialHeapSize").unwrap_or_default());
+    let fits = first <= limit && collector != Collector::Z;
+    let oops = fits && oops_set != Some(false);
+    if let Some(set) = set {
+        return (set, oops);
+    }
+    let wanted = by_percentage(base, percentages, options);
+    // The base of the heap is subtracted so that it can lie above 2 GiB and still be zero-based.
+    let limit = limit.saturating_sub(HEAP_BASE);
+    match oops && wanted > limit {
+        false => (wanted, oops),
+        true if percentages.is_any_set && oops_set.is_none() => (wanted, false),
+        true => (limit, true),
+    }
+}
+
+fn by_percentage(base: Bytes, percentages: &Percentages, options: &Options) -> Bytes {
+    let small = base.percent(percentages.min);
+    let wanted = if small < DEFAULT_MAX_HEAP {
+        small
+    } else {
+        base.percent(percentages.max).max(DEFAULT_MAX_HEAP)
+    };
+    let cap = options.size("ErgoHeapSizeLimit").filter(|cap| *cap > Bytes::default());
+    let wanted = cap.map_or(wanted, |cap| wanted.min(cap));
+    let initial = options.size("InitialHeapSize").or(options.size("MinHeapSize"));
+    wanted.max(initial.unwrap_or_default())
+}
+
+/// How much address space compressed oops lose to alignment: a null page of the largest
+/// alignment the heap could need.
+///
+/// Source: arguments.cpp, `max_heap_for_compressed_oops`; measured for G1: 32736m keeps oops,
+/// computed heaps are clamped to 30688 MiB.
+fn oops_alignment(jdk: Jdk, collector: Collector, options: &Options) -> Bytes {
+    match collector {
+        Collector::G1 if jdk.at_least(18) && options.is_set("G1HeapRegionSize") => {
+            Bytes::from_mib(512)
+        }
+        Collector::G1 | Collector::Shenandoah => Bytes::from_mib(32),
+        _ => CARD_ALIGNMENT,
+    }
+}
+
+fn initial_and_min(
+    base: Bytes,
+    max: Bytes,
+    percentages: &Percentages,
+    options: &Options,
+) -> (Bytes, Bytes) {
+    let zero_is_unset = |size: Option<Bytes>| size.filter(|size| *size > Bytes::default());
+    let new = options.size("NewSize").unwrap_or(DEFAULT_NEW_SIZE);
+    let old = options.size("OldSize").unwrap_or(DEFAULT_OLD_SIZE);
+    let smallest = new.saturating_add(old).min(max);
+    let min_set = zero_is_unset(options.size("MinHeapSize"));
+    let initial = zero_is_unset(options.size("InitialHeapSize")).unwrap_or_else(|| {
+        let wanted = base.percent(percentages.initial);
+        wanted.max(smallest).max(min_set.unwrap_or_default()).min(max)
+    });
+    (initial, min_set.unwrap_or(smallest.min(initial)))
+}
+
+/// `G1HeapRegionSize`: about 2048 regions, a power of two from 1 to 32 MiB.
+///
+/// Source: heapRegion.cpp, `HeapRegion::setup_heap_region_size`. Since 16 (JDK-8241670) only the
+/// largest heap counts and the size is rounded up; before, the mean of initial and largest heap,
+/// rounded down.
+fn g1_region(
+    jdk: Jdk,
+    collector: Collector,
+    max: Bytes,
+    initial: Bytes,
+    options: &Options,
+) -> Bytes {
+    if collector != Collector::G1 {
+        return Bytes::default();
+    }
+    let mib = Bytes::from_mib;
+    let size = match options.size("G1HeapRegionSize").filter(|s| *s > Bytes::default()) {
+        Some(set) => set,
+        None if jdk.at_least(16) => max.mul_ratio(1, 2048).clamp(mib(1), mib(32)),
+        None => {
+            let mean = Bytes::from_bytes(max.saturating_add(initial).as_bytes() / 2);
+            mean.mul_ratio(1, 2048).clamp(mib(1), mib(32))
+        }
+    };
+    let largest = if jdk.at_least(18) { mib(512) } else { mib(32) };
+    let size = size.clamp(mib(1), largest);
+    if jdk.at_least(16) {
+        Bytes::from_bytes(size.as_bytes().next_power_of_two())
+    } else {
+        size.power_of_two_below()
+    }
+}
+
+/// Shenandoah's region: about 2048 regions, a power of two from 256 KiB to 32 MiB, rounded down.
+///
+/// Source: shenandoahHeapRegion.cpp, `setup_sizes`; agrees with the recorded grid.
+fn shenandoah_region(max: Bytes) -> Bytes {
+    let size = max.mul_ratio(1, 2048);
+    size.clamp(Bytes::from_kib(256), Bytes::from_mib(32)).power_of_two_below()
+}
+
+fn alignment(collector: Collector, max: Bytes, g1_region: Bytes) -> Bytes {
+    match collector {
+        Collector::G1 => CARD_ALIGNMENT.max(g1_region),
+        Collector::Shenandoah => shenandoah_region(max),
+        Collector::Serial | Collector::Parallel | Collector::Z => CARD_ALIGNMENT,
+    }
+}
+
+fn align(
+    max: Bytes,
+    initial: Bytes,
+    min: Bytes,
+    alignment: Bytes,
+    options: &Options,
+) -> (Bytes, Bytes, Bytes) {
+    let max = max.round_up(alignment);
+    let initial = initial.round_up(alignment);
+    let min = min.round_up(alignment);
+    // An initial size that was asked for raises the largest; one that was computed gives way.
+    if initial > max && options.is_set("InitialHeapSize") {
+        (initial, initial, min)
+    } else {
+        let initial = initial.min(max);
+        (max, initial, min.min(initial))
+    }
+}
+
+fn refuse_impossible(
+    max: Bytes,
+    initial: Bytes,
+    min: Bytes,
+    options: &Options,
+) -> Result<(), Refusal> {
+    let is_both_set = options.is_set("MaxHeapSize") && options.is_set("InitialHeapSize");
+    if is_both_set && initial > max {
+        return Err(Refusal::InitialAboveMax { initial, max });
+    }
+    let min_is_set = options.is_set("MinHeapSize");
+    if options.is_set("MaxHeapSize") && min_is_set && min > max {
+        return Err(Refusal::InitialAboveMax { initial: min, max });
+    }
+    if max < Bytes::from_mib(2) {
+        return Err(Refusal::HeapTooSmall { size: max });
+    }
+    if initial < Bytes::from_mib(1) {
+        return Err(Refusal::HeapTooSmall { size: initial });
+    }
+    Ok(())
+}
+
+/// Whether ZGC is generational: an option in 21 and 22 (JEP 439), the default in 23 (JEP 474),
+/// the only mode from 24 on (JEP 490).
+pub fn has_generational_z(jdk: Jdk, options: &Options) -> bool {
+    match options.switch("ZGenerational") {
+        _ if jdk.at_least(24) => true,
+        Some(choice) => jdk.at_least(21) && choice,
+        None => jdk.at_least(23),
+    }
+}

@@ -1,0 +1,157 @@
+//! What HotSpot chooses by itself: an emulator of its ergonomics, JDK 8 to 27, x86-64 and aarch64.
+//!
+//! Owns the formulas, one file a subject, each with its source. It answers for machines and JDKs
+//! that are not at hand; where a real JVM is at hand, its `-XX:+PrintFlagsFinal` is the truth and
+//! this module is tested against it. Never measures, never starts a JVM.
+//!
+//! Facts: grids of `-XX:+PrintFlagsFinal` output of 17.0.15 and 25.0.3 (`tests/data`); sources of
+//! OpenJDK 17 and 25 for the formulas; release notes and JEPs for the versions between and after.
+
+pub mod code_cache;
+pub mod collector;
+pub mod heap;
+mod print;
+pub mod refusal;
+pub mod threads;
+pub mod young;
+
+use crate::jdk::Jdk;
+use crate::options::Options;
+use crate::{Bytes, Cpus};
+
+pub use code_cache::CodeCache;
+pub use collector::Collector;
+pub use heap::Heap;
+pub use print::{Flag, Value};
+pub use refusal::Refusal;
+pub use threads::{Compilers, GcThreads};
+pub use young::Young;
+
+/// The machine as the JVM sees it, after container detection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// Physical memory: the container's limit, or the host's memory without one.
+    pub memory: Bytes,
+    /// Processors: what `Runtime.availableProcessors()` would say, at least 1.
+    pub cpus: u32,
+}
+
+impl Machine {
+    /// A machine from a memory limit and an amount of CPU: HotSpot rounds a quota up.
+    ///
+    /// Source: cgroupUtil_linux.cpp, `CgroupUtil::processor_count`; measured: quota 100001 of
+    /// period 100000 gives 2.
+    pub fn from_limits(memory: Bytes, cpus: Cpus) -> Self {
+        let cpus = cpus.ceil().max(1);
+        Self { memory, cpus }
+    }
+
+    /// The same machine as these options make the JVM see it: `ActiveProcessorCount` replaces the
+    /// count, except 0, which means "not set".
+    pub fn as_overridden_by(self, options: &Options) -> Self {
+        let count = options.count("ActiveProcessorCount").filter(|n| *n > 0);
+        let count = count.and_then(|n| u32::try_from(n).ok());
+        Self {
+            cpus: count.unwrap_or(self.cpus),
+            ..self
+        }
+    }
+}
+
+/// Everything the emulator predicts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ergonomics {
+    /// The JDK it is predicted for.
+    pub jdk: Jdk,
+    /// The machine as the JVM sees it.
+    pub machine: Machine,
+    /// The collector.
+    pub collector: Collector,
+    /// The heap.
+    pub heap: Heap,
+    /// The young generation.
+    pub young: Young,
+    /// The collector's threads.
+    pub gc_threads: GcThreads,
+    /// The JIT compilers.
+    pub compilers: Compilers,
+    /// The code cache.
+    pub code_cache: CodeCache,
+    /// `MaxMetaspaceSize`; `None` is unlimited.
+    pub max_metaspace: Option<Bytes>,
+    /// `CompressedClassSpaceSize`: reserved, not used.
+    pub class_space: Bytes,
+    /// Stack of a Java thread.
+    pub thread_stack: Bytes,
+    /// `MaxDirectMemorySize` as set; zero means "as large as the heap".
+    pub max_direct: Bytes,
+    /// Parallelism of the common fork-join pool.
+    pub common_pool: u32,
+    /// Carrier threads of virtual threads; `None` before 21.
+    pub virtual_thread_carriers: Option<u32>,
+}
+
+/// Predicts what this JDK chooses on this machine with these options.
+///
+/// # Errors
+/// A [`Refusal`] when the JVM would not start with these options.
+pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomics, Refusal> {
+    let machine = machine.as_overridden_by(options);
+    refusal::check_flags(jdk, options)?;
+    let collector = collector::choose(jdk, machine, options)?;
+    let compilers = threads::compilers(jdk, machine, options)?;
+    let heap = heap::size(jdk, machine, collector, options)?;
+    let young = young::size(jdk, collector, &heap, options);
+    let heap = Heap {
+        max: young.max_heap,
+        soft_max: heap.soft_max.max(heap.soft_max_if(young.max_heap)),
+        ..heap
+    };
+    let gc_threads = threads::collector(jdk, machine, collector, heap.max, options)?;
+    let code_cache = code_cache::size(jdk, &compilers, options)?;
+    let max_metaspace = options.size("MaxMetaspaceSize");
+    Ok(Ergonomics {
+        jdk,
+        machine,
+        collector,
+        young,
+        gc_threads,
+        compilers,
+        code_cache,
+        max_metaspace,
+        class_space: class_space(max_metaspace, options),
+        thread_stack: thread_stack(options),
+        max_direct: options.size("MaxDirectMemorySize").unwrap_or_default(),
+        common_pool: threads::common_pool(jdk, machine, options),
+        virtual_thread_carriers: jdk.at_least(21).then_some(machine.cpus),
+        heap,
+    })
+}
+
+/// The memory page on x86-64 and most aarch64 systems.
+pub(crate) const PAGE: Bytes = Bytes::from_kib(4);
+
+/// Default `ThreadStackSize` is 1 MiB on x86-64 (2 MiB on aarch64; documented, not measured).
+fn thread_stack(options: &Options) -> Bytes {
+    let kib = options.count("ThreadStackSize").filter(|kib| *kib > 0);
+    kib.map_or(Bytes::from_mib(1), Bytes::from_kib)
+}
+
+/// `CompressedClassSpaceSize`: 1 GiB, or when metaspace is limited 80 % of that limit, rounded
+/// down to 16 MiB steps.
+///
+/// Source: metaspace.cpp, `Metaspace::ergo_initialize`; measured: 100m gives 80 MiB.
+fn class_space(max_metaspace: Option<Bytes>, options: &Options) -> Bytes {
+    let granule = Bytes::from_mib(16);
+    let set = options.size("CompressedClassSpaceSize");
+    let wanted = set.unwrap_or(Bytes::from_gib(1)).round_up(granule);
+    let Some(limit) = max_metaspace else {
+        return wanted;
+    };
+    let share = Bytes::from_bytes((limit.as_bytes() as f64 * 0.8) as u64);
+    if set.is_none() || wanted > share {
+        share.round_down(granule).max(granule).min(wanted)
+    } else {
+        wanted
+    }
+}

@@ -1,0 +1,91 @@
+//! The prediction as flags, with HotSpot's names and units, as `-XX:+PrintFlagsFinal` prints them.
+
+use std::fmt;
+
+use super::{Collector, Ergonomics};
+use crate::Bytes;
+
+/// A flag's value as PrintFlagsFinal prints it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// `true` or `false`.
+    Switch(bool),
+    /// A number; sizes are bytes unless the flag's own unit is another (ThreadStackSize: KiB).
+    Number(u64),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(value) => f.pad(if *value { "true" } else { "false" }),
+            Self::Number(value) => f.pad(&value.to_string()),
+        }
+    }
+}
+
+/// A flag with its predicted value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flag {
+    /// HotSpot's name.
+    pub name: &'static str,
+    /// The predicted value.
+    pub value: Value,
+}
+
+/// What HotSpot prints for "no limit" in an unsigned 64-bit flag.
+const UNLIMITED: u64 = u64::MAX;
+/// `MetaspaceSize`: where metaspace starts to trigger collections, 21 MiB.
+const METASPACE_START: Bytes = Bytes::from_kib(21_504);
+/// `InitialCodeCacheSize`.
+const INITIAL_CODE_CACHE: Bytes = Bytes::from_kib(2496);
+
+impl Ergonomics {
+    /// Every predicted flag that this JDK has, sorted by name.
+    pub fn flags(&self) -> Vec<Flag> {
+        let jdk = self.jdk;
+        let size = |size: Bytes| Value::Number(size.as_bytes());
+        let count = |count: u32| Value::Number(u64::from(count));
+        let limit = |limit: Option<Bytes>| Value::Number(limit.map_or(UNLIMITED, Bytes::as_bytes));
+        let mut rows = vec![
+            ("CICompilerCount", count(self.compilers.count), true),
+            ("CompressedClassSpaceSize", size(self.class_space), true),
+            ("ConcGCThreads", count(self.gc_threads.concurrent), true),
+            ("G1ConcRefinementThreads", count(self.gc_threads.refinement), true),
+            ("G1HeapRegionSize", size(self.heap.g1_region), true),
+            ("InitialCodeCacheSize", size(INITIAL_CODE_CACHE), true),
+            ("InitialHeapSize", size(self.heap.initial), true),
+            ("MaxDirectMemorySize", size(self.max_direct), true),
+            ("MaxHeapSize", size(self.heap.max), true),
+            ("MaxMetaspaceSize", limit(self.max_metaspace), true),
+            ("MaxNewSize", limit(self.young.max), true),
+            ("MaxRAM", size(self.heap.max_ram), !jdk.at_least(27)),
+            ("MetaspaceSize", size(METASPACE_START), true),
+            ("MinHeapSize", size(self.heap.min), jdk.at_least(14)),
+            ("NewSize", size(self.young.initial), true),
+            ("NonNMethodCodeHeapSize", size(self.code_cache.non_nmethod), jdk.at_least(9)),
+            ("NonProfiledCodeHeapSize", size(self.code_cache.non_profiled), jdk.at_least(9)),
+            ("OldSize", size(self.young.old.unwrap_or_default()), self.young.old.is_some()),
+            ("ParallelGCThreads", count(self.gc_threads.parallel), true),
+            ("ProfiledCodeHeapSize", size(self.code_cache.profiled), jdk.at_least(9)),
+            ("ReservedCodeCacheSize", size(self.code_cache.reserved), true),
+            ("SegmentedCodeCache", Value::Switch(self.code_cache.is_segmented), jdk.at_least(9)),
+            ("SoftMaxHeapSize", size(self.heap.soft_max), jdk.at_least(13)),
+            ("ThreadStackSize", Value::Number(self.thread_stack.as_bytes() / 1024), true),
+            ("TieredCompilation", Value::Switch(self.compilers.is_tiered), true),
+            ("TieredStopAtLevel", count(self.compilers.stop_at_level), true),
+            ("UseCompressedOops", Value::Switch(self.heap.compressed_oops), true),
+        ];
+        rows.extend(Collector::ALL.map(|collector| {
+            let exists = match collector {
+                Collector::Z => jdk.at_least(11),
+                Collector::Shenandoah => jdk.at_least(12),
+                _ => true,
+            };
+            (collector.flag(), Value::Switch(collector == self.collector), exists)
+        }));
+        let known = rows.into_iter().filter(|(_, _, exists)| *exists);
+        let mut flags: Vec<Flag> = known.map(|(name, value, _)| Flag { name, value }).collect();
+        flags.sort_by_key(|flag| flag.name);
+        flags
+    }
+}

@@ -1,0 +1,184 @@
+//! Options a JVM does not start with.
+
+use std::fmt;
+
+use super::Collector;
+use crate::Bytes;
+use crate::jdk::Jdk;
+use crate::options::{Options, gate};
+
+/// Why a JVM would exit with 1 instead of starting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Two collectors are switched on.
+    TwoCollectors {
+        /// One of them.
+        first: Collector,
+        /// Another.
+        second: Collector,
+    },
+    /// The flag does not exist in this JDK.
+    UnknownFlag {
+        /// The option as written.
+        option: String,
+        /// The JDK.
+        jdk: Jdk,
+    },
+    /// The value does not fit the flag.
+    BadValue {
+        /// The option as written.
+        option: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// The initial (or smallest) heap is above the largest.
+    InitialAboveMax {
+        /// Initial or smallest size.
+        initial: Bytes,
+        /// Largest size.
+        max: Bytes,
+    },
+    /// The heap is below the least that starts.
+    HeapTooSmall {
+        /// The size asked for.
+        size: Bytes,
+    },
+    /// A parallel collector without workers.
+    NoGcThreads {
+        /// The collector.
+        collector: Collector,
+    },
+    /// More concurrent than parallel workers.
+    ConcurrentAboveParallel {
+        /// `ConcGCThreads`.
+        concurrent: u32,
+        /// `ParallelGCThreads`.
+        parallel: u32,
+    },
+    /// Fewer compiler threads than compilers.
+    TooFewCompilers {
+        /// `CICompilerCount`.
+        count: u32,
+        /// The least.
+        needed: u32,
+    },
+    /// The code cache is below the least that starts.
+    CodeCacheTooSmall {
+        /// The size asked for.
+        size: Bytes,
+        /// The least.
+        least: Bytes,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TwoCollectors { first, second } => write!(
+                f,
+                "-XX:+{} and -XX:+{} are both on; the JVM starts with one collector only",
+                first.flag(),
+                second.flag()
+            ),
+            Self::UnknownFlag { option, jdk } => {
+                write!(f, "{option}: {jdk} does not know this flag")
+            }
+            Self::BadValue { option, expected } => write!(f, "{option}: expected {expected}"),
+            Self::InitialAboveMax { initial, max } => write!(
+                f,
+                "the initial heap ({initial}) is larger than the largest heap ({max})"
+            ),
+            Self::HeapTooSmall { size } => {
+                write!(f, "a heap of {size} is below the least of 2Mi (1Mi initial)")
+            }
+            Self::NoGcThreads { collector } => {
+                write!(f, "{collector} needs at least one of ParallelGCThreads")
+            }
+            Self::ConcurrentAboveParallel {
+                concurrent,
+                parallel,
+            } => write!(
+                f,
+                "ConcGCThreads={concurrent} is more than ParallelGCThreads={parallel}"
+            ),
+            Self::TooFewCompilers { count, needed } => write!(
+                f,
+                "CICompilerCount={count} is below {needed}, the number of compilers in use"
+            ),
+            Self::CodeCacheTooSmall { size, least } => {
+                write!(f, "a code cache of {size} is below the least of {least}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Flags whose value is an amount of memory.
+const SIZES: &[&str] = &[
+    "MaxHeapSize",
+    "InitialHeapSize",
+    "MinHeapSize",
+    "NewSize",
+    "MaxNewSize",
+    "SoftMaxHeapSize",
+    "MaxRAM",
+    "MaxMetaspaceSize",
+    "CompressedClassSpaceSize",
+    "ReservedCodeCacheSize",
+    "MaxDirectMemorySize",
+    "G1HeapRegionSize",
+];
+
+/// Flags whose value is a percentage from 0 to 100.
+const PERCENTAGES: &[&str] = &["MaxRAMPercentage", "MinRAMPercentage", "InitialRAMPercentage"];
+
+/// Flags whose value is a count.
+const COUNTS: &[&str] = &[
+    "ParallelGCThreads",
+    "ConcGCThreads",
+    "CICompilerCount",
+    "ActiveProcessorCount",
+    "ThreadStackSize",
+    "TieredStopAtLevel",
+];
+
+/// Checks every option's value and version.
+///
+/// # Errors
+/// The first [`Refusal`] found.
+pub fn check_flags(jdk: Jdk, options: &Options) -> Result<(), Refusal> {
+    let lenient = options.switch("IgnoreUnrecognizedVMOptions") == Some(true);
+    for (name, setting) in options.settings() {
+        let option = || setting.text.clone();
+        let bad = |expected| Refusal::BadValue {
+            option: option(),
+            expected,
+        };
+        if !lenient && !gate::is_known(jdk, name) {
+            return Err(Refusal::UnknownFlag {
+                option: option(),
+                jdk,
+            });
+        }
+        if SIZES.contains(&name) && options.size(name).is_none() {
+            return Err(bad("an amount such as 512m or 1g"));
+        }
+        let is_percentage = |p: f64| (0.0..=100.0).contains(&p);
+        if PERCENTAGES.contains(&name) && !options.percentage(name).is_some_and(is_percentage) {
+            return Err(bad("a percentage from 0.0 to 100.0"));
+        }
+        if COUNTS.contains(&name) && options.count(name).is_none() {
+            return Err(bad("a whole number"));
+        }
+    }
+    // The least stack on x86-64 is 136 KiB; -Xss below it does not start a thread.
+    let stack = options.count("ThreadStackSize");
+    match stack.filter(|kib| *kib > 0 && *kib < 136) {
+        Some(_) => Err(Refusal::BadValue {
+            option: options.setting("ThreadStackSize").map_or_else(String::new, |s| s.text.clone()),
+            expected: "a thread stack of at least 136k",
+        }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,232 @@
+//! Thread counts: collector workers, JIT compilers, the common pool.
+
+use super::heap::has_generational_z;
+use super::{Collector, Machine, Refusal};
+use crate::Bytes;
+use crate::jdk::Jdk;
+use crate::options::Options;
+
+/// Threads of the collector. Zero means that the collector does not use them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GcThreads {
+    /// `ParallelGCThreads`.
+    pub parallel: u32,
+    /// `ConcGCThreads`.
+    pub concurrent: u32,
+    /// `G1ConcRefinementThreads`.
+    pub refinement: u32,
+}
+
+/// Parallel workers for this many processors: all up to 8, then 5 of every 8.
+///
+/// Source: workerPolicy.cpp, `WorkerPolicy::calc_parallel_worker_threads` (5/8 on x86-64 and
+/// aarch64).
+pub const fn parallel_workers(cpus: u32) -> u32 {
+    if cpus <= 8 { cpus } else { 8 + (cpus - 8) * 5 / 8 }
+}
+
+/// The collector's threads.
+///
+/// # Errors
+/// A [`Refusal`] for counts that the collector does not start with.
+pub fn collector(
+    jdk: Jdk,
+    machine: Machine,
+    collector: Collector,
+    max_heap: Bytes,
+    options: &Options,
+) -> Result<GcThreads, Refusal> {
+    let set = |flag: &str| options.count(flag).and_then(|n| u32::try_from(n).ok());
+    let parallel_set = set("ParallelGCThreads");
+    let concurrent_set = set("ConcGCThreads");
+    let threads = match collector {
+        Collector::Serial => GcThreads {
+            parallel: parallel_set.unwrap_or(0),
+            concurrent: concurrent_set.unwrap_or(0),
+            refinement: set("G1ConcRefinementThreads").unwrap_or(0),
+        },
+        Collector::Parallel => GcThreads {
+            parallel: parallel_set.unwrap_or(parallel_workers(machine.cpus)),
+            concurrent: concurrent_set.unwrap_or(0),
+            refinement: set("G1ConcRefinementThreads").unwrap_or(0),
+        },
+        Collector::G1 => {
+            let parallel = parallel_set.unwrap_or(parallel_workers(machine.cpus));
+            // Zero means "choose for me" to G1's concurrent marking.
+            let concurrent = concurrent_set.filter(|n| *n > 0);
+            GcThreads {
+                parallel,
+                concurrent: concurrent.unwrap_or(((parallel + 2) / 4).max(1)),
+                refinement: set("G1ConcRefinementThreads").unwrap_or(parallel),
+            }
+        }
+        Collector::Z => z(jdk, machine, max_heap, parallel_set, concurrent_set, options),
+        Collector::Shenandoah => shenandoah(machine, parallel_set, concurrent_set),
+    };
+    refuse_impossible(jdk, collector, threads, parallel_set.is_some())?;
+    Ok(threads)
+}
+
+/// ZGC: 60 % and 25 % of the processors, rounded up; relocation may use at most 2 % of the heap
+/// with a 2 MiB page a worker.
+///
+/// Source: zHeuristics.cpp; agrees with the recorded grid on 17 and 25.
+fn z(
+    jdk: Jdk,
+    machine: Machine,
+    max_heap: Bytes,
+    parallel: Option<u32>,
+    concurrent: Option<u32>,
+    options: &Options,
+) -> GcThreads {
+    let by_heap = (max_heap.as_bytes() as f64 * 0.02 / Bytes::from_mib(2).as_bytes() as f64) as u32;
+    let workers = |percent: f64| {
+        let by_cpus = (f64::from(machine.cpus) * percent / 100.0).ceil() as u32;
+        by_cpus.min(by_heap).max(1)
+    };
+    let parallel = parallel.unwrap_or(workers(60.0));
+    let concurrent = concurrent.unwrap_or_else(|| {
+        let own = workers(25.0);
+        // Generational ZGC lets the young collection use at most the parallel workers.
+        if has_generational_z(jdk, options) { own.min(parallel.max(1)) } else { own }
+    });
+    GcThreads {
+        parallel,
+        concurrent,
+        refinement: 0,
+    }
+}
+
+/// Shenandoah: half and a quarter of the processors; a count that is set bounds the other one.
+///
+/// Source: shenandoahArguments.cpp.
+fn shenandoah(machine: Machine, parallel: Option<u32>, concurrent: Option<u32>) -> GcThreads {
+    let own_parallel = (machine.cpus / 2).max(1);
+    let own_concurrent = (machine.cpus / 4).max(1);
+    let (parallel, concurrent) = match (parallel, concurrent) {
+        (Some(p), None) => (p, own_concurrent.min(p)),
+        (None, Some(c)) => (own_parallel.max(c), c),
+        (p, c) => (p.unwrap_or(own_parallel), c.unwrap_or(own_concurrent)),
+    };
+    GcThreads {
+        parallel,
+        concurrent,
+        refinement: 0,
+    }
+}
+
+fn refuse_impossible(
+    jdk: Jdk,
+    collector: Collector,
+    threads: GcThreads,
+    parallel_is_set: bool,
+) -> Result<(), Refusal> {
+    let needs_workers = collector != Collector::Serial;
+    if needs_workers && threads.parallel == 0 && parallel_is_set {
+        return Err(Refusal::NoGcThreads { collector });
+    }
+    let is_checked = match collector {
+        // Measured: 17 dies, 25 accepts.
+        Collector::G1 => !jdk.at_least(18),
+        Collector::Shenandoah => true,
+        _ => false,
+    };
+    if is_checked && threads.concurrent > threads.parallel {
+        return Err(Refusal::ConcurrentAboveParallel {
+            concurrent: threads.concurrent,
+            parallel: threads.parallel,
+        });
+    }
+    Ok(())
+}
+
+/// How the JIT compilers are set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compilers {
+    /// `TieredCompilation`.
+    pub is_tiered: bool,
+    /// `TieredStopAtLevel`.
+    pub stop_at_level: u32,
+    /// `CICompilerCount`.
+    pub count: u32,
+    /// C1 threads among them.
+    pub c1: u32,
+    /// C2 threads among them.
+    pub c2: u32,
+}
+
+impl Compilers {
+    /// Both compilers are in use: the code cache is large and segmented.
+    pub const fn is_full(self) -> bool {
+        self.is_tiered && self.stop_at_level >= 4
+    }
+}
+
+/// The number of compiler threads for this many processors, before any minimum.
+///
+/// Source: compilationPolicy.cpp, `CompilationPolicy::initialize`.
+pub fn compiler_threads(cpus: u32) -> u32 {
+    let log = cpus.max(1).ilog2();
+    log * log.max(1).ilog2() * 3 / 2
+}
+
+/// The JIT compilers.
+///
+/// # Errors
+/// [`Refusal::TooFewCompilers`].
+pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compilers, Refusal> {
+    let stop_at_level = options.count("TieredStopAtLevel").unwrap_or(4).min(4) as u32;
+    if stop_at_level == 0 {
+        return Ok(interpreter_only(jdk, options));
+    }
+    let is_tiered = options.switch("TieredCompilation").unwrap_or(true);
+    let is_c1_only = is_tiered && stop_at_level < 4;
+    let both = is_tiered && !is_c1_only;
+    // Measured: with one compiler 25 starts one thread, 17 still two.
+    let least = if both || !jdk.at_least(18) { 2 } else { 1 };
+    let own = compiler_threads(machine.cpus).max(least);
+    let count = options.count("CICompilerCount").map_or(own, |n| n as u32);
+    let needed = if both { 2 } else { 1 };
+    if count < needed {
+        return Err(Refusal::TooFewCompilers { count, needed });
+    }
+    let (c1, c2) = match (is_tiered, is_c1_only) {
+        (_, true) => (count, 0),
+        (false, _) => (0, count),
+        _ => {
+            let c1 = (count / 3).max(1);
+            (c1, count - c1)
+        }
+    };
+    Ok(Compilers {
+        is_tiered,
+        stop_at_level,
+        count,
+        c1,
+        c2,
+    })
+}
+
+/// No JIT at all. Measured: 17 still counts two threads, 25 none; the flag keeps level 4 with -Xint.
+fn interpreter_only(jdk: Jdk, options: &Options) -> Compilers {
+    let is_by_xint = options.setting("TieredStopAtLevel").is_some_and(|s| s.text == "-Xint");
+    Compilers {
+        is_tiered: false,
+        stop_at_level: if is_by_xint { 4 } else { 0 },
+        count: if jdk.at_least(18) { 0 } else { 2 },
+        c1: 0,
+        c2: 0,
+    }
+}
+
+/// Parallelism of the common fork-join pool.
+///
+/// Source: measured; `max(N-1, 1)` since 17.0.2, before that 0 at one processor (tasks then get a
+/// thread each).
+pub fn common_pool(jdk: Jdk, machine: Machine, options: &Options) -> u32 {
+    let property = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=";
+    let set = options.with_prefix(property).last();
+    let set = set.and_then(|text| text.strip_prefix(property)?.parse().ok());
+    let least = u32::from(jdk.has_fix(&[(17, 2)], 18));
+    set.unwrap_or((machine.cpus - 1).max(least))
+}

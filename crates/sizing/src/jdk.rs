@@ -1,0 +1,206 @@
+//! Which JVM: version and virtual machine, from a `release` file or from text such as `17.0.15`.
+//!
+//! Owns the comparison of versions that every version gate of this crate uses. Never looks for a
+//! JDK: the caller reads the `release` file and hands in its text.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The virtual machine inside a JDK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Vm {
+    /// OpenJDK's own.
+    #[default]
+    HotSpot,
+    /// Eclipse OpenJ9 (IBM Semeru): other options, other defaults.
+    OpenJ9,
+}
+
+/// A JDK version: feature release and update, e.g. 17 and 15 for `17.0.15`, 8 and 412 for
+/// `1.8.0_412`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// Feature release: 8, 11, 17, 25.
+    pub feature: u32,
+    /// Update (security) number; 0 for a first release.
+    pub update: u32,
+}
+
+impl Version {
+    /// The first release of a feature version.
+    pub const fn feature(feature: u32) -> Self {
+        Self { feature, update: 0 }
+    }
+
+    /// A feature version with an update.
+    pub const fn new(feature: u32, update: u32) -> Self {
+        Self { feature, update }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.feature, self.update) {
+            (feature, 0) => f.pad(&feature.to_string()),
+            (8, update) => f.pad(&format!("8u{update}")),
+            (feature, update) => f.pad(&format!("{feature}.0.{update}")),
+        }
+    }
+}
+
+/// A text that is no JDK version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseVersionError {
+    /// The text as it was given.
+    pub text: String,
+}
+
+impl fmt::Display for ParseVersionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is not a JDK version from 8 on, such as 17, 17.0.15, 8u412 or 1.8.0_412",
+            self.text
+        )
+    }
+}
+
+impl std::error::Error for ParseVersionError {}
+
+impl FromStr for Version {
+    type Err = ParseVersionError;
+
+    /// Accepts `17`, `17.0.15`, `17.0.15+6`, `25-ea`, `8u412`, `1.8.0_412`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseVersionError {
+            text: text.to_owned(),
+        };
+        let bare = text.trim();
+        let end = bare.find(['+', '-', ' ']).unwrap_or(bare.len());
+        let bare = &bare[..end];
+        let numbers: Vec<u32> = bare
+            .split(['.', '_', 'u'])
+            .map(|part| part.parse().map_err(|_| error()))
+            .collect::<Result<_, _>>()?;
+        let version = match numbers.as_slice() {
+            [1, 8] | [1, 8, 0] => Self::feature(8),
+            [1, 8, 0, update, ..] => Self::new(8, *update),
+            [8, 0, update] => Self::new(8, *update),
+            [feature] => Self::feature(*feature),
+            [8, update] => Self::new(8, *update),
+            [feature, _] => Self::feature(*feature),
+            [feature, _, update, ..] => Self::new(*feature, *update),
+            [] => return Err(error()),
+        };
+        if (8..1000).contains(&version.feature) {
+            Ok(version)
+        } else {
+            Err(error())
+        }
+    }
+}
+
+/// A JDK as far as its options go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Jdk {
+    /// Its version.
+    pub version: Version,
+    /// Its virtual machine.
+    pub vm: Vm,
+}
+
+impl Jdk {
+    /// HotSpot of this version.
+    pub const fn hotspot(version: Version) -> Self {
+        Self {
+            version,
+            vm: Vm::HotSpot,
+        }
+    }
+
+    /// From the text of `$JAVA_HOME/release`. `None` without a readable `JAVA_VERSION`.
+    ///
+    /// The virtual machine is OpenJ9 when `JVM_VARIANT` says so (Semeru and AdoptOpenJDK builds
+    /// write it) or `IMPLEMENTOR_VERSION`/`SEMANTIC_VERSION` name it.
+    pub fn from_release(text: &str) -> Option<Self> {
+        let value = |key: &str| {
+            text.lines().find_map(|line| {
+                let (name, value) = line.split_once('=')?;
+                (name.trim() == key).then(|| value.trim().trim_matches('"').to_owned())
+            })
+        };
+        let version = value("JAVA_VERSION")?.parse().ok()?;
+        let is_openj9 = value("JVM_VARIANT").is_some_and(|v| v.eq_ignore_ascii_case("openj9"))
+            || text.contains("openj9")
+            || value("IMPLEMENTOR").is_some_and(|v| v.contains("IBM"));
+        let vm = if is_openj9 { Vm::OpenJ9 } else { Vm::HotSpot };
+        Some(Self { version, vm })
+    }
+
+    /// Whether it is at least this feature release.
+    pub const fn at_least(self, feature: u32) -> bool {
+        self.version.feature >= feature
+    }
+
+    /// Whether it is at least this feature release *and*, when it is exactly this one, has this
+    /// update: the way fixes are backported.
+    pub fn has_fix(self, fixes: &[(u32, u32)], since: u32) -> bool {
+        self.at_least(since)
+            || fixes.iter().any(|(feature, update)| {
+                self.version.feature == *feature && self.version.update >= *update
+            })
+    }
+}
+
+impl fmt::Display for Jdk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.vm {
+            Vm::HotSpot => write!(f, "HotSpot {}", self.version),
+            Vm::OpenJ9 => write!(f, "OpenJ9 {}", self.version),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_parse_in_every_notation() {
+        for (text, feature, update) in [
+            ("17", 17, 0),
+            ("17.0.15", 17, 15),
+            ("17.0.15+6-Debian-1deb12u1", 17, 15),
+            ("1.8.0_412", 8, 412),
+            ("8u412", 8, 412),
+            ("8", 8, 0),
+            ("25-ea", 25, 0),
+            ("11.0.16.1", 11, 16),
+        ] {
+            assert_eq!(text.parse(), Ok(Version::new(feature, update)), "{text}");
+        }
+        for text in ["", "x", "7", "17.x", "-1", "1.7.0_80"] {
+            assert!(text.parse::<Version>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_release_file_names_version_and_vm() {
+        let temurin = "IMPLEMENTOR=\"Eclipse Adoptium\"\nJAVA_VERSION=\"25.0.3\"\n";
+        let jdk = Jdk::from_release(temurin).unwrap();
+        assert_eq!(jdk, Jdk::hotspot(Version::new(25, 3)));
+        let semeru = "JAVA_VERSION=\"17.0.9\"\nJVM_VARIANT=\"Openj9\"\nIMPLEMENTOR=\"IBM Corporation\"\n";
+        assert_eq!(Jdk::from_release(semeru).unwrap().vm, Vm::OpenJ9);
+        assert_eq!(Jdk::from_release("no version here"), None);
+    }
+
+    #[test]
+    fn a_backported_fix_counts_from_its_update_on() {
+        let jdk = |text: &str| Jdk::hotspot(text.parse().unwrap());
+        let fixes = [(11, 16), (8, 372)];
+        assert!(!jdk("11.0.15").has_fix(&fixes, 15));
+        assert!(jdk("11.0.16").has_fix(&fixes, 15));
+        assert!(!jdk("12").has_fix(&fixes, 15));
+        assert!(jdk("15").has_fix(&fixes, 15));
+    }
+}

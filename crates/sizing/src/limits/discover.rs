@@ -1,0 +1,183 @@
+//! Walks the places of each controller and keeps the tightest value.
+
+use super::value::quota_of;
+use super::{Files, Found, Hierarchy, Host, Limits, Place, Quota, Unreadable, places};
+use super::{count_cpu_list, parse_cpu_max, parse_limit};
+use crate::Bytes;
+
+/// Finds every limit of this process.
+pub fn discover(files: &impl Files, host: Host) -> Limits {
+    let mut notes = Vec::new();
+    let mut read_proc = |path: &str| match files.read(path) {
+        Ok(text) => text,
+        Err(_) => {
+            notes.push(format!("{path} could not be read; no limit can be found through it"));
+            String::new()
+        }
+    };
+    let mountinfo = read_proc("/proc/self/mountinfo");
+    let own = read_proc("/proc/self/cgroup");
+    let mut walk = Walk {
+        files,
+        mountinfo,
+        own,
+        notes,
+    };
+    let memory = walk.tightest("memory", ["memory.limit_in_bytes", "memory.max"]);
+    let memory_high = walk.tightest("memory", ["", "memory.high"]);
+    let swap = walk.tightest("memory", ["memory.memsw.limit_in_bytes", "memory.swap.max"]);
+    let pids = walk.tightest("pids", ["pids.max", "pids.max"]);
+    let bytes = |found: Found<u64>| Found::new(Bytes::from_bytes(found.value), found.from);
+    // The kernel never accepts 0 as a memory limit to live in; a file that says so is not one.
+    let bytes = |found: Option<Found<u64>>| found.filter(|f| f.value > 0).map(bytes);
+    Limits {
+        host,
+        memory: bytes(memory),
+        memory_high: bytes(memory_high),
+        swap: swap.map(|found| Found::new(Bytes::from_bytes(found.value), found.from)),
+        quota: walk.quota(),
+        shares: walk.own_value("cpu.shares", Hierarchy::V1),
+        weight: walk.own_value("cpu.weight", Hierarchy::V2),
+        cpuset: walk.cpuset(),
+        pids,
+        notes: walk.notes,
+    }
+}
+
+struct Walk<'a, F> {
+    files: &'a F,
+    mountinfo: String,
+    own: String,
+    notes: Vec<String>,
+}
+
+impl<F: Files> Walk<'_, F> {
+    fn places(&self, controller: &str) -> Vec<Place> {
+        places(controller, &self.mountinfo, &self.own)
+    }
+
+    fn text(&mut self, path: &str) -> Option<String> {
+        match self.files.read(path) {
+            Ok(text) => Some(text),
+            Err(Unreadable::Missing) => None,
+            Err(Unreadable::Refused) => {
+                self.notes.push(format!("{path} could not be read; it was passed over"));
+                None
+            }
+        }
+    }
+
+    fn understood<T>(&mut self, path: &str, value: Result<Option<T>, String>) -> Option<T> {
+        value.unwrap_or_else(|text| {
+            self.notes.push(format!("{path} says `{text}`, which is no limit; it was passed over"));
+            None
+        })
+    }
+
+    /// The smallest number of the own group and its ancestors; file names for v1 and v2, an empty
+    /// one where a version has no such file.
+    fn tightest(&mut self, controller: &str, names: [&str; 2]) -> Option<Found<u64>> {
+        let mut tightest: Option<Found<u64>> = None;
+        for place in self.places(controller) {
+            let name = match place.hierarchy {
+                Hierarchy::V1 => names[0],
+                Hierarchy::V2 => names[1],
+            };
+            for directory in place.directories.iter().filter(|_| !name.is_empty()) {
+                let path = format!("{directory}/{name}");
+                let Some(text) = self.text(&path) else { continue };
+                let Some(value) = self.understood(&path, parse_limit(&text)) else { continue };
+                if tightest.as_ref().is_none_or(|found| value < found.value) {
+                    tightest = Some(Found::new(value, path));
+                }
+            }
+            self.ancestors_by_stat(&place, name, &mut tightest);
+        }
+        tightest
+    }
+
+    /// v1 in a container shows no ancestors; memory.stat still says what they allow.
+    fn ancestors_by_stat(
+        &mut self,
+        place: &Place,
+        name: &str,
+        tightest: &mut Option<Found<u64>>,
+    ) {
+        if place.hierarchy != Hierarchy::V1 || name != "memory.limit_in_bytes" {
+            return;
+        }
+        let path = format!("{}/memory.stat", place.directories[0]);
+        let text = self.text(&path).unwrap_or_default();
+        let value = text.lines().find_map(|l| l.strip_prefix("hierarchical_memory_limit "));
+        let Some(value) = value else { return };
+        let Some(value) = self.understood(&path, parse_limit(value)) else { return };
+        if tightest.as_ref().is_none_or(|found| value < found.value) {
+            *tightest = Some(Found::new(value, path));
+        }
+    }
+
+    /// The quota that gives the least CPU, of the own group and its ancestors.
+    fn quota(&mut self) -> Option<Found<Quota>> {
+        let mut tightest: Option<Found<Quota>> = None;
+        for place in self.places("cpu") {
+            for directory in &place.directories {
+                let found = match place.hierarchy {
+                    Hierarchy::V1 => self.quota_v1(directory),
+                    Hierarchy::V2 => self.quota_v2(directory),
+                };
+                let Some(found) = found else { continue };
+                let is_tighter =
+                    |old: &Found<Quota>| found.value.cpus() < old.value.cpus();
+                if tightest.as_ref().is_none_or(is_tighter) {
+                    tightest = Some(found);
+                }
+            }
+        }
+        tightest
+    }
+
+    fn quota_v1(&mut self, directory: &str) -> Option<Found<Quota>> {
+        let path = format!("{directory}/cpu.cfs_quota_us");
+        let text = self.text(&path)?;
+        let quota = self.understood(&path, parse_limit(&text));
+        let period_path = format!("{directory}/cpu.cfs_period_us");
+        let text = self.text(&period_path)?;
+        let period = self.understood(&period_path, parse_limit(&text))?;
+        quota_of(quota, period).map(|quota| Found::new(quota, path))
+    }
+
+    fn quota_v2(&mut self, directory: &str) -> Option<Found<Quota>> {
+        let path = format!("{directory}/cpu.max");
+        let text = self.text(&path)?;
+        let quota = self.understood(&path, parse_cpu_max(&text))?;
+        Some(Found::new(quota, path))
+    }
+
+    /// A number of the own group alone.
+    fn own_value(&mut self, name: &str, hierarchy: Hierarchy) -> Option<Found<u64>> {
+        let mut places = self.places("cpu").into_iter();
+        let place = places.find(|place| place.hierarchy == hierarchy)?;
+        let path = format!("{}/{name}", place.directories[0]);
+        let text = self.text(&path)?;
+        let value = self.understood(&path, parse_limit(&text))?;
+        Some(Found::new(value, path))
+    }
+
+    /// The effective cpuset already contains what ancestors allow.
+    fn cpuset(&mut self) -> Option<Found<u32>> {
+        for place in self.places("cpuset") {
+            let names: &[&str] = match place.hierarchy {
+                Hierarchy::V1 => &["cpuset.effective_cpus", "cpuset.cpus"],
+                Hierarchy::V2 => &["cpuset.cpus.effective"],
+            };
+            for name in names {
+                let path = format!("{}/{name}", place.directories[0]);
+                let count = self.text(&path).and_then(|text| count_cpu_list(&text));
+                if let Some(count) = count {
+                    return Some(Found::new(count, path));
+                }
+            }
+        }
+        None
+    }
+}

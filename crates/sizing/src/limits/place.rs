@@ -1,0 +1,174 @@
+//! Where the own cgroup lies in the mounted trees: `/proc/self/cgroup` and `mountinfo` to a list of
+//! directories, the own one first, then every ancestor that is mounted.
+
+/// Which tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hierarchy {
+    /// A v1 controller's.
+    V1,
+    /// The unified one.
+    V2,
+}
+
+/// A cgroup file system in `mountinfo`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Which kind.
+    pub hierarchy: Hierarchy,
+    /// The cgroup that is visible at the mount point.
+    pub root: String,
+    /// The mount point.
+    pub point: String,
+    /// v1: the controllers of this tree.
+    pub controllers: Vec<String>,
+}
+
+/// The cgroup directories that bind one controller, own group first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Which kind of files to expect.
+    pub hierarchy: Hierarchy,
+    /// Directories from the own group up to the mount point.
+    pub directories: Vec<String>,
+}
+
+/// The cgroup mounts of a `mountinfo`.
+///
+/// Source: proc(5): `36 35 98:0 /root /point options [optional ...] - type source superoptions`.
+pub fn mounts(mountinfo: &str) -> Vec<Mount> {
+    mountinfo.lines().filter_map(mount).collect()
+}
+
+fn mount(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut before = before.split(' ').skip(3);
+    let root = unescape(before.next()?);
+    let point = unescape(before.next()?);
+    let mut after = after.split(' ');
+    let hierarchy = match after.next()? {
+        "cgroup" => Hierarchy::V1,
+        "cgroup2" => Hierarchy::V2,
+        _ => return None,
+    };
+    let options = after.nth(1).unwrap_or_default();
+    let controllers = options.split(',').map(str::to_owned).collect();
+    Some(Mount {
+        hierarchy,
+        root,
+        point,
+        controllers,
+    })
+}
+
+/// `mountinfo` writes blanks and backslashes as three octal digits.
+fn unescape(text: &str) -> String {
+    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    escapes.iter().fold(text.to_owned(), |text, (escape, letter)| text.replace(escape, letter))
+}
+
+/// The own paths of a `/proc/self/cgroup`: controllers (empty for v2) and path.
+pub fn own_paths(text: &str) -> Vec<(Vec<String>, String)> {
+    let path = |line: &str| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let controllers = fields.next()?;
+        let path = fields.next()?.to_owned();
+        let names = controllers.split(',').filter(|c| !c.is_empty());
+        Some((names.map(str::to_owned).collect(), path))
+    };
+    text.lines().filter_map(path).collect()
+}
+
+/// The places that bind `controller`, v1 and v2 (hybrid systems have both; the one without the
+/// controller has no files, which costs nothing).
+pub fn places(controller: &str, mountinfo: &str, own: &str) -> Vec<Place> {
+    let mounts = mounts(mountinfo);
+    let own = own_paths(own);
+    let v1 = || {
+        let mount = mounts.iter().filter(|mount| mount.hierarchy == Hierarchy::V1);
+        let mut mount = mount.filter(|mount| mount.controllers.iter().any(|c| c == controller));
+        let path = own.iter().find(|(names, _)| names.iter().any(|c| c == controller));
+        place(mount.next()?, &path?.1)
+    };
+    let v2 = || {
+        let mut mount = mounts.iter().filter(|mount| mount.hierarchy == Hierarchy::V2);
+        let path = own.iter().find(|(names, _)| names.is_empty());
+        place(mount.next()?, &path?.1)
+    };
+    [v1(), v2()].into_iter().flatten().collect()
+}
+
+fn place(mount: &Mount, path: &str) -> Option<Place> {
+    // Without a cgroup namespace in a container, the mount shows only a part of the tree.
+    // With one, root and path are both seen from the namespace.
+    let inside = match path.strip_prefix(mount.root.as_str()) {
+        Some(rest) if mount.root == "/" || rest.is_empty() || rest.starts_with('/') => rest,
+        // A path outside what is mounted (`/../x`, or another container's): the mount point is
+        // the nearest that can be read.
+        _ => "",
+    };
+    let mut directories = Vec::new();
+    let mut names: Vec<&str> = inside.split('/').filter(|name| !name.is_empty()).collect();
+    if names.contains(&"..") {
+        names.clear();
+    }
+    let point = mount.point.trim_end_matches('/');
+    while !names.is_empty() {
+        directories.push(format!("{point}/{}", names.join("/")));
+        names.pop();
+    }
+    directories.push(point.to_owned());
+    Some(Place {
+        hierarchy: mount.hierarchy,
+        directories,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V1: &str = "30 29 0:26 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
+    const V2: &str = "31 29 0:27 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+    #[test]
+    fn the_own_group_comes_first_then_its_ancestors() {
+        let places = places("memory", V1, "4:memory:/pods/a\n0::/\n");
+        assert_eq!(places.len(), 1);
+        assert_eq!(
+            places[0].directories,
+            [
+                "/sys/fs/cgroup/memory/pods/a",
+                "/sys/fs/cgroup/memory/pods",
+                "/sys/fs/cgroup/memory"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_container_without_a_namespace_sees_its_group_at_the_mount_point() {
+        let info = V1.replace(" / /sys", " /docker/abc /sys");
+        let inside = places("memory", &info, "4:memory:/docker/abc/app\n");
+        assert_eq!(
+            inside[0].directories,
+            ["/sys/fs/cgroup/memory/app", "/sys/fs/cgroup/memory"]
+        );
+        let other = places("memory", &info, "4:memory:/docker/abcdef\n");
+        assert_eq!(other[0].directories, ["/sys/fs/cgroup/memory"]);
+    }
+
+    #[test]
+    fn hybrid_systems_have_both_places_and_moved_processes_the_root() {
+        let both = places("memory", &format!("{V1}{V2}"), "4:memory:/a\n0::/b\n");
+        assert_eq!(both[0].hierarchy, Hierarchy::V1);
+        assert_eq!(both[1].directories[0], "/sys/fs/cgroup/b");
+        let moved = places("memory", V2, "0::/../other\n");
+        assert_eq!(moved[0].directories, ["/sys/fs/cgroup"]);
+    }
+
+    #[test]
+    fn odd_lines_are_passed_over() {
+        assert!(mounts("garbage\n1 2 3 4\n - cgroup\n").is_empty());
+        assert!(own_paths("garbage\n7:\n").is_empty());
+        assert_eq!(unescape("/a\\040b"), "/a b");
+    }
+}

@@ -1,0 +1,150 @@
+//! Splitting option text into words, the way each reader of that text does it.
+//!
+//! Owns three dialects: the JVM's environment variables, the `java` launcher's `JDK_JAVA_OPTIONS`
+//! and the `@argument` files. No shell is involved anywhere: `$`, `*` and backticks are letters.
+
+use std::fmt;
+
+/// A quote that is never closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnclosedQuote {
+    /// The quote: `'` or `"`.
+    pub quote: char,
+    /// The text from the quote on.
+    pub from: String,
+}
+
+impl fmt::Display for UnclosedQuote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the quote {} is never closed: {}", self.quote, self.from)
+    }
+}
+
+impl std::error::Error for UnclosedQuote {}
+
+/// Words of `JAVA_TOOL_OPTIONS`, `_JAVA_OPTIONS` and `JDK_JAVA_OPTIONS`: white space separates,
+/// either quote groups and is removed, anywhere in a word; a backslash is a letter.
+///
+/// Source: arguments.cpp, `Arguments::parse_options_buffer`; args.c, `JLI_AddArgsFromEnvVar`.
+/// `JAVA_OPTS` is read the same way, so that a value means the same wherever it stands.
+///
+/// # Errors
+/// [`UnclosedQuote`]: the JVM refuses such a variable.
+pub fn environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut rest = text.char_indices();
+    while let Some((at, c)) = rest.next() {
+        match c {
+            c if is_space(c) => words.extend(word.take()),
+            '\'' | '"' => {
+                let inside = &text[at + c.len_utf8()..];
+                let Some(end) = inside.find(c) else {
+                    return Err(UnclosedQuote {
+                        quote: c,
+                        from: text[at..].to_owned(),
+                    });
+                };
+                word.get_or_insert_default().push_str(&inside[..end]);
+                // Skip what was taken and the closing quote.
+                rest = text.char_indices();
+                let resume = at + c.len_utf8() + end + c.len_utf8();
+                while rest.clone().next().is_some_and(|(i, _)| i < resume) {
+                    rest.next();
+                }
+            }
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// Words of an `@argument` file: white space separates, quotes group, a backslash escapes inside
+/// quotes and joins lines at their end, `#` starts a comment. An open quote ends with its line.
+///
+/// Source: args.c, `nextToken` and `checkToken` (JDK 9, JEP 293 era).
+pub fn argument_file(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut letters = text.chars().peekable();
+    while let Some(c) = letters.next() {
+        match (quote, c) {
+            (Some(q), c) if c == q => quote = None,
+            (_, '\n' | '\r') => {
+                quote = None;
+                words.extend(word.take());
+            }
+            (Some(_), '\\') => escape(&mut letters, &mut word),
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, '#') => while letters.next_if(|c| !matches!(c, '\n' | '\r')).is_some() {},
+            (None, '\\') if matches!(letters.peek(), Some('\n' | '\r')) => {
+                skip_line_break(&mut letters);
+            }
+            (None, c) if is_space(c) => words.extend(word.take()),
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+fn escape(letters: &mut Letters<'_>, word: &mut Option<String>) {
+    match letters.next() {
+        Some('n') => word.get_or_insert_default().push('\n'),
+        Some('r') => word.get_or_insert_default().push('\r'),
+        Some('t') => word.get_or_insert_default().push('\t'),
+        Some('f') => word.get_or_insert_default().push('\x0c'),
+        Some(c @ ('\n' | '\r')) => {
+            if c == '\r' {
+                letters.next_if_eq(&'\n');
+            }
+            skip_indentation(letters);
+        }
+        Some(c) => word.get_or_insert_default().push(c),
+        None => {}
+    }
+}
+
+fn skip_line_break(letters: &mut Letters<'_>) {
+    letters.next_if_eq(&'\r');
+    letters.next_if_eq(&'\n');
+    skip_indentation(letters);
+}
+
+fn skip_indentation(letters: &mut Letters<'_>) {
+    while letters.next_if(|c| matches!(c, ' ' | '\t' | '\x0c')).is_some() {}
+}
+
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_group_and_vanish_anywhere_in_a_word() {
+        let words = environment(r#" -Dx="a b"  -Dy='c "d" e' -Dz=*$HOME\n "" "#).unwrap();
+        assert_eq!(words, ["-Dx=a b", r#"-Dy=c "d" e"#, r"-Dz=*$HOME\n", ""]);
+        assert_eq!(environment("a'b'\"c\"d"), Ok(vec!["abcd".to_owned()]));
+        assert_eq!(environment("\"é ü\"ß"), Ok(vec!["é üß".to_owned()]));
+        assert_eq!(environment(" \t\n"), Ok(vec![]));
+        assert_eq!(environment("-Dx=\"a").unwrap_err().quote, '"');
+    }
+
+    #[test]
+    fn argument_files_know_comments_escapes_and_joined_lines() {
+        let text = "-Xmx1g # heap\n-cp \"a b:\\\n    c\\tд\" '-Dq=\\\\x' one\\\n  two\n";
+        let words = argument_file(text);
+        assert_eq!(words, ["-Xmx1g", "-cp", "a b:c\tд", r"-Dq=\x", "onetwo"]);
+    }
+}

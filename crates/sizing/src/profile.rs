@@ -1,0 +1,174 @@
+//! What loadline measured about an application: a small text file that ships in the image.
+//!
+//! Owns the file's form (`name = value`, `#` comments) and nothing else. Every value is optional;
+//! what is missing is filled by the defaults of [`crate::regions`]. Unknown names are kept as notes
+//! so that an older launcher accepts a newer profile.
+
+use std::fmt::Write as _;
+
+use crate::Bytes;
+use crate::hotspot::Collector;
+use crate::jdk::Version;
+
+/// A measured application.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Profile {
+    /// JDK it was measured with.
+    pub jdk: Option<Version>,
+    /// The collector that did best.
+    pub collector: Option<Collector>,
+    /// Whether C1 alone did best.
+    pub is_c1_only: Option<bool>,
+    /// Loaded classes.
+    pub classes: Option<u64>,
+    /// Metaspace committed, class space included (NMT "Class" and "Metaspace").
+    pub metaspace: Option<Bytes>,
+    /// Code cache committed (NMT "Code").
+    pub code_cache: Option<Bytes>,
+    /// Threads at their peak.
+    pub threads: Option<u64>,
+    /// Touched stack a thread.
+    pub thread_stack: Option<Bytes>,
+    /// Direct buffers at their peak.
+    pub direct: Option<Bytes>,
+    /// JIT and arenas (NMT "Compiler", "Arena Chunk", "Internal", "Symbol").
+    pub jit: Option<Bytes>,
+    /// Resident part of the mapped start-up archive.
+    pub cds: Option<Bytes>,
+    /// What agents take.
+    pub agents: Option<Bytes>,
+    /// Everything native that no other region names (smaps less NMT).
+    pub malloc: Option<Bytes>,
+    /// Heap in use after a full collection under load: the least heap that works at all.
+    pub live_heap: Option<Bytes>,
+    /// Options that were measured to help, as the JVM takes them.
+    pub options: Vec<String>,
+    /// Lines that were not understood.
+    pub notes: Vec<String>,
+}
+
+impl Profile {
+    /// Reads a profile. Never fails: what is not understood becomes a note.
+    pub fn parse(text: &str) -> Self {
+        let mut profile = Self::default();
+        for line in text.lines() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let is_understood = line
+                .split_once('=')
+                .is_some_and(|(name, value)| profile.set(name.trim(), value.trim()));
+            if !is_understood {
+                profile.notes.push(format!("profile line not understood: {line}"));
+            }
+        }
+        profile
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> bool {
+        let size = value.parse::<Bytes>().ok();
+        let count = value.parse::<u64>().ok();
+        match name {
+            "jdk" => self.jdk = value.parse().ok(),
+            "collector" => self.collector = collector(value),
+            "compiler" => self.is_c1_only = Some(value == "c1"),
+            "classes" => self.classes = count,
+            "metaspace" => self.metaspace = size,
+            "code_cache" => self.code_cache = size,
+            "threads" => self.threads = count,
+            "thread_stack" => self.thread_stack = size,
+            "direct" => self.direct = size,
+            "jit" => self.jit = size,
+            "cds" => self.cds = size,
+            "agents" => self.agents = size,
+            "malloc" => self.malloc = size,
+            "live_heap" => self.live_heap = size,
+            "option" if value.starts_with('-') => self.options.push(value.to_owned()),
+            _ => return false,
+        }
+        match name {
+            "jdk" => self.jdk.is_some(),
+            "collector" => self.collector.is_some(),
+            "compiler" => matches!(value, "c1" | "full"),
+            "classes" | "threads" => count.is_some(),
+            "option" => true,
+            _ => size.is_some(),
+        }
+    }
+
+    /// The file's text; [`Profile::parse`] reads it back unchanged.
+    pub fn print(&self) -> String {
+        let mut text = String::from("# loadline profile: measured, see `loadline-launch --explain`\n");
+        let mut line = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                // Writing to a String cannot fail.
+                let _ = writeln!(text, "{name} = {value}");
+            }
+        };
+        line("jdk", self.jdk.map(|v| v.to_string()));
+        line("collector", self.collector.map(|v| v.to_string()));
+        let compiler = |is_c1| if is_c1 { "c1" } else { "full" }.to_owned();
+        line("compiler", self.is_c1_only.map(compiler));
+        line("classes", self.classes.map(|v| v.to_string()));
+        let sizes = [
+            ("metaspace", self.metaspace),
+            ("code_cache", self.code_cache),
+            ("thread_stack", self.thread_stack),
+            ("direct", self.direct),
+            ("jit", self.jit),
+            ("cds", self.cds),
+            ("agents", self.agents),
+            ("malloc", self.malloc),
+            ("live_heap", self.live_heap),
+        ];
+        line("threads", self.threads.map(|v| v.to_string()));
+        for (name, size) in sizes {
+            line(name, size.map(|v| v.to_string()));
+        }
+        for option in &self.options {
+            line("option", Some(option.clone()));
+        }
+        text
+    }
+
+    /// Whether enough was measured to plan the regions one by one.
+    pub fn is_complete(&self) -> bool {
+        let has_metaspace = self.metaspace.is_some() || self.classes.is_some();
+        has_metaspace && self.code_cache.is_some() && self.threads.is_some()
+    }
+}
+
+fn collector(text: &str) -> Option<Collector> {
+    Collector::ALL.into_iter().find(|c| c.to_string() == text || c.flag() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_reads_back_what_it_printed() {
+        let profile = Profile {
+            jdk: Some(Version::new(25, 3)),
+            collector: Some(Collector::G1),
+            is_c1_only: Some(false),
+            classes: Some(12_345),
+            metaspace: Some(Bytes::from_mib(80)),
+            threads: Some(44),
+            code_cache: Some(Bytes::from_kib(40_001)),
+            options: vec!["-XX:+UseCompactObjectHeaders".to_owned()],
+            ..Profile::default()
+        };
+        assert_eq!(Profile::parse(&profile.print()), profile);
+        assert!(profile.is_complete());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_a_note() {
+        let profile = Profile::parse("# c\nclasses = many\nfuture = 1\nnonsense\nthreads = 7\n");
+        assert_eq!(profile.threads, Some(7));
+        assert_eq!(profile.notes.len(), 3);
+        assert!(!profile.is_complete());
+    }
+}

@@ -1,0 +1,36 @@
+//! The code cache: what is used of it, and how much to reserve.
+
+use super::{Provenance, Region, Situation, measured_or};
+use crate::Bytes;
+
+/// Used with both compilers after warm-up of a web service. Origin: [fabric8] and NMT of Spring
+/// Boot services: 25 to 45 MB; the upper end. Too small: the container is killed late.
+const BOTH: Bytes = Bytes::from_mib(40);
+/// Used with C1 alone: about a third.
+const C1_ONLY: Bytes = Bytes::from_mib(16);
+/// What HotSpot reserves for C1 alone by itself.
+pub const C1_RESERVED: Bytes = Bytes::from_mib(48);
+
+/// Plans the region. A user's ReservedCodeCacheSize bounds it from above.
+pub fn plan(situation: &Situation<'_>) -> Region {
+    let (default, how) = match situation.is_c1_only {
+        true => (C1_ONLY, "used by a warm web service with C1 alone"),
+        false => (BOTH, "used by a warm web service"),
+    };
+    let measured = situation.profile.code_cache;
+    let measured = match situation.is_c1_only {
+        // Measured with both compilers, run with one.
+        true if situation.profile.is_c1_only != Some(true) => None,
+        _ => measured,
+    };
+    let region = measured_or("code cache", measured, default, how);
+    match situation.options.size("ReservedCodeCacheSize") {
+        Some(limit) if limit < region.size => Region {
+            size: limit,
+            provenance: Provenance::User,
+            how: "ReservedCodeCacheSize".to_owned(),
+            ..region
+        },
+        _ => region,
+    }
+}

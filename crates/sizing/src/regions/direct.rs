@@ -1,0 +1,22 @@
+//! Direct (NIO) buffers.
+
+use super::{Provenance, Region, Situation, measured_or};
+use crate::Bytes;
+
+/// What Paketo and Cloud Foundry allow. Too small only where a profile is missing and the
+/// application uses NIO heavily; the JVM's own cap (as large as the heap) is left alone.
+const DEFAULT: Bytes = Bytes::from_mib(10);
+
+/// Plans the region. A user's MaxDirectMemorySize is taken as what will be used.
+pub fn plan(situation: &Situation<'_>) -> Region {
+    let set = situation.options.size("MaxDirectMemorySize");
+    match set.filter(|size| *size > Bytes::default()) {
+        Some(size) => Region {
+            name: "direct",
+            size,
+            provenance: Provenance::User,
+            how: "MaxDirectMemorySize".to_owned(),
+        },
+        None => measured_or("direct", situation.profile.direct, DEFAULT, "a few NIO buffers"),
+    }
+}

@@ -1,0 +1,57 @@
+//! The heap: what is left.
+
+use super::{RESERVE_PERCENT, Region, Situation, fixed, gc_native, sum};
+use crate::Bytes;
+
+/// The least heap a small service starts with. Below it the answer is "does not fit".
+pub const LEAST: Bytes = Bytes::from_mib(16);
+
+/// A whole budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Budget {
+    /// The memory planned for: the limit.
+    pub limit: Bytes,
+    /// Kept free.
+    pub reserve: Bytes,
+    /// All regions but heap and the collector's share of it.
+    pub fixed: Vec<Region>,
+    /// The largest heap that fits, a multiple of 1 MiB; zero when nothing is left.
+    pub heap: Bytes,
+    /// The collector's memory for each byte of heap.
+    pub gc_share: f64,
+}
+
+impl Budget {
+    /// The collector's part that grows with a heap of this size.
+    pub fn gc_for(&self, heap: Bytes) -> Bytes {
+        heap.percent(self.gc_share * 100.0)
+    }
+
+    /// Everything planned, with a heap of this size; without the reserve.
+    pub fn total(&self, heap: Bytes) -> Bytes {
+        sum(&self.fixed).saturating_add(heap).saturating_add(self.gc_for(heap))
+    }
+
+    /// The smallest limit that this budget fits into with a heap of this size.
+    pub fn minimum_limit(&self, heap: Bytes) -> Bytes {
+        let total = self.total(heap).as_bytes() as f64;
+        let limit = total / (1.0 - RESERVE_PERCENT / 100.0);
+        Bytes::from_bytes(limit as u64).round_up(Bytes::from_mib(1))
+    }
+}
+
+/// Plans a limit: `heap = (limit - reserve - sum of fixed) / (1 + share)`.
+pub fn plan(limit: Bytes, situation: &Situation<'_>) -> Budget {
+    let reserve = limit.percent(RESERVE_PERCENT);
+    let fixed = fixed(situation);
+    let cost = gc_native::cost(situation.jdk, situation.collector, situation.gc_workers);
+    let rest = limit.saturating_sub(reserve).saturating_sub(sum(&fixed));
+    let heap = Bytes::from_bytes((rest.as_bytes() as f64 / (1.0 + cost.share)) as u64);
+    Budget {
+        limit,
+        reserve,
+        fixed,
+        heap: heap.round_down(Bytes::from_mib(1)),
+        gc_share: cost.share,
+    }
+}

@@ -1,0 +1,131 @@
+//! Where a JVM's memory goes: one file a region, and the sum that leaves the heap.
+//!
+//! Owns the default constants, each with its origin, and the formula
+//! `heap = (limit - reserve - sum of fixed regions) / (1 + collector's share of the heap)`.
+//! A measured [`Profile`] replaces a constant; a user's option replaces both. Sizes are resident
+//! memory (touched), because that is what a limit counts, not reserved address space.
+
+pub mod agents;
+pub mod cds;
+pub mod code_cache;
+pub mod direct;
+pub mod gc_native;
+pub mod heap;
+pub mod jit;
+pub mod malloc;
+pub mod metaspace;
+pub mod threads;
+
+use std::fmt;
+
+use crate::hotspot::Collector;
+use crate::jdk::Jdk;
+use crate::options::Options;
+use crate::profile::Profile;
+use crate::Bytes;
+
+/// Where a value came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Provenance {
+    /// A constant of this crate, with its origin in the source.
+    Default,
+    /// From a formula over limits and other values.
+    Calculated,
+    /// Measured by loadline: from the profile.
+    Measured,
+    /// Set by the user.
+    User,
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Default => "default",
+            Self::Calculated => "calculated",
+            Self::Measured => "measured",
+            Self::User => "user",
+        })
+    }
+}
+
+/// One region's budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Region {
+    /// Its name: metaspace, code cache, thread stacks, ...
+    pub name: &'static str,
+    /// Resident memory planned for it.
+    pub size: Bytes,
+    /// Where the size came from.
+    pub provenance: Provenance,
+    /// How it was reached, in plain words.
+    pub how: String,
+}
+
+/// What the regions depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    /// The JVM.
+    pub jdk: Jdk,
+    /// The collector that will run.
+    pub collector: Collector,
+    /// Its parallel workers.
+    pub gc_workers: u32,
+    /// Whether C2 is off.
+    pub is_c1_only: bool,
+    /// Compiler threads.
+    pub compiler_threads: u32,
+    /// What was measured.
+    pub profile: &'a Profile,
+    /// What the user set.
+    pub options: &'a Options,
+}
+
+/// The share of the limit kept free: page cache for jars, page tables, short peaks.
+///
+/// Origin: a choice; DESIGN's margin of 8 % is for replicas, half of it here, because every region
+/// already has a margin. Too small: OOM kills at peaks; too large: wasted heap.
+pub const RESERVE_PERCENT: f64 = 4.0;
+
+/// The fixed regions (all but heap and the collector's share of it), in the order of reports.
+pub fn fixed(situation: &Situation<'_>) -> Vec<Region> {
+    vec![
+        metaspace::plan(situation),
+        code_cache::plan(situation),
+        threads::plan(situation),
+        direct::plan(situation),
+        gc_native::fixed(situation),
+        jit::plan(situation),
+        cds::plan(situation),
+        agents::plan(situation),
+        malloc::plan(situation),
+    ]
+}
+
+/// The sum of regions.
+pub fn sum(regions: &[Region]) -> Bytes {
+    let sizes = regions.iter().map(|region| region.size);
+    sizes.fold(Bytes::default(), Bytes::saturating_add)
+}
+
+/// A measured value, or the default with its explanation.
+pub(crate) fn measured_or(
+    name: &'static str,
+    measured: Option<Bytes>,
+    default: Bytes,
+    how: impl Into<String>,
+) -> Region {
+    match measured {
+        Some(size) => Region {
+            name,
+            size,
+            provenance: Provenance::Measured,
+            how: "from the profile".to_owned(),
+        },
+        None => Region {
+            name,
+            size: default,
+            provenance: Provenance::Default,
+            how: how.into(),
+        },
+    }
+}

@@ -1,0 +1,32 @@
+//! Thread stacks: what is touched, not what is reserved.
+
+use super::{Provenance, Region, Situation};
+use crate::Bytes;
+
+/// Touched stack of a thread in a web service (smaps of stacks, request threads after load). The
+/// reserved 1 MiB of other calculators is address space, not memory. Too small: killed late.
+pub const TOUCHED: Bytes = Bytes::from_kib(128);
+/// Application threads of a service nobody measured: a small pool and the framework's own.
+const TYPICAL_THREADS: u64 = 60;
+
+/// Plans the region: application threads, collector and compiler threads.
+pub fn plan(situation: &Situation<'_>) -> Region {
+    let profile = situation.profile;
+    let touched = profile.thread_stack.unwrap_or(TOUCHED);
+    let stack = situation.options.count("ThreadStackSize").filter(|kib| *kib > 0);
+    let touched = stack.map_or(touched, |kib| touched.min(Bytes::from_kib(kib)));
+    // A measured count has the JVM's own threads in it.
+    let own = u64::from(situation.gc_workers) + u64::from(situation.compiler_threads) + 12;
+    let threads = profile.threads.unwrap_or(TYPICAL_THREADS + own);
+    let provenance = match (profile.threads, profile.thread_stack) {
+        (Some(_), Some(_)) => Provenance::Measured,
+        (Some(_), None) => Provenance::Calculated,
+        _ => Provenance::Default,
+    };
+    Region {
+        name: "thread stacks",
+        size: Bytes::from_bytes(threads.saturating_mul(touched.as_bytes())),
+        provenance,
+        how: format!("{threads} threads x {touched} touched"),
+    }
+}

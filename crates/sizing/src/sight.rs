@@ -1,0 +1,201 @@
+//! What a JVM believes about its container, which is not always the truth.
+//!
+//! Owns the model of HotSpot's container detection by version: which cgroup files it reads and when
+//! it gives up. The launcher compares it with [`crate::limits`] and passes explicit values where
+//! they differ. Never guesses in the JVM's favour: where a fix may or may not be backported, the
+//! JVM counts as blind.
+//!
+//! Facts: cgroupSubsystem_linux.cpp and cgroupUtil_linux.cpp of 17 and 25; JDK-8346874, 8347129 and
+//! 8349988 (kernels from 6.12 on list no cpuset and memory in /proc/cgroups); JDK-8281181 (shares).
+
+use crate::jdk::{Jdk, Vm};
+use crate::limits::{Files, Hierarchy, Limits, Place, parse_cpu_max, parse_limit, places};
+use crate::options::Options;
+use crate::Bytes;
+
+/// What the JVM takes for the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sight {
+    /// What it takes for physical memory.
+    pub memory: Bytes,
+    /// What it takes for the number of processors.
+    pub cpus: u32,
+    /// Why it sees less than there is, in plain words; empty when it sees all.
+    pub blindness: Vec<String>,
+}
+
+/// Which cgroup version the JVM decides to read.
+enum Reads {
+    V1,
+    V2,
+    Nothing(String),
+}
+
+/// Predicts what this JVM sees.
+pub fn predict(jdk: Jdk, files: &impl Files, limits: &Limits, options: &Options) -> Sight {
+    let host = Sight {
+        memory: limits.host.memory,
+        cpus: limits.host.affinity.max(1),
+        blindness: Vec::new(),
+    };
+    let hierarchy = match reads(jdk, files, options) {
+        Reads::V1 => Hierarchy::V1,
+        Reads::V2 => Hierarchy::V2,
+        Reads::Nothing(reason) => {
+            let blindness = vec![reason];
+            return Sight { blindness, ..host };
+        }
+    };
+    let read = |path: &str| files.read(path).ok();
+    let mountinfo = read("/proc/self/mountinfo").unwrap_or_default();
+    let own = read("/proc/self/cgroup").unwrap_or_default();
+    let place = |controller: &str| {
+        let mut found = places(controller, &mountinfo, &own).into_iter();
+        found.find(|place| place.hierarchy == hierarchy)
+    };
+    let view = View { jdk, files };
+    let memory = place("memory").and_then(|place| view.memory(&place));
+    let cpus = place("cpu").and_then(|place| view.processors(&place));
+    let mut sight = Sight {
+        memory: memory.map_or(host.memory, |limit| limit.min(host.memory)),
+        cpus: cpus.map_or(host.cpus, |count| count.min(host.cpus)).max(1),
+        blindness: Vec::new(),
+    };
+    sight.blindness = differences(jdk, &sight, limits);
+    sight
+}
+
+fn differences(jdk: Jdk, sight: &Sight, limits: &Limits) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if let Some(limit) = limits.memory.as_ref().filter(|limit| limit.value < sight.memory) {
+        reasons.push(format!("{jdk} does not see the memory limit {limit}"));
+    }
+    let truth = limits.true_processor_count();
+    if truth != sight.cpus {
+        reasons.push(format!("{jdk} counts {} processors, there are {truth}", sight.cpus));
+    }
+    reasons
+}
+
+fn reads(jdk: Jdk, files: &impl Files, options: &Options) -> Reads {
+    if options.switch("UseContainerSupport") == Some(false) {
+        return Reads::Nothing("-XX:-UseContainerSupport switches container support off".to_owned());
+    }
+    if jdk.vm == Vm::HotSpot && !jdk.has_fix(&[(8, 191)], 10) && jdk.version.update != 0 {
+        return Reads::Nothing(format!("{jdk} has no container support"));
+    }
+    let mountinfo = files.read("/proc/self/mountinfo").unwrap_or_default();
+    let is_unified = crate::limits::mounts(&mountinfo)
+        .iter()
+        .any(|m| m.hierarchy == Hierarchy::V2 && m.point == "/sys/fs/cgroup");
+    if jdk.at_least(25) {
+        // Since 25 the file system at /sys/fs/cgroup decides.
+        return if is_unified { Reads::V2 } else { Reads::V1 };
+    }
+    let Ok(controllers) = files.read("/proc/cgroups") else {
+        return Reads::Nothing(format!("{jdk} needs /proc/cgroups, which could not be read"));
+    };
+    match required_controllers(&controllers) {
+        Err(missing) => Reads::Nothing(format!(
+            "{jdk} gives up because /proc/cgroups lists no enabled `{missing}` (kernel 6.12 or later)"
+        )),
+        Ok(true) if !has_v2(jdk) => Reads::Nothing(format!("{jdk} cannot read cgroup v2")),
+        Ok(true) => Reads::V2,
+        Ok(false) => Reads::V1,
+    }
+}
+
+/// cgroup v2 support: 15, backported to 11.0.16 and 8u372. A bare version is taken as current.
+fn has_v2(jdk: Jdk) -> bool {
+    let is_bare = jdk.version.update == 0 && matches!(jdk.version.feature, 8 | 11);
+    is_bare || jdk.has_fix(&[(8, 372), (11, 16)], 15)
+}
+
+/// Whether all required controllers are on v2 (hierarchy 0). The error is the missing one.
+fn required_controllers(text: &str) -> Result<bool, &'static str> {
+    let mut is_v2 = true;
+    for name in ["cpu", "cpuacct", "cpuset", "memory"] {
+        let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let row = rows.find(|row| row.first() == Some(&name)).ok_or(name)?;
+        if row.get(3) != Some(&"1") {
+            return Err(name);
+        }
+        is_v2 &= row.get(1) == Some(&"0");
+    }
+    Ok(is_v2)
+}
+
+struct View<'a, F> {
+    jdk: Jdk,
+    files: &'a F,
+}
+
+impl<F: Files> View<'_, F> {
+    /// The directories this JVM looks into: ancestors only since 25.
+    fn directories<'p>(&self, place: &'p Place) -> &'p [String] {
+        let count = if self.jdk.at_least(25) { place.directories.len() } else { 1 };
+        &place.directories[..count]
+    }
+
+    fn limit(&self, path: &str) -> Option<u64> {
+        parse_limit(&self.files.read(path).ok()?).ok()?
+    }
+
+    fn memory(&self, place: &Place) -> Option<Bytes> {
+        let name = match place.hierarchy {
+            Hierarchy::V1 => "memory.limit_in_bytes",
+            Hierarchy::V2 => "memory.max",
+        };
+        let paths = self.directories(place).iter().map(|d| format!("{d}/{name}"));
+        let limit = paths.filter_map(|path| self.limit(&path)).min();
+        let limit = limit.or_else(|| self.hierarchical_limit(place));
+        limit.filter(|limit| *limit > 0).map(Bytes::from_bytes)
+    }
+
+    /// v1: an unlimited own group still has its ancestors' limit in memory.stat.
+    fn hierarchical_limit(&self, place: &Place) -> Option<u64> {
+        let is_v1 = place.hierarchy == Hierarchy::V1;
+        let path = format!("{}/memory.stat", place.directories[0]);
+        let text = self.files.read(&path).ok().filter(|_| is_v1)?;
+        let value = text.lines().find_map(|l| l.strip_prefix("hierarchical_memory_limit "));
+        parse_limit(value?).ok()?
+    }
+
+    fn processors(&self, place: &Place) -> Option<u32> {
+        let quotas = self.directories(place).iter().filter_map(|d| self.quota(place, d));
+        quotas.min().or_else(|| self.by_shares(place))
+    }
+
+    fn quota(&self, place: &Place, directory: &str) -> Option<u32> {
+        match place.hierarchy {
+            Hierarchy::V2 => {
+                let text = self.files.read(&format!("{directory}/cpu.max")).ok()?;
+                parse_cpu_max(&text).ok()?.map(|quota| quota.processors())
+            }
+            Hierarchy::V1 => {
+                let quota = self.limit(&format!("{directory}/cpu.cfs_quota_us"))?;
+                let period = self.limit(&format!("{directory}/cpu.cfs_period_us"))?;
+                let count = quota.checked_div(period).map(|_| quota.div_ceil(period))?;
+                u32::try_from(count.max(1)).ok()
+            }
+        }
+    }
+
+    /// Before JDK-8281181 shares counted as processors, 1024 each.
+    fn by_shares(&self, place: &Place) -> Option<u32> {
+        let is_bare = self.jdk.version.update == 0 && matches!(self.jdk.version.feature, 11 | 17);
+        if is_bare || self.jdk.has_fix(&[(11, 17), (17, 5), (18, 2)], 19) {
+            return None;
+        }
+        let shares = match place.hierarchy {
+            Hierarchy::V1 => self.limit(&format!("{}/cpu.shares", place.directories[0]))?,
+            Hierarchy::V2 => {
+                let weight = self.limit(&format!("{}/cpu.weight", place.directories[0]))?;
+                if weight == 100 { 1024 } else { 2 + weight * 262_142 / 9999 }
+            }
+        };
+        let count = u32::try_from(shares.div_ceil(1024)).ok()?;
+        (shares != 1024).then_some(count.max(1))
+    }
+}
+

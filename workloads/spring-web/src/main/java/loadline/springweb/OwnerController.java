@@ -1,0 +1,42 @@
+package loadline.springweb;
+
+import java.time.LocalDate;
+import java.util.List;
+import org.springframework.transaction.annotation.Transactional;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RequestParam;
+import org.springframework.web.bind.annotation.RestController;
+
+/** The request that the studies load: a query, object mapping, JSON. */
+@RestController
+class OwnerController {
+    record PetView(String name, String species, LocalDate birthDate) {
+        PetView(Pet pet) {
+            this(pet.name, pet.species, pet.birthDate);
+        }
+    }
+
+    record OwnerView(
+            Long id, String firstName, String lastName, String address, String city,
+            String telephone, List<PetView> pets) {
+        OwnerView(Owner o) {
+            this(o.id, o.firstName, o.lastName, o.address, o.city, o.telephone,
+                    o.pets.stream().map(PetView::new).toList());
+        }
+    }
+
+    private final OwnerRepository owners;
+
+    OwnerController(OwnerRepository owners) {
+        this.owners = owners;
+    }
+
+    /** All owners whose last name starts with the text, with their pets. */
+    @GetMapping("/owners")
+    @Transactional(readOnly = true)
+    public List<OwnerView> owners(@RequestParam(defaultValue = "") String lastName) {
+        return owners.findByLastNameStartingWithOrderByLastNameAscIdAsc(lastName).stream()
+                .map(OwnerView::new)
+                .toList();
+    }
+}

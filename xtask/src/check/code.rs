@@ -1,0 +1,306 @@
+//! Rules over the Rust sources that are shipped.
+//!
+//! They read text, not syntax: enough to catch a slip, and short enough to be understood. The
+//! lints in Cargo.toml say the same where a lint exists.
+
+use super::tree::File;
+use super::{Finding, Project};
+
+/// Longest file, tests not counted, in lines.
+const MAX_LINES: usize = 600;
+
+const CATCH_ALL: &[&str] = &["util", "utils", "common", "misc", "helper", "helpers"];
+
+/// Crates whose output is values only.
+const PURE: &[&str] = &["analysis", "sizing", "report"];
+
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::env::",
+    "std::thread",
+    "fs::",
+    "File::open",
+    "Instant::now",
+    "SystemTime",
+    "TcpStream",
+];
+
+/// Only `cli` prints. The launcher is a program of its own: its main says why it cannot start.
+pub fn prints(project: &Project) -> Vec<Finding> {
+    let allowed =
+        |path: &str| path.starts_with("crates/cli/") || path == "crates/launcher/src/main.rs";
+    find(
+        project,
+        |file| !allowed(&file.path),
+        &[
+            "print!(",
+            "println!(",
+            "eprint!(",
+            "eprintln!(",
+            "io::stdout()",
+            "io::stderr()",
+        ],
+        "prints; return the value or take a writer, only crate cli prints",
+    )
+}
+
+/// Nothing but a `main.rs` ends the process.
+pub fn exits(project: &Project) -> Vec<Finding> {
+    find(
+        project,
+        |file| !file.path.ends_with("src/main.rs"),
+        &["process::exit(", "process::abort("],
+        "ends the process; return an error to main",
+    )
+}
+
+/// `cgroup` and the local backend write below the cgroup mount. A file elsewhere that names the
+/// mount may read there, so it must not write anywhere; the launcher writes nowhere at all.
+pub fn cgroup_writes(project: &Project) -> Vec<Finding> {
+    let owns = |path: &str| {
+        path.starts_with("crates/cgroup/") || path.starts_with("crates/engine/src/backend/local")
+    };
+    let names_mount = |file: &File| {
+        file.code()
+            .any(|(_, line)| line.contains("\"/sys/fs/cgroup"))
+    };
+    find(
+        project,
+        |file| {
+            !owns(&file.path) && (file.path.starts_with("crates/launcher/") || names_mount(file))
+        },
+        &["fs::write(", "File::create(", "OpenOptions", "create_dir"],
+        "writes in a file that names the cgroup mount; go through crate cgroup",
+    )
+}
+
+/// `analysis`, `sizing` and `report` are functions of their arguments.
+pub fn purity(project: &Project) -> Vec<Finding> {
+    find(
+        project,
+        |file| {
+            PURE.iter()
+                .any(|name| file.path.starts_with(&format!("crates/{name}/src/")))
+        },
+        IMPURE,
+        "does I/O or reads a clock; pass the value in",
+    )
+}
+
+/// Unsafe code is in one crate, and in one file of the launcher, which may depend on no crate.
+pub fn unsafe_code(project: &Project) -> Vec<Finding> {
+    let allowed =
+        |path: &str| path.starts_with("crates/sys/") || path == "crates/launcher/src/sys.rs";
+    find(
+        project,
+        |file| !allowed(&file.path),
+        &["unsafe {", "unsafe fn", "unsafe impl"],
+        "unsafe code; put a safe function into crate sys",
+    )
+}
+
+/// No module or directory has a name that says nothing.
+pub fn module_names(project: &Project) -> Vec<Finding> {
+    let rust = project
+        .tree
+        .files
+        .iter()
+        .filter(|file| file.path.ends_with(".rs"));
+    rust.filter(|file| {
+        file.path
+            .split('/')
+            .any(|part| CATCH_ALL.contains(&part.trim_end_matches(".rs")))
+    })
+    .map(|file| {
+        finding(
+            file,
+            0,
+            "a catch-all module; name it after the thing it owns",
+        )
+    })
+    .collect()
+}
+
+/// Every module begins with `//!`.
+pub fn module_docs(project: &Project) -> Vec<Finding> {
+    let silent = project
+        .tree
+        .shipped()
+        .filter(|file| !file.text.starts_with("//!"));
+    silent
+        .map(|file| {
+            finding(
+                file,
+                1,
+                "begins without `//!`: say what it owns and what it never does",
+            )
+        })
+        .collect()
+}
+
+/// No shipped file is too long to be read at once.
+pub fn file_length(project: &Project) -> Vec<Finding> {
+    let long = |file: &&File| file.tests_start() - 1 > MAX_LINES;
+    project
+        .tree
+        .shipped()
+        .filter(long)
+        .map(|file| {
+            let lines = file.tests_start() - 1;
+            finding(
+                file,
+                0,
+                &format!("{lines} lines before its tests, more than {MAX_LINES}; split it"),
+            )
+        })
+        .collect()
+}
+
+/// Lines of shipped code with one of the words; one finding a line.
+fn find(
+    project: &Project,
+    applies: impl Fn(&File) -> bool,
+    words: &[&str],
+    message: &str,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in project.tree.shipped().filter(|file| applies(file)) {
+        for (number, line) in file.code() {
+            if let Some(word) = words.iter().find(|word| contains_word(line, word)) {
+                findings.push(finding(file, number, &format!("`{word}` {message}")));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether the line has the word, not as the tail of a longer name.
+fn contains_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    })
+}
+
+fn finding(file: &File, line: usize, message: &str) -> Finding {
+    Finding {
+        path: file.path.clone(),
+        line,
+        message: message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packages::Packages;
+    use super::super::tree::sample;
+    use super::*;
+
+    /// What a rule finds in one file, as `path:line`.
+    fn places(rule: fn(&Project) -> Vec<Finding>, path: &str, text: &str) -> Vec<String> {
+        let project = Project {
+            tree: sample::tree(&[(path, text)]),
+            packages: Packages::default(),
+        };
+        let found = rule(&project);
+        found
+            .iter()
+            .map(|f| format!("{}:{}", f.path, f.line))
+            .collect()
+    }
+
+    #[test]
+    fn printing_is_found_outside_cli() {
+        let text = "//! doc\nfn f() {\n    eprintln!(\"x\");\n}\n";
+        assert_eq!(
+            places(prints, "crates/load/src/lib.rs", text),
+            ["crates/load/src/lib.rs:3"]
+        );
+        assert!(places(prints, "crates/cli/src/error.rs", text).is_empty());
+        let blueprint = "//! doc\nblueprint!(x);\nstd::io::stdout().lock();\n";
+        assert_eq!(
+            places(prints, "crates/load/src/a.rs", blueprint),
+            ["crates/load/src/a.rs:3"]
+        );
+    }
+
+    #[test]
+    fn leaving_is_found_outside_main() {
+        let text = "std::process::exit(3);\n";
+        assert_eq!(places(exits, "crates/engine/src/plan.rs", text).len(), 1);
+        assert!(places(exits, "crates/cli/src/main.rs", text).is_empty());
+    }
+
+    #[test]
+    fn the_cgroup_mount_is_written_by_its_owners_only() {
+        let read = "let p = \"/sys/fs/cgroup/x\";\n";
+        let write = "let p = \"/sys/fs/cgroup/x\";\nstd::fs::write(p, \"1\");\n";
+        assert_eq!(
+            places(cgroup_writes, "crates/jvm/src/a.rs", write),
+            ["crates/jvm/src/a.rs:2"]
+        );
+        assert!(places(cgroup_writes, "crates/jvm/src/a.rs", read).is_empty());
+        assert!(places(cgroup_writes, "crates/cgroup/src/a.rs", write).is_empty());
+        assert!(places(cgroup_writes, "crates/engine/src/backend/local/a.rs", write).is_empty());
+        assert_eq!(
+            places(
+                cgroup_writes,
+                "crates/launcher/src/a.rs",
+                "fs::write(a, b);\n"
+            )
+            .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn clocks_and_files_are_found_in_pure_crates_but_not_in_their_tests() {
+        assert_eq!(
+            places(
+                purity,
+                "crates/analysis/src/a.rs",
+                "let t = Instant::now();\n"
+            )
+            .len(),
+            1
+        );
+        assert_eq!(
+            places(purity, "crates/report/src/a.rs", "use std::fs;\n").len(),
+            1
+        );
+        assert!(places(purity, "crates/load/src/a.rs", "use std::fs;\n").is_empty());
+        let test = "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
+        assert!(places(purity, "crates/sizing/src/a.rs", test).is_empty());
+        assert!(places(purity, "crates/sizing/src/a.rs", "let offs::x = 1;\n").is_empty());
+    }
+
+    #[test]
+    fn unsafe_has_two_places() {
+        assert_eq!(
+            places(unsafe_code, "crates/load/src/a.rs", "unsafe { f() }\n").len(),
+            1
+        );
+        assert!(places(unsafe_code, "crates/sys/src/a.rs", "unsafe { f() }\n").is_empty());
+    }
+
+    #[test]
+    fn names_headers_and_lengths_are_checked() {
+        assert_eq!(places(module_names, "crates/load/src/util.rs", "").len(), 1);
+        assert_eq!(
+            places(module_names, "crates/load/src/common/a.rs", "").len(),
+            1
+        );
+        assert!(places(module_names, "crates/load/src/utility_bill.rs", "").is_empty());
+        assert_eq!(
+            places(module_docs, "crates/load/src/a.rs", "use x;\n").len(),
+            1
+        );
+        assert!(places(module_docs, "crates/load/src/a.rs", "//! Owns x.\n").is_empty());
+        let long = "x\n".repeat(MAX_LINES + 1);
+        assert_eq!(places(file_length, "crates/load/src/a.rs", &long).len(), 1);
+        let tested = format!("x\n#[cfg(test)]\nmod tests {{\n{long}}}\n");
+        assert!(places(file_length, "crates/load/src/a.rs", &tested).is_empty());
+    }
+}

@@ -1,0 +1,103 @@
+//! `cargo xtask check`: the invariants of ARCHITECTURE.md, as rules over the project's files.
+//!
+//! A rule is a pure function from the files (or the dependency graph) to findings; a finding
+//! names file, line and what to do. Adding one: write the function, name it in [`RULES`].
+
+mod code;
+mod documents;
+mod packages;
+mod tree;
+
+use std::fmt;
+use std::path::Path;
+
+use crate::error::Error;
+use packages::Packages;
+use tree::Tree;
+
+/// A place that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// File, relative to the checkout.
+    pub path: String,
+    /// Line, from 1; 0 is the whole file.
+    pub line: usize,
+    /// What is wrong there, and what to do instead.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.message),
+            line => write!(f, "{}:{line}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// What a rule looks at.
+pub struct Project {
+    tree: Tree,
+    packages: Packages,
+}
+
+type Rule = fn(&Project) -> Vec<Finding>;
+
+/// Every rule with the sentence it enforces.
+const RULES: &[(&str, Rule)] = &[
+    ("only crate cli prints", code::prints),
+    ("only main ends the process", code::exits),
+    (
+        "only the local backend and crate cgroup write below the cgroup mount",
+        code::cgroup_writes,
+    ),
+    (
+        "analysis, sizing and report do no I/O and read no clock",
+        code::purity,
+    ),
+    (
+        "unsafe code stands in crate sys and the launcher's sys.rs",
+        code::unsafe_code,
+    ),
+    ("no module is a catch-all", code::module_names),
+    ("every module says what it owns", code::module_docs),
+    (
+        "no file is longer than a reader's patience",
+        code::file_length,
+    ),
+    (
+        "no file names a developer's machine",
+        documents::machine_paths,
+    ),
+    ("links in documents lead somewhere", documents::links),
+    (
+        "sizing depends on nothing, the launcher on sizing and libc",
+        packages::trees,
+    ),
+    ("dependencies are few", packages::cap),
+    ("dependencies come from crates.io", packages::sources),
+    (
+        "dependencies have a licence that Apache-2.0 can ship with",
+        packages::licences,
+    ),
+];
+
+/// Checks every rule, prints what it finds, and gives whether nothing was found.
+pub fn run(root: &Path) -> Result<bool, Error> {
+    let project = Project {
+        tree: Tree::read(root)?,
+        packages: Packages::read(root)?,
+    };
+    let mut count = 0;
+    for (sentence, rule) in RULES {
+        let findings = rule(&project);
+        let mark = if findings.is_empty() { "ok  " } else { "FAIL" };
+        println!("{mark} {sentence}");
+        for finding in &findings {
+            println!("     {finding}");
+        }
+        count += findings.len();
+    }
+    println!("{} rules, {count} findings", RULES.len());
+    Ok(count == 0)
+}

@@ -1,0 +1,292 @@
+//! Rules over the dependency graph, as `cargo metadata` tells it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{Finding, Project};
+use crate::error::Error;
+use crate::process::stdout_of;
+
+/// Most packages from outside in Cargo.lock, tests and other platforms included.
+const CAP: usize = 180;
+
+/// The one place packages come from.
+const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// Licences (SPDX) that Apache-2.0 software can be shipped with.
+const LICENCES: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Packages whose dependencies are a promise, with what they may depend on.
+const TREES: &[(&str, &[&str])] = &[
+    ("loadline-sizing", &[]),
+    ("loadline-launcher", &["loadline-sizing", "libc"]),
+];
+
+/// A package.
+#[derive(Default)]
+pub struct Package {
+    name: String,
+    version: String,
+    /// `None` for the project's own.
+    source: Option<String>,
+    licence: Option<String>,
+    /// Ids of what it links in a normal build.
+    dependencies: Vec<String>,
+}
+
+/// The graph, by package id.
+#[derive(Default)]
+pub struct Packages(BTreeMap<String, Package>);
+
+impl Packages {
+    /// Asks cargo, with Cargo.lock as it is.
+    pub fn read(root: &Path) -> Result<Self, Error> {
+        let mut cargo = Command::new("cargo");
+        cargo
+            .args(["metadata", "--format-version=1", "--locked"])
+            .current_dir(root);
+        let text = stdout_of(&mut cargo)?;
+        let metadata: Value = serde_json::from_str(&text).map_err(|error| Error::Output {
+            command: "cargo metadata".to_owned(),
+            detail: error.to_string(),
+        })?;
+        Ok(Self::from_metadata(&metadata))
+    }
+
+    fn from_metadata(metadata: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let mut packages = BTreeMap::new();
+        for package in items(&metadata["packages"]) {
+            packages.insert(
+                text(&package["id"]).unwrap_or_default(),
+                Package {
+                    name: text(&package["name"]).unwrap_or_default(),
+                    version: text(&package["version"]).unwrap_or_default(),
+                    source: text(&package["source"]),
+                    licence: text(&package["license"]),
+                    dependencies: Vec::new(),
+                },
+            );
+        }
+        for node in items(&metadata["resolve"]["nodes"]) {
+            let normal = items(&node["deps"])
+                .filter(|dep| items(&dep["dep_kinds"]).any(|kind| kind["kind"].is_null()))
+                .filter_map(|dep| text(&dep["pkg"]));
+            if let Some(package) = packages.get_mut(node["id"].as_str().unwrap_or_default()) {
+                package.dependencies = normal.collect();
+            }
+        }
+        Self(packages)
+    }
+
+    fn foreign(&self) -> impl Iterator<Item = &Package> {
+        self.0.values().filter(|package| package.source.is_some())
+    }
+
+    /// Names of all that a package links, itself not counted; `None` when it does not exist.
+    fn tree(&self, name: &str) -> Option<BTreeSet<&str>> {
+        let mut waiting = vec![self.0.values().find(|package| package.name == name)?];
+        let mut names = BTreeSet::new();
+        while let Some(package) = waiting.pop() {
+            for id in &package.dependencies {
+                if let Some(next) = self.0.get(id)
+                    && names.insert(next.name.as_str())
+                {
+                    waiting.push(next);
+                }
+            }
+        }
+        Some(names)
+    }
+}
+
+/// The promised dependency trees hold.
+pub fn trees(project: &Project) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, allowed) in TREES {
+        let folder = name.trim_start_matches("loadline-");
+        for extra in project.packages.tree(name).unwrap_or_default() {
+            if !allowed.contains(&extra) {
+                findings.push(Finding {
+                    path: format!("crates/{folder}/Cargo.toml"),
+                    line: 0,
+                    message: format!("{name} links {extra}; it may link only {allowed:?}"),
+                });
+            }
+        }
+    }
+    findings
+}
+
+/// Cargo.lock stays small.
+pub fn cap(project: &Project) -> Vec<Finding> {
+    let count = project.packages.foreign().count();
+    if count <= CAP {
+        return Vec::new();
+    }
+    vec![lock(format!(
+        "{count} packages from outside, more than {CAP}; does the last one pay?"
+    ))]
+}
+
+/// Nothing comes from a git repository or another registry.
+pub fn sources(project: &Project) -> Vec<Finding> {
+    let foreign = project.packages.foreign();
+    foreign
+        .filter(|package| package.source.as_deref() != Some(CRATES_IO))
+        .map(|package| {
+            let source = package.source.as_deref().unwrap_or_default();
+            lock(format!(
+                "{} {} comes from {source}",
+                package.name, package.version
+            ))
+        })
+        .collect()
+}
+
+/// Every package from outside may be shipped.
+pub fn licences(project: &Project) -> Vec<Finding> {
+    let foreign = project.packages.foreign();
+    foreign
+        .filter(|package| !package.licence.as_deref().is_some_and(is_allowed))
+        .map(|package| {
+            let licence = package.licence.as_deref().unwrap_or("no licence");
+            lock(format!("{} {}: {licence}", package.name, package.version))
+        })
+        .collect()
+}
+
+/// Whether an SPDX expression can be met: all parts of an AND, one part of an OR. `/` is the old
+/// form of OR.
+fn is_allowed(expression: &str) -> bool {
+    let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
+    // Parentheses are only ever around an OR inside an AND; AND binds less tightly then.
+    if expression.contains('(') {
+        return plain.split(" AND ").all(any_allowed);
+    }
+    plain
+        .split(" OR ")
+        .any(|part| part.split(" AND ").all(one_allowed))
+}
+
+fn any_allowed(choice: &str) -> bool {
+    choice.split(" OR ").any(one_allowed)
+}
+
+fn one_allowed(licence: &str) -> bool {
+    LICENCES.contains(&licence.trim())
+}
+
+fn lock(message: String) -> Finding {
+    Finding {
+        path: "Cargo.lock".to_owned(),
+        line: 0,
+        message,
+    }
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::sample;
+    use super::*;
+    use serde_json::json;
+
+    fn project(metadata: &Value) -> Project {
+        Project {
+            tree: sample::tree(&[]),
+            packages: Packages::from_metadata(metadata),
+        }
+    }
+
+    fn package(id: &str, source: Option<&str>, licence: &str) -> Value {
+        json!({"id": id, "name": id, "version": "1.0.0", "source": source, "license": licence})
+    }
+
+    #[test]
+    fn a_promised_tree_is_followed_through_normal_dependencies_only() {
+        let node = |id: &str, dep: &str, kind: Value| {
+            json!({"id": id, "deps": [
+            {"pkg": dep, "dep_kinds": [{"kind": kind}]}]})
+        };
+        let metadata = json!({
+            "packages": [
+                package("loadline-launcher", None, "Apache-2.0"),
+                package("loadline-sizing", None, "Apache-2.0"),
+                package("serde", Some(CRATES_IO), "MIT"),
+                package("proptest", Some(CRATES_IO), "MIT"),
+            ],
+            "resolve": {"nodes": [
+                node("loadline-launcher", "loadline-sizing", Value::Null),
+                node("loadline-sizing", "serde", Value::Null),
+                node("serde", "proptest", json!("dev")),
+            ]},
+        });
+        let found: Vec<_> = trees(&project(&metadata))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "crates/sizing/Cargo.toml: loadline-sizing links serde; it may link only []",
+                "crates/launcher/Cargo.toml: loadline-launcher links serde; it may link only \
+                 [\"loadline-sizing\", \"libc\"]",
+            ]
+        );
+    }
+
+    #[test]
+    fn other_sources_and_licences_are_found() {
+        let metadata = json!({"packages": [
+            package("own", None, "Apache-2.0"),
+            package("good", Some(CRATES_IO), "MIT/Apache-2.0"),
+            package("forked", Some("git+https://example.org/x"), "MIT"),
+            package("viral", Some(CRATES_IO), "GPL-3.0"),
+        ]});
+        let project = project(&metadata);
+        assert_eq!(sources(&project).len(), 1);
+        assert_eq!(licences(&project).len(), 1);
+        assert!(cap(&project).is_empty());
+    }
+
+    #[test]
+    fn licence_expressions_are_read() {
+        for good in [
+            "MIT",
+            "MIT OR GPL-3.0",
+            "Unlicense/MIT",
+            "(MIT OR GPL-2.0) AND Unicode-3.0",
+        ] {
+            assert!(is_allowed(good), "{good}");
+        }
+        for bad in [
+            "GPL-3.0",
+            "MIT AND GPL-3.0",
+            "(MIT OR Apache-2.0) AND OpenSSL",
+            "",
+        ] {
+            assert!(!is_allowed(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `cargo xtask test`: everything that checks the project, one step after the other.
+//!
+//! Each step's whole output goes to `build/test/NAME.log`; of a failed step the part that matters
+//! is shown. All steps run, whatever fails. The last line counts: a step that is no test run
+//! counts as one check. What could not be checked here is named, with its reason.
+
+mod answers;
+mod output;
+mod steps;
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::error::Error;
+use output::Counts;
+
+/// Runs every step, prints the summary, and gives whether nothing failed.
+pub fn run(root: &Path) -> Result<bool, Error> {
+    let logs = root.join("build/test");
+    fs::create_dir_all(&logs).map_err(Error::file(&logs))?;
+    let begin = Instant::now();
+    let mut total = Counts::default();
+    for step in steps::STEPS {
+        println!("{:<12} {}", step.name, step.what);
+        let start = Instant::now();
+        let log = logs.join(format!("{}.log", step.name));
+        let counts = step.run(root, &log)?;
+        let seconds = start.elapsed().as_secs();
+        println!("{:<12} {counts} ({seconds} s)", "");
+        total.add(counts);
+    }
+    println!();
+    for name in &total.failures {
+        println!("FAILED {name}");
+    }
+    for (name, reason) in &total.skips {
+        println!("SKIP {name}: {reason}");
+    }
+    println!("logs in build/test, {} s in all", begin.elapsed().as_secs());
+    println!("{total}");
+    Ok(total.failed == 0)
+}

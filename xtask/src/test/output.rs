@@ -1,0 +1,250 @@
+//! What a test run printed, counted.
+//!
+//! Reads libtest's lines (`test NAME ... ignored, REASON`, `test result: ok. 3 passed; ...`) and
+//! the project's own `SKIP NAME: REASON`, which a test prints when the machine lacks what it
+//! needs. libtest counts such a test as passed; here it counts as skipped.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How a step, or all of them, ended.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// Checks that passed.
+    pub passed: usize,
+    /// Checks that failed.
+    pub failed: usize,
+    /// What was not checked: name and reason.
+    pub skips: BTreeMap<String, String>,
+    /// Names of what failed.
+    pub failures: Vec<String>,
+}
+
+impl Counts {
+    /// One check that passed.
+    pub fn one_passed() -> Self {
+        Self {
+            passed: 1,
+            ..Self::default()
+        }
+    }
+
+    /// One check that failed.
+    pub fn one_failed(name: &str) -> Self {
+        Self {
+            failed: 1,
+            failures: vec![name.to_owned()],
+            ..Self::default()
+        }
+    }
+
+    /// One check that this machine cannot make.
+    pub fn one_skipped(name: &str, reason: &str) -> Self {
+        Self {
+            skips: BTreeMap::from([(name.to_owned(), reason.to_owned())]),
+            ..Self::default()
+        }
+    }
+
+    /// Takes over another step's.
+    pub fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.failures.extend(other.failures);
+        for (name, reason) in other.skips {
+            self.skip(name, reason);
+        }
+    }
+
+    /// Adds a skip; a name that is taken gets a number, so that the count stays true.
+    fn skip(&mut self, name: String, reason: String) {
+        let mut unique = name.clone();
+        let mut number = 2;
+        while self.skips.contains_key(&unique) {
+            unique = format!("{name} ({number})");
+            number += 1;
+        }
+        self.skips.insert(unique, reason);
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let skipped = self.skips.len();
+        write!(
+            f,
+            "{} passed, {} failed, {skipped} skipped",
+            self.passed, self.failed
+        )
+    }
+}
+
+/// Counts the output of `cargo test`, stdout and stderr in one, run with `--show-output`.
+pub fn count(text: &str) -> Counts {
+    let mut total = Counts::default();
+    // Skips of the test binary being read; libtest counts each as passed.
+    let mut here = BTreeMap::new();
+    for line in text.lines() {
+        if let Some((name, reason)) = skip(line) {
+            here.insert(name.to_owned(), reason.to_owned());
+        } else if let Some((name, reason)) = ignored(line) {
+            total.skip(name.to_owned(), reason.to_owned());
+        } else if let Some(name) = failed(line) {
+            total.failures.push(name.to_owned());
+        } else if let Some((passed, failed)) = result(line) {
+            total.passed += passed.saturating_sub(here.len());
+            total.failed += failed;
+            for (name, reason) in std::mem::take(&mut here) {
+                total.skip(name, reason);
+            }
+        }
+    }
+    // Skips of a binary that died before its result line.
+    for (name, reason) in here {
+        total.skip(name, reason);
+    }
+    total
+}
+
+/// The parts of an output that explain a failure: what failed tests printed, compiler errors,
+/// panics outside tests; without them, the last lines.
+pub fn explain(text: &str) -> String {
+    let mut kept = Vec::new();
+    let mut is_failure = false;
+    for line in text.lines() {
+        if line == "failures:" || line.starts_with("error") || line.contains("panicked at") {
+            is_failure = true;
+        } else if line == "successes:" || line.trim_start().starts_with("Running ") {
+            is_failure = false;
+        }
+        if is_failure {
+            kept.push(line);
+        }
+        if line.starts_with("test result:") {
+            is_failure = false;
+        }
+    }
+    if kept.is_empty() {
+        kept = text.lines().collect();
+    }
+    const MOST: usize = 200;
+    let start = kept.len().saturating_sub(MOST);
+    kept[start..].join("\n")
+}
+
+/// `SKIP NAME: REASON`.
+fn skip(line: &str) -> Option<(&str, &str)> {
+    line.trim_start().strip_prefix("SKIP ")?.split_once(": ")
+}
+
+/// `test NAME ... ignored` with or without `, REASON`. Ignored examples in documents are no tests.
+fn ignored(line: &str) -> Option<(&str, &str)> {
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let reason = outcome.strip_prefix("ignored")?;
+    if name.contains(" (line ") {
+        return None;
+    }
+    let reason = reason.trim_start_matches(", ");
+    Some((name, if reason.is_empty() { "ignored" } else { reason }))
+}
+
+/// `test NAME ... FAILED`.
+fn failed(line: &str) -> Option<&str> {
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    (outcome == "FAILED").then_some(name)
+}
+
+/// `test result: ok. 3 passed; 1 failed; ...`: passed and failed.
+fn result(line: &str) -> Option<(usize, usize)> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let number = |word: &str| {
+        let part = counts
+            .split(';')
+            .find(|part| part.trim_end().ends_with(word))?;
+        part.split_whitespace().next()?.parse().ok()
+    };
+    Some((number(" passed")?, number(" failed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From a real run, shortened.
+    const RUN: &str = "\
+     Running unittests src/lib.rs (target/debug/deps/a-1)
+
+running 4 tests
+test one ... ok
+test slow ... ignored, takes an hour
+test two ... ok
+test three ... FAILED
+
+successes:
+
+---- two stdout ----
+SKIP two: linux.uml is not installed
+
+failures:
+
+---- three stdout ----
+thread 'three' panicked at src/lib.rs:9:5:
+boom
+
+failures:
+    three
+
+test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s
+
+     Running tests/b.rs (target/debug/deps/b-1)
+
+running 1 test
+test four ... ok
+
+successes:
+
+---- four stdout ----
+much ado
+
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    #[test]
+    fn a_run_is_counted_and_a_skip_is_no_pass() {
+        let counts = count(RUN);
+        assert_eq!(counts.to_string(), "2 passed, 1 failed, 2 skipped");
+        assert_eq!(counts.failures, ["three"]);
+        assert_eq!(counts.skips["two"], "linux.uml is not installed");
+        assert_eq!(counts.skips["slow"], "takes an hour");
+    }
+
+    #[test]
+    fn an_explanation_has_the_failures_and_not_the_rest() {
+        let text = explain(RUN);
+        assert!(text.contains("boom"), "{text}");
+        assert!(!text.contains("much ado"), "{text}");
+        assert!(!text.contains("SKIP two"), "{text}");
+        assert_eq!(
+            explain("a\nerror[E0308]: mismatched\n --> x\n"),
+            "error[E0308]: mismatched\n --> x"
+        );
+        assert_eq!(explain("nothing known\n"), "nothing known");
+    }
+
+    #[test]
+    fn a_binary_that_died_keeps_its_skips_and_equal_names_stay_two() {
+        assert_eq!(
+            count("SKIP a: no root\n").to_string(),
+            "0 passed, 0 failed, 1 skipped"
+        );
+        let mut total = count("SKIP a: no root\n");
+        total.add(count("SKIP a: no root\n"));
+        assert_eq!(total.to_string(), "0 passed, 0 failed, 2 skipped");
+    }
+
+    #[test]
+    fn other_lines_count_for_nothing() {
+        let text = "test src/lib.rs - f (line 3) ... ignored\ntest result: odd\nSKIP\nskip a: b\n";
+        assert_eq!(count(text), Counts::default());
+    }
+}

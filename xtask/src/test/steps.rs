@@ -1,0 +1,194 @@
+//! The steps of a test run, in order: quick ones first.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Command;
+
+use super::answers;
+use super::output::{self, Counts};
+use crate::error::Error;
+use crate::process;
+
+/// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
+const LONGEST: &str = "1800";
+
+/// One step.
+pub struct Step {
+    /// Short name; also names its log.
+    pub name: &'static str,
+    /// What it checks, for the reader of the terminal.
+    pub what: &'static str,
+    run: Run,
+}
+
+enum Run {
+    /// A cargo command that passes or fails as a whole.
+    Check(&'static [&'static str]),
+    /// A cargo command that runs tests; they are counted one by one.
+    Tests(&'static [&'static str]),
+    /// As `Check`, when this cargo subcommand is installed.
+    Optional(&'static [&'static str]),
+    /// A function of this program.
+    Own(fn(&Path) -> Result<Counts, Error>),
+}
+
+/// All steps.
+pub const STEPS: &[Step] = &[
+    Step {
+        name: "format",
+        what: "sources are formatted",
+        run: Run::Check(&["fmt", "--all", "--check"]),
+    },
+    Step {
+        name: "invariants",
+        what: "the rules of ARCHITECTURE.md hold",
+        run: Run::Check(&["xtask", "check"]),
+    },
+    Step {
+        name: "lints",
+        what: "clippy has nothing to say",
+        run: Run::Check(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+    },
+    Step {
+        name: "documents",
+        what: "API documentation builds without a warning",
+        run: Run::Check(&[
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+            "--locked",
+        ]),
+    },
+    Step {
+        name: "audit",
+        what: "cargo deny: bans, licences, sources",
+        run: Run::Optional(&["deny", "--offline", "check", "bans", "licenses", "sources"]),
+    },
+    Step {
+        name: "workloads",
+        what: "the Java workloads build",
+        run: Run::Check(&["xtask", "workloads"]),
+    },
+    Step {
+        name: "answers",
+        what: "the workloads start and answer as their READMEs say",
+        run: Run::Own(answers::run),
+    },
+    Step {
+        name: "tests",
+        what: "unit, property and integration tests, with real JVMs and cgroups where they are",
+        run: Run::Tests(&[
+            "test",
+            "--workspace",
+            "--locked",
+            "--no-fail-fast",
+            "--",
+            "--show-output",
+        ]),
+    },
+];
+
+impl Step {
+    /// Runs it; its output goes to the log file.
+    pub fn run(&self, root: &Path, log: &Path) -> Result<Counts, Error> {
+        match self.run {
+            Run::Check(arguments) => {
+                let (is_success, text) = logged(root, arguments, log)?;
+                Ok(self.verdict(is_success, Counts::one_passed(), &text))
+            }
+            Run::Tests(arguments) => {
+                let (is_success, text) = logged(root, arguments, log)?;
+                Ok(self.verdict(is_success, output::count(&text), &text))
+            }
+            Run::Optional(arguments) => {
+                let mut probe = Command::new("cargo");
+                probe.args([arguments[0], "--version"]).current_dir(root);
+                if !process::output_of(&mut probe)?.status.success() {
+                    let reason = format!("cargo {} is not installed", arguments[0]);
+                    return Ok(Counts::one_skipped(self.name, &reason));
+                }
+                let (is_success, text) = logged(root, arguments, log)?;
+                Ok(self.verdict(is_success, Counts::one_passed(), &text))
+            }
+            Run::Own(function) => {
+                let counts = function(root)?;
+                fs::write(log, format!("{counts:#?}\n")).map_err(Error::file(log))?;
+                Ok(counts)
+            }
+        }
+    }
+
+    /// What the step counts for. A command that failed counts a failure even when none was
+    /// printed: it did not compile, crashed, or hung.
+    fn verdict(&self, is_success: bool, counts: Counts, text: &str) -> Counts {
+        if is_success {
+            return counts;
+        }
+        eprintln!("{}", output::explain(text));
+        if counts.failed == 0 {
+            let mut failed = counts;
+            if matches!(self.run, Run::Tests(_)) {
+                failed.add(Counts::one_failed(&format!("{}: ended early", self.name)));
+            } else {
+                failed = Counts::one_failed(self.name);
+            }
+            return failed;
+        }
+        counts
+    }
+}
+
+/// Runs cargo with a time limit; stdout and stderr go, in order, to the log, and results of test
+/// binaries to the terminal as they come. Gives whether it succeeded, and the text.
+fn logged(root: &Path, arguments: &[&str], log: &Path) -> Result<(bool, String), Error> {
+    let (reader, writer) = std::io::pipe().map_err(Error::file("pipe"))?;
+    let mut command = Command::new("timeout");
+    command
+        .args(["--kill-after=10", LONGEST, "cargo"])
+        .args(arguments)
+        .current_dir(root)
+        .env("CARGO_TERM_COLOR", "never")
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .stdout(writer.try_clone().map_err(Error::file("pipe"))?)
+        .stderr(writer);
+    let mut child = command.spawn().map_err(|source| Error::Start {
+        program: "timeout".to_owned(),
+        source,
+    })?;
+    // The command holds the pipe's other end: without this the reader would never see the end.
+    drop(command);
+
+    let mut file = File::create(log).map_err(Error::file(log))?;
+    let mut text = String::new();
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(reader);
+    while reader
+        .read_until(b'\n', &mut line)
+        .map_err(Error::file(log))?
+        > 0
+    {
+        file.write_all(&line).map_err(Error::file(log))?;
+        let read = String::from_utf8_lossy(&line);
+        let word = read.trim();
+        if word.starts_with("Running ") || word.starts_with("test result:") {
+            println!("{:<12} {word}", "");
+        }
+        text.push_str(&read);
+        line.clear();
+    }
+    let status = child.wait().map_err(Error::file("timeout"))?;
+    if status.code() == Some(124) {
+        text.push_str(&format!("\nerror: ended after {LONGEST} s\n"));
+    }
+    Ok((status.success(), text))
+}

@@ -1,0 +1,190 @@
+//! Builds the Java workloads into `build/workloads`, and only when their sources changed.
+//!
+//! A stamp beside each jar holds a hash of its build recipe and of every source file. Maven is
+//! called for spring-web only: it costs seconds even when there is nothing to do, and needs the
+//! network the first time.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::error::Error;
+use crate::process::stdout_of;
+
+/// The time in every jar entry, so that equal sources give equal bytes.
+const JAR_TIME: &str = "2026-01-01T00:00:00Z";
+
+/// A workload and how it is built.
+struct Workload {
+    /// Its directory below `workloads/`, and the name of its jar.
+    name: &'static str,
+    /// Files and directories that decide what is built, relative to its directory.
+    sources: &'static [&'static str],
+    recipe: Recipe,
+}
+
+#[derive(Hash)]
+enum Recipe {
+    /// `mvn package`; the jar comes out as `target/NAME.jar`.
+    Maven,
+    /// `javac` and `jar`, no network.
+    Javac { main_class: &'static str },
+}
+
+const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "ping",
+        sources: &["Ping.java"],
+        recipe: Recipe::Javac { main_class: "Ping" },
+    },
+    Workload {
+        name: "spring-web",
+        sources: &["pom.xml", "src"],
+        recipe: Recipe::Maven,
+    },
+];
+
+/// Builds what is out of date.
+pub fn build(root: &Path) -> Result<(), Error> {
+    let out = root.join("build/workloads");
+    fs::create_dir_all(&out).map_err(Error::file(&out))?;
+    for workload in WORKLOADS {
+        build_one(root, &out, workload)?;
+    }
+    Ok(())
+}
+
+fn build_one(root: &Path, out: &Path, workload: &Workload) -> Result<(), Error> {
+    let home = root.join("workloads").join(workload.name);
+    let jar = out.join(format!("{}.jar", workload.name));
+    let stamp = out.join(format!("{}.hash", workload.name));
+    let hash = hash(&home, workload)?;
+    if jar.is_file() && fs::read_to_string(&stamp).is_ok_and(|old| old == hash) {
+        println!("workload {}: up to date", workload.name);
+        return Ok(());
+    }
+    println!("workload {}: building", workload.name);
+    let start = Instant::now();
+    match workload.recipe {
+        Recipe::Maven => maven(&home, workload.name, &jar)?,
+        Recipe::Javac { main_class } => javac(&home, out, workload, main_class, &jar)?,
+    }
+    // Last, so that a build that was cut short is done again.
+    fs::write(&stamp, hash).map_err(Error::file(&stamp))?;
+    println!(
+        "workload {}: built in {:.0?}",
+        workload.name,
+        start.elapsed()
+    );
+    Ok(())
+}
+
+fn maven(home: &Path, name: &str, jar: &Path) -> Result<(), Error> {
+    let mut command = Command::new("mvn");
+    command
+        .args(["-q", "-B", "-f"])
+        .arg(home.join("pom.xml"))
+        .arg("package");
+    stdout_of(&mut command)?;
+    let built = home.join("target").join(format!("{name}.jar"));
+    fs::copy(&built, jar).map_err(Error::file(built))?;
+    Ok(())
+}
+
+fn javac(
+    home: &Path,
+    out: &Path,
+    workload: &Workload,
+    main_class: &str,
+    jar: &Path,
+) -> Result<(), Error> {
+    let classes = out.join(workload.name).join("classes");
+    if classes.exists() {
+        fs::remove_dir_all(&classes).map_err(Error::file(&classes))?;
+    }
+    let mut command = Command::new("javac");
+    command
+        .args(["--release", "17", "-Xlint:all", "-Werror", "-d"])
+        .arg(&classes);
+    command.args(workload.sources.iter().map(|source| home.join(source)));
+    stdout_of(&mut command)?;
+    let mut command = Command::new("jar");
+    command.args([
+        "--create",
+        "--date",
+        JAR_TIME,
+        "--main-class",
+        main_class,
+        "--file",
+    ]);
+    stdout_of(command.arg(jar).arg("-C").arg(&classes).arg("."))?;
+    Ok(())
+}
+
+/// Changes when a source or the recipe changes. A change of the Rust toolchain may change it too,
+/// which costs one rebuild.
+fn hash(home: &Path, workload: &Workload) -> Result<String, Error> {
+    let mut files = Vec::new();
+    for source in workload.sources {
+        files_below(&home.join(source), &mut files)?;
+    }
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    workload.recipe.hash(&mut hasher);
+    JAR_TIME.hash(&mut hasher);
+    for file in &files {
+        file.strip_prefix(home).unwrap_or(file).hash(&mut hasher);
+        fs::read(file).map_err(Error::file(file))?.hash(&mut hasher);
+    }
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+/// Adds the file itself, or all files below the directory.
+fn files_below(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in fs::read_dir(path).map_err(Error::file(path))? {
+        files_below(&entry.map_err(Error::file(path))?.path(), files)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORKLOAD: Workload = Workload {
+        name: "sample",
+        sources: &["pom.xml", "src"],
+        recipe: Recipe::Maven,
+    };
+
+    #[test]
+    fn the_hash_changes_with_content_and_names_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(home.path().join(name), text).unwrap();
+        fs::create_dir(home.path().join("src")).unwrap();
+        write("pom.xml", "<project/>");
+        write("src/A.java", "class A {}");
+        let first = hash(home.path(), &WORKLOAD).unwrap();
+
+        write("README.md", "no source");
+        assert_eq!(hash(home.path(), &WORKLOAD).unwrap(), first);
+        write("src/A.java", "class A { }");
+        let second = hash(home.path(), &WORKLOAD).unwrap();
+        assert_ne!(second, first);
+        write("src/B.java", "");
+        assert_ne!(hash(home.path(), &WORKLOAD).unwrap(), second);
+    }
+
+    #[test]
+    fn a_missing_source_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let error = hash(home.path(), &WORKLOAD).unwrap_err();
+        assert!(error.to_string().contains("pom.xml"), "{error}");
+    }
+}
