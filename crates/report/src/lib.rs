@@ -6,13 +6,13 @@
 
 pub mod content;
 mod csv;
+pub mod emit;
 mod export;
 pub mod figures;
 pub mod format;
 mod html;
 mod junit;
 mod markdown;
-pub mod recommendation;
 pub mod redact;
 mod series;
 mod svg;
