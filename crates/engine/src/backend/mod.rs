@@ -115,6 +115,8 @@ pub struct LoadPhase {
     pub port: u16,
     /// A request without an answer after this is an error.
     pub timeout: Duration,
+    /// The tightest latency bound of the SLO: how late the generator itself may be depends on it.
+    pub tightest: Option<Duration>,
 }
 
 /// How load is made.
