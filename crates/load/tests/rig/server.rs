@@ -185,7 +185,7 @@ impl Loop {
             return self.free_at;
         }
         match self.behaviour.slow {
-            Some((every, length)) if self.arrivals.len() as u64 % every == 0 => {
+            Some((every, length)) if (self.arrivals.len() as u64).is_multiple_of(every) => {
                 now + length.as_nanos() as u64
             }
             _ => now,
