@@ -17,6 +17,7 @@ pub mod slo;
 pub mod text;
 pub mod verdict;
 pub mod wire;
+pub mod world;
 
 #[cfg(test)]
 mod fixture;
