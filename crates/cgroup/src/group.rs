@@ -100,11 +100,6 @@ impl Group {
         self.dirs.iter().map(|(_, dir)| dir.as_path())
     }
 
-    /// The directory that names the group in errors. Every layout has a hierarchy.
-    pub(crate) fn first_dir(&self) -> &Path {
-        self.dirs().next().unwrap_or(Path::new(&self.name))
-    }
-
     /// Its directories with the place of each.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&Place, &Path)> {
         self.dirs.iter().map(|(place, dir)| (place, dir.as_path()))

@@ -70,7 +70,7 @@ impl Group {
             }
             if start.elapsed() > deadline {
                 return Err(CgroupError::StillPopulated {
-                    path: self.first_dir().to_owned(),
+                    path: self.dirs().next().unwrap_or(Path::new("")).to_owned(),
                     waited_ms: start.elapsed().as_millis(),
                     processes: left,
                 });

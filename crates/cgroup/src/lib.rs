@@ -20,7 +20,6 @@ mod name;
 mod proc_text;
 mod reader;
 mod sample;
-mod sampler;
 mod sweep;
 
 pub use cpuset::{CpuSet, ParseCpuSetError};
@@ -31,5 +30,4 @@ pub use limits::{Limits, weight_from_shares};
 pub use name::GroupName;
 pub use reader::Reader;
 pub use sample::{CpuSample, MemorySample, Pressure, PressureSample, Sample};
-pub use sampler::{Gap, Pace, PhaseLock, Sampler, SamplerOptions, SamplerReport};
 pub use sweep::{Sweep, find_groups, sweep};

@@ -43,17 +43,22 @@ impl Stat {
 
     /// The whole text. `None` when the kernel does not offer it (PSI switched off: EOPNOTSUPP).
     fn read<'a>(&self, buffer: &'a mut Vec<u8>) -> Result<Option<&'a str>, CgroupError> {
-        let length = loop {
-            match self.file.read_at(buffer, 0) {
-                // The kernel makes the whole text in one go, so a read that does not fill the
-                // buffer has all of it, and a second one to see the end would cost as much again.
-                Ok(n) if n < buffer.len() || n >= MAX_BUFFER => break n,
-                Ok(_) => buffer.resize(buffer.len() * 2, 0),
+        let mut length = 0;
+        loop {
+            if length == buffer.len() {
+                if length >= MAX_BUFFER {
+                    break;
+                }
+                buffer.resize((length * 2).max(BUFFER), 0);
+            }
+            match self.file.read_at(&mut buffer[length..], length as u64) {
+                Ok(0) => break,
+                Ok(n) => length += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if is_unsupported(&e) => return Ok(None),
                 Err(e) => return Err(CgroupError::file("read", &self.path, e)),
             }
-        };
+        }
         Ok(std::str::from_utf8(&buffer[..length]).ok())
     }
 
@@ -131,11 +136,10 @@ impl Reader {
         };
         match group.dirs().find(|dir| dir.is_dir()) {
             Some(_) => Ok(this),
-            None => Err(CgroupError::file(
-                "open",
-                group.first_dir(),
-                rustix::io::Errno::NOENT,
-            )),
+            None => {
+                let dir = group.dirs().next().unwrap_or(Path::new(group.name()));
+                Err(CgroupError::file("open", dir, rustix::io::Errno::NOENT))
+            }
         }
     }
 

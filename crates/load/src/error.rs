@@ -35,14 +35,6 @@ pub enum LoadError {
         /// Why.
         errno: Errno,
     },
-    /// Nothing answers at the target.
-    #[error("{authority}: {why}\nhint: is the server running and listening there?")]
-    Target {
-        /// Host and port as given.
-        authority: String,
-        /// Why not.
-        why: String,
-    },
     /// The order on standard input is no order.
     #[error("the order on standard input is not valid: {0}")]
     Order(serde_json::Error),

@@ -10,7 +10,6 @@
 mod clock;
 mod connection;
 mod error;
-pub mod export;
 mod health;
 pub mod histogram;
 mod outcome;
@@ -23,8 +22,6 @@ mod run;
 mod schedule;
 mod shard;
 mod socket;
-pub mod summary;
-mod target;
 
 pub use clock::now_ns;
 pub use error::LoadError;
@@ -33,4 +30,3 @@ pub use outcome::{ErrorKind, Second, Totals};
 pub use plan::{Expectation, Model, Pacing, Plan, RequestSpec};
 pub use run::{Outcome, run};
 pub use schedule::{Arrivals, Segment};
-pub use target::Target;

@@ -18,10 +18,9 @@ pub fn run() -> Result<Outcome, Error> {
 pub fn kind(error: &LoadError) -> Kind {
     match error {
         LoadError::Plan { .. } | LoadError::Order(_) => Kind::Usage,
-        LoadError::System { .. }
-        | LoadError::Namespace { .. }
-        | LoadError::Target { .. }
-        | LoadError::Output(_) => Kind::Environment,
+        LoadError::System { .. } | LoadError::Namespace { .. } | LoadError::Output(_) => {
+            Kind::Environment
+        }
         LoadError::Histogram(_) => Kind::Invalid,
         LoadError::Accounting { .. } | LoadError::Panicked => Kind::Internal,
     }

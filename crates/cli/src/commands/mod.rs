@@ -1,6 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
-mod load;
+mod gc;
 mod load_part;
 
 use clap::Subcommand;
@@ -10,8 +10,7 @@ use crate::error::{Error, Outcome};
 /// All subcommands, in the order of the help.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Sends HTTP load to a URL and measures the latency.
-    Load(load::Arguments),
+    Gc(gc::GcArgs),
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
@@ -20,7 +19,7 @@ pub enum Command {
 /// Runs one.
 pub fn run(command: Command) -> Result<Outcome, Error> {
     match command {
-        Command::Load(arguments) => load::run_load(&arguments),
+        Command::Gc(args) => gc::run(&args),
         Command::LoadPart => load_part::run(),
     }
 }

@@ -109,7 +109,7 @@ pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomi
     };
     let gc_threads = threads::collector(jdk, machine, collector, heap.max, options)?;
     let code_cache = code_cache::size(jdk, &compilers, options)?;
-    let max_metaspace = options.size("MaxMetaspaceSize");
+    let max_metaspace = options.size("MaxMetaspaceSize").map(|s| s.round_down(PAGE));
     Ok(Ergonomics {
         jdk,
         machine,

@@ -34,9 +34,9 @@ pub struct Flag {
 
 /// What HotSpot prints for "no limit" in an unsigned 64-bit flag.
 const UNLIMITED: u64 = u64::MAX;
-/// `MetaspaceSize`: where metaspace starts to trigger collections, 21 MiB.
+/// The same, rounded down to pages, for MaxMetaspaceSize before 18 (measured on 17 and 25: both
+/// print the unrounded value).
 const METASPACE_START: Bytes = Bytes::from_kib(21_504);
-/// `InitialCodeCacheSize`.
 const INITIAL_CODE_CACHE: Bytes = Bytes::from_kib(2496);
 
 impl Ergonomics {

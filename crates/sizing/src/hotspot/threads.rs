@@ -175,11 +175,8 @@ pub fn compiler_threads(cpus: u32) -> u32 {
 /// # Errors
 /// [`Refusal::TooFewCompilers`].
 pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compilers, Refusal> {
-    let stop_at_level = options.count("TieredStopAtLevel").unwrap_or(4).min(4) as u32;
-    if stop_at_level == 0 {
-        return Ok(interpreter_only(jdk, options));
-    }
     let is_tiered = options.switch("TieredCompilation").unwrap_or(true);
+    let stop_at_level = options.count("TieredStopAtLevel").unwrap_or(4).min(4) as u32;
     let is_c1_only = is_tiered && stop_at_level < 4;
     let both = is_tiered && !is_c1_only;
     // Measured: with one compiler 25 starts one thread, 17 still two.
@@ -205,18 +202,6 @@ pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compil
         c1,
         c2,
     })
-}
-
-/// No JIT at all. Measured: 17 still counts two threads, 25 none; the flag keeps level 4 with -Xint.
-fn interpreter_only(jdk: Jdk, options: &Options) -> Compilers {
-    let is_by_xint = options.setting("TieredStopAtLevel").is_some_and(|s| s.text == "-Xint");
-    Compilers {
-        is_tiered: false,
-        stop_at_level: if is_by_xint { 4 } else { 0 },
-        count: if jdk.at_least(18) { 0 } else { 2 },
-        c1: 0,
-        c2: 0,
-    }
 }
 
 /// Parallelism of the common fork-join pool.

@@ -180,11 +180,11 @@ fn canonical(text: &str) -> Vec<(String, String)> {
         let kib = parse_size(value).map(|size| size.as_bytes().div_ceil(1024));
         return kib.map_or(Vec::new(), |kib| one("ThreadStackSize", &kib.to_string()));
     }
-    if text == "-Xint" {
-        // The interpreter alone: what level 0 means, too.
-        return one("TieredStopAtLevel", "0");
+    match text {
+        "-Xint" => [one("TieredCompilation", "false"), one("Interpreted", "true")].concat(),
+        "-client" | "-server" => Vec::new(),
+        _ => Vec::new(),
     }
-    Vec::new()
 }
 
 #[cfg(test)]
