@@ -13,12 +13,12 @@ pub mod format;
 mod html;
 mod junit;
 mod markdown;
-mod redact;
+pub mod redact;
 mod series;
 mod svg;
 pub mod table;
 mod terminal;
-mod text;
+pub mod text;
 pub mod view;
 
 pub use csv::csv;
