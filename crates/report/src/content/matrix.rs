@@ -20,12 +20,14 @@ pub fn section(view: &ResultView) -> Option<Section> {
     let section = Section::new("sizes", "Which sizes keep the SLO?");
     let section = section.with(Block::Paragraph(format!("All with {}.", names.shared())));
     if names.differ() {
-        let words = Block::Paragraph(legend(view));
-        Some(
+        let grid = Block::Table(grid(view, &groups, &names));
+        let section = section.with(Block::Paragraph(legend(view))).with(grid);
+        let meanings = names.meanings();
+        Some(if meanings.is_empty() {
             section
-                .with(words)
-                .with(Block::Table(grid(view, &groups, &names))),
-        )
+        } else {
+            section.with(Block::List(meanings))
+        })
     } else {
         Some(section.with(Block::Table(list(view, groups))))
     }
@@ -55,7 +57,7 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
         let (verdict, tone) = verdict(group);
         let (passed, of) = group.passes();
         let figures: Vec<Figures> = group.evidence().map(|t| Figures::of(t, quantile)).collect();
-        let start = spread(figures.iter().filter_map(|f| f.start));
+        let start = spread(figures.iter().filter_map(|f| f.sli.start));
         table.row([
             groups::memory(group.configuration).into(),
             Cell::new(
@@ -69,7 +71,7 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
             format!("{passed} of {of}").into(),
             format::time_or(figures.iter().filter_map(|f| f.headline).max()).into(),
             format::time_or(start.map(|s| s.median)).into(),
-            format::bytes_or(figures.iter().filter_map(|f| f.peak).max()).into(),
+            format::bytes_or(figures.iter().filter_map(|f| f.sli.peak_memory).max()).into(),
             happened(group).into(),
         ]);
         if chosen {
@@ -122,7 +124,7 @@ fn cell(view: &ResultView, group: &Group<'_>) -> Cell {
         .filter_map(|f| f.headline)
         .max()
         .map(format::time);
-    let start = spread(figures.iter().filter_map(|f| f.start)).map(|s| s.median);
+    let start = spread(figures.iter().filter_map(|f| f.sli.start)).map(|s| s.median);
     let start = start.map(|s| format!("start {}", format::time(s)));
     for part in [latency, start].into_iter().flatten() {
         text.push_str(&format!(", {part}"));
