@@ -13,6 +13,9 @@ use crate::process;
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
 const LONGEST: &str = "1800";
 
+/// Module documentation leads readers to private items; every crate here is read by its developers.
+const RUSTDOC: &str = "-D warnings -A rustdoc::private_intra_doc_links";
+
 /// One step.
 pub struct Step {
     /// Short name; also names its log.
@@ -158,7 +161,7 @@ fn logged(root: &Path, arguments: &[&str], log: &Path) -> Result<(bool, String),
         .args(arguments)
         .current_dir(root)
         .env("CARGO_TERM_COLOR", "never")
-        .env("RUSTDOCFLAGS", "-D warnings")
+        .env("RUSTDOCFLAGS", RUSTDOC)
         .stdout(writer.try_clone().map_err(Error::file("pipe"))?)
         .stderr(writer);
     let mut child = command.spawn().map_err(|source| Error::Start {
