@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod gc;
 mod init;
 mod load;
 mod load_part;
@@ -28,6 +29,7 @@ pub enum Command {
     Plan(plan::PlanArguments),
     /// Send HTTP load to a URL and measure the latency
     Load(load::Arguments),
+    Gc(gc::GcArgs),
     /// Go on with a result that was stopped
     Resume(store::ResumeArguments),
     /// List the results
@@ -73,6 +75,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Report(arguments) => store::report(arguments),
         Command::Export(arguments) => store::export(arguments),
         Command::Clean(arguments) => store::clean(arguments),
+        Command::Gc(arguments) => gc::run(&arguments),
         Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
     }

@@ -5,6 +5,7 @@
 //! `simulated` (known truth, virtual time); podman and Kubernetes fit the same shape.
 
 pub mod local;
+pub mod simulated;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
