@@ -51,8 +51,7 @@ pub fn size(jdk: Jdk, compilers: &Compilers, options: &Options) -> Result<CodeCa
     let default = if compilers.is_full() { TIERED } else { SINGLE };
     let reserved = set.unwrap_or(default);
     let by_size = compilers.is_full() && reserved >= TIERED;
-    let is_segmented =
-        jdk.at_least(9) && options.switch("SegmentedCodeCache").unwrap_or(by_size);
+    let is_segmented = jdk.at_least(9) && options.switch("SegmentedCodeCache").unwrap_or(by_size);
     if !is_segmented {
         return Ok(CodeCache {
             reserved,
@@ -83,7 +82,9 @@ fn segments(jdk: Jdk, reserved: Bytes, is_set: bool, compilers: &Compilers) -> C
     }
     let non_nmethod = non_nmethod.round_up(PAGE);
     let profiled = profiled.round_up(PAGE);
-    let sum = non_nmethod.saturating_add(profiled).saturating_add(profiled);
+    let sum = non_nmethod
+        .saturating_add(profiled)
+        .saturating_add(profiled);
     CodeCache {
         reserved: if is_set { reserved } else { sum },
         is_segmented: true,

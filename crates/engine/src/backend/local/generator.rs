@@ -11,6 +11,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{LoadEvidence, SecondEvidence};
+use loadline_cgroup::NoiseMeter;
 use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
 use loadline_load::{Expectation, Model, Pacing, Plan, RequestSpec};
 use rustix::process::{Pid, Signal, kill_process};
@@ -57,6 +58,7 @@ pub(super) fn drive(
 ) -> Result<Driven, BackendError> {
     let generator = start(instance, load)?;
     let mut course = Course {
+        noise: instance.begin_window(Some(generator.child.id())),
         load,
         begin: Instant::now(),
         stopped: None,
@@ -77,6 +79,7 @@ pub(super) fn drive(
             return Err(invalid("the load generator did not end".to_owned()));
         }
     }
+    instance.end_window(course.noise.take());
     // The result is its last message; it ends by itself.
     if let Some(result) = course.result.take() {
         let application_ended = instance.state.is_over();
@@ -88,6 +91,7 @@ pub(super) fn drive(
 
 /// One load phase under way.
 struct Course<'a> {
+    noise: Option<NoiseMeter>,
     load: &'a LoadPhase,
     begin: Instant,
     stopped: Option<Instant>,
@@ -108,6 +112,9 @@ impl Course<'_> {
                         rate: Some(message.ok as f64),
                     });
                     self.seconds.push(second(&message));
+                    if let Some(noise) = &mut self.noise {
+                        noise.tick();
+                    }
                 }
                 Line::Message(Message::Result(result)) => self.result = Some(result),
                 Line::End(complaint) => self.complaint = Some(complaint),
@@ -241,8 +248,7 @@ fn order(instance: &LocalInstance, load: &LoadPhase) -> Order {
             pacing: Pacing::Auto,
             slo: None,
         },
-        netns: (instance.spec.network == Network::Own)
-            .then(|| instance.sandbox.network_path()),
+        netns: (instance.spec.network == Network::Own).then(|| instance.sandbox.network_path()),
     }
 }
 

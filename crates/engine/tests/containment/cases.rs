@@ -1,0 +1,411 @@
+//! What an application can see and do, and what a trial says about each way to misbehave.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use loadline_engine::backend::{Backend, BackendError, InstanceSpec, Network, Readiness};
+use loadline_sizing::Bytes;
+
+use crate::lab::{Lab, PORT, Quiet, UID, load};
+use crate::runner::Case;
+
+pub const CASES: [Case; 18] = [
+    ("confined", confined),
+    ("served_and_measured", served_and_measured),
+    ("log_line_and_tcp_readiness", log_line_and_tcp_readiness),
+    ("closed_home", closed_home),
+    ("early_exit", early_exit),
+    ("exit_under_load", exit_under_load),
+    ("killed_by_signal", killed_by_signal),
+    ("out_of_memory", out_of_memory),
+    ("child_out_of_memory", child_out_of_memory),
+    ("ignores_term", ignores_term),
+    ("daemons_left", daemons_left),
+    ("never_ready", never_ready),
+    ("answers_500", answers_500),
+    ("output_flood", output_flood),
+    ("planted_link", planted_link),
+    ("foreign_server", foreign_server),
+    ("interrupted", interrupted),
+    ("cannot_start", cannot_start),
+];
+
+/// SPECIFICATION "app sandbox": only descriptors 0-2, not root, no capabilities, no way to more,
+/// no cgroup file writable, a network of its own.
+fn confined() {
+    let mut lab = Lab::new();
+    let mut spec = lab.spec(&["report"]);
+    spec.readiness = Readiness::LogLine {
+        contains: "Max open".to_owned(),
+    };
+    let trial = lab.run(&spec, None);
+    let lines = &trial.evidence.last_output;
+    let fact = |name: &str| {
+        let line = lines.iter().find(|line| line.starts_with(name));
+        line.unwrap_or_else(|| panic!("no {name} in {lines:#?}"))
+            .as_str()
+    };
+    assert_eq!(fact("descriptors"), "descriptors 0 1 2");
+    assert_eq!(fact("pid"), "pid 2");
+    assert_eq!(fact("processes"), "processes 2");
+    assert_eq!(fact("environment"), "environment ZOO");
+    assert_eq!(fact("directory"), "directory /");
+    assert_eq!(fact("writable-cgroups"), "writable-cgroups");
+    assert_eq!(fact("tmp"), "tmp");
+    assert_eq!(fact("shm"), "shm");
+    assert_eq!(fact("session"), "session true");
+    assert_eq!(fact("Uid:"), format!("Uid: {UID} {UID} {UID} {UID}"));
+    assert_eq!(fact("Gid:"), format!("Gid: {UID} {UID} {UID} {UID}"));
+    assert_eq!(fact("Groups:"), "Groups:");
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert_eq!(fact(set), format!("{set} 0000000000000000"));
+    }
+    assert_eq!(fact("NoNewPrivs:"), "NoNewPrivs: 1");
+    assert_eq!(fact("SigIgn:"), "SigIgn: 0000000000000000");
+    assert_eq!(fact("SigBlk:"), "SigBlk: 0000000000000000");
+    assert_eq!(fact("Umask:"), "Umask: 0022");
+    assert_eq!(fact("Max core"), "Max core file size 0 0 bytes");
+    let own_network = std::fs::read_link("/proc/self/ns/net").expect("it is there");
+    assert!(!fact("network").contains(&own_network.display().to_string()));
+    lab.assert_clean();
+}
+
+fn served_and_measured() {
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["serve", "heap_mib=20", "ready_ms=100"]);
+    let trial = lab.run(&spec, Some(&load(100.0, Duration::from_secs(3))));
+    let start = trial.start.expect("it starts");
+    let ready = start.ready.expect("it gets ready");
+    assert!(ready >= Duration::from_millis(100), "{ready:?}");
+    assert_eq!(start.last_probe, "HTTP 200");
+    assert!(start.cpu.is_some_and(|cpu| !cpu.is_zero()));
+    let driven = trial.driven.expect("it was driven").expect("it works");
+    assert_eq!((driven.load.scheduled, driven.load.ok), (300, 300));
+    assert!(!driven.application_ended);
+    let evidence = trial.evidence;
+    assert_eq!(evidence.exit.signal, Some(15));
+    assert!(!evidence.exit.before_stop && !evidence.exit.unclean_stop);
+    assert_eq!(evidence.exit.leftover_processes, 0);
+    let anon = evidence.cgroup.peak_anon.expect("memory is counted");
+    assert!(
+        anon >= Bytes::from_mib(20) && anon < Bytes::from_mib(40),
+        "{anon}"
+    );
+    let rss = evidence.cgroup.peak_rss.expect("RSS is read");
+    assert!(rss >= Bytes::from_mib(20), "{rss}");
+    assert_eq!(evidence.cgroup.oom_kills, Some(0));
+    assert!(evidence.cgroup.measure_cpu.is_some() && evidence.cgroup.measure_nr_periods.is_some());
+    assert!(evidence.seconds.len() >= 3, "{:#?}", evidence.seconds);
+    assert!(evidence.noise.foreign_cpu.is_some() && evidence.noise.clock_jump.is_some());
+    assert_eq!(evidence.failure, None);
+    assert!(spec.samples.is_file());
+    lab.assert_clean();
+}
+
+fn log_line_and_tcp_readiness() {
+    let mut lab = Lab::new();
+    let mut spec = lab.spec(&["say", "text=Started Zoo in 1 s", "after_ms=200"]);
+    spec.readiness = Readiness::LogLine {
+        contains: "Started Zoo".to_owned(),
+    };
+    let start = lab.run(&spec, None).start.expect("it starts");
+    assert!(
+        start
+            .ready
+            .is_some_and(|ready| ready >= Duration::from_millis(200))
+    );
+    let mut spec = lab.spec(&["hang"]);
+    spec.readiness = Readiness::Tcp { port: PORT };
+    let start = lab.run(&spec, None).start.expect("it starts");
+    assert_eq!(start.last_probe, "connected");
+    assert!(start.ready.is_some());
+    lab.assert_clean();
+}
+
+/// A checkout below a directory that only root may enter, as root's home is.
+fn closed_home() {
+    let mut lab = Lab::new();
+    let home = tempfile::tempdir().expect("a directory");
+    let app = home.path().join("app");
+    std::fs::create_dir(&app).expect("a directory");
+    let program = app.join("program");
+    std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
+    let open = |path, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).expect("an own file");
+    };
+    open(&app, 0o755);
+    open(&program, 0o755);
+    std::fs::write(home.path().join("secret"), "x").expect("a file");
+    let mut spec = lab.spec(&["serve"]);
+    spec.directory = app;
+    spec.command[0] = "./program".to_owned();
+    let trial = lab.run(&spec, None);
+    assert!(trial.start.expect("it starts").ready.is_some());
+    open(&program, 0o700);
+    let mut again = lab.spec(&["serve"]);
+    (again.directory, again.command) = (spec.directory, spec.command);
+    let text = refusal(&mut lab, &again);
+    assert!(
+        text.contains("cannot be read by uid") && text.contains("hint:"),
+        "{text}"
+    );
+    lab.assert_clean();
+}
+
+/// What a backend says that refuses to prepare a trial.
+fn refusal(lab: &mut Lab, spec: &InstanceSpec) -> String {
+    match lab.backend.prepare(spec) {
+        Ok(_) => panic!("it was prepared"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn early_exit() {
+    let mut lab = Lab::new();
+    for code in [0, 3] {
+        let spec = lab.spec(&["exit", &format!("code={code}")]);
+        let begin = Instant::now();
+        let trial = lab.run(&spec, None);
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "it waited for the deadline"
+        );
+        assert_eq!(trial.start.expect("it starts").ready, None);
+        assert!(trial.evidence.exit.before_stop);
+        assert_eq!(trial.evidence.exit.code, Some(code));
+    }
+    lab.assert_clean();
+}
+
+fn exit_under_load() {
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["exit", "after_ms=1500", "code=1"]);
+    let begin = Instant::now();
+    let trial = lab.run(&spec, Some(&load(100.0, Duration::from_secs(30))));
+    assert!(
+        begin.elapsed() < Duration::from_secs(15),
+        "the load went on"
+    );
+    let driven = trial
+        .driven
+        .expect("it was driven")
+        .expect("the generator works");
+    assert!(driven.application_ended);
+    assert!(driven.load.ok > 0, "{:?}", driven.load);
+    assert!(trial.evidence.exit.before_stop);
+    assert_eq!(trial.evidence.exit.code, Some(1));
+    lab.assert_clean();
+}
+
+fn killed_by_signal() {
+    let mut lab = Lab::new();
+    for number in [11, 6, 9] {
+        let spec = lab.spec(&["signal", &format!("number={number}"), "after_ms=50"]);
+        let evidence = lab.run(&spec, None).evidence;
+        assert!(evidence.exit.before_stop);
+        assert_eq!(evidence.exit.signal, Some(number));
+        assert_eq!(evidence.cgroup.oom_kills, Some(0));
+    }
+    lab.assert_clean();
+}
+
+fn out_of_memory() {
+    let mut lab = Lab::new();
+    for step in ["step_ms=0", "step_ms=20"] {
+        let spec = lab.spec(&["oom", "step_mib=4", step]);
+        let trial = lab.run(&spec, Some(&load(50.0, Duration::from_secs(30))));
+        let evidence = trial.evidence;
+        assert!(evidence.exit.before_stop, "{:?}", evidence.exit);
+        assert_eq!(evidence.exit.signal, Some(9));
+        assert!(evidence.cgroup.oom_kills.is_some_and(|kills| kills >= 1));
+        let peak = evidence.cgroup.peak_memory.expect("it is counted");
+        assert!(
+            peak > Bytes::from_mib(60) && peak <= Bytes::from_mib(64),
+            "{peak}"
+        );
+    }
+    lab.assert_clean();
+}
+
+/// One process of the group is killed for memory, the main one lives: a container dies as a whole.
+fn child_out_of_memory() {
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["oom-child"]);
+    let trial = lab.run(&spec, Some(&load(50.0, Duration::from_secs(30))));
+    let evidence = trial.evidence;
+    assert!(evidence.cgroup.oom_kills.is_some_and(|kills| kills >= 1));
+    assert!(evidence.exit.before_stop);
+    assert_eq!(evidence.exit.signal, Some(9));
+    lab.assert_clean();
+}
+
+fn ignores_term() {
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["ignore-term"]);
+    let evidence = lab.run(&spec, None).evidence;
+    assert!(evidence.exit.unclean_stop && !evidence.exit.before_stop);
+    assert_eq!(evidence.exit.signal, Some(9));
+    lab.assert_clean();
+}
+
+fn daemons_left() {
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["daemons", "count=20"]);
+    let trial = lab.run(&spec, None);
+    assert!(trial.start.expect("it starts").ready.is_some());
+    assert_eq!(trial.evidence.exit.leftover_processes, 20);
+    lab.assert_clean();
+}
+
+fn never_ready() {
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["never-ready"]);
+    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
+    let begin = Instant::now();
+    let start = instance.start(Duration::from_secs(2), &mut Quiet::default());
+    let waited = begin.elapsed();
+    let start = start.expect("not being ready is no error");
+    assert_eq!(start.ready, None);
+    assert_eq!(start.last_probe, "connection refused");
+    assert!(
+        waited >= Duration::from_secs(2) && waited < Duration::from_secs(4),
+        "{waited:?}"
+    );
+    let evidence = instance.stop(Duration::from_secs(1), &mut Quiet::default());
+    assert!(!evidence.exit.before_stop);
+    drop(instance);
+    lab.assert_clean();
+}
+
+fn answers_500() {
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["exit", "status=500", "after_ms=1000"]);
+    let start = lab.run(&spec, None).start.expect("it starts");
+    assert_eq!((start.ready, start.last_probe.as_str()), (None, "HTTP 500"));
+    lab.assert_clean();
+}
+
+fn output_flood() {
+    let mut lab = Lab::new();
+    let mut spec = lab.spec(&["flood", "mib=200"]);
+    spec.configuration.cpu = None;
+    let trial = lab.run(&spec, None);
+    assert!(trial.start.expect("it starts").ready.is_some());
+    let log = spec.scratch.join("output.log");
+    let length = std::fs::metadata(log).expect("it is kept").len();
+    assert_eq!(length, 16 << 20);
+    let warnings = trial.evidence.warnings;
+    assert!(
+        warnings.iter().any(|w| w.contains("wrote 209715200 bytes")),
+        "{warnings:?}"
+    );
+    let spec = lab.spec(&["binary"]);
+    let lines = lab.run(&spec, None).evidence.last_output;
+    assert!(lines.iter().any(|line| line.ends_with("red")), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.chars().all(|c| !c.is_control()))
+    );
+    lab.assert_clean();
+}
+
+fn planted_link() {
+    let mut lab = Lab::new();
+    let mut spec = lab.spec(&["plant", "path=/tmp/gc.log", "target=/etc/shadow"]);
+    spec.gc_log = Some("/tmp/gc.log".into());
+    let evidence = lab.run(&spec, None).evidence;
+    assert_eq!(evidence.gc, None);
+    assert!(!spec.scratch.join("gc.log").exists());
+    lab.assert_clean();
+}
+
+/// Another server holds the port: it gets no request, and nothing is started.
+fn foreign_server() {
+    let mut lab = Lab::new();
+    let server = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = server.local_addr().expect("it is bound").port();
+    server.set_nonblocking(true).expect("a descriptor");
+    let mut spec = lab.spec(&["serve", &format!("port={port}")]);
+    spec.network = Network::Host;
+    spec.readiness = Readiness::Http {
+        port,
+        path: "/".to_owned(),
+    };
+    let text = refusal(&mut lab, &spec);
+    assert!(text.contains("another program listens"), "{text}");
+    assert!(server.accept().is_err(), "the foreign server was spoken to");
+    drop(server);
+    // Taken in the middle: after prepare, before the application listens.
+    let mut instance = lab.backend.prepare(&spec).expect("the port is free");
+    let server = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
+    server.set_nonblocking(true).expect("a descriptor");
+    let refused = instance.start(Duration::from_secs(5), &mut Quiet::default());
+    assert!(refused.is_err(), "{refused:?}");
+    assert!(server.accept().is_err(), "the foreign server was spoken to");
+    drop((instance, server));
+    // With the port free the application is measured on the machine's network.
+    let mut spec = lab.spec(&["serve", &format!("port={port}")]);
+    spec.network = Network::Host;
+    spec.readiness = Readiness::Http {
+        port,
+        path: "/".to_owned(),
+    };
+    let start = lab.run(&spec, None).start.expect("it starts");
+    assert_eq!(start.last_probe, "HTTP 200");
+    lab.assert_clean();
+}
+
+fn interrupted() {
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["never-ready"]);
+    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
+    let mut observer = Quiet {
+        stop_after: Some(3),
+        ..Quiet::default()
+    };
+    let start = instance.start(Duration::from_secs(60), &mut observer);
+    assert!(matches!(start, Err(BackendError::Interrupted)), "{start:?}");
+    instance.stop(Duration::from_secs(1), &mut observer);
+    drop(instance);
+    let spec = lab.spec(&["serve"]);
+    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
+    let started = instance.start(Duration::from_secs(20), &mut Quiet::default());
+    assert!(started.is_ok_and(|start| start.ready.is_some()));
+    let load = load(10.0, Duration::from_secs(60));
+    let driven = instance.drive(&load, &mut observer);
+    assert!(
+        matches!(driven, Err(BackendError::Interrupted)),
+        "{driven:?}"
+    );
+    // A trial that is dropped in the middle leaves nothing either.
+    drop(instance);
+    lab.assert_clean();
+}
+
+fn cannot_start() {
+    let mut lab = Lab::new();
+    let mut spec = lab.spec(&["serve"]);
+    spec.command[0] = "/nonexistent/java".to_owned();
+    let text = refusal(&mut lab, &spec);
+    assert!(text.contains("/nonexistent/java cannot be found"), "{text}");
+    // Readable, but no program.
+    let mut spec = lab.spec(&[]);
+    spec.command = vec!["/etc/passwd".to_owned()];
+    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
+    let start = instance.start(Duration::from_secs(5), &mut Quiet::default());
+    let text = start.map(drop).map_err(|e| e.to_string());
+    assert!(
+        text.as_ref()
+            .is_err_and(|e| e.contains("executing /etc/passwd")),
+        "{text:?}"
+    );
+    drop(instance);
+    let mut spec = lab.spec(&["serve"]);
+    spec.configuration.memory = Some(Bytes::from_gib(1 << 20));
+    let text = refusal(&mut lab, &spec);
+    assert!(text.contains("of memory are available"), "{text}");
+    lab.assert_clean();
+}

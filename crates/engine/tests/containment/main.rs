@@ -1,0 +1,38 @@
+//! Trials with hostile applications through the real backend, and nothing left behind.
+//!
+//! One program plays all parts: the test runner, `init` and `load-part` (as loadline would), and
+//! the applications (`zoo MODE`). Needs root and cgroups; without them every test is skipped by
+//! name. `containment [FILTER]` runs the tests whose name contains the filter.
+
+mod cases;
+mod hundred;
+mod killed;
+mod lab;
+mod oracle;
+mod runner;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        Some("init") => code(loadline_engine::backend::local::init::run()),
+        Some("load-part") => code(loadline_load::part::run(
+            std::io::stdin(),
+            std::io::stdout(),
+        )),
+        Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
+        Some("trials-without-end") => killed::trials_without_end(arguments),
+        first => runner::run(first.filter(|text| !text.starts_with('-'))),
+    }
+}
+
+fn code<E: std::fmt::Display>(result: Result<(), E>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
