@@ -12,7 +12,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
@@ -133,12 +132,6 @@ impl TotalsMessage {
 /// # Errors
 /// [`LoadError`] when the order is wrong, the namespace is closed, or the load cannot be made.
 pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError> {
-    // A killed loadline must not leave a generator that goes on for the rest of the phase.
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| LoadError::System {
-        call: "prctl(PR_SET_PDEATHSIG)",
-        errno,
-        hint: "a seccomp profile may forbid it",
-    })?;
     let mut text = String::new();
     input
         .read_to_string(&mut text)

@@ -24,7 +24,7 @@ pub const PORT: u16 = 8080;
 #[derive(Default)]
 pub struct Quiet {
     pub stop_after: Option<u32>,
-    asked: std::cell::Cell<u32>,
+    pub asked: std::cell::Cell<u32>,
 }
 
 impl Observer for Quiet {

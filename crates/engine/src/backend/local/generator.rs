@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{LoadEvidence, SecondEvidence};
 use loadline_cgroup::NoiseMeter;
 use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
-use loadline_load::{Expectation, Model, Pacing, Plan, RequestSpec};
-use rustix::process::{Pid, Signal, kill_process};
+use loadline_load::{Expectation, LoadError, Model, Pacing, Plan, RequestSpec};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::instance::{LocalInstance, Note, invalid, tool_error};
 use super::spawner;
@@ -28,6 +28,20 @@ const STOPPED: Duration = Duration::from_secs(3);
 
 /// Of the generator's own complaint, so much is kept.
 const COMPLAINT: u64 = 4096;
+
+/// The process itself, `loadline load-part`: dies with the loadline that started it, instead of
+/// going on for the rest of the phase.
+///
+/// # Errors
+/// As [`loadline_load::part::run`].
+pub fn load_part() -> Result<(), LoadError> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| LoadError::System {
+        call: "prctl(PR_SET_PDEATHSIG)",
+        errno,
+        hint: "a seccomp profile may forbid it",
+    })?;
+    loadline_load::part::run(std::io::stdin().lock(), std::io::stdout().lock())
+}
 
 /// What the generator's output is read as.
 pub(super) enum Line {

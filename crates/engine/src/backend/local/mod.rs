@@ -40,6 +40,7 @@ use loadline_cgroup::Layout;
 use loadline_cgroup::host::Host;
 use loadline_sizing::Bytes;
 
+pub use generator::load_part;
 pub use output::plain;
 pub use preflight::preflight;
 pub use scratch::{gc_log, output_log};

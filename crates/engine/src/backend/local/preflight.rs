@@ -50,21 +50,19 @@ fn namespaces(options: &Options) -> Check {
                 Sandbox::open(&options.program, &order, "preflight", writer, |_| {})
                     .map_err(|error| error.to_string())
             });
-    match opened {
-        Ok(mut sandbox) if sandbox.end(Duration::from_secs(5)) => Check {
+    match opened.map(|mut sandbox| sandbox.end(Duration::from_secs(5))) {
+        Ok(true) => Check {
             name,
             status: Status::Works,
-            detail: "process, mount, IPC, host name and network, with an init of its own"
-                .to_owned(),
+            detail: WORKS.to_owned(),
             fix: None,
         },
-        Ok(_) => broken(
-            name,
-            "they were made, but did not end within 5 s".to_owned(),
-        ),
+        Ok(false) => broken(name, "they did not end within 5 s".to_owned()),
         Err(detail) => broken(name, detail),
     }
 }
+
+const WORKS: &str = "process, mount, IPC, host name and network, with an init of its own";
 
 fn broken(name: &'static str, detail: String) -> Check {
     let fix = "run as root; in a container: with CAP_SYS_ADMIN and without a seccomp profile that forbids unshare and mount";
