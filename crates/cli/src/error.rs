@@ -6,6 +6,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use loadline_engine::backend::BackendError;
+
 /// A command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -94,5 +96,17 @@ pub fn usage(refusal: &clap::Error) -> ExitCode {
         ExitCode::from(Kind::Usage.code())
     } else {
         ExitCode::SUCCESS
+    }
+}
+
+impl Error {
+    /// A backend's refusal: this machine cannot.
+    pub fn from_backend(error: &BackendError) -> Self {
+        match error {
+            BackendError::Unable { what, why, hint } => {
+                Self::new(Kind::Environment, format!("{what}: {why}")).hint(hint)
+            }
+            other => Self::new(Kind::Environment, other),
+        }
     }
 }

@@ -5,6 +5,10 @@
 
 mod commands;
 mod error;
+mod experiment;
+mod measuring;
+mod signals;
+mod ui;
 
 use std::process::ExitCode;
 

@@ -4,9 +4,16 @@
 //! judges: what a trial means is for `loadline-analysis`. Read [`backend`] first.
 
 pub mod backend;
+pub mod command;
 pub mod experiment;
+pub mod gc_evidence;
 pub mod lock;
+mod logs;
+pub mod matrix;
 pub mod owner;
+pub mod plan;
 pub mod samples;
+pub mod session;
+pub mod size;
 pub mod store;
 pub mod trial;

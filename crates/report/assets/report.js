@@ -95,6 +95,12 @@
     });
   }
 
+  // The legend's markers differ by their border too, not by colour alone.
+  function marker(plot, series) {
+    const dash = plot.series[series].dash;
+    return !dash || !dash.length ? "solid" : dash[0] > 3 ? "dashed" : "dotted";
+  }
+
   function axis(label, extra) {
     return Object.assign({ stroke: color("soft"), label: label, labelSize: 18, labelGap: 2, font: FONT, labelFont: FONT, size: 58,
       grid: { stroke: color("grid"), width: 1 }, ticks: { stroke: color("grid"), width: 1 } }, extra);
@@ -109,7 +115,7 @@
       return;
     }
     const width = Math.max(280, Math.floor(box.clientWidth));
-    const plot = new uPlot(Object.assign({ width: width, height: height }, options), columns, box);
+    const plot = new uPlot(Object.assign({ width: width, height: height, legend: { markers: { dash: marker } } }, options), columns, box);
     keyboard(plot);
     plots.push({ plot: plot, box: box, height: height });
   }
@@ -123,7 +129,7 @@
   function logRange(columns, lines) {
     const all = columns.flat().filter((v) => v != null && v > 0).concat(lines.map((l) => l.at));
     const low = Math.min.apply(null, all), high = Math.max.apply(null, all);
-    return [low / 1.3, high * 1.5];
+    return [low / 1.3, high * 2.2];
   }
 
   function percentiles() {
@@ -167,7 +173,7 @@
       { splits: () => logTicks(range[0], range[1]), filter: (u, s) => s, values: (u, s) => s.map(String) }));
     const top = (columns, lines) => {
       const all = columns.flat().filter((v) => v != null).concat(lines.map((l) => l.at), [0]);
-      return [0, Math.max.apply(null, all) * 1.12 || 1];
+      return [0, Math.max.apply(null, all) * 1.28 || 1];
     };
     draw("stopped", 170, [t, c[4], c[3]], common("ms in a second", { range: top([c[3], c[4]], []) }, [],
       [bars("throttled", 2, "ms/s"), bars("GC pauses", 3, "ms/s")]));
@@ -192,8 +198,8 @@
     const rank = (text) => {
       const m = /^-?[\d.]+/.exec(text);
       if (!m) return null;
-      const unit = text.slice(m[0].length).trim().split(/[\s(]/)[0];
-      const scale = { "µs": 1e-6, ms: 1e-3, ns: 1e-9, min: 60, h: 3600, Gi: 1024 }[unit] || 1;
+      const unit = text.slice(m[0].length).trim().split(/[\s(,]/)[0];
+      const scale = { us: 1e-6, ms: 1e-3, ns: 1e-9, min: 60, h: 3600, Gi: 1024 }[unit] || 1;
       return parseFloat(m[0]) * scale;
     };
     const heads = Array.from(table.tHead.rows[0].cells);

@@ -4,7 +4,7 @@
 //! (`= + - @`, tab, carriage return first) gets an apostrophe in front, as OWASP advises.
 
 use crate::content::{groups, trials};
-use crate::figures::{self, Figures, Latencies};
+use crate::figures::{self, Figures};
 use crate::text;
 use crate::view::ResultView;
 
@@ -44,10 +44,8 @@ pub fn csv(view: &ResultView) -> String {
     let names = groups::Names::of(view);
     for (i, trial) in view.trials.iter().enumerate() {
         let figures = Figures::of(trial, quantile);
-        let latencies = Latencies::of(trial);
-        let at = |q: f64| seconds(latencies.as_ref().and_then(|l| l.quantile(q)));
+        let sli = figures.sli;
         let configuration = &trial.configuration;
-        let offered = figures::measured(trial).and_then(|l| l.offered_rate);
         let cells = [
             (i + 1).to_string(),
             field(&trial.id),
@@ -59,22 +57,22 @@ pub fn csv(view: &ResultView) -> String {
                 .map_or_else(String::new, |c| c.as_millis().to_string()),
             bytes(configuration.memory),
             figures::verdict(trial.verdict),
-            number(offered),
-            number(figures.achieved),
-            number(figures.errors),
-            seconds(figures.start),
-            at(0.5),
-            at(0.9),
-            at(0.99),
-            at(0.999),
-            at(1.0),
-            bytes(figures.peak),
-            bytes(figures.working_set),
+            number(sli.offered_rate),
+            number(sli.achieved_rate),
+            number(sli.error_share),
+            seconds(sli.start),
+            seconds(sli.p50),
+            seconds(sli.p90),
+            seconds(sli.p99),
+            seconds(sli.p99_9),
+            seconds(sli.max),
+            bytes(sli.peak_memory),
+            bytes(sli.peak_working_set),
             bytes(figures.anon),
-            number(figures.cpus),
-            number(figures.throttled_periods),
-            seconds(figures.gc_longest),
-            number(figures.gc_share),
+            number(sli.cpus_used),
+            number(sli.throttled_periods_share),
+            seconds(sli.gc_pause_max),
+            number(sli.gc_pause_share),
             field(&trial.reason),
         ];
         out.push_str(&cells.join(","));

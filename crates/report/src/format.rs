@@ -1,46 +1,41 @@
-//! Numbers as people read them: three significant digits and a unit.
+//! Numbers as people read them, and a dash where there is none.
 //!
-//! Owns the text form of measured values. Exact values (limits, bounds) print themselves
-//! (`512Mi`, `50ms`) and do not come here.
+//! The forms are those of [`loadline_analysis::text`], which the reasons of trials use too; this
+//! file adds memory, dates and what is missing. Exact values (limits, bounds) print themselves.
 
 use std::time::Duration;
 
+use loadline_analysis::text;
 use loadline_sizing::Bytes;
 
 /// What stands where there is no number.
 pub const NONE: &str = "–";
 
-/// Three significant digits, without an exponent: `0.0123`, `1.23`, `12.3`, `1230`; a whole number
-/// has no decimals. A value that is no number prints as [`NONE`].
+/// Three significant digits; a value that is no number prints as [`NONE`].
 pub fn number(value: f64) -> String {
-    if !value.is_finite() {
-        return NONE.to_owned();
+    if value.is_finite() {
+        text::digits(value)
+    } else {
+        NONE.to_owned()
     }
-    if (value - value.round()).abs() < 1e-9 {
-        return format!("{value:.0}");
-    }
-    let size = value.abs();
-    let decimals = match size {
-        s if s == 0.0 || s >= 99.95 => 0,
-        s if s >= 9.995 => 1,
-        s if s >= 0.9995 => 2,
-        s if s >= 0.09995 => 3,
-        _ => 4,
-    };
-    format!("{value:.decimals$}")
 }
 
-/// A measured time: `850 µs`, `41.2 ms`, `3.41 s`, `12 min 5 s`.
+/// A measured time: `850us`, `41.2ms`, `3.41s`.
 pub fn time(value: Duration) -> String {
-    let seconds = value.as_secs_f64();
-    match seconds {
-        s if s == 0.0 => "0 ms".to_owned(),
-        s if s < 1e-6 => format!("{} ns", value.as_nanos()),
-        s if s < 0.9995e-3 => format!("{} µs", number(s * 1e6)),
-        s if s < 0.9995 => format!("{} ms", number(s * 1e3)),
-        s if s < 120.0 => format!("{} s", number(s)),
-        s if s < 7200.0 => format!("{} min {} s", s as u64 / 60, s as u64 % 60),
-        s => format!("{} h {} min", s as u64 / 3600, s as u64 % 3600 / 60),
+    if value.is_zero() {
+        "0ms".to_owned()
+    } else {
+        text::duration(value)
+    }
+}
+
+/// How long something took that people waited for: `45 s`, `12 min`, `2 h 30 min`.
+pub fn elapsed(value: Duration) -> String {
+    let minutes = (value.as_secs() + 30) / 60;
+    match value.as_secs() {
+        s if s < 120 => format!("{s} s"),
+        s if s < 7200 => format!("{minutes} min"),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
     }
 }
 
@@ -51,7 +46,10 @@ pub fn time_or(value: Option<Duration>) -> String {
 
 /// A measured amount of memory, in Mi below 10 Gi: `231Mi`; whole Gi as `8Gi`.
 pub fn bytes(value: Bytes) -> String {
-    if value.as_bytes() % Bytes::from_gib(1).as_bytes() == 0 {
+    if value
+        .as_bytes()
+        .is_multiple_of(Bytes::from_gib(1).as_bytes())
+    {
         value.to_string()
     } else if value >= Bytes::from_gib(10) {
         format!("{}Gi", number(value.as_gib()))
@@ -67,24 +65,19 @@ pub fn bytes_or(value: Option<Bytes>) -> String {
 
 /// A share in [0, 1] as a percentage: `12.3 %`, `0.05 %`.
 pub fn percent(share: f64) -> String {
-    if share.is_finite() && share != 0.0 && share.abs() < 0.0001 {
-        return "< 0.01 %".to_owned();
-    }
-    let text = number(share * 100.0);
-    if text == NONE {
-        text
+    if share.is_finite() {
+        text::percent(share)
     } else {
-        format!("{text} %")
+        NONE.to_owned()
     }
 }
 
 /// Requests a second: `300/s`.
 pub fn rate(value: f64) -> String {
-    let text = number(value);
-    if text == NONE {
-        text
+    if value.is_finite() {
+        text::rate(value)
     } else {
-        format!("{text}/s")
+        NONE.to_owned()
     }
 }
 
@@ -119,36 +112,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_significant_digits() {
-        let shown: Vec<_> = [
-            0.0, 0.01234, 0.5, 1.2345, 9.999, 12.34, 99.99, 123.4, 123_456.0,
-        ]
-        .map(number)
-        .to_vec();
-        let expected = [
-            "0", "0.0123", "0.500", "1.23", "10.0", "12.3", "100", "123", "123456",
-        ];
-        assert_eq!(shown, expected);
+    fn what_is_no_number_is_a_dash() {
         assert_eq!(number(f64::NAN), NONE);
         assert_eq!(percent(f64::INFINITY), NONE);
+        assert_eq!(rate(f64::NAN), NONE);
     }
 
     #[test]
-    fn times_choose_their_unit() {
-        let shown: Vec<_> = [850e-6, 0.0412, 0.99996, 3.412, 725.0, 9000.0]
-            .map(|s| time(Duration::from_secs_f64(s)))
+    fn times_and_amounts_choose_their_unit() {
+        let waited: Vec<_> = [45, 725, 9000]
+            .map(|s| elapsed(Duration::from_secs(s)))
             .to_vec();
-        assert_eq!(
-            shown,
-            [
-                "850 µs",
-                "41.2 ms",
-                "1.00 s",
-                "3.41 s",
-                "12 min 5 s",
-                "2 h 30 min"
-            ]
-        );
+        assert_eq!(waited, ["45 s", "12 min", "2 h 30 min"]);
+        assert_eq!(time(Duration::ZERO), "0ms");
+        let amounts: Vec<_> = [
+            Bytes::from_gib(8),
+            Bytes::from_mib(201),
+            Bytes::from_kib(1536),
+            Bytes::from_mib(20_000),
+        ]
+        .map(bytes)
+        .to_vec();
+        assert_eq!(amounts, ["8Gi", "201Mi", "1.50Mi", "19.5Gi"]);
     }
 
     #[test]

@@ -6,19 +6,19 @@
 
 pub mod content;
 mod csv;
+pub mod emit;
 mod export;
 pub mod figures;
 pub mod format;
 mod html;
 mod junit;
 mod markdown;
-pub mod recommendation;
-mod redact;
+pub mod redact;
 mod series;
 mod svg;
 pub mod table;
 mod terminal;
-mod text;
+pub mod text;
 pub mod view;
 
 pub use csv::csv;

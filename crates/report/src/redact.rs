@@ -10,32 +10,48 @@ use loadline_analysis::record::TrialRecord;
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Parts of a name that make its value a secret.
-const SECRET_NAMES: [&str; 9] = [
-    "pass",
+/// Texts inside a name that make its value a secret (`dbPassword`, `ACCESS_TOKEN`).
+const INSIDE: [&str; 8] = [
+    "passw",
+    "passphrase",
     "pwd",
     "secret",
     "token",
     "apikey",
     "api_key",
-    "api-key",
     "credential",
+];
+/// Whole words of a name that do so (`ssl.key`, `basic-auth`), where a part would hit too much
+/// (`monkey`, `author`, `passes`).
+const WORDS: [&str; 7] = [
+    "pass",
+    "key",
+    "cred",
+    "creds",
     "auth",
+    "authorization",
+    "cookie",
 ];
 
 /// Whether a variable, property or option of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let last = name.rsplit(['.', '_', '-']).next().unwrap_or_default();
-    last == "key" || last == "cred" || SECRET_NAMES.iter().any(|part| name.contains(part))
+    let mut words = name.split(['.', '_', '-']);
+    INSIDE.iter().any(|part| name.contains(part)) || words.any(|word| WORDS.contains(&word))
 }
 
 /// One argument or line: `--db.password=x` becomes `--db.password=[redacted]`, and
-/// `jdbc:x://user:pw@host` becomes `jdbc:x://[redacted]@host`.
+/// `jdbc:x://user:pw@host` becomes `jdbc:x://[redacted]@host`. All after the first secret name goes:
+/// where its value ends cannot be known.
 pub fn line(text: &str) -> String {
     let text = url_user(text);
-    match text.find(['=', ':']) {
-        Some(at) if is_secret_name(name_before(&text, at)) && at + 1 < text.len() => {
+    let is_secret = |at: &usize| is_secret_name(name_before(&text, *at));
+    let ends = text
+        .match_indices(['=', ':'])
+        .map(|(at, _)| at)
+        .find(is_secret);
+    match ends {
+        Some(at) if !text[at + 1..].trim().is_empty() => {
             let gap = text[at + 1..].len() - text[at + 1..].trim_start().len();
             format!("{}{REDACTED}", &text[..=at + gap])
         }
@@ -100,9 +116,8 @@ pub fn record(trial: &TrialRecord) -> TrialRecord {
 /// The last word before the separator: `-Dspring.datasource.password` of a whole line.
 fn name_before(text: &str, at: usize) -> &str {
     let name = text[..at].trim_end();
-    name.rsplit([' ', '\t', '"', '\'', '{', ','])
-        .find(|w| !w.is_empty())
-        .unwrap_or(name)
+    let is_end = |c: char| !(c.is_alphanumeric() || "._-".contains(c));
+    name.rsplit(is_end).find(|w| !w.is_empty()).unwrap_or(name)
 }
 
 /// Replaces the user part of each URL.
@@ -142,6 +157,15 @@ mod tests {
             ("password = \"x\"", "password = [redacted]"),
             ("Authorization: Bearer abc", "Authorization: [redacted]"),
             ("jdbc:pg://me:pw@db/x?a=b", "jdbc:pg://[redacted]@db/x?a=b"),
+            (
+                "a=1 x=2 \"token\": \"abc\"",
+                "a=1 x=2 \"token\": [redacted]",
+            ),
+            ("http://x/?a=1&token=abc", "http://x/?a=1&token=[redacted]"),
+            (
+                "cannot authenticate: refused",
+                "cannot authenticate: refused",
+            ),
             ("-XX:+UseSerialGC", "-XX:+UseSerialGC"),
             ("-Xmx64m", "-Xmx64m"),
             ("--server.port=8080", "--server.port=8080"),

@@ -72,6 +72,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
         fn no_peak_is_lost(values in prop::collection::vec(prop::option::of(-1e9..1e9f64), 1..5000)) {
             let series = Series {

@@ -133,7 +133,7 @@ impl Table {
         let clean: Vec<Vec<String>> = self
             .rows
             .iter()
-            .map(|row| row.iter().map(|cell| text::one_line(&cell.text)).collect())
+            .map(|row| row.iter().map(|cell| text::cell(&cell.text)).collect())
             .collect();
         let widths = self.widths(&clean, width);
         let titles: Vec<String> = self.columns.iter().map(|c| c.title.clone()).collect();
@@ -262,7 +262,7 @@ impl Table {
 }
 
 fn markdown_cell(cell: &Cell, bold: bool) -> String {
-    let text = text::one_line(&cell.text);
+    let text = text::cell(&cell.text);
     match cell.tone {
         Tone::Code if !text.is_empty() => markdown::code(&text),
         _ if bold && !text.is_empty() => format!("**{}**", markdown::escape(&text)),
@@ -289,7 +289,7 @@ fn html_cell(cell: &Cell, column: &Column, is_header: bool) -> String {
     } else {
         format!(" class=\"{}\"", classes.join(" "))
     };
-    let text = escape(&cell.text);
+    let text = escape(&text::cell(&cell.text));
     let text = if cell.tone == Tone::Code {
         format!("<code>{text}</code>")
     } else {
@@ -337,4 +337,74 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         push(&piece, &mut lines);
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new()
+            .right("Size")
+            .left("Verdict")
+            .wrapping("Reason");
+        table.row([
+            "1Gi".into(),
+            Cell::new("PASS", Tone::Good),
+            "kept the SLO".into(),
+        ]);
+        table.row([
+            "128Mi".into(),
+            Cell::new("KO", Tone::Bad),
+            "killed | at <its> limit while\nit started \u{1b}[31m日本".into(),
+        ]);
+        table.mark_last();
+        table
+    }
+
+    #[test]
+    fn a_terminal_table_is_aligned_and_wraps_where_it_may() {
+        insta::assert_snapshot!(table().terminal(40), @"
+         Size  Verdict  Reason
+        ─────  ───────  ────────────────────────
+          1Gi  PASS     kept the SLO
+        128Mi  KO       killed | at <its> limit
+                        while it started 日本
+        ");
+    }
+
+    #[test]
+    fn a_markdown_table() {
+        insta::assert_snapshot!(table().markdown(), @r"
+        | Size | Verdict | Reason |
+        | ---: | --- | --- |
+        | 1Gi | PASS | kept the SLO |
+        | **128Mi** | **KO** | **killed \| at &lt;its&gt; limit while it started 日本** |
+        ");
+    }
+
+    #[test]
+    fn an_html_table() {
+        insta::assert_snapshot!(table().html("Sizes"), @r#"
+        <div class="scroll" tabindex="0" role="region" aria-label="Sizes"><table><caption class="unseen">Sizes</caption><thead><tr><th scope="col" class="num">Size</th><th scope="col">Verdict</th><th scope="col">Reason</th></tr></thead><tbody>
+        <tr><th scope="row" class="num">1Gi</th><td class="good">PASS</td><td class="wraps">kept the SLO</td></tr>
+        <tr class="chosen"><th scope="row" class="num">128Mi</th><td class="bad">KO</td><td class="wraps">killed | at &lt;its&gt; limit while it started 日本</td></tr>
+        </tbody></table></div>
+        "#);
+    }
+
+    #[test]
+    fn missing_cells_are_empty_and_extra_ones_dropped() {
+        let mut table = Table::new().left("a").left("b");
+        table
+            .row(["1".into()])
+            .row(["1".into(), "2".into(), "3".into()]);
+        assert_eq!(table.terminal(80), "a  b\n─  ─\n1\n1  2\n");
+    }
+
+    #[test]
+    fn words_longer_than_the_line_are_broken() {
+        assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 4), [""]);
+    }
 }

@@ -4,8 +4,10 @@
 //! format; each writer does that for its own. Why: escape sequences in a log line can move the
 //! cursor, rename the terminal or reverse the reading direction (CVE-2021-25743, CVE-2021-42574).
 
-/// Longest foreign text in a sentence or a cell, in characters; the rest is counted.
+/// Longest foreign text in a sentence, in characters; the rest is counted.
 const LONGEST: usize = 2_000;
+/// Longest foreign text in a table cell, in characters.
+const LONGEST_CELL: usize = 400;
 /// Longest file or command that is shown as it is, in characters.
 const LONGEST_FILE: usize = 64_000;
 
@@ -45,6 +47,14 @@ fn clean_up_to(text: &str, longest: usize) -> String {
         out.push_str(&format!("… ({dropped} more characters)"));
     }
     out
+}
+
+/// [`one_line`] for a table cell: 400 characters.
+pub fn cell(text: &str) -> String {
+    clean_up_to(text, LONGEST_CELL)
+        .replace(['\n', '\t'], " ")
+        .trim()
+        .to_owned()
 }
 
 /// [`clean`], and on one line: newlines and tabs become spaces.

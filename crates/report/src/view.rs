@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
+use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Machine, TrialRecord};
 use loadline_analysis::slo::Slo;
-
-use crate::recommendation::Recommendation;
 
 /// One result: one run of an experiment.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,29 +3,116 @@
 mod init;
 mod load;
 mod load_part;
+mod plan;
+mod run;
+mod show;
+mod size;
+mod store;
 
-use clap::Subcommand;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
 
-use crate::error::{Error, Outcome};
+use clap::{Args, Subcommand};
+use loadline_analysis::record::TrialRecord;
+
+use crate::error::{Error, Kind, Outcome};
 
 /// All subcommands, in the order of the help.
 #[derive(Subcommand)]
 pub enum Command {
-    /// The processes between loadline and an application; started by loadline itself.
+    /// Find the smallest memory that keeps the SLO, and prove it
+    Size(size::SizeArguments),
+    /// Run every configuration of an experiment
+    Run(run::RunArguments),
+    /// Show what would run and how long it takes
+    Plan(plan::PlanArguments),
+    /// Send HTTP load to a URL and measure the latency
+    Load(load::Arguments),
+    /// Go on with a result that was stopped
+    Resume(store::ResumeArguments),
+    /// List the results
+    List(store::ListArguments),
+    /// Show a result or a trial
+    Show(show::ShowArguments),
+    /// Write the report of a result: one offline HTML file
+    Report(store::ReportArguments),
+    /// Export a result as JSON, CSV, JUnit XML or Markdown
+    Export(store::ExportArguments),
+    /// Remove what a killed loadline left; results stay
+    Clean(store::CleanArguments),
+    /// The first processes of a trial; started by loadline itself.
     #[command(hide = true)]
     Init,
-    /// Sends HTTP load to a URL and measures the latency.
-    Load(load::Arguments),
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
 }
 
+/// Where a result goes at the end.
+#[derive(Args, Debug, Default, Clone)]
+pub struct OutputFlags {
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Also write the HTML report to this file
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
 /// Runs one.
 pub fn run(command: Command) -> Result<Outcome, Error> {
     match command {
-        Command::Init => init::run(),
+        Command::Size(arguments) => size::run(arguments),
+        Command::Run(arguments) => run::run(arguments),
+        Command::Plan(arguments) => plan::run(arguments),
         Command::Load(arguments) => load::run_load(&arguments),
+        Command::Resume(arguments) => store::resume(arguments),
+        Command::List(arguments) => store::list(arguments),
+        Command::Show(arguments) => show::run(arguments),
+        Command::Report(arguments) => store::report(arguments),
+        Command::Export(arguments) => store::export(arguments),
+        Command::Clean(arguments) => store::clean(arguments),
+        Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
     }
+}
+
+/// Prints data. A reader that went away (`| head`) is no error.
+pub fn print(text: &str) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| {
+            if text.ends_with('\n') {
+                Ok(())
+            } else {
+                out.write_all(b"\n")
+            }
+        })
+        .and_then(|()| out.flush());
+    match written {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::new(
+            Kind::Environment,
+            format!("cannot write to standard output: {e}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Columns of the terminal; 100 elsewhere.
+pub fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    size.map(|s| usize::from(s.ws_col))
+        .filter(|w| *w >= 40)
+        .unwrap_or(100)
+}
+
+/// The error of a trial that could not be measured.
+pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
+    let record = record?;
+    Some(Error::new(
+        Kind::Invalid,
+        format!("could not measure: {}: {}", record.verdict, record.reason),
+    ))
 }

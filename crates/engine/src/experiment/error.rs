@@ -37,17 +37,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The command line, called in a directory.
-    pub fn command_line(directory: &Path) -> Self {
+    /// The command line.
+    pub fn command_line() -> Self {
         Self {
             text: None,
-            path: directory.join("command line"),
+            path: PathBuf::new(),
         }
-    }
-
-    /// Directory that relative paths start from.
-    pub fn directory(&self) -> PathBuf {
-        self.path.parent().map(Path::to_owned).unwrap_or_default()
     }
 
     /// A problem of the file as a whole.

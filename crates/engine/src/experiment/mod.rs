@@ -127,21 +127,31 @@ pub struct Search {
 }
 
 impl Experiment {
-    /// Reads the text of an experiment file. `path` is for messages and relative directories.
+    /// Reads the text of an experiment file. `path` is for messages and for `app.directory`, which
+    /// is relative to the file; without it the application runs in `called_in`.
     ///
     /// # Errors
     /// [`ExperimentError`] with file, line and a hint.
-    pub fn parse(text: &str, path: &Path) -> Result<Self, ExperimentError> {
+    pub fn parse(text: &str, path: &Path, called_in: &Path) -> Result<Self, ExperimentError> {
         let file = ExperimentFile::parse(text, path)?;
-        Self::resolve(&file, &error::Source::new(text, path))
+        let mut experiment = Self::resolve(&file, &error::Source::new(text, path))?;
+        experiment.app.directory = match &file.app.directory {
+            Some(directory) => called_in
+                .join(path.parent().unwrap_or(Path::new("")))
+                .join(directory),
+            None => called_in.to_owned(),
+        };
+        Ok(experiment)
     }
 
-    /// Reads the text again that [`ExperimentFile::to_toml`] wrote for a command line.
+    /// Checks an experiment made from flags, called in a directory.
     ///
     /// # Errors
-    /// [`ExperimentError`]; the messages name the option instead of a line.
-    pub fn from_flags(file: &ExperimentFile, directory: &Path) -> Result<Self, ExperimentError> {
-        Self::resolve(file, &error::Source::command_line(directory))
+    /// [`ExperimentError`]; there is no line to name.
+    pub fn from_flags(file: &ExperimentFile, called_in: &Path) -> Result<Self, ExperimentError> {
+        let mut experiment = Self::resolve(file, &error::Source::command_line())?;
+        experiment.app.directory = called_in.join(file.app.directory.clone().unwrap_or_default());
+        Ok(experiment)
     }
 
     /// Every combination of the factors' levels, the last factor varying fastest.

@@ -179,10 +179,9 @@ fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
     if table.command.first().is_none_or(|c| c.is_empty()) {
         return Err(source.whole("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar"));
     }
-    let directory = table.directory.clone().unwrap_or_default();
     Ok(App {
         command: table.command.clone(),
-        directory: source.directory().join(directory),
+        directory: table.directory.clone().unwrap_or_default(),
         env: table.env.clone(),
         readiness: readiness(table, load, source)?,
         start_deadline: source.time(

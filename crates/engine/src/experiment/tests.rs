@@ -25,7 +25,7 @@ levels = [{ label = "default" }, { label = "c1", jvm = ["-XX:TieredStopAtLevel=1
 "#;
 
 fn told(text: &str) -> String {
-    let error = Experiment::parse(text, Path::new("exp.toml")).unwrap_err();
+    let error = Experiment::parse(text, Path::new("exp.toml"), Path::new("/x")).unwrap_err();
     match &error.hint {
         Some(hint) => format!("{error}\nhint: {hint}"),
         None => error.to_string(),
@@ -39,7 +39,7 @@ fn told_with(from: &str, to: &str) -> String {
 
 #[test]
 fn a_good_file_becomes_all_combinations_with_the_last_factor_fastest() {
-    let experiment = Experiment::parse(GOOD, Path::new("/x/exp.toml")).unwrap();
+    let experiment = Experiment::parse(GOOD, Path::new("y/exp.toml"), Path::new("/x")).unwrap();
     let labels: Vec<_> = experiment
         .configurations()
         .into_iter()
@@ -57,8 +57,13 @@ fn a_good_file_becomes_all_combinations_with_the_last_factor_fastest() {
 #[test]
 fn a_file_written_from_the_parsed_form_means_the_same() {
     let file = ExperimentFile::parse(GOOD, Path::new("exp.toml")).unwrap();
-    let again = Experiment::parse(&file.to_toml().unwrap(), Path::new("exp.toml")).unwrap();
-    let first = Experiment::parse(GOOD, Path::new("exp.toml")).unwrap();
+    let again = Experiment::parse(
+        &file.to_toml().unwrap(),
+        Path::new("exp.toml"),
+        Path::new("/x"),
+    )
+    .unwrap();
+    let first = Experiment::parse(GOOD, Path::new("exp.toml"), Path::new("/x")).unwrap();
     assert_eq!(again.configurations(), first.configurations());
 }
 

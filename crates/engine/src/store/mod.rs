@@ -1,11 +1,14 @@
 //! Results and trials on disk: one SQLite database and one sample file a trial.
 //!
 //! Owns the state directory (0700): `loadline.db` (WAL, synchronous FULL: a committed trial
-//! survives kill -9 and power loss), `samples/`, `trials/` (files of running trials). A trial is
+//! survives kill -9 and power loss), `samples/`, `logs/` (what finished trials
+//! wrote, packed), `trials/` (files of running trials). A trial is
 //! a row from before its start; its record is committed before anyone acts on it. Records are
 //! never changed afterwards. Facts: SQLite "How To Corrupt", wal.html.
 
 mod schema;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -206,7 +209,7 @@ impl Store {
             .mode(0o700)
             .create(directory)
             .map_err(|e| refuse(e.to_string()))?;
-        for part in ["samples", "trials"] {
+        for part in ["samples", "trials", "logs"] {
             fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -249,9 +252,19 @@ impl Store {
             .join(format!("{trial}.samples"))
     }
 
+    /// Where the logs of a finished trial lie, packed.
+    pub fn logs(&self, trial: &str) -> PathBuf {
+        self.directory.join("logs").join(trial)
+    }
+
+    /// Where the files of running trials lie.
+    pub fn scratch_root(&self) -> PathBuf {
+        self.directory.join("trials")
+    }
+
     /// A directory for the files of a running trial.
     pub fn scratch(&self, trial: &str) -> PathBuf {
-        self.directory.join("trials").join(trial)
+        self.scratch_root().join(trial)
     }
 
     /// Begins a result; gives its id.
@@ -393,38 +406,6 @@ impl Store {
             _ => self.select("WHERE substr(id, 1, length(?1)) = ?1", [prefix])?,
         };
         self.only(prefix, rows)
-    }
-
-    /// Removes files of trials that no longer run; gives how many directories went.
-    ///
-    /// # Errors
-    /// [`StoreError::Directory`].
-    pub fn clean(&self) -> Stored<usize> {
-        let refuse = |e: std::io::Error| StoreError::Directory {
-            path: self.directory.clone(),
-            why: e.to_string(),
-        };
-        let mut removed = 0;
-        for entry in fs::read_dir(self.directory.join("trials")).map_err(refuse)? {
-            let entry = entry.map_err(refuse)?;
-            if !self.is_running(&entry.file_name().to_string_lossy())? {
-                fs::remove_dir_all(entry.path()).map_err(refuse)?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
-    }
-
-    fn is_running(&self, trial: &str) -> Stored<bool> {
-        let sql = "SELECT owner FROM trial WHERE id = ?1 AND state = 'running'";
-        let owner: Option<String> = self.check(
-            self.connection
-                .query_row(sql, [trial], |r| r.get(0))
-                .optional(),
-        )?;
-        Ok(owner
-            .and_then(|o| o.parse::<Owner>().ok())
-            .is_some_and(|o| o.is_alive()))
     }
 
     /// Marks what dead processes left running. Alive ones are another instance's.

@@ -4,7 +4,7 @@
 //! that lies about itself is believed. Facts: the `release` file of JEP 223 (`JAVA_VERSION`) and
 //! the directory layouts of JDK 8 (`jre/lib/ARCH`) and 9+ (`lib`).
 
-mod places;
+pub mod places;
 mod release;
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! What was not trusted: trials without evidence, warnings, what is missing.
 
 use loadline_analysis::record::{TrialRecord, Verdict};
+use loadline_analysis::sli::Sli;
 
 use super::groups;
 use super::options::trial_numbers;
@@ -27,6 +28,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
         .filter(|t| !t.verdict.is_evidence())
         .collect();
     items.extend(excluded.iter().map(|t| left_out(view, t)));
+    items.extend(damaged(view));
     items.extend(warnings(view));
     let section = Section::new("distrust", "What was not trusted");
     let lead = if excluded.is_empty() {
@@ -60,6 +62,23 @@ fn left_out(view: &ResultView, trial: &TrialRecord) -> String {
         groups::Names::of(view).name(&trial.configuration),
         figures::verdict(trial.verdict),
     )
+}
+
+/// Trials whose latencies cannot be read back: their other figures stand.
+fn damaged(view: &ResultView) -> Option<String> {
+    let is_damaged = |t: &&TrialRecord| Sli::of(t).is_err();
+    let ids: Vec<String> = view
+        .trials
+        .iter()
+        .filter(is_damaged)
+        .map(|t| t.id.clone())
+        .collect();
+    (!ids.is_empty()).then(|| {
+        format!(
+            "The latency histogram cannot be read: {}.",
+            trial_numbers(view, &ids)
+        )
+    })
 }
 
 /// Each warning once, with the trials that had it.

@@ -2,12 +2,12 @@
 //!
 //! First thing a reader sees. Every number in it comes from the records or the recommendation.
 
+use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Machine, Purpose, Verdict};
 
 use super::groups::{self, Group, Names};
 use crate::figures::{self, Figures, spread};
 use crate::format;
-use crate::recommendation::Recommendation;
 use crate::table::Tone;
 use crate::view::ResultView;
 
@@ -16,6 +16,8 @@ use crate::view::ResultView;
 pub struct Headline {
     /// Whether it is good news.
     pub tone: Tone,
+    /// The verdict in two words.
+    pub badge: &'static str,
     /// The verdict.
     pub sentence: String,
     /// Why it may be believed.
@@ -28,6 +30,7 @@ pub fn headline(view: &ResultView) -> Headline {
         Some(recommendation) => recommended(view, recommendation),
         None if view.trials.is_empty() => Headline {
             tone: Tone::Muted,
+            badge: "No trial",
             sentence: "No trial has finished: there is nothing to say yet.".to_owned(),
             details: Vec::new(),
         },
@@ -45,7 +48,7 @@ pub fn headline(view: &ResultView) -> Headline {
 }
 
 fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
-    let proof = recommendation.proof;
+    let proof = &recommendation.proof;
     let is_proven = proof.starts > 0 && proof.passes == proof.starts;
     let mut details = vec![measured_what(view, recommendation)];
     details.push(if proof.starts == 0 {
@@ -55,12 +58,12 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
             "{} of {} fresh starts of exactly this size kept the SLO: with 95 % confidence fewer than {} of all starts miss it.",
             proof.passes,
             proof.starts,
-            format::percent(proof.failure_upper),
+            format::percent(proof.failure_upper_bound),
         )
     });
     details.push(format!(
         "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
-        recommendation.minimum,
+        recommendation.confirmed,
         format::percent(recommendation.margin),
     ));
     if let Some(next) = &recommendation.next_smaller {
@@ -68,11 +71,12 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
         let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
         details.push(sentence(&format!(
             "{} is too small{trial}: {}",
-            next.size, next.breaks
+            next.memory, next.breaks
         )));
     }
     Headline {
         tone: if is_proven { Tone::Good } else { Tone::Muted },
+        badge: if is_proven { "SLO kept" } else { "Not proven" },
         sentence: format!(
             "Give {} {}: it then keeps {}.",
             view.title,
@@ -137,6 +141,7 @@ fn nothing_measured(view: &ResultView) -> Headline {
     }
     Headline {
         tone: Tone::Muted,
+        badge: "Not measured",
         sentence: sentence + ".",
         details: Vec::new(),
     }
@@ -173,6 +178,11 @@ fn matrix(view: &ResultView) -> Headline {
         ),
     };
     Headline {
+        badge: if good.is_empty() {
+            "SLO not kept"
+        } else {
+            "Some keep it"
+        },
         tone: if good.is_empty() {
             Tone::Bad
         } else {
@@ -194,6 +204,7 @@ fn nothing_feasible(view: &ResultView) -> Headline {
         .max_by_key(|t| t.configuration.memory.map_or(u64::MAX, |m| m.as_bytes()));
     Headline {
         tone: Tone::Bad,
+        badge: "SLO not kept",
         sentence: match largest {
             Some(trial) => format!(
                 "No size keeps {} under {}: {} fails too.",
@@ -228,7 +239,7 @@ fn measured_where(view: &ResultView) -> String {
     format!(
         "Measured by {} in {}{when}, on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}; loadline {loadline}.",
         format::count(view.trials.len(), "trial"),
-        format::time(view.elapsed()),
+        format::elapsed(view.elapsed()),
         format::count(*cpus as usize, "CPU"),
     )
 }

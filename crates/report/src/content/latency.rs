@@ -3,7 +3,9 @@
 use super::groups;
 use super::headline::slo_words;
 use super::{Block, Section};
-use crate::figures::{Latencies, QUANTILES, spread};
+use loadline_analysis::latency::Latency;
+
+use crate::figures::{self, QUANTILES, spread};
 use crate::format;
 use crate::table::{Cell, Table};
 use crate::view::ResultView;
@@ -20,7 +22,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
         groups.sort_by_key(|g| std::cmp::Reverse(g.configuration.memory));
     }
     for group in groups {
-        let latencies: Vec<Latencies> = group.evidence().filter_map(Latencies::of).collect();
+        let latencies: Vec<Latency> = group.evidence().filter_map(figures::latency).collect();
         if latencies.is_empty() {
             continue;
         }
@@ -29,7 +31,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
             Cell::from(latencies.len().to_string()),
         ];
         for quantile in QUANTILES {
-            let median = spread(latencies.iter().filter_map(|l| l.quantile(quantile)));
+            let median = spread(latencies.iter().filter_map(|l| figures::at(l, quantile)));
             row.push(format::time_or(median.map(|s| s.median)).into());
         }
         table.row(row);

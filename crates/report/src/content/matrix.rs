@@ -55,7 +55,7 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
         let (verdict, tone) = verdict(group);
         let (passed, of) = group.passes();
         let figures: Vec<Figures> = group.evidence().map(|t| Figures::of(t, quantile)).collect();
-        let start = spread(figures.iter().filter_map(|f| f.start));
+        let start = spread(figures.iter().filter_map(|f| f.sli.start));
         table.row([
             groups::memory(group.configuration).into(),
             Cell::new(
@@ -69,7 +69,7 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
             format!("{passed} of {of}").into(),
             format::time_or(figures.iter().filter_map(|f| f.headline).max()).into(),
             format::time_or(start.map(|s| s.median)).into(),
-            format::bytes_or(figures.iter().filter_map(|f| f.peak).max()).into(),
+            format::bytes_or(figures.iter().filter_map(|f| f.sli.peak_memory).max()).into(),
             happened(group).into(),
         ]);
         if chosen {
@@ -122,7 +122,7 @@ fn cell(view: &ResultView, group: &Group<'_>) -> Cell {
         .filter_map(|f| f.headline)
         .max()
         .map(format::time);
-    let start = spread(figures.iter().filter_map(|f| f.start)).map(|s| s.median);
+    let start = spread(figures.iter().filter_map(|f| f.sli.start)).map(|s| s.median);
     let start = start.map(|s| format!("start {}", format::time(s)));
     for part in [latency, start].into_iter().flatten() {
         text.push_str(&format!(", {part}"));

@@ -8,7 +8,7 @@ pub mod groups;
 mod headline;
 mod latency;
 mod matrix;
-mod options;
+pub(crate) mod options;
 mod reproduce;
 mod smaller;
 pub mod trials;

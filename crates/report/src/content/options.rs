@@ -1,9 +1,9 @@
 //! JVM options and environment of the recommendation: who chose each, and the trials behind it.
 
+use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::Provenance;
 
 use super::{Block, Section};
-use crate::recommendation::Recommendation;
 use crate::redact;
 use crate::table::{Cell, Table, Tone};
 use crate::view::ResultView;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::slo::Objective;
 
@@ -9,7 +10,6 @@ use super::groups::{self, Group};
 use super::{Block, Section};
 use crate::figures::{self, Figures, spread};
 use crate::format;
-use crate::recommendation::Recommendation;
 use crate::table::{Cell, Table, Tone};
 use crate::view::ResultView;
 
@@ -19,7 +19,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
     let group = groups::group_of(view, &recommendation.configuration)?;
     let next = next_smaller(view, recommendation);
     let title = match &recommendation.next_smaller {
-        Some(next) => format!("Does it keep the SLO, and why not {}?", next.size),
+        Some(next) => format!("Does it keep the SLO, and why not {}?", next.memory),
         None => "Does it keep the SLO?".to_owned(),
     };
     let section = Section::new("slo", title)
@@ -119,37 +119,43 @@ type Show = fn(&[Figures]) -> String;
 /// Rows of the comparison: the name with its meaning, and how to show it.
 const ROWS: &[(&str, Show)] = &[
     ("Start time, exec to first good response", |f| {
-        shown(f.iter().filter_map(|f| f.start), format::time)
+        shown(f.iter().filter_map(|f| f.sli.start), format::time)
     }),
     ("Achieved rate", |f| {
-        shown(f.iter().filter_map(|f| f.achieved), format::rate)
+        shown(f.iter().filter_map(|f| f.sli.achieved_rate), format::rate)
     }),
     ("Failed requests", |f| {
-        shown(f.iter().filter_map(|f| f.errors), format::percent)
+        shown(f.iter().filter_map(|f| f.sli.error_share), format::percent)
     }),
     ("CPUs used", |f| {
-        shown(f.iter().filter_map(|f| f.cpus), format::number)
+        shown(f.iter().filter_map(|f| f.sli.cpus_used), format::number)
     }),
     ("CFS periods throttled", |f| {
         shown(
-            f.iter().filter_map(|f| f.throttled_periods),
+            f.iter().filter_map(|f| f.sli.throttled_periods_share),
             format::percent,
         )
     }),
     ("Longest GC pause", |f| {
-        shown(f.iter().filter_map(|f| f.gc_longest), format::time)
+        shown(f.iter().filter_map(|f| f.sli.gc_pause_max), format::time)
     }),
     ("Time stopped by GC", |f| {
-        shown(f.iter().filter_map(|f| f.gc_share), format::percent)
+        shown(
+            f.iter().filter_map(|f| f.sli.gc_pause_share),
+            format::percent,
+        )
     }),
     ("Heap after GC, largest", |f| {
         shown(f.iter().filter_map(|f| f.heap_after), format::bytes)
     }),
     ("Peak memory, page cache included", |f| {
-        shown(f.iter().filter_map(|f| f.peak), format::bytes)
+        shown(f.iter().filter_map(|f| f.sli.peak_memory), format::bytes)
     }),
     ("Peak working set", |f| {
-        shown(f.iter().filter_map(|f| f.working_set), format::bytes)
+        shown(
+            f.iter().filter_map(|f| f.sli.peak_working_set),
+            format::bytes,
+        )
     }),
     ("Peak anonymous memory", |f| {
         shown(f.iter().filter_map(|f| f.anon), format::bytes)

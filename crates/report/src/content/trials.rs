@@ -55,12 +55,12 @@ pub fn table(view: &ResultView) -> Table {
                 figures::tone(trial.verdict),
             ),
             format::time_or(figures.headline).into(),
-            or_none(figures.achieved.map(format::rate)),
-            or_none(figures.errors.map(format::percent)),
-            format::time_or(figures.start).into(),
-            format::bytes_or(figures.peak).into(),
-            or_none(figures.gc_share.map(format::percent)),
-            or_none(figures.throttled_periods.map(format::percent)),
+            or_none(figures.sli.achieved_rate.map(format::rate)),
+            or_none(figures.sli.error_share.map(format::percent)),
+            format::time_or(figures.sli.start).into(),
+            format::bytes_or(figures.sli.peak_memory).into(),
+            or_none(figures.sli.gc_pause_share.map(format::percent)),
+            or_none(figures.sli.throttled_periods_share.map(format::percent)),
             trial.reason.clone().into(),
         ]);
     }

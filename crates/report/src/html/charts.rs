@@ -4,12 +4,13 @@
 //! trial's begin, latencies ms, memory Mi; four digits. Names are cleaned here, and the script
 //! only ever sets them as text.
 
+use loadline_analysis::latency::Latency;
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::slo::Objective;
 use serde::Serialize;
 
 use crate::content::groups::{self, Group, Names};
-use crate::figures::{self, Latencies, spread};
+use crate::figures::{self, spread};
 use crate::series::{Column, Series, round, thin};
 use crate::text;
 use crate::view::ResultView;
@@ -124,11 +125,16 @@ fn percentile(view: &ResultView) -> Percentile {
 }
 
 fn line(group: &Group<'_>, x: &[f64], names: &Names) -> Option<Line> {
-    let latencies: Vec<Latencies> = group.evidence().filter_map(Latencies::of).collect();
+    let latencies: Vec<Latency> = group.evidence().filter_map(figures::latency).collect();
     // A quantile beyond the last request would repeat the maximum as if it had been measured.
-    let finest = latencies.iter().map(Latencies::scheduled).max()? as f64;
+    let finest = latencies.iter().map(Latency::scheduled).max()? as f64;
     let at = |x: f64| {
-        let median = spread(latencies.iter().filter_map(|l| l.quantile(1.0 - 1.0 / x)))?.median;
+        let median = spread(
+            latencies
+                .iter()
+                .filter_map(|l| figures::at(l, 1.0 - 1.0 / x)),
+        )?
+        .median;
         round(median.as_secs_f64() * 1e3)
     };
     let y = x

@@ -17,6 +17,9 @@ use crate::view::ResultView;
 /// names the command that exports it.
 const LARGEST_RECORDS: usize = 2_000_000;
 
+/// Heading of the charts over time.
+const OVER_TIME: &str = "What happened over time";
+
 /// The whole report as one HTML document.
 pub fn html(view: &ResultView) -> String {
     let charts = charts::charts(view);
@@ -26,12 +29,16 @@ pub fn html(view: &ResultView) -> String {
     let mut out = head(view, &style);
     out.push_str("<body>\n<a class=\"skip\" href=\"#verdict\">Skip to the verdict</a>\n");
     let sections = content::sections(view);
-    out.push_str(&header(view, &sections));
+    out.push_str(&header(
+        view,
+        &sections,
+        charts.course_names().next().is_some(),
+    ));
     out.push_str("<main>\n");
     out.push_str(&verdict(view));
     for section in &sections {
         out.push_str(&section_html(section, view, &charts));
-        if section.id == "latency" || (section.id == "sizes" && !has(&sections, "latency")) {
+        if comes_before_time(section, &sections) {
             out.push_str(&over_time(&charts));
         }
     }
@@ -50,8 +57,10 @@ pub fn html(view: &ResultView) -> String {
     out
 }
 
-fn has(sections: &[Section], id: &str) -> bool {
-    sections.iter().any(|s| s.id == id)
+/// Whether the charts over time follow this section: latency, or the sizes where there is none.
+fn comes_before_time(section: &Section, sections: &[Section]) -> bool {
+    let has_latency = sections.iter().any(|s| s.id == "latency");
+    section.id == if has_latency { "latency" } else { "sizes" }
 }
 
 fn head(view: &ResultView, style: &str) -> String {
@@ -71,17 +80,17 @@ fn head(view: &ResultView, style: &str) -> String {
     )
 }
 
-fn header(view: &ResultView, sections: &[Section]) -> String {
+fn header(view: &ResultView, sections: &[Section], has_course: bool) -> String {
     let mut out = format!(
         "<header><h1>{}</h1>\n<nav aria-label=\"Sections\"><ul>",
         escape(&view.title)
     );
     for section in sections {
-        out.push_str(&format!(
-            "<li><a href=\"#{}\">{}</a></li>",
-            section.id,
-            escape(&section.title)
-        ));
+        let (id, title) = (section.id, escape(&section.title));
+        out.push_str(&format!("<li><a href=\"#{id}\">{title}</a></li>"));
+        if has_course && comes_before_time(section, sections) {
+            out.push_str(&format!("<li><a href=\"#time\">{OVER_TIME}</a></li>"));
+        }
     }
     out.push_str("</ul></nav></header>\n");
     out
@@ -89,13 +98,14 @@ fn header(view: &ResultView, sections: &[Section]) -> String {
 
 fn verdict(view: &ResultView) -> String {
     let headline = content::headline(view);
-    let (class, word) = match headline.tone {
-        Tone::Good => ("good", "Kept"),
-        Tone::Bad => ("bad", "Not kept"),
-        _ => ("muted", "Not proven"),
+    let class = match headline.tone {
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        _ => "muted",
     };
     let mut out = format!(
-        "<section id=\"verdict\" class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"badge\">SLO: {word}</p><p class=\"sentence\">{}</p>\n",
+        "<section id=\"verdict\" class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"badge\">{}</p><p class=\"sentence\">{}</p>\n",
+        escape(headline.badge),
         escape(&headline.sentence)
     );
     for detail in &headline.details {
@@ -111,7 +121,7 @@ fn section_html(section: &Section, view: &ResultView, charts: &charts::Charts) -
     if section.id == "latency" && charts.has_percentiles() {
         out.push_str(&figure(
             "percentile",
-            "Latency by percentile; the table below has the values",
+            "Each step to the right is ten times rarer: on the left most requests, on the right the slowest. The red line is the SLO, its dot the percentile that it names. The table below has the values.",
         ));
     }
     if section.folds {
@@ -159,8 +169,10 @@ fn over_time(charts: &charts::Charts) -> String {
     if names.is_empty() {
         return String::new();
     }
-    let mut out = String::from(
-        "<section id=\"time\">\n<h2>What happened over time</h2>\n<p class=\"choice\"><label for=\"trial\">Trial</label> <select id=\"trial\">",
+    let mut out = String::from("<section id=\"time\">\n<h2>");
+    out.push_str(OVER_TIME);
+    out.push_str(
+        "</h2>\n<p class=\"choice\"><label for=\"trial\">Trial</label> <select id=\"trial\">",
     );
     for (i, name) in names.iter().enumerate() {
         out.push_str(&format!("<option value=\"{i}\">{}</option>", escape(name)));

@@ -5,15 +5,16 @@
 //! other. Invented data: good for rendering and agreement, never for figures.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use base64::Engine as _;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use loadline_analysis::latency;
+use loadline_analysis::recommend::recommend;
 use loadline_analysis::record::*;
+use loadline_analysis::search::min_memory::Answer;
 use loadline_analysis::slo::{Objective, Slo};
 use loadline_report::ResultView;
-use loadline_report::recommendation::{NextSmaller, Proof, Recommendation};
 use loadline_sizing::{Bytes, Cpus};
 
 pub const RATE: u64 = 300;
@@ -297,15 +298,6 @@ fn phase_load(phase: Phase, seconds: u64) -> Load {
     }
 }
 
-/// A histogram as records hold it.
-pub fn encode(histogram: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(histogram, &mut bytes)
-        .expect("a vector takes every byte");
-    base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
 impl Load {
     fn evidence(&self) -> LoadEvidence {
         let scheduled = self.seconds * RATE;
@@ -322,8 +314,8 @@ impl Load {
             ok: self.histogram.len(),
             errors,
             unfinished: 0,
-            latency: encode(&self.histogram),
-            service_time: encode(&self.histogram),
+            latency: latency::encode(&self.histogram).expect("small counts"),
+            service_time: latency::encode(&self.histogram).expect("small counts"),
             send_lag_p99: ms(0.08),
             generator_cpu: ms(900.0),
             saturated: None,
@@ -438,6 +430,11 @@ pub fn machine() -> Machine {
 
 /// A search for the smallest memory: 22 trials, one of them disturbed.
 pub fn search() -> ResultView {
+    static MADE: LazyLock<ResultView> = LazyLock::new(make_search);
+    MADE.clone()
+}
+
+fn make_search() -> ResultView {
     let options = vec![
         option("-XX:+UseSerialGC", Provenance::User),
         option("-XX:MaxMetaspaceSize=88m", Provenance::Measured),
@@ -472,31 +469,15 @@ pub fn search() -> ResultView {
         })
         .collect();
     let next = trials.last().expect("there are trials").clone();
-    let prove: Vec<&TrialRecord> = trials
-        .iter()
-        .filter(|t| t.purpose == Purpose::Prove)
-        .collect();
-    let passes = prove.iter().filter(|t| t.verdict == Verdict::Pass).count();
-    let recommendation = Recommendation {
-        configuration: prove[0].configuration.clone(),
-        minimum: Bytes::from_mib(197),
+    let answer = Answer {
+        size: Bytes::from_mib(212),
+        confirmed: Bytes::from_mib(197),
+        failed: Bytes::from_mib(195),
         margin: 0.08,
-        evidence: trials
-            .iter()
-            .filter(|t| t.verdict.is_evidence())
-            .map(|t| t.id.clone())
-            .collect(),
-        proof: Proof {
-            passes: u32::try_from(passes).expect("small"),
-            starts: u32::try_from(prove.len()).expect("small"),
-            failure_upper: 1.0 - 0.05f64.powf(1.0 / prove.len() as f64),
-        },
-        next_smaller: Some(NextSmaller {
-            size: Bytes::from_mib(195),
-            trial: next.id.clone(),
-            breaks: next.reason.clone() + ".",
-        }),
+        starts: 22,
+        invalid: 1,
     };
+    let recommendation = recommend(next.configuration.clone(), &answer, &trials, &[]);
     ResultView {
         id: next.result,
         title: "spring-web".to_owned(),
@@ -515,6 +496,11 @@ pub fn search() -> ResultView {
 
 /// A matrix: three option sets, four sizes.
 pub fn matrix() -> ResultView {
+    static MADE: LazyLock<ResultView> = LazyLock::new(make_matrix);
+    MADE.clone()
+}
+
+fn make_matrix() -> ResultView {
     let sets: [(&str, Vec<JvmOption>); 3] = [
         ("default", Vec::new()),
         (

@@ -1,19 +1,339 @@
-//! Every format of an ordinary result.
+//! Every format of an ordinary result, and that its parts agree.
 
 use crate::fixture;
+use loadline_analysis::record::Verdict;
 
 #[test]
-fn terminal() {
-    println!("{}", loadline_report::terminal(&fixture::search(), 100));
-    println!("{}", loadline_report::terminal(&fixture::matrix(), 100));
-    std::fs::write(
-        "/tmp/report-search.html",
-        loadline_report::html(&fixture::search()),
-    )
-    .unwrap();
-    std::fs::write(
-        "/tmp/report-matrix.html",
-        loadline_report::html(&fixture::matrix()),
-    )
-    .unwrap();
+fn a_search_in_the_terminal() {
+    insta::assert_snapshot!(loadline_report::terminal(&fixture::search(), 100), @"
+    Give spring-web 1 CPU and 212Mi: it then keeps p99<50ms, errors<0.1% and start<20s.
+    Under GET /owners?lastName=Da at 300/s (open model, 30 s), p99 was 16.3ms (15.9ms to 17.8ms).
+    8 of 8 fresh starts of exactly this size kept the SLO: with 95 % confidence fewer than 31.2 % of all
+    starts miss it.
+    197Mi is the smallest memory that kept the SLO in every confirmation; the margin of 8 % on top is
+    for what was not measured.
+    195Mi is too small (trial 22): p99<50ms was measured as 109 ms; garbage collection stopped it 33 %
+    of the time.
+    Measured by 22 trials in 32 min, 2026-11-20 13:27 UTC, on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux
+    6.1.0-28-amd64 (Debian 12), cgroup hybrid; OpenJDK 17.0.13+11; loadline 0.1.0.
+
+    Does it keep the SLO, and why not 195Mi?
+    Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.
+
+    Objective    212Mi                      Met          195Mi     Met
+    ───────────  ─────────────────────────  ───────────  ────────  ───────────
+    p99<50ms     16.3ms (15.9ms to 17.8ms)  yes, 8 of 8  109ms     no, 0 of 1
+    errors<0.1%  0 %                        yes, 8 of 8  0.0556 %  yes, 1 of 1
+    start<20s    5.37s (5.23s to 5.50s)     yes, 8 of 8  5.24s     yes, 1 of 1
+
+    Figure                                   212Mi                      195Mi
+    ───────────────────────────────────────  ─────────────────────────  ────────
+    Start time, exec to first good response  5.37s (5.23s to 5.50s)     5.24s
+    Achieved rate                            300/s                      300/s
+    Failed requests                          0 %                        0.0556 %
+    CPUs used                                0.44 (0.44 to 0.45)        0.80
+    CFS periods throttled                    1.33 %                     30 %
+    Longest GC pause                         8.87ms (8.37ms to 8.98ms)  197ms
+    Time stopped by GC                       1.33 % (1.29 % to 1.41 %)  32.7 %
+    Heap after GC, largest                   47Mi                       47Mi
+    Peak memory, page cache included         201Mi                      195Mi
+    Peak working set                         189Mi                      183Mi
+    Peak anonymous memory                    157Mi                      157Mi
+
+    Which sizes keep the SLO?
+    All with 1 CPU, -XX:+UseSerialGC.
+
+    Memory  Verdict            Kept the SLO  Worst p99  Start  Peak memory  What happened
+    ──────  ─────────────────  ────────────  ─────────  ─────  ───────────  ────────────────────────────
+       1Gi  PASS                     1 of 1     17.1ms  5.39s        201Mi  kept the SLO
+     256Mi  PASS                     1 of 1     16.9ms  5.40s        201Mi  kept the SLO
+     215Mi  PASS                     1 of 1     17.1ms  5.43s        201Mi  kept the SLO
+     212Mi  PASS, recommended        8 of 8     17.8ms  5.37s        201Mi  kept the SLO
+     197Mi  PASS                     6 of 6     16.5ms  5.35s        197Mi  kept the SLO
+     195Mi  SLO MISS                 0 of 1      109ms  5.24s        195Mi  p99<50ms was measured as 109
+                                                                            ms; garbage collection
+                                                                            stopped it 33 % of the time
+     189Mi  SLO MISS                 0 of 1      128ms  5.42s        189Mi  p99<50ms was measured as 128
+                                                                            ms; garbage collection
+                                                                            stopped it 32 % of the time
+     181Mi  SLO MISS                 0 of 1      152ms  5.37s        181Mi  p99<50ms was measured as 152
+                                                                            ms; garbage collection
+                                                                            stopped it 34 % of the time
+     128Mi  KO cgroup oom            0 of 1          –      –        128Mi  the kernel killed it at its
+                                                                            limit of 128Mi while it
+                                                                            started; peak 128Mi
+
+    Latency by percentile
+    From the intended send time, over all scheduled requests of the measured phase; the median of the
+    trials. A dash means that the percentile lies in requests that failed. The SLO: p99<50ms,
+    errors<0.1% and start<20s.
+
+    Configuration  Trials     p50     p90     p99   p99.9  p99.99
+    ─────────────  ──────  ──────  ──────  ──────  ──────  ──────
+    1Gi                 1  3.86ms  5.06ms  17.1ms  28.3ms  30.7ms
+    256Mi               1  3.92ms  5.07ms  16.9ms  27.8ms  40.3ms
+    215Mi               1  3.90ms  5.07ms  17.1ms  27.3ms  31.7ms
+    212Mi               8  3.88ms  5.07ms  16.3ms  26.7ms  32.5ms
+    197Mi               6  3.87ms  5.07ms  16.3ms  26.2ms  33.9ms
+    195Mi               1  3.90ms  5.07ms   109ms   326ms       –
+    189Mi               1  3.90ms  5.07ms   128ms   355ms       –
+    181Mi               1  3.88ms  5.07ms   152ms   369ms       –
+
+    Options, and where they come from
+
+    Option                         Chosen by   Evidence
+    ─────────────────────────────  ──────────  ───────────────────────────
+    -XX:+UseSerialGC               the user    given; not searched
+    -XX:MaxMetaspaceSize=88m       measured    trials 1-4, 6-22
+    -XX:ReservedCodeCacheSize=48m  calculated  from the limits, by formula
+
+    What was not trusted
+    Left out of every figure above, because they say nothing about the application: 1 of 22 trials.
+    - Trial 5 (215Mi): INVALID noise. other programs used 61 % of the machine's CPUs while it was
+      measured
+    - transparent huge pages are set to always; the limit counts them (trial 3)
+    ");
+}
+
+#[test]
+fn a_matrix_in_markdown() {
+    insta::assert_snapshot!(loadline_report::markdown(&fixture::matrix()), @r#"
+    **6 of 12 configurations keep p99&lt;50ms, errors&lt;0.1% and start&lt;20s under GET /owners?lastName=Da at 300/s (open model, 30 s); the smallest of them is 300Mi, defaults.**
+
+    The question: How far down does each option set carry the service?
+
+    Measured by 12 trials in 17 min, 2026-11-20 13:27 UTC, on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux 6.1.0-28-amd64 (Debian 12), cgroup hybrid; OpenJDK 17.0.13+11; loadline 0.1.0.
+
+    ### Which sizes keep the SLO?
+
+    All with 1 CPU.
+
+    In each cell: the verdict, how many of the trials kept the SLO, the worst p99 and the start time.
+
+    | Configuration | 600Mi | 300Mi | 190Mi | 150Mi |
+    | --- | --- | --- | --- | --- |
+    | defaults | PASS, 16.7ms, start 5.44s | PASS, 17.4ms, start 5.27s | SLO MISS, 140ms, start 5.37s | KO cgroup oom |
+    | -XX:TieredStopAtLevel=1 | PASS, 16.7ms, start 5.46s | PASS, 16.4ms, start 5.29s | SLO MISS, 123ms, start 5.34s | KO cgroup oom |
+    | -XX:+UseSerialGC | PASS, 16.9ms, start 5.25s | PASS, 16.1ms, start 5.49s | SLO MISS, 174ms, start 5.38s | KO cgroup oom |
+
+    ### Latency by percentile
+
+    From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A dash means that the percentile lies in requests that failed. The SLO: p99&lt;50ms, errors&lt;0.1% and start&lt;20s.
+
+    | Configuration | Trials | p50 | p90 | p99 | p99.9 | p99.99 |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+    | 600Mi, defaults | 1 | 3.89ms | 5.07ms | 16.7ms | 25.7ms | 31.2ms |
+    | 300Mi, defaults | 1 | 3.90ms | 5.09ms | 17.4ms | 26.4ms | 31.3ms |
+    | 190Mi, defaults | 1 | 3.85ms | 5.06ms | 140ms | 396ms | – |
+    | 600Mi, -XX:TieredStopAtLevel=1 | 1 | 3.90ms | 5.08ms | 16.7ms | 26.8ms | 30.9ms |
+    | 300Mi, -XX:TieredStopAtLevel=1 | 1 | 3.85ms | 5.06ms | 16.4ms | 27.1ms | 32.8ms |
+    | 190Mi, -XX:TieredStopAtLevel=1 | 1 | 3.88ms | 5.05ms | 123ms | 334ms | – |
+    | 600Mi, -XX:+UseSerialGC | 1 | 3.86ms | 5.06ms | 16.9ms | 28.3ms | 32.0ms |
+    | 300Mi, -XX:+UseSerialGC | 1 | 3.89ms | 5.07ms | 16.1ms | 25.3ms | 28.0ms |
+    | 190Mi, -XX:+UseSerialGC | 1 | 3.89ms | 5.09ms | 174ms | – | – |
+
+    <details><summary>All 12 trials</summary>
+
+    | Trial | Purpose | Configuration | Verdict | p99 | Achieved | Failed | Start | Peak memory | GC stopped | Throttled | Reason |
+    | ---: | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+    | 1 | matrix | 600Mi, defaults | PASS | 16.7ms | 300/s | 0 % | 5.44s | 201Mi | 1.36 % | 1.50 % | it kept every objective |
+    | 2 | matrix | 300Mi, defaults | PASS | 17.4ms | 300/s | 0 % | 5.27s | 201Mi | 1.26 % | 1.50 % | it kept every objective |
+    | 3 | matrix | 190Mi, defaults | SLO MISS | 140ms | 300/s | 0.10 % | 5.37s | 190Mi | 32.5 % | 30 % | p99&lt;50ms was measured as 140 ms; garbage collection stopped it 33 % of the time |
+    | 4 | matrix | 150Mi, defaults | KO cgroup oom | – | – | – | – | 150Mi | – | – | the kernel killed it at its limit of 150Mi while it started; peak 150Mi |
+    | 5 | matrix | 600Mi, -XX:TieredStopAtLevel=1 | PASS | 16.7ms | 300/s | 0 % | 5.46s | 201Mi | 1.32 % | 1.50 % | it kept every objective |
+    | 6 | matrix | 300Mi, -XX:TieredStopAtLevel=1 | PASS | 16.4ms | 300/s | 0 % | 5.29s | 201Mi | 1.37 % | 1.50 % | it kept every objective |
+    | 7 | matrix | 190Mi, -XX:TieredStopAtLevel=1 | SLO MISS | 123ms | 300/s | 0.0667 % | 5.34s | 190Mi | 30.9 % | 30 % | p99&lt;50ms was measured as 123 ms; garbage collection stopped it 31 % of the time |
+    | 8 | matrix | 150Mi, -XX:TieredStopAtLevel=1 | KO cgroup oom | – | – | – | – | 150Mi | – | – | the kernel killed it at its limit of 150Mi while it started; peak 150Mi |
+    | 9 | matrix | 600Mi, -XX:+UseSerialGC | PASS | 16.9ms | 300/s | 0 % | 5.25s | 201Mi | 1.43 % | 1.50 % | it kept every objective |
+    | 10 | matrix | 300Mi, -XX:+UseSerialGC | PASS | 16.1ms | 300/s | 0 % | 5.49s | 201Mi | 1.19 % | 1.50 % | it kept every objective |
+    | 11 | matrix | 190Mi, -XX:+UseSerialGC | SLO MISS | 174ms | 299/s | 0.23 % | 5.38s | 190Mi | 30.3 % | 30 % | p99&lt;50ms was measured as 174 ms; garbage collection stopped it 30 % of the time |
+    | 12 | matrix | 150Mi, -XX:+UseSerialGC | KO cgroup oom | – | – | – | – | 150Mi | – | – | the kernel killed it at its limit of 150Mi while it started; peak 150Mi |
+
+    </details>
+
+    ### What was not trusted
+
+    All 12 trials were valid.
+
+    - transparent huge pages are set to always; the limit counts them (trial 3)
+
+    <details><summary>How to reproduce it</summary>
+
+    ```text
+    loadline run experiments/memory-floor.toml
+    ```
+
+    | Machine |  |
+    | --- | --- |
+    | loadline | `0.1.0` |
+    | Kernel | `Linux 6.1.0-28-amd64 (Debian 12)` |
+    | CPU | `AMD EPYC 7B13` |
+    | CPUs | `2` |
+    | Memory | `8Gi` |
+    | cgroup | `hybrid` |
+    | JDK | `OpenJDK 17.0.13+11` |
+    | Result | `01936f2a-ffff-7000-8000-000000000001` |
+
+    The experiment:
+
+    ```text
+    [app]
+    command = ["java", "-jar", "spring-web.jar"]
+    ready = { http = "/health", port = 8080 }
+
+    [load]
+    path = "/owners?lastName=Da"
+    rate = "300/s"
+
+    [slo]
+    objectives = "p99<50ms,errors<0.1%,start<20s"
+    ```
+
+    </details>
+    "#);
+}
+
+#[test]
+fn a_matrix_as_junit() {
+    insta::assert_snapshot!(loadline_report::junit(&fixture::matrix()), @r#"
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuite name="memory-floor" tests="12" failures="6" errors="0" skipped="0" time="994.000">
+      <testcase classname="memory-floor" name="600Mi, defaults keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="300Mi, defaults keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="190Mi, defaults keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+        <failure type="SLO MISS" message="p99&lt;50ms was measured as 140 ms; garbage collection stopped it 33 % of the time"/>
+      </testcase>
+      <testcase classname="memory-floor" name="150Mi, defaults keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+        <failure type="KO cgroup oom" message="the kernel killed it at its limit of 150Mi while it started; peak 150Mi"/>
+      </testcase>
+      <testcase classname="memory-floor" name="600Mi, -XX:TieredStopAtLevel=1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="300Mi, -XX:TieredStopAtLevel=1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="190Mi, -XX:TieredStopAtLevel=1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+        <failure type="SLO MISS" message="p99&lt;50ms was measured as 123 ms; garbage collection stopped it 31 % of the time"/>
+      </testcase>
+      <testcase classname="memory-floor" name="150Mi, -XX:TieredStopAtLevel=1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+        <failure type="KO cgroup oom" message="the kernel killed it at its limit of 150Mi while it started; peak 150Mi"/>
+      </testcase>
+      <testcase classname="memory-floor" name="600Mi, -XX:+UseSerialGC keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="300Mi, -XX:+UseSerialGC keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="190Mi, -XX:+UseSerialGC keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+        <failure type="SLO MISS" message="p99&lt;50ms was measured as 174 ms; garbage collection stopped it 30 % of the time"/>
+      </testcase>
+      <testcase classname="memory-floor" name="150Mi, -XX:+UseSerialGC keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+        <failure type="KO cgroup oom" message="the kernel killed it at its limit of 150Mi while it started; peak 150Mi"/>
+      </testcase>
+    </testsuite>
+    "#);
+}
+
+#[test]
+fn csv_has_a_row_for_each_trial_and_as_many_fields_as_columns() {
+    let view = fixture::matrix();
+    let csv = loadline_report::csv(&view);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), view.trials.len() + 1);
+    for line in &lines[1..] {
+        // No field of this fixture holds a comma inside quotes but the name and the reason.
+        assert!(
+            line.matches(',').count() >= lines[0].matches(',').count(),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn json_reads_back_as_the_records() {
+    let view = fixture::search();
+    let value: serde_json::Value =
+        serde_json::from_str(&loadline_report::json(&view)).expect("JSON");
+    let trials: Vec<loadline_analysis::record::TrialRecord> =
+        serde_json::from_value(value["trials"].clone()).expect("records");
+    assert_eq!(trials, view.trials);
+}
+
+#[test]
+fn the_parts_of_a_report_agree() {
+    let view = fixture::search();
+    let text = loadline_report::terminal(&view, 200);
+    let recommended = view.recommendation.as_ref().expect("a recommendation");
+    let memory = recommended.memory.to_string();
+    let passed = |t: &&loadline_analysis::record::TrialRecord| {
+        t.configuration.memory == Some(recommended.memory) && t.verdict == Verdict::Pass
+    };
+    let passes = view.trials.iter().filter(passed).count();
+    assert!(
+        text.contains(&format!("and {memory}: it then keeps")),
+        "{text}"
+    );
+    assert!(text.contains(&format!(
+        "{passes} of {} fresh starts",
+        recommended.proof.starts
+    )));
+    let row = text
+        .lines()
+        .find(|l| l.contains("PASS, recommended"))
+        .expect("its row");
+    assert!(row.trim_start().starts_with(&memory), "{row}");
+    assert!(row.contains(&format!("{passes} of {passes}")), "{row}");
+    let headline = text
+        .lines()
+        .find(|l| l.starts_with("Under "))
+        .expect("the load");
+    let worst = row
+        .split_whitespace()
+        .find(|w| w.ends_with("ms"))
+        .expect("the worst p99");
+    assert!(
+        headline.contains(&format!("to {worst})")),
+        "{headline} {worst}"
+    );
+}
+
+#[test]
+fn a_search_stays_below_half_a_megabyte() {
+    let html = loadline_report::html(&fixture::search());
+    assert!(html.len() <= 500_000, "{}", html.len());
+}
+
+#[test]
+fn the_page_fetches_nothing_and_has_no_inline_style_or_handler() {
+    let html = loadline_report::html(&fixture::search());
+    let page = &html[..html.find("<script type").expect("the data follow the page")];
+    for forbidden in [
+        " style=",
+        " onclick=",
+        " onload=",
+        "src=",
+        "url(",
+        "@import",
+        "http-equiv=\"refresh",
+    ] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    assert!(page.contains("default-src 'none'; script-src 'sha256-"));
+    assert!(!page.contains("unsafe"));
+}
+
+#[test]
+fn the_search_path_marks_each_trial_by_shape() {
+    let html = loadline_report::html(&fixture::search());
+    let start = html.find("<svg class=\"path\"").expect("the search path");
+    let end = html[start..].find("</svg>").expect("its end") + start;
+    let svg = &html[start..end];
+    let count = |class: &str| svg.matches(&format!("class=\"{class}\"")).count();
+    assert_eq!(
+        (count("pass"), count("fail"), count("none"), count("ring")),
+        (17, 4, 1, 8)
+    );
+    let marks: Vec<&str> = svg
+        .lines()
+        .filter(|l| l.starts_with("<g>"))
+        .take(3)
+        .collect();
+    insta::assert_snapshot!(marks.join("\n"), @r#"
+    <g><title>Trial 1, search, 1Gi: PASS. it kept every objective</title><circle class="pass" cx="90.0" cy="14.0" r="5"/></g>
+    <g><title>Trial 2, search, 256Mi: PASS. it kept every objective</title><circle class="pass" cx="120.4" cy="36.0" r="5"/></g>
+    <g><title>Trial 3, search, 128Mi: KO cgroup oom. the kernel killed it at its limit of 128Mi while it started; peak 128Mi</title><path class="fail" d="M145.8 185.0L155.8 195.0M145.8 195.0L155.8 185.0"/></g>
+    "#);
+    assert!(!loadline_report::html(&fixture::matrix()).contains("<svg class=\"path\""));
 }

@@ -1,0 +1,58 @@
+//! `loadline run`: a matrix or sweep; every configuration, its verdict and its figures.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use loadline_analysis::record::{TrialRecord, Verdict};
+use loadline_engine::matrix;
+use loadline_engine::plan::Plan;
+use loadline_engine::store::Kind as ResultKind;
+
+use super::OutputFlags;
+use crate::error::{Error, Kind, Outcome};
+use crate::experiment::{ExperimentFlags, given};
+use crate::measuring::{MeasureFlags, Measuring};
+
+/// Run every configuration of an experiment
+#[derive(Args)]
+pub struct RunArguments {
+    /// Experiment file
+    #[arg(value_name = "EXPERIMENT", conflicts_with = "file", required_unless_present_any = ["file", "command"])]
+    experiment: Option<PathBuf>,
+    #[command(flatten)]
+    flags: ExperimentFlags,
+    #[command(flatten)]
+    measure: MeasureFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+/// Runs the matrix and prints its table.
+pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
+    arguments.flags.file = arguments.flags.file.or(arguments.experiment);
+    let given = given(&arguments.flags, None)?;
+    let measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
+    matrix(measuring, &arguments.output)
+}
+
+/// Runs what is left of a matrix; also what `resume` does.
+pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
+    let plan = Plan::new(&measuring.experiment);
+    let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
+    let records = measuring.run(&mut progress, |session| matrix::run(session, &plan))?;
+    measuring.done(None)?;
+    super::show::print_result(&measuring.store, &measuring.result, output)?;
+    outcome(&records)
+}
+
+/// A matrix is a study: cells that fail are answers. It fails as a whole when no cell passes.
+fn outcome(records: &[TrialRecord]) -> Result<Outcome, Error> {
+    if records.iter().any(|r| r.verdict == Verdict::Pass) {
+        return Ok(Outcome::Done);
+    }
+    if records.iter().any(|r| r.verdict.is_evidence()) {
+        return Ok(Outcome::SloMissed);
+    }
+    Err(super::not_measured(records.last())
+        .unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured")))
+}

@@ -1,0 +1,387 @@
+//! From the command line to an experiment: a file, flags, or a file with flags on top.
+//!
+//! Owns the flags that mean the same as keys of the experiment file. Flags win over the file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use loadline_engine::experiment::wire::{
+    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable,
+    ReadyTable, RunTable, SearchTable,
+};
+use loadline_engine::experiment::{Experiment, ExperimentError};
+use toml::Spanned;
+
+use crate::error::{Error, Kind};
+
+/// The experiment as flags; each is also a key of the experiment file.
+#[derive(Args, Debug, Default, Clone)]
+pub struct ExperimentFlags {
+    /// Experiment file (TOML); flags win over it
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+
+    /// What "it works" means, as p99<50ms,errors<0.1%
+    #[arg(long, value_name = "SLO")]
+    pub slo: Option<String>,
+
+    /// What is requested, as http://localhost:8080/owners
+    #[arg(long)]
+    pub url: Option<String>,
+
+    /// Open-model load, as 300/s
+    #[arg(long)]
+    pub rate: Option<String>,
+
+    /// Closed-model load instead: so many requests
+    #[arg(long, value_name = "N", conflicts_with = "rate")]
+    pub requests: Option<u64>,
+
+    /// Connections kept open
+    #[arg(long, value_name = "N")]
+    pub connections: Option<u32>,
+
+    /// Load before the judged part, as 5s
+    #[arg(long, value_name = "TIME")]
+    pub warm_up: Option<String>,
+
+    /// Length of the judged part, as 15s
+    #[arg(long, value_name = "TIME")]
+    pub measure: Option<String>,
+
+    /// Path that answers when the application is ready; default: the URL
+    #[arg(long, value_name = "PATH")]
+    pub ready: Option<String>,
+
+    /// How long a start may take, as 60s
+    #[arg(long, value_name = "TIME")]
+    pub start_deadline: Option<String>,
+
+    /// CPU limit, as 1 or 500m; several are compared
+    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    pub cpu: Vec<String>,
+
+    /// JDK by name, as `loadline doctor` lists it; several are compared
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub jdk: Vec<String>,
+
+    /// A set of JVM options to compare, as 'c1: -XX:TieredStopAtLevel=1'; may be given several times
+    #[arg(long, value_name = "LABEL: OPTIONS", allow_hyphen_values = true)]
+    pub options: Vec<String>,
+
+    /// Who the application runs as, uid or uid:gid
+    #[arg(long, value_name = "UID")]
+    pub user: Option<String>,
+
+    /// Network of the application: own (loopback only) or host
+    #[arg(long)]
+    pub network: Option<String>,
+
+    /// The application's command, after --
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// The flags of the search.
+#[derive(Args, Debug, Default, Clone)]
+pub struct SearchFlags {
+    /// Smallest memory to try, as 64Mi
+    #[arg(long, value_name = "SIZE")]
+    pub min_memory: Option<String>,
+
+    /// Largest memory to try, as 1Gi
+    #[arg(long, value_name = "SIZE")]
+    pub max_memory: Option<String>,
+
+    /// Sizes are multiples of this, as 4Mi
+    #[arg(long, value_name = "SIZE")]
+    pub step: Option<String>,
+
+    /// Passes in a row that confirm a size [default: 5]
+    #[arg(long, value_name = "N")]
+    pub confirm: Option<u32>,
+
+    /// 3 confirmations instead of 5: fewer starts, 1.3 % instead of 0.2 % wrong answers
+    #[arg(long, conflicts_with = "confirm")]
+    pub fast: bool,
+
+    /// Margin on top of the confirmed size, as 8%
+    #[arg(long, value_name = "PERCENT")]
+    pub margin: Option<String>,
+
+    /// Fresh starts that prove the recommendation [default: 5]
+    #[arg(long, value_name = "N")]
+    pub prove: Option<u32>,
+}
+
+/// An experiment and the text that reproduces it.
+pub struct Given {
+    /// Checked.
+    pub experiment: Experiment,
+    /// TOML: the file as it was, or what the flags amount to.
+    pub text: String,
+    /// Short name for lists.
+    pub title: String,
+}
+
+/// Reads and checks the experiment.
+///
+/// # Errors
+/// Usage errors with file, line and hint.
+pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Given, Error> {
+    let here = std::env::current_dir().map_err(|e| {
+        Error::new(
+            Kind::Environment,
+            format!("the working directory cannot be read: {e}"),
+        )
+    })?;
+    let Some(path) = &flags.file else {
+        let mut file = from_flags(flags)?;
+        overlay(&mut file, flags, search);
+        return checked(&file, &here, title(&file, None));
+    };
+    let text = read(path)?;
+    let absolute = here.join(path);
+    let experiment = Experiment::parse(&text, path, &here).map_err(|e| refused(&e))?;
+    let mut file = ExperimentFile::parse(&text, path).map_err(|e| refused(&e))?;
+    let title = title(&file, Some(path));
+    if !overlay(&mut file, flags, search) {
+        return Ok(Given {
+            experiment,
+            text,
+            title,
+        });
+    }
+    // Relative directories of the file start at the file, those of the flags here.
+    if let Some(directory) = &file.app.directory {
+        file.app.directory = absolute.parent().map(|p| p.join(directory));
+    }
+    checked(&file, &here, title)
+}
+
+/// The error of an experiment as the command line reports it.
+pub fn refused(error: &ExperimentError) -> Error {
+    let refusal = Error::new(Kind::Usage, error);
+    match &error.hint {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    }
+}
+
+fn checked(file: &ExperimentFile, here: &Path, title: String) -> Result<Given, Error> {
+    let experiment = Experiment::from_flags(file, here).map_err(|e| refused(&e))?;
+    let text = file.to_toml().map_err(|e| {
+        Error::new(
+            Kind::Internal,
+            format!("the experiment cannot be written: {e}"),
+        )
+    })?;
+    Ok(Given {
+        experiment,
+        text,
+        title,
+    })
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|e| {
+        Error::new(Kind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
+            .hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.md")
+    })
+}
+
+fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
+    let need = |value: &Option<String>, flag: &str, example: &str| {
+        value.clone().ok_or_else(|| {
+            Error::new(Kind::Usage, format!("{flag} is missing, and no experiment file was given"))
+                .hint(format!("for example: {flag} {example}"))
+                .hint("loadline size --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
+        })
+    };
+    if flags.command.is_empty() {
+        return Err(Error::new(
+            Kind::Usage,
+            "the application's command is missing, and no experiment file was given",
+        )
+        .hint("put it last, after --, as you would start it: -- java -jar app.jar"));
+    }
+    Ok(ExperimentFile {
+        question: None,
+        analysis: None,
+        slo: spanned(need(&flags.slo, "--slo", "'p99<50ms,errors<0.1%'")?),
+        app: AppTable {
+            command: flags.command.clone(),
+            directory: None,
+            env: Default::default(),
+            ready: None,
+            start_deadline: None,
+            stop_grace: None,
+            network: None,
+            user: None,
+        },
+        load: LoadTable {
+            url: spanned(need(&flags.url, "--url", "http://localhost:8080/")?),
+            method: None,
+            rate: None,
+            requests: None,
+            closed: None,
+            connections: None,
+            warm_up: None,
+            measure: None,
+            timeout: None,
+        },
+        limits: LimitsTable::default(),
+        run: RunTable::default(),
+        search: SearchTable::default(),
+        factor: Vec::new(),
+    })
+}
+
+/// Puts flags over the file's keys; says whether any did.
+fn overlay(
+    file: &mut ExperimentFile,
+    flags: &ExperimentFlags,
+    search: Option<&SearchFlags>,
+) -> bool {
+    let mut any = false;
+    let mut set = |target: &mut Option<Spanned<String>>, value: &Option<String>| {
+        if let Some(value) = value {
+            *target = Some(spanned(value.clone()));
+            any = true;
+        }
+    };
+    set(&mut file.load.rate, &flags.rate);
+    set(&mut file.load.warm_up, &flags.warm_up);
+    set(&mut file.load.measure, &flags.measure);
+    set(&mut file.app.start_deadline, &flags.start_deadline);
+    set(&mut file.app.user, &flags.user);
+    set(&mut file.app.network, &flags.network);
+    if let Some(search) = search {
+        set(&mut file.search.min_memory, &search.min_memory);
+        set(&mut file.search.max_memory, &search.max_memory);
+        set(&mut file.search.step, &search.step);
+        set(&mut file.search.margin, &search.margin);
+    }
+    any |= overlay_required(file, flags);
+    any |= overlay_load(file, flags);
+    any |= search.is_some_and(|s| overlay_counts(file, s));
+    any | overlay_factors(file, flags)
+}
+
+fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
+    if let Some(slo) = &flags.slo {
+        file.slo = spanned(slo.clone());
+    }
+    if let Some(url) = &flags.url {
+        file.load.url = spanned(url.clone());
+    }
+    if !flags.command.is_empty() {
+        file.app.command = flags.command.clone();
+    }
+    flags.slo.is_some() || flags.url.is_some() || !flags.command.is_empty()
+}
+
+fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
+    if flags.rate.is_some() {
+        file.load.requests = None;
+        file.load.closed = None;
+    }
+    if let Some(requests) = flags.requests {
+        file.load.requests = Some(Spanned::new(0..0, requests));
+        file.load.rate = None;
+        file.load.closed = None;
+    }
+    if let Some(connections) = flags.connections {
+        file.load.connections = Some(Spanned::new(0..0, connections));
+    }
+    if let Some(path) = &flags.ready {
+        file.app.ready = Some(ReadyTable {
+            http: Some(spanned(path.clone())),
+            tcp: None,
+            log: None,
+            port: None,
+        });
+    }
+    flags.requests.is_some() || flags.connections.is_some() || flags.ready.is_some()
+}
+
+fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
+    let confirm = search.confirm.or(search.fast.then_some(3));
+    if let Some(confirm) = confirm {
+        file.search.confirm = Some(Spanned::new(0..0, confirm));
+    }
+    if let Some(prove) = search.prove {
+        file.search.prove = Some(prove);
+    }
+    confirm.is_some() || search.prove.is_some()
+}
+
+/// One CPU limit is a limit, several are a factor; so are JDKs and option sets.
+fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
+    let plain = |name: &str, levels: &[String]| FactorTable {
+        name: spanned(name.to_owned()),
+        levels: levels
+            .iter()
+            .map(|l| Spanned::new(0..0, LevelEntry::Plain(l.clone())))
+            .collect(),
+        descend: None,
+    };
+    let mut replace = |factor: FactorTable| {
+        file.factor
+            .retain(|f| f.name.get_ref() != factor.name.get_ref());
+        file.factor.push(factor);
+    };
+    if !flags.cpu.is_empty() {
+        replace(plain("cpu", &flags.cpu));
+    }
+    if !flags.jdk.is_empty() {
+        replace(plain("jdk", &flags.jdk));
+    }
+    if !flags.options.is_empty() {
+        let levels = flags
+            .options
+            .iter()
+            .map(|o| Spanned::new(0..0, LevelEntry::Changes(Box::new(option_set(o)))));
+        replace(FactorTable {
+            name: spanned("options".to_owned()),
+            levels: levels.collect(),
+            descend: None,
+        });
+    }
+    !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.options.is_empty())
+}
+
+/// `c1: -XX:TieredStopAtLevel=1 -Xmx64m`: a label and options, or only options.
+fn option_set(text: &str) -> LevelTable {
+    let (label, options) = match text.split_once(':') {
+        Some((label, options)) if !label.trim_start().starts_with('-') => {
+            (label.trim().to_owned(), options)
+        }
+        _ => (text.trim().to_owned(), text),
+    };
+    LevelTable {
+        label,
+        jvm: options.split_whitespace().map(str::to_owned).collect(),
+        ..LevelTable::default()
+    }
+}
+
+fn title(file: &ExperimentFile, path: Option<&Path>) -> String {
+    let name = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned());
+    let jar = file
+        .app
+        .command
+        .iter()
+        .find(|a| a.ends_with(".jar"))
+        .map(Path::new);
+    let program = file.app.command.first().map(Path::new);
+    path.and_then(name)
+        .or_else(|| jar.and_then(name))
+        .or_else(|| program.and_then(name))
+        .unwrap_or_default()
+}
+
+fn spanned(text: String) -> Spanned<String> {
+    Spanned::new(0..0, text)
+}

@@ -1,0 +1,372 @@
+//! What `run`, `size` and `resume` share: preflight, the machine's lock, the store, the session.
+//!
+//! Owns the order: check the experiment against this machine, take the lock, sweep leftovers,
+//! open the store, begin (or go on with) a result, run, note how it ended.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use loadline_analysis::record::TrialRecord;
+use loadline_analysis::verdict::Thresholds;
+use loadline_engine::backend::Account;
+use loadline_engine::backend::local::{LocalBackend, Options};
+use loadline_engine::command::{CommandError, assemble};
+use loadline_engine::experiment::Experiment;
+use loadline_engine::lock::{LockError, MachineLock};
+use loadline_engine::session::{Session, SessionError};
+use loadline_engine::store::{Kind as ResultKind, NewResult, ResultRow, Status, Store, StoreError};
+use loadline_jvm::detect::{Found, Places};
+
+use crate::error::{Error, Kind};
+use crate::experiment::{Given, refused};
+use crate::signals::Signals;
+use crate::ui::Progress;
+
+/// Application account when nobody called sudo: no account of a distribution has this number.
+const APPLICATION_UID: u32 = 64_999;
+
+/// Flags of every command that measures.
+#[derive(Args, Debug, Default, Clone)]
+pub struct MeasureFlags {
+    /// Where results are kept [default: /var/lib/loadline for root, else ~/.local/state/loadline]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+
+    /// Wait until no other loadline measures, instead of refusing
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// The state directory of these flags.
+pub fn state_directory(flag: Option<&Path>) -> PathBuf {
+    flag.map(Path::to_owned)
+        .unwrap_or_else(Store::default_directory)
+}
+
+/// Opens the store.
+///
+/// # Errors
+/// With what to do about it.
+pub fn open_store(flag: Option<&Path>) -> Result<Store, Error> {
+    Store::open(&state_directory(flag)).map_err(|e| store_refused(&e))
+}
+
+/// Everything that a measurement holds while it runs.
+pub struct Measuring {
+    /// Where results are kept.
+    pub store: Store,
+    /// The result.
+    pub result: String,
+    /// What is measured.
+    pub experiment: Experiment,
+    signals: Signals,
+    backend: LocalBackend,
+    jdks: Found,
+    places: Places,
+    _lock: MachineLock,
+}
+
+impl Measuring {
+    /// Begins a new result.
+    ///
+    /// # Errors
+    /// When the experiment does not fit this machine, or another loadline measures.
+    pub fn begin(given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
+        let (jdks, places) = java();
+        preflight(&given.experiment, &jdks, &places)?;
+        let signals = Signals::watch()?;
+        let lock = lock(flags.wait, &signals)?;
+        let store = open_store(flags.state.as_deref())?;
+        let backend = backend(&store)?;
+        let machine = machine(&backend, &given.experiment, &jdks);
+        let command: Vec<String> = std::env::args().collect();
+        let new = NewResult {
+            kind,
+            title: given.title,
+            experiment: given.text,
+            directory: given.experiment.app.directory.clone(),
+            command: loadline_report::redact::command(&command),
+            machine,
+        };
+        let result = store.create_result(&new).map_err(|e| store_refused(&e))?;
+        Ok(Self {
+            store,
+            result,
+            experiment: given.experiment,
+            signals,
+            backend,
+            jdks,
+            places,
+            _lock: lock,
+        })
+    }
+
+    /// Goes on with a result that was stopped.
+    ///
+    /// # Errors
+    /// As [`Measuring::begin`].
+    pub fn again(row: &ResultRow, store: Store, wait: bool) -> Result<Self, Error> {
+        let experiment = experiment_of(row)?;
+        let (jdks, places) = java();
+        preflight(&experiment, &jdks, &places)?;
+        let signals = Signals::watch()?;
+        let lock = lock(wait, &signals)?;
+        let backend = backend(&store)?;
+        let now = machine(&backend, &experiment, &jdks);
+        if now.kernel != row.machine.kernel
+            || now.cpu_model != row.machine.cpu_model
+            || now.jdks != row.machine.jdks
+        {
+            return Err(Error::new(Kind::Environment, "this machine is not as it was when the result was begun (kernel, CPU or JDKs differ); trials of two machines are not mixed")
+                .hint("begin a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
+        }
+        store
+            .set_status(&row.id, Status::Running, None)
+            .map_err(|e| store_refused(&e))?;
+        Ok(Self {
+            store,
+            result: row.id.clone(),
+            experiment,
+            signals,
+            backend,
+            jdks,
+            places,
+            _lock: lock,
+        })
+    }
+
+    /// A progress display for so many trials.
+    pub fn progress(&self, expected: Option<u32>) -> Progress {
+        Progress::new(
+            self.signals.clone(),
+            expected,
+            loadline_engine::plan::trial_length(&self.experiment),
+        )
+    }
+
+    /// Runs `work` in a session and notes in the store how it ended.
+    ///
+    /// # Errors
+    /// The session's error, as the command line reports it.
+    pub fn run<T>(
+        &mut self,
+        progress: &mut Progress,
+        work: impl FnOnce(&mut Session<'_>) -> Result<T, SessionError>,
+    ) -> Result<T, Error> {
+        let account = account(&self.experiment);
+        let mut session = Session {
+            store: &self.store,
+            backend: &mut self.backend,
+            experiment: &self.experiment,
+            result: self.result.clone(),
+            jdks: &self.jdks,
+            places: &self.places,
+            account,
+            thresholds: Thresholds::default(),
+            watcher: progress,
+            start_deadline: self.experiment.app.start_deadline,
+        };
+        work(&mut session).map_err(|error| {
+            let status = if matches!(error, SessionError::Interrupted) {
+                Status::Interrupted
+            } else {
+                Status::Failed
+            };
+            // The first error is the one to report; a store that fails now failed before.
+            let _ = self.store.set_status(&self.result, status, None);
+            session_refused(&error, &self.signals, &self.result)
+        })
+    }
+
+    /// Notes the end and the outcome.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn done(&self, outcome: Option<&str>) -> Result<(), Error> {
+        self.store
+            .set_status(&self.result, Status::Done, outcome)
+            .map_err(|e| store_refused(&e))
+    }
+
+    /// The trials of the result so far.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn trials(&self) -> Result<Vec<TrialRecord>, Error> {
+        self.store
+            .trials(&self.result)
+            .map_err(|e| store_refused(&e))
+    }
+}
+
+/// The experiment of a stored result, with the directory it ran in.
+///
+/// # Errors
+/// When the stored text is not understood (an older or newer loadline wrote it).
+pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
+    let parsed = Experiment::parse(
+        &row.experiment,
+        Path::new("stored experiment"),
+        &row.directory,
+    );
+    let mut experiment = parsed.map_err(|e| refused(&e))?;
+    experiment.app.directory = row.directory.clone();
+    Ok(experiment)
+}
+
+/// Every configuration's command must be runnable before the first trial starts.
+fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(), Error> {
+    if !experiment.app.directory.is_dir() {
+        return Err(Error::new(Kind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
+            .hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
+    }
+    for configuration in experiment.configurations() {
+        assemble(&experiment.app, &configuration, jdks, places).map_err(|e| command_refused(&e))?;
+    }
+    Ok(())
+}
+
+fn java() -> (Found, Places) {
+    let places = Places::of_process();
+    (Found::look(&places), places)
+}
+
+/// The backend, after what killed loadlines left is gone.
+pub fn backend(store: &Store) -> Result<LocalBackend, Error> {
+    let options = Options {
+        scratch_root: Some(store.scratch_root()),
+        ..Options::default()
+    };
+    let backend = LocalBackend::new(options).map_err(|e| Error::from_backend(&e))?;
+    let swept = backend.sweep().map_err(|e| Error::from_backend(&e))?;
+    for failure in &swept.failures {
+        eprintln!("warning: left over from an earlier trial and not removed: {failure}");
+    }
+    Ok(backend)
+}
+
+fn machine(
+    backend: &LocalBackend,
+    experiment: &Experiment,
+    jdks: &Found,
+) -> loadline_analysis::record::Machine {
+    use loadline_engine::backend::Backend;
+    let mut machine = backend.machine();
+    let mut wanted: Vec<String> = experiment
+        .configurations()
+        .iter()
+        .filter_map(|c| c.jdk.clone())
+        .collect();
+    wanted.sort();
+    wanted.dedup();
+    let used: Vec<_> = match wanted.as_slice() {
+        [] => jdks.jdks.first().cloned().into_iter().collect(),
+        names => names.iter().filter_map(|n| jdks.select(n).ok()).collect(),
+    };
+    machine.jdks = used
+        .iter()
+        .map(|j| format!("{} {} {}", j.name, j.vendor, j.version.full))
+        .collect();
+    machine.loadline = env!("CARGO_PKG_VERSION").to_owned();
+    machine
+}
+
+/// The user who called sudo runs the application; without sudo an account that owns nothing.
+fn account(experiment: &Experiment) -> Account {
+    let variable = |name| {
+        std::env::var(name)
+            .ok()
+            .and_then(|v| v.parse::<u32>().ok())
+            .filter(|id| *id != 0)
+    };
+    let own = rustix::process::geteuid().as_raw();
+    experiment
+        .app
+        .account
+        .unwrap_or_else(|| match (variable("SUDO_UID"), variable("SUDO_GID")) {
+            _ if own != 0 => Account {
+                uid: own,
+                gid: rustix::process::getegid().as_raw(),
+            },
+            (Some(uid), Some(gid)) => Account { uid, gid },
+            _ => Account {
+                uid: APPLICATION_UID,
+                gid: APPLICATION_UID,
+            },
+        })
+}
+
+fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
+    let mut told = false;
+    let locked = if wait {
+        MachineLock::wait(|held| {
+            if !told {
+                eprintln!("waiting: {held}");
+                told = true;
+            }
+            !signals.came()
+        })
+    } else {
+        MachineLock::acquire()
+    };
+    locked.map_err(|error| match error {
+        LockError::Held { .. } if signals.came() => Error::new(
+            signals.kind(),
+            "interrupted while waiting for another loadline",
+        ),
+        held @ LockError::Held { .. } => Error::new(Kind::Environment, held)
+            .hint("two measurements disturb each other; add --wait to run after it"),
+        io @ LockError::Io { .. } => Error::new(Kind::Environment, io),
+    })
+}
+
+/// A store error as the command line reports it.
+pub fn store_refused(error: &StoreError) -> Error {
+    match error {
+        StoreError::Full { .. } => {
+            Error::new(Kind::Environment, error).hint("free some space, then: loadline resume")
+        }
+        StoreError::Directory { .. } => {
+            Error::new(Kind::Environment, error).hint("give another directory: --state DIR")
+        }
+        StoreError::Newer { .. } => Error::new(Kind::Environment, error)
+            .hint("use that loadline, or another directory: --state DIR"),
+        StoreError::Unknown { .. } => Error::new(Kind::Usage, error)
+            .hint("loadline list shows the results; `last` is the newest"),
+        StoreError::Ambiguous { .. } => Error::new(Kind::Usage, error),
+        StoreError::Database { .. } | StoreError::Record { .. } => {
+            Error::new(Kind::Environment, error)
+                .hint("give another directory with --state DIR; the file is left as it is")
+        }
+    }
+}
+
+fn command_refused(error: &CommandError) -> Error {
+    let refusal = match error {
+        CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
+            Error::new(Kind::Usage, error)
+        }
+        CommandError::NoJdk(_) => Error::new(Kind::Environment, error),
+    };
+    match error {
+        CommandError::NoJar { .. } => refusal.hint("build it first, or check the path; it is relative to the directory loadline is called in"),
+        CommandError::NoProgram { program } if program == "java" => refusal.hint("install a JDK, or put one into PATH or JAVA_HOME; `loadline doctor` lists what it finds"),
+        CommandError::NoProgram { .. } => refusal.hint("check the spelling and PATH"),
+        CommandError::NoJdk(_) => refusal.hint("`loadline doctor` lists the JDKs of this machine"),
+    }
+}
+
+fn session_refused(error: &SessionError, signals: &Signals, result: &str) -> Error {
+    let resume = format!(
+        "everything finished is kept; go on with: loadline resume {}",
+        crate::ui::text::short(result)
+    );
+    match error {
+        SessionError::Store(error) => store_refused(error),
+        SessionError::Unable { what, why, hint } => {
+            Error::new(Kind::Environment, format!("{what}: {why}")).hint(hint)
+        }
+        SessionError::Command(error) => command_refused(error),
+        SessionError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),
+    }
+}

@@ -1,0 +1,55 @@
+//! Ctrl-C and friends: the first asks for a clean end, the second ends at once.
+//!
+//! Owns the signal flags. After the second signal the process dies by it; the kernel then kills
+//! the trial's processes, and the next start removes what is left of their cgroups.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::error::{Error, Kind};
+
+/// Whether a signal asked for the end, and which.
+#[derive(Debug, Clone)]
+pub struct Signals {
+    number: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// Starts to watch SIGINT, SIGTERM and SIGHUP.
+    ///
+    /// # Errors
+    /// When the kernel refuses a handler.
+    pub fn watch() -> Result<Self, Error> {
+        let number = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let seen = Arc::new(AtomicBool::new(false));
+            let refuse = |e: std::io::Error| {
+                Error::new(
+                    Kind::Internal,
+                    format!("cannot watch for signal {signal}: {e}"),
+                )
+            };
+            // The order matters: the default action runs only if the flag was set before.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&seen))
+                .map_err(refuse)?;
+            signal_hook::flag::register(signal, seen).map_err(refuse)?;
+            let value = usize::try_from(signal).unwrap_or(2);
+            signal_hook::flag::register_usize(signal, Arc::clone(&number), value)
+                .map_err(refuse)?;
+        }
+        Ok(Self { number })
+    }
+
+    /// Whether one came.
+    pub fn came(&self) -> bool {
+        self.number.load(Ordering::Relaxed) != 0
+    }
+
+    /// How the command ends after one: exit code 130 for SIGINT, 143 for SIGTERM.
+    pub fn kind(&self) -> Kind {
+        let number = self.number.load(Ordering::Relaxed);
+        Kind::Interrupted(u8::try_from(number).ok().filter(|n| *n > 0).unwrap_or(2))
+    }
+}

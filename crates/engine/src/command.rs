@@ -1,0 +1,201 @@
+//! The command line of one trial: the user's command with a configuration's options put in.
+//!
+//! Owns where JVM options go: straight behind `java`, before the user's own, so that for the same
+//! option the user's wins; for a program that is not `java` (a script), JAVA_TOOL_OPTIONS. Arguments
+//! are never joined or split: what the user typed arrives as it was.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use loadline_analysis::record::Configuration;
+use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_jvm::log_option::gc_log_options;
+
+use crate::experiment::App;
+
+/// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
+const GC_LOG: &str = "/tmp/loadline-gc.log";
+
+/// Variables that an application gets from loadline's own environment; nothing else is inherited.
+const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
+
+/// A command ready to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assembled {
+    /// Program and arguments; the program is an absolute path.
+    pub command: Vec<String>,
+    /// The complete environment.
+    pub env: BTreeMap<String, String>,
+    /// The GC log as the application sees it; `None` where there is no JVM to ask.
+    pub gc_log: Option<PathBuf>,
+}
+
+/// A command that cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The program does not exist.
+    #[error("cannot find the program `{program}`")]
+    NoProgram {
+        /// As it was given.
+        program: String,
+    },
+    /// The jar does not exist.
+    #[error("cannot find the jar {}", path.display())]
+    NoJar {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The JDK of a configuration is not on this machine.
+    #[error("{0}")]
+    NoJdk(String),
+}
+
+/// Puts a configuration's JDK, options, arguments and environment into the application's command.
+///
+/// # Errors
+/// [`CommandError`], before anything is started.
+pub fn assemble(
+    app: &App,
+    configuration: &Configuration,
+    jdks: &Found,
+    places: &Places,
+) -> Result<Assembled, CommandError> {
+    let mut env = environment(app, configuration);
+    let (program, arguments) =
+        app.command
+            .split_first()
+            .ok_or_else(|| CommandError::NoProgram {
+                program: String::new(),
+            })?;
+    let jdk = jdk_of(program, configuration, jdks, places)?;
+    let mut options: Vec<String> = configuration
+        .jvm_options
+        .iter()
+        .map(|o| o.text.clone())
+        .collect();
+    let log = jdk
+        .as_ref()
+        .map(|j| gc_log_options(Path::new(GC_LOG), &j.version, j.kind))
+        .unwrap_or_default();
+    let gc_log = (!log.is_empty()).then(|| PathBuf::from(GC_LOG));
+    options.extend(log);
+    let mut command = Vec::with_capacity(arguments.len() + options.len() + 2);
+    if is_java(program) {
+        let java = match (&configuration.jdk, &jdk) {
+            (Some(_), Some(jdk)) => jdk.java.clone(),
+            _ => locate(program, &app.directory, places)?,
+        };
+        command.push(java.to_string_lossy().into_owned());
+        command.append(&mut options);
+        refuse_missing_jar(arguments, &app.directory)?;
+    } else {
+        command.push(
+            locate(program, &app.directory, places)?
+                .to_string_lossy()
+                .into_owned(),
+        );
+        add_tool_options(&mut env, &options);
+        if let Some(jdk) = jdk.filter(|_| configuration.jdk.is_some()) {
+            env.insert(
+                "JAVA_HOME".to_owned(),
+                jdk.home.to_string_lossy().into_owned(),
+            );
+            let path = env.get("PATH").cloned().unwrap_or_default();
+            env.insert(
+                "PATH".to_owned(),
+                format!("{}/bin:{path}", jdk.home.display()),
+            );
+        }
+    }
+    command.extend(arguments.iter().cloned());
+    command.extend(configuration.args.iter().cloned());
+    Ok(Assembled {
+        command,
+        env,
+        gc_log,
+    })
+}
+
+fn environment(app: &App, configuration: &Configuration) -> BTreeMap<String, String> {
+    let inherited = INHERITED
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+    let mut env: BTreeMap<String, String> = inherited.collect();
+    env.extend(app.env.clone());
+    env.extend(configuration.env.clone());
+    env
+}
+
+/// The JDK that will run: the configuration's, else the one behind the command's own `java`.
+fn jdk_of(
+    program: &str,
+    configuration: &Configuration,
+    jdks: &Found,
+    places: &Places,
+) -> Result<Option<Jdk>, CommandError> {
+    if let Some(wanted) = &configuration.jdk {
+        return jdks
+            .select(wanted)
+            .map(Some)
+            .map_err(|e| CommandError::NoJdk(e.to_string()));
+    }
+    if !is_java(program) {
+        return Ok(None);
+    }
+    let home = places
+        .java_of(program)
+        .as_deref()
+        .and_then(loadline_jvm::detect::places::home_of);
+    // A JVM without a readable release file still runs; only its GC log is not asked for.
+    Ok(home.and_then(|h| Jdk::inspect(&h).ok()))
+}
+
+/// Whether a program is the `java` launcher itself.
+pub fn is_java(program: &str) -> bool {
+    Path::new(program)
+        .file_name()
+        .is_some_and(|name| name == "java")
+}
+
+fn locate(program: &str, directory: &Path, places: &Places) -> Result<PathBuf, CommandError> {
+    let found = if program.contains('/') {
+        Some(directory.join(program))
+    } else {
+        places.which(program)
+    };
+    found
+        .filter(|p| p.is_file())
+        .ok_or_else(|| CommandError::NoProgram {
+            program: program.to_owned(),
+        })
+}
+
+/// A jar that is not there would look like an application that fails at every size.
+fn refuse_missing_jar(arguments: &[String], directory: &Path) -> Result<(), CommandError> {
+    let jar = arguments
+        .iter()
+        .position(|a| a == "-jar")
+        .and_then(|i| arguments.get(i + 1));
+    match jar.map(|j| directory.join(j)) {
+        Some(path) if !path.is_file() => Err(CommandError::NoJar { path }),
+        _ => Ok(()),
+    }
+}
+
+/// Appends options that a JVM somewhere below a script will read. HotSpot splits the variable at
+/// blanks and honours quotes (arguments.cpp, parse_options_buffer).
+fn add_tool_options(env: &mut BTreeMap<String, String>, options: &[String]) {
+    if options.is_empty() {
+        return;
+    }
+    let quote = |option: &String| {
+        if option.contains(char::is_whitespace) {
+            format!("\"{option}\"")
+        } else {
+            option.clone()
+        }
+    };
+    let mut all: Vec<String> = env.get("JAVA_TOOL_OPTIONS").cloned().into_iter().collect();
+    all.extend(options.iter().map(quote));
+    env.insert("JAVA_TOOL_OPTIONS".to_owned(), all.join(" "));
+}

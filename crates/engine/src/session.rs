@@ -1,0 +1,260 @@
+//! A result in the making: trials run one after the other, each recorded before the next begins.
+//!
+//! Owns the rule that makes everything resumable: a trial that has a record is not run again, its
+//! record is used. A run or search is therefore resumed by starting it again with the same
+//! experiment; it is deterministic given the records. Trials that could not be measured are tried
+//! again, then reported as such.
+
+use std::time::Duration;
+
+use loadline_analysis::record::{
+    Configuration, Failure, Invalid, Phase, Purpose, SCHEMA, TrialRecord, Verdict,
+};
+use loadline_analysis::verdict::{Thresholds, judge};
+use loadline_jvm::detect::{Found, Places};
+
+use crate::backend::{
+    Account, Backend, BackendError, InstanceSpec, LoadModel, LoadPhase, Observer,
+};
+use crate::command::{CommandError, assemble};
+use crate::experiment::Experiment;
+use crate::logs;
+use crate::store::{Store, StoreError, TrialKey, unix_ms};
+use crate::trial::{self, TrialPlan};
+
+/// Attempts at a trial before it counts as not measurable.
+pub const ATTEMPTS: u32 = 3;
+
+/// Wait before the second attempt; doubled before the third. A disturbance needs time to pass.
+const BACK_OFF: Duration = Duration::from_secs(2);
+
+/// Told about trials as they come and go.
+pub trait Watcher: Observer {
+    /// A trial begins.
+    fn trial_begins(
+        &mut self,
+        configuration: &Configuration,
+        purpose: Purpose,
+        repeat: u32,
+        attempt: u32,
+    );
+
+    /// A trial has its record; `reused` when it was there from before.
+    fn trial_ends(&mut self, record: &TrialRecord, reused: bool);
+}
+
+/// What ends a session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// This machine cannot.
+    #[error("{what}: {why}")]
+    Unable {
+        /// The step.
+        what: String,
+        /// The cause.
+        why: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The command cannot be run.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// Ctrl-C or a signal.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// One result being measured.
+pub struct Session<'a> {
+    /// Where records go.
+    pub store: &'a Store,
+    /// Where trials run.
+    pub backend: &'a mut dyn Backend,
+    /// What is measured.
+    pub experiment: &'a Experiment,
+    /// Id of the result.
+    pub result: String,
+    /// JDKs of this machine.
+    pub jdks: &'a Found,
+    /// Where programs are looked for.
+    pub places: &'a Places,
+    /// Who the application runs as.
+    pub account: Account,
+    /// When a measurement is not valid.
+    pub thresholds: Thresholds,
+    /// Told about progress.
+    pub watcher: &'a mut dyn Watcher,
+    /// Longest start; a search shortens it once it has seen a start.
+    pub start_deadline: Duration,
+}
+
+impl Session<'_> {
+    /// The record of this trial: from the store, or measured now. The last attempt's record is
+    /// given even when it is INVALID.
+    ///
+    /// # Errors
+    /// [`SessionError`]; records finished before stay.
+    pub fn trial(
+        &mut self,
+        configuration: &Configuration,
+        purpose: Purpose,
+        repeat: u32,
+    ) -> Result<TrialRecord, SessionError> {
+        let mut attempt = 1;
+        loop {
+            let key = TrialKey {
+                result: self.result.clone(),
+                purpose,
+                configuration: configuration.clone(),
+                repeat,
+                attempt,
+            };
+            let record = match self.store.find_trial(&key)? {
+                Some(record) => {
+                    self.watcher.trial_ends(&record, true);
+                    record
+                }
+                None => self.measure(&key)?,
+            };
+            if record.verdict.is_evidence() || attempt == ATTEMPTS {
+                return Ok(record);
+            }
+            if let Verdict::Invalid(Invalid::DiskFull) = record.verdict {
+                return Err(StoreError::Full {
+                    path: self.store.directory().to_owned(),
+                }
+                .into());
+            }
+            self.pause(BACK_OFF * attempt)?;
+            attempt += 1;
+        }
+    }
+
+    fn measure(&mut self, key: &TrialKey) -> Result<TrialRecord, SessionError> {
+        if self.watcher.interrupted() {
+            return Err(SessionError::Interrupted);
+        }
+        let id = self.store.begin_trial(key)?;
+        self.watcher
+            .trial_begins(&key.configuration, key.purpose, key.repeat, key.attempt);
+        let outcome = self.run(&id, key);
+        let scratch = self.store.scratch(&id);
+        let kept = logs::keep(&scratch, &self.store.logs(&id));
+        let mut record = match outcome {
+            Ok(record) => record,
+            Err(error) => {
+                self.store.interrupt_trial(&id)?;
+                return Err(error);
+            }
+        };
+        if let Err(error) = kept {
+            record.evidence.warnings.push(error.to_string());
+        }
+        self.store.finish_trial(&record)?;
+        self.watcher.trial_ends(&record, false);
+        Ok(record)
+    }
+
+    fn run(&mut self, id: &str, key: &TrialKey) -> Result<TrialRecord, SessionError> {
+        let started_at_unix_ms = unix_ms();
+        let plan = self.plan(id, &key.configuration)?;
+        let evidence = match trial::run(self.backend, &plan, &mut *self.watcher) {
+            Ok(evidence) => evidence,
+            Err(BackendError::Interrupted) => return Err(SessionError::Interrupted),
+            Err(BackendError::Unable { what, why, hint }) => {
+                return Err(SessionError::Unable { what, why, hint });
+            }
+            Err(BackendError::Invalid { cause, detail }) => loadline_analysis::record::Evidence {
+                failure: Some(Failure { cause, detail }),
+                ..Default::default()
+            },
+        };
+        let slo = &self.experiment.slo;
+        let judgement = judge(&key.configuration, slo, &evidence, &self.thresholds);
+        Ok(TrialRecord {
+            schema: SCHEMA,
+            id: id.to_owned(),
+            result: self.result.clone(),
+            purpose: key.purpose,
+            configuration: key.configuration.clone(),
+            repeat: key.repeat,
+            started_at_unix_ms,
+            slo: slo.clone(),
+            verdict: judgement.verdict,
+            reason: judgement.reason,
+            objectives: judgement.objectives,
+            evidence,
+        })
+    }
+
+    fn plan(&self, id: &str, configuration: &Configuration) -> Result<TrialPlan, SessionError> {
+        let app = &self.experiment.app;
+        let assembled = assemble(app, configuration, self.jdks, self.places)?;
+        let scratch = self.store.scratch(id);
+        Ok(TrialPlan {
+            instance: InstanceSpec {
+                trial: id.to_owned(),
+                configuration: configuration.clone(),
+                command: assembled.command,
+                env: assembled.env,
+                directory: app.directory.clone(),
+                readiness: app.readiness.clone(),
+                network: app.network,
+                account: self.account,
+                scratch,
+                samples: self.store.samples(id),
+                gc_log: assembled.gc_log,
+            },
+            start_deadline: self.start_deadline,
+            load: self.load(),
+            stop_grace: app.stop_grace,
+        })
+    }
+
+    fn load(&self) -> Vec<LoadPhase> {
+        let load = &self.experiment.load;
+        let phase = |phase, model| LoadPhase {
+            phase,
+            model,
+            connections: load.connections,
+            method: load.method.clone(),
+            path: load.path.clone(),
+            port: load.port,
+            timeout: load.timeout,
+        };
+        let warm_up = match load.model {
+            LoadModel::Open { rate, .. } => LoadModel::Open {
+                rate,
+                duration: load.warm_up,
+            },
+            LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => {
+                LoadModel::ClosedFor {
+                    duration: load.warm_up,
+                }
+            }
+        };
+        let mut phases = Vec::new();
+        if !load.warm_up.is_zero() {
+            phases.push(phase(Phase::WarmUp, warm_up));
+        }
+        phases.push(phase(Phase::Measure, load.model));
+        phases
+    }
+
+    fn pause(&self, time: Duration) -> Result<(), SessionError> {
+        const SLICE: Duration = Duration::from_millis(50);
+        let mut left = time;
+        while !left.is_zero() {
+            if self.watcher.interrupted() {
+                return Err(SessionError::Interrupted);
+            }
+            let slice = left.min(SLICE);
+            std::thread::sleep(slice);
+            left -= slice;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! What the store promises: finished trials stay, unfinished ones are known as such.
+
+use loadline_analysis::record::{Evidence, SCHEMA, Verdict};
+
+use super::*;
+use crate::backend::monotonic_ns;
+
+fn key(result: &str, label: &str, repeat: u32) -> TrialKey {
+    let configuration = Configuration {
+        label: label.to_owned(),
+        cpu: None,
+        cpu_period: std::time::Duration::from_millis(100),
+        cpuset: None,
+        cpu_shares: None,
+        memory: Some(loadline_sizing::Bytes::from_mib(u64::from(repeat) * 64)),
+        pids: None,
+        jdk: None,
+        jvm_options: Vec::new(),
+        args: Vec::new(),
+        env: Default::default(),
+    };
+    TrialKey {
+        result: result.to_owned(),
+        purpose: Purpose::Search,
+        configuration,
+        repeat,
+        attempt: 1,
+    }
+}
+
+fn record(id: &str, key: &TrialKey) -> TrialRecord {
+    TrialRecord {
+        schema: SCHEMA,
+        id: id.to_owned(),
+        result: key.result.clone(),
+        purpose: key.purpose,
+        configuration: key.configuration.clone(),
+        repeat: key.repeat,
+        started_at_unix_ms: unix_ms(),
+        slo: "p99<50ms".parse().unwrap(),
+        verdict: Verdict::Pass,
+        reason: format!("it kept the SLO at {}", monotonic_ns()),
+        objectives: Vec::new(),
+        evidence: Evidence::default(),
+    }
+}
+
+fn new_result(store: &Store) -> String {
+    let new = NewResult {
+        kind: Kind::Size,
+        title: "app".to_owned(),
+        experiment: "slo = \"p99<50ms\"".to_owned(),
+        directory: PathBuf::from("/app"),
+        command: vec!["loadline".to_owned()],
+        machine: Machine::default(),
+    };
+    store.create_result(&new).unwrap()
+}
+
+#[test]
+fn a_finished_trial_is_found_again_whatever_its_label() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let result = new_result(&store);
+    let key = key(&result, "64Mi", 1);
+    let id = store.begin_trial(&key).unwrap();
+    assert_eq!(store.find_trial(&key).unwrap(), None);
+    let written = record(&id, &key);
+    store.finish_trial(&written).unwrap();
+    let relabelled = TrialKey {
+        configuration: Configuration {
+            label: "other".into(),
+            ..key.configuration.clone()
+        },
+        ..key
+    };
+    assert_eq!(
+        store.find_trial(&relabelled).unwrap(),
+        Some(written.clone())
+    );
+    assert_eq!(store.trials(&result).unwrap(), [written.clone()]);
+    assert_eq!(store.trial(&id[..20]).unwrap(), written);
+    assert_eq!(store.result("last").unwrap().trials, 1);
+}
+
+#[test]
+fn the_same_trial_is_never_stored_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let key = key(&new_result(&store), "64Mi", 1);
+    let first = store.begin_trial(&key).unwrap();
+    let second = store.begin_trial(&key).unwrap();
+    store.finish_trial(&record(&first, &key)).unwrap();
+    assert!(store.finish_trial(&record(&second, &key)).is_err());
+}
+
+#[test]
+fn what_a_dead_process_left_running_is_interrupted() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let result = new_result(&store);
+    store.begin_trial(&key(&result, "64Mi", 1)).unwrap();
+    store
+        .connection
+        .execute_batch("UPDATE trial SET owner = 'x 1 1'; UPDATE result SET owner = 'x 1 1'")
+        .unwrap();
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    assert_eq!(store.result(&result).unwrap().status, Status::Interrupted);
+    assert!(store.trials(&result).unwrap().is_empty());
+}
+
+#[test]
+fn a_store_of_a_newer_loadline_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    store
+        .connection
+        .pragma_update(None, "user_version", 99)
+        .unwrap();
+    drop(store);
+    let refused = Store::open(directory.path()).unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            StoreError::Newer {
+                found: 99,
+                known: 1,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("loadline.db");
+    fs::write(
+        &path,
+        "not a database, but somebody's file, longer than a header of SQLite's is; so it stays",
+    )
+    .unwrap();
+    let refused = Store::open(directory.path()).unwrap_err();
+    assert!(matches!(refused, StoreError::Database { .. }), "{refused}");
+    assert!(
+        fs::read_to_string(&path)
+            .unwrap()
+            .starts_with("not a database")
+    );
+}
+
+#[test]
+fn ids_are_found_by_their_start_unless_it_fits_several() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let ids = [new_result(&store), new_result(&store)];
+    let common = ids[0]
+        .chars()
+        .zip(ids[1].chars())
+        .take_while(|(a, b)| a == b)
+        .count();
+    assert!(matches!(
+        store.result(&ids[0][..common]),
+        Err(StoreError::Ambiguous { count: 2, .. })
+    ));
+    assert_eq!(store.result(&ids[1][..=common]).unwrap().id, ids[1]);
+    assert!(matches!(
+        store.result("nothing"),
+        Err(StoreError::Unknown { .. })
+    ));
+    assert_eq!(store.results().unwrap().len(), 2);
+}

@@ -1,0 +1,63 @@
+//! The Compose file: the measured limits on one machine.
+//!
+//! Source: the Compose specification, services (cpus, mem_limit, memswap_limit, stop_grace_period).
+
+use super::container::UID;
+use super::facts::Facts;
+use super::yaml::{Yaml, entry, list, map};
+
+/// The file.
+pub fn compose(facts: &Facts<'_>) -> String {
+    let application = facts.application;
+    let memory = facts.memory.value.jvm();
+    let mut service = vec![
+        entry("image", application.image.clone()),
+        entry("build", map([entry("context", ".")])),
+        entry("user", format!("{UID}:{UID}")),
+        entry("mem_limit", memory.clone()).because(&*facts.memory.because),
+        entry("memswap_limit", memory)
+            .because("as in the trials: no swap; a JVM that swaps keeps no latency objective"),
+    ];
+    if let Some(cpu) = &facts.cpu {
+        service.push(entry("cpus", format!("{}", cpu.value.as_f64())).because(&*cpu.because));
+    }
+    service.push(
+        entry(
+            "stop_grace_period",
+            format!("{}s", facts.grace.value.as_secs()),
+        )
+        .because(&*facts.grace.because),
+    );
+    if !facts.variables.is_empty() {
+        let variables = facts.variables.iter().map(|v| match &v.value {
+            // Compose substitutes variables: a dollar sign is written twice.
+            Some(value) => entry(v.name.clone(), value.replace('$', "$$")),
+            None => entry(v.name.clone(), format!("${{{}:?set it}}", v.name))
+                .because("a secret: taken from the environment of compose"),
+        });
+        service.push(entry("environment", map(variables)));
+    }
+    service.extend([
+        entry(
+            "ports",
+            list([Yaml::from(format!("{0}:{0}", application.port))]),
+        ),
+        entry("read_only", true),
+        entry("tmpfs", list([Yaml::from("/tmp:size=64m")]))
+            .because("counts towards the memory limit; the JVM writes its performance data here"),
+        entry("cap_drop", list([Yaml::from("ALL")])),
+        entry("security_opt", list([Yaml::from("no-new-privileges:true")])),
+        entry("restart", "unless-stopped"),
+    ]);
+    let header: String = facts
+        .origin
+        .iter()
+        .chain(&facts.left_out)
+        .map(|line| format!("# {line}\n"))
+        .collect();
+    let document = map([entry(
+        "services",
+        map([entry(facts.slug.clone(), map(service))]),
+    )]);
+    header + &document.document()
+}

@@ -1,0 +1,120 @@
+//! The Dockerfile: non-root, the options in a file, the jar in layers of its own.
+//!
+//! JSON (exec) form only, so that no shell stands between the runtime and the JVM (signals reach
+//! process 1). Source: Dockerfile reference, "Shell and exec form".
+
+use super::facts::Facts;
+use crate::text;
+
+/// User id of the application; any but 0.
+pub const UID: u64 = 64_999;
+
+/// The Dockerfile. Build it in a directory that holds the jar and `jvm.options`.
+pub fn dockerfile(facts: &Facts<'_>) -> String {
+    let application = facts.application;
+    let base = word(&application.base_image);
+    let mut out: String = facts
+        .origin
+        .iter()
+        .chain(&facts.left_out)
+        .map(|line| format!("# {line}\n"))
+        .collect();
+    let size = match &facts.cpu {
+        Some(cpu) => format!(
+            "--memory={} --cpus={}",
+            docker_bytes(facts),
+            cpu.value.as_f64()
+        ),
+        None => format!("--memory={}", docker_bytes(facts)),
+    };
+    out.push_str(&format!(
+        "# Run it with the size that was measured: docker run {size}\n"
+    ));
+    out.push_str("# Pin the base image by digest before you ship it.\n");
+    out.push_str(&format!("ARG BASE={base}\n\n"));
+    if application.launcher {
+        out.push_str("FROM ${BASE} AS launcher\n");
+        out.push_str("# loadline-launch is one static file; take it from your loadline release.\n");
+        out.push_str("COPY --chmod=0755 loadline-launch /loadline-launch\n\n");
+    }
+    out.push_str("FROM ${BASE}\n");
+    if application.launcher {
+        out.push_str("COPY --from=launcher /loadline-launch /usr/local/bin/loadline-launch\n");
+    }
+    out.push_str("WORKDIR /app\n");
+    if uses_file(facts) {
+        out.push_str("COPY --chmod=0444 jvm.options /app/jvm.options\n");
+    }
+    out.push_str(&format!(
+        "COPY --chmod=0444 [{}, \"/app/app.jar\"]\n",
+        json(&application.jar)
+    ));
+    for variable in &facts.variables {
+        match &variable.value {
+            Some(value) => out.push_str(&format!("ENV {}={}\n", variable.name, env(value))),
+            None => out.push_str(&format!(
+                "# {} is a secret: give it at run time, never in the image.\n",
+                variable.name
+            )),
+        }
+    }
+    out.push_str(&format!(
+        "# Never root.\nUSER {UID}:{UID}\nEXPOSE {}\n",
+        application.port
+    ));
+    let command: Vec<String> = command(facts).iter().map(|part| json(part)).collect();
+    out.push_str(&format!("ENTRYPOINT [{}]\n", command.join(", ")));
+    out
+}
+
+/// The command of process 1.
+pub fn command(facts: &Facts<'_>) -> Vec<String> {
+    let application = facts.application;
+    let mut command: Vec<String> = Vec::new();
+    if application.launcher {
+        command.extend(["loadline-launch", "--"].map(str::to_owned));
+    }
+    command.push("java".to_owned());
+    if uses_file(facts) {
+        command.push("@/app/jvm.options".to_owned());
+    } else {
+        command.extend(facts.options.iter().map(|o| o.value.clone()));
+    }
+    command.extend(["-jar", "/app/app.jar"].map(str::to_owned));
+    command.extend(application.arguments.iter().cloned());
+    command
+}
+
+/// Whether the options come from the argument file: JDK 8 has none.
+fn uses_file(facts: &Facts<'_>) -> bool {
+    facts.application.jdk >= 9 && !facts.options.is_empty()
+}
+
+/// The memory limit as Docker writes it: `212m`.
+fn docker_bytes(facts: &Facts<'_>) -> String {
+    facts.memory.value.jvm()
+}
+
+/// A text as a JSON string.
+fn json(text: &str) -> String {
+    serde_json::Value::from(text::one_line(text)).to_string()
+}
+
+/// A value of an `ENV` line: quoted, `$` literal.
+fn env(value: &str) -> String {
+    let mut out = String::from("\"");
+    for c in value.chars() {
+        if matches!(c, '"' | '\\' | '$') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('"');
+    out
+}
+
+/// An image name: nothing but the characters of a reference.
+fn word(text: &str) -> String {
+    let is_reference = |c: &char| c.is_ascii_alphanumeric() || "._-/:@".contains(*c);
+    text.chars().filter(is_reference).collect()
+}

@@ -1,0 +1,286 @@
+//! What the artefacts are made from: values of the recommendation, each with its evidence in words.
+//!
+//! Owns every derivation that an artefact needs, so that two files cannot disagree.
+
+use std::time::Duration;
+
+use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::record::{Phase, TrialRecord};
+use loadline_sizing::{Bytes, Cpus};
+
+use super::{Application, EmitError};
+use crate::content::groups;
+use crate::content::options::{chosen_by, evidence, trial_numbers};
+use crate::figures::spread;
+use crate::format;
+use crate::redact;
+use crate::text;
+use crate::view::ResultView;
+
+/// A start may take this many times the slowest measured one before the pod is restarted:
+/// another machine, a cold page cache, a busy node.
+const START_FACTOR: u32 = 3;
+/// A stop may take this many times the slowest measured one.
+const STOP_FACTOR: u32 = 2;
+/// Shortest grace time; the default of Kubernetes.
+const SHORTEST_GRACE: Duration = Duration::from_secs(30);
+
+/// A value and why it is what it is; the reason is one clean line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backed<T> {
+    /// The value.
+    pub value: T,
+    /// Its evidence.
+    pub because: String,
+}
+
+/// A variable of the application's environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value; `None` when the name is that of a secret.
+    pub value: Option<String>,
+}
+
+/// Everything the artefacts need.
+pub struct Facts<'a> {
+    /// What the records do not know.
+    pub application: &'a Application,
+    /// The name as a DNS label.
+    pub slug: String,
+    /// First lines of every file: where it comes from.
+    pub origin: Vec<String>,
+    /// Memory limit and request.
+    pub memory: Backed<Bytes>,
+    /// CPU limit and request.
+    pub cpu: Option<Backed<Cpus>>,
+    /// JVM options in order; none with a secret in it.
+    pub options: Vec<Backed<String>>,
+    /// What was left out and why, one sentence each.
+    pub left_out: Vec<String>,
+    /// Environment.
+    pub variables: Vec<Variable>,
+    /// How long a start may take.
+    pub start: Backed<Duration>,
+    /// How long a stop may take.
+    pub grace: Backed<Duration>,
+}
+
+impl<'a> Facts<'a> {
+    /// Reads them off a result.
+    pub fn of(view: &ResultView, application: &'a Application) -> Result<Self, EmitError> {
+        let result = || text::one_line(&view.id);
+        let Some(recommendation) = &view.recommendation else {
+            return Err(EmitError::NoRecommendation { result: result() });
+        };
+        let Some(memory) = recommendation.configuration.memory else {
+            return Err(EmitError::NoMemory { result: result() });
+        };
+        let group = groups::group_of(view, &recommendation.configuration);
+        let trials = group.map(|g| g.trials).unwrap_or_default();
+        Ok(Self {
+            application,
+            slug: slug(&application.name),
+            origin: origin(view, recommendation),
+            memory: Backed {
+                value: memory,
+                because: memory_reason(view, recommendation),
+            },
+            cpu: recommendation.configuration.cpu.map(|value| Backed {
+                value,
+                because: format!(
+                    "the CPU limit of every trial behind this size; {}",
+                    proof(recommendation)
+                ),
+            }),
+            options: options(view, recommendation),
+            left_out: left_out(recommendation),
+            variables: variables(recommendation),
+            start: start(&trials),
+            grace: grace(&trials),
+        })
+    }
+}
+
+/// A name as a DNS label (RFC 1123): lower-case letters, digits and dashes, at most 40.
+pub fn slug(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.to_ascii_lowercase().chars() {
+        if c.is_ascii_alphanumeric() {
+            out.push(c);
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+    }
+    out.truncate(40);
+    let out = out.trim_end_matches('-');
+    if out.is_empty() {
+        "app".to_owned()
+    } else if out.starts_with(|c: char| c.is_ascii_digit()) {
+        // The name of a Service must begin with a letter (RFC 1035).
+        format!("app-{out}")
+    } else {
+        out.to_owned()
+    }
+}
+
+fn origin(view: &ResultView, recommendation: &Recommendation) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "Written by loadline {} from result {}.",
+            view.machine.loadline, view.id
+        ),
+        format!(
+            "Keeps {} under {}: {}.",
+            view.slo,
+            view.load,
+            proof(recommendation)
+        ),
+    ];
+    for line in &mut lines {
+        *line = text::one_line(line);
+    }
+    lines
+}
+
+fn proof(recommendation: &Recommendation) -> String {
+    recommendation.proof.sentence()
+}
+
+fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
+    let mut because = format!(
+        "{} kept the SLO in every confirmation, margin {}; {}",
+        recommendation.confirmed,
+        format::percent(recommendation.margin),
+        trial_numbers(view, &recommendation.evidence)
+    );
+    if let Some(next) = &recommendation.next_smaller {
+        because.push_str(&format!("; {}", next.sentence()));
+    }
+    text::one_line(&because)
+}
+
+fn options(view: &ResultView, recommendation: &Recommendation) -> Vec<Backed<String>> {
+    let options = recommendation.configuration.jvm_options.iter();
+    options
+        .filter(|o| !holds_secret(&o.text))
+        .map(|o| Backed {
+            value: text::one_line(&o.text),
+            because: format!(
+                "{}: {}",
+                chosen_by(o.provenance),
+                evidence(view, recommendation, o.provenance)
+            ),
+        })
+        .collect()
+}
+
+fn holds_secret(text: &str) -> bool {
+    redact::line(text) != text
+}
+
+/// A name that shells and Kubernetes take as that of a variable.
+fn is_variable_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(is_part)
+}
+
+fn left_out(recommendation: &Recommendation) -> Vec<String> {
+    let configuration = &recommendation.configuration;
+    let options = configuration
+        .jvm_options
+        .iter()
+        .filter(|o| holds_secret(&o.text));
+    let options = options.map(|o| {
+        format!(
+            "Left out, give it at run time: {} holds a secret.",
+            redact::line(&o.text)
+        )
+    });
+    let names = configuration
+        .env
+        .keys()
+        .filter(|name| !is_variable_name(name));
+    let names = names.map(|name| format!("Left out: {name:?} is no name of a variable."));
+    options
+        .chain(names)
+        .map(|line| text::one_line(&line))
+        .collect()
+}
+
+fn variables(recommendation: &Recommendation) -> Vec<Variable> {
+    let env = recommendation.configuration.env.iter();
+    env.filter(|(name, _)| is_variable_name(name))
+        .map(|(name, value)| Variable {
+            name: name.clone(),
+            value: (!redact::is_secret_name(name) && redact::line(value) == *value)
+                .then(|| text::one_line(value)),
+        })
+        .collect()
+}
+
+fn start(trials: &[&TrialRecord]) -> Backed<Duration> {
+    let starts = spread(trials.iter().filter_map(|t| t.evidence.start.ready));
+    match starts {
+        Some(seen) => Backed {
+            value: whole_seconds(seen.high * START_FACTOR),
+            because: format!(
+                "{START_FACTOR} x the slowest of {} ({})",
+                format::count(seen.n, "measured start"),
+                format::time(seen.high)
+            ),
+        },
+        None => Backed {
+            value: Duration::from_secs(120),
+            because: "no start was measured at this size".to_owned(),
+        },
+    }
+}
+
+fn grace(trials: &[&TrialRecord]) -> Backed<Duration> {
+    let stop = |t: &&TrialRecord| {
+        let phase = t.evidence.phases.iter().find(|p| p.phase == Phase::Stop)?;
+        Some(Duration::from_nanos(phase.end.saturating_sub(phase.start)))
+    };
+    match spread(trials.iter().filter_map(stop)) {
+        Some(seen) => Backed {
+            value: whole_seconds(seen.high * STOP_FACTOR).max(SHORTEST_GRACE),
+            because: format!(
+                "{STOP_FACTOR} x the slowest of {} ({}), at least {} s",
+                format::count(seen.n, "measured stop"),
+                format::time(seen.high),
+                SHORTEST_GRACE.as_secs()
+            ),
+        },
+        None => Backed {
+            value: SHORTEST_GRACE,
+            because: "no stop was measured; the default of Kubernetes".to_owned(),
+        },
+    }
+}
+
+/// Rounded up to a second; at least one.
+fn whole_seconds(value: Duration) -> Duration {
+    Duration::from_secs((value.as_secs_f64().ceil() as u64).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_dns_labels() {
+        for (name, label) in [
+            ("spring-web", "spring-web"),
+            ("Owners Service (v2)", "owners-service-v2"),
+            ("../../etc", "etc"),
+            ("2048", "app-2048"),
+            ("", "app"),
+            ("ü", "app"),
+        ] {
+            assert_eq!(slug(name), label);
+        }
+        assert!(slug(&"a-".repeat(99)).len() <= 40);
+    }
+}

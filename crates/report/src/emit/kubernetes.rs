@@ -1,0 +1,243 @@
+//! Kubernetes manifests: Deployment, Service, PodDisruptionBudget.
+//!
+//! Requests equal limits: QoS class Guaranteed, which is what was measured. The security context is
+//! that of the Pod Security Standard "restricted". No autoscaler: it needs a measured rate of one
+//! pod at its knee, and a search for a size does not measure that.
+
+use super::container::UID;
+use super::facts::{Facts, Variable};
+use super::yaml::{Entry, Yaml, entry, list, map};
+
+/// Seconds between two probes of a start; the start is seen at most this late.
+const PROBE_PERIOD: u64 = 1;
+
+/// All manifests, one document each.
+pub fn manifests(facts: &Facts<'_>) -> String {
+    let mut documents = vec![deployment(facts), service(facts)];
+    if facts.application.replicas > 1 {
+        documents.push(disruption_budget(facts));
+    }
+    let header: String = facts
+        .origin
+        .iter()
+        .chain(&facts.left_out)
+        .map(|line| format!("# {line}\n"))
+        .collect();
+    let documents: Vec<String> = documents.iter().map(Yaml::document).collect();
+    header + &documents.join("---\n")
+}
+
+fn labels(facts: &Facts<'_>) -> Yaml {
+    map([entry("app.kubernetes.io/name", facts.slug.clone())])
+}
+
+fn metadata(facts: &Facts<'_>) -> Entry {
+    entry(
+        "metadata",
+        map([
+            entry("name", facts.slug.clone()),
+            entry("labels", labels(facts)),
+        ]),
+    )
+}
+
+fn deployment(facts: &Facts<'_>) -> Yaml {
+    let replicas = u64::from(facts.application.replicas);
+    let selector = map([entry("matchLabels", labels(facts))]);
+    let template = map([
+        entry("metadata", map([entry("labels", labels(facts))])),
+        entry("spec", pod(facts)),
+    ]);
+    map([
+        entry("apiVersion", "apps/v1"),
+        entry("kind", "Deployment"),
+        metadata(facts),
+        entry(
+            "spec",
+            map([
+                entry("replicas", replicas).because("as asked for; one pod was measured"),
+                entry("selector", selector),
+                entry("template", template),
+            ]),
+        ),
+    ])
+}
+
+fn pod(facts: &Facts<'_>) -> Yaml {
+    let temporary = map([
+        entry("name", "tmp"),
+        entry("emptyDir", map([entry("sizeLimit", "64Mi")])),
+    ]);
+    map([
+        entry("automountServiceAccountToken", false),
+        entry("enableServiceLinks", false),
+        entry("terminationGracePeriodSeconds", facts.grace.value.as_secs())
+            .because(&*facts.grace.because),
+        entry(
+            "securityContext",
+            map([
+                entry("runAsNonRoot", true),
+                entry("runAsUser", UID),
+                entry("runAsGroup", UID),
+                entry("seccompProfile", map([entry("type", "RuntimeDefault")])),
+            ]),
+        ),
+        entry("containers", list([container(facts)])),
+        entry("volumes", list([temporary])),
+    ])
+}
+
+fn container(facts: &Facts<'_>) -> Yaml {
+    let application = facts.application;
+    let port = u64::from(application.port);
+    let mut entries = vec![
+        entry("name", facts.slug.clone()),
+        entry("image", application.image.clone()),
+        entry(
+            "ports",
+            list([map([entry("name", "http"), entry("containerPort", port)])]),
+        ),
+        entry("resources", resources(facts)),
+    ];
+    if !facts.variables.is_empty() {
+        let variables = facts.variables.iter().map(|v| variable(facts, v));
+        entries.push(entry("env", list(variables)));
+    }
+    entries.extend(probes(facts));
+    entries.push(entry(
+        "securityContext",
+        map([
+            entry("allowPrivilegeEscalation", false),
+            entry("readOnlyRootFilesystem", true),
+            entry(
+                "capabilities",
+                map([entry("drop", list([Yaml::from("ALL")]))]),
+            ),
+        ]),
+    ));
+    let mount = map([entry("name", "tmp"), entry("mountPath", "/tmp")]);
+    entries.push(entry("volumeMounts", list([mount])));
+    map(entries)
+}
+
+fn resources(facts: &Facts<'_>) -> Yaml {
+    let memory = facts.memory.value.to_string();
+    let mut limits = vec![entry("memory", memory.clone()).because(&*facts.memory.because)];
+    let mut requests =
+        vec![entry("memory", memory).because("the limit: memory that is promised must be there")];
+    if let Some(cpu) = &facts.cpu {
+        let value = cpu.value.to_string();
+        limits.push(entry("cpu", value.clone()).because(&*cpu.because));
+        let why = if cpu.value.as_millis() % 1000 == 0 {
+            "the limit: QoS class Guaranteed; whole CPUs are pinned and never throttled where the kubelet's CPU manager is static"
+        } else {
+            "the limit: QoS class Guaranteed"
+        };
+        requests.push(entry("cpu", value).because(why));
+    }
+    map([
+        entry("requests", map(requests)),
+        entry("limits", map(limits)),
+    ])
+}
+
+fn variable(facts: &Facts<'_>, variable: &Variable) -> Yaml {
+    match &variable.value {
+        // Kubernetes expands $(NAME); a doubled dollar sign stays one.
+        Some(value) => map([
+            entry("name", variable.name.clone()),
+            entry("value", value.replace("$(", "$$(")),
+        ]),
+        None => map([
+            entry("name", variable.name.clone()),
+            entry(
+                "valueFrom",
+                map([entry(
+                    "secretKeyRef",
+                    map([
+                        entry("name", format!("{}-secrets", facts.slug))
+                            .because("make this Secret; its value is not in any loadline file"),
+                        entry("key", variable.name.clone()),
+                    ]),
+                )]),
+            ),
+        ]),
+    }
+}
+
+/// Start, readiness and liveness. Liveness asks for a connection only: a slow answer under load
+/// must not kill the pod that carries it.
+fn probes(facts: &Facts<'_>) -> Vec<Entry> {
+    let port = || entry("port", "http");
+    let ready = || match &facts.application.ready_path {
+        Some(path) => entry("httpGet", map([entry("path", path.clone()), port()])),
+        None => entry("tcpSocket", map([port()])),
+    };
+    let tries = facts.start.value.as_secs().div_ceil(PROBE_PERIOD).max(1);
+    vec![
+        entry(
+            "startupProbe",
+            map([
+                ready(),
+                entry("periodSeconds", PROBE_PERIOD),
+                entry("timeoutSeconds", 2_u64),
+                entry("failureThreshold", tries)
+                    .because(format!("{tries} s: {}", facts.start.because)),
+            ]),
+        ),
+        entry(
+            "readinessProbe",
+            map([
+                ready(),
+                entry("periodSeconds", 5_u64),
+                entry("timeoutSeconds", 2_u64),
+                entry("failureThreshold", 3_u64),
+            ]),
+        ),
+        entry(
+            "livenessProbe",
+            map([
+                entry("tcpSocket", map([port()])),
+                entry("periodSeconds", 10_u64),
+                entry("timeoutSeconds", 5_u64),
+                entry("failureThreshold", 6_u64)
+                    .because("a minute without a connection; a slow answer alone restarts nothing"),
+            ]),
+        ),
+    ]
+}
+
+fn service(facts: &Facts<'_>) -> Yaml {
+    let port = map([
+        entry("name", "http"),
+        entry("port", u64::from(facts.application.port)),
+        entry("targetPort", "http"),
+    ]);
+    map([
+        entry("apiVersion", "v1"),
+        entry("kind", "Service"),
+        metadata(facts),
+        entry(
+            "spec",
+            map([
+                entry("selector", labels(facts)),
+                entry("ports", list([port])),
+            ]),
+        ),
+    ])
+}
+
+fn disruption_budget(facts: &Facts<'_>) -> Yaml {
+    map([
+        entry("apiVersion", "policy/v1"),
+        entry("kind", "PodDisruptionBudget"),
+        metadata(facts),
+        entry(
+            "spec",
+            map([
+                entry("maxUnavailable", 1_u64).because("a drained node takes one pod at a time"),
+                entry("selector", map([entry("matchLabels", labels(facts))])),
+            ]),
+        ),
+    ])
+}

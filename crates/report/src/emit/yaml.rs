@@ -1,0 +1,211 @@
+//! YAML, written by hand: every string in double quotes, a comment above the value it explains.
+//!
+//! Owns quoting and indentation. Keys are ours, never foreign text. A double-quoted YAML scalar takes
+//! the escapes of JSON (YAML 1.2, 5.7), so nothing in a value can end it.
+
+/// A node of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Yaml {
+    /// A text; always quoted.
+    Text(String),
+    /// A whole number.
+    Number(u64),
+    /// True or false.
+    Flag(bool),
+    /// Keys and values in order.
+    Map(Vec<Entry>),
+    /// Values in order.
+    List(Vec<Yaml>),
+}
+
+/// A key with its value, and why the value is what it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    key: String,
+    value: Yaml,
+    because: Option<String>,
+}
+
+/// A key with its value.
+pub fn entry(key: impl Into<String>, value: impl Into<Yaml>) -> Entry {
+    Entry {
+        key: key.into(),
+        value: value.into(),
+        because: None,
+    }
+}
+
+impl Entry {
+    /// Adds the comment above it; one line.
+    pub fn because(mut self, why: impl Into<String>) -> Self {
+        self.because = Some(why.into());
+        self
+    }
+}
+
+/// A map.
+pub fn map(entries: impl IntoIterator<Item = Entry>) -> Yaml {
+    Yaml::Map(entries.into_iter().collect())
+}
+
+/// A list.
+pub fn list(values: impl IntoIterator<Item = Yaml>) -> Yaml {
+    Yaml::List(values.into_iter().collect())
+}
+
+impl From<&str> for Yaml {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Yaml {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<u64> for Yaml {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<bool> for Yaml {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl Yaml {
+    /// The document; ends in a newline.
+    pub fn document(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out, 0);
+        out
+    }
+
+    /// Writes a map or list at this depth; scalars stand beside their key.
+    fn write(&self, out: &mut String, depth: usize) {
+        let indent = "  ".repeat(depth);
+        match self {
+            Self::Map(entries) => {
+                for entry in entries {
+                    if let Some(why) = &entry.because {
+                        out.push_str(&format!("{indent}# {}\n", comment(why)));
+                    }
+                    out.push_str(&format!("{indent}{}:", entry.key));
+                    entry.value.beside(out, depth + 1);
+                }
+            }
+            Self::List(values) => {
+                for value in values {
+                    out.push_str(&format!("{indent}-"));
+                    value.in_list(out, depth + 1);
+                }
+            }
+            Self::Text(_) | Self::Number(_) | Self::Flag(_) => self.beside(out, depth),
+        }
+    }
+
+    /// Writes a value after `key:`.
+    fn beside(&self, out: &mut String, depth: usize) {
+        match self {
+            Self::Text(text) => out.push_str(&format!(" {}\n", quoted(text))),
+            Self::Number(number) => out.push_str(&format!(" {number}\n")),
+            Self::Flag(flag) => out.push_str(&format!(" {flag}\n")),
+            Self::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
+            Self::List(values) if values.is_empty() => out.push_str(" []\n"),
+            Self::Map(_) | Self::List(_) => {
+                out.push('\n');
+                self.write(out, depth);
+            }
+        }
+    }
+
+    /// Writes a value after `-`: the first key of a map stands on the same line, unless a comment
+    /// comes before it.
+    fn in_list(&self, out: &mut String, depth: usize) {
+        let first_is_plain = matches!(self, Self::Map(entries) if entries.first().is_some_and(|e| e.because.is_none()));
+        if !first_is_plain {
+            self.beside(out, depth);
+            return;
+        }
+        let mut inner = String::new();
+        self.write(&mut inner, depth);
+        out.push(' ');
+        out.push_str(inner.trim_start());
+    }
+}
+
+/// A text as a double-quoted scalar.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            // Outside the printable set of YAML 1.2 (5.1), or a line break to older parsers.
+            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A comment: one line, whatever is in it.
+pub fn comment(text: &str) -> String {
+    crate::text::one_line(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_document_is_indented_and_commented() {
+        let document = map([
+            entry("a", "x"),
+            entry(
+                "list",
+                list([map([entry("b", 1_u64), entry("c", true)]), "y".into()]),
+            )
+            .because("two\nlines"),
+            entry("empty", map([])),
+            entry(
+                "deep",
+                map([entry("d", map([entry("e", "f").because("why")]))]),
+            ),
+        ]);
+        insta::assert_snapshot!(document.document(), @r#"
+        a: "x"
+        # two lines
+        list:
+          - b: 1
+            c: true
+          - "y"
+        empty: {}
+        deep:
+          d:
+            # why
+            e: "f"
+        "#);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_reads_back_through_another_parser(text in any::<String>()) {
+            let document = map([entry("a", text.clone()).because(text.clone())]).document();
+            let back: std::collections::BTreeMap<String, String> =
+                serde_saphyr::from_str(&document).expect("it is YAML");
+            prop_assert_eq!(back.get("a"), Some(&text));
+        }
+    }
+}

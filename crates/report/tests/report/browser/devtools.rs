@@ -1,0 +1,190 @@
+//! A Chromium with one page, spoken to over `--remote-debugging-pipe`.
+//!
+//! The protocol is the Chrome DevTools Protocol: JSON messages, each ended by a zero byte, on
+//! descriptors 3 (to the browser) and 4 (from it). A shell moves them there.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+/// Flags for a browser that talks to nobody.
+const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+    --disable-background-networking --disable-component-update --disable-sync --hide-scrollbars \
+    --disable-dev-shm-usage --remote-debugging-pipe";
+
+/// One open page. Dropping it ends the browser.
+pub struct Page {
+    browser: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    _profile: tempfile::TempDir,
+    session: String,
+    last_id: u64,
+    messages: Vec<String>,
+}
+
+impl Page {
+    /// Opens a file and waits until it has loaded; `None` without Chromium.
+    pub fn open(file: &Path, width: u32) -> Option<Self> {
+        let names = ["chromium", "chromium-headless-shell"];
+        let is_there = |name: &&str| {
+            std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+                .any(|directory| directory.join(name).is_file())
+        };
+        let program = names.into_iter().find(|name| is_there(&name))?;
+        let profile = tempfile::tempdir().expect("a temporary directory");
+        let script = format!(
+            "exec {program} {FLAGS} --window-size={width},1400 --user-data-dir='{}' about:blank 3<&0 4>&1 </dev/null >/dev/null 2>&1",
+            profile.path().display()
+        );
+        let mut browser = Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh is there");
+        let to = browser.stdin.take().expect("piped");
+        let from = BufReader::new(browser.stdout.take().expect("piped"));
+        let mut page = Self {
+            browser,
+            to,
+            from,
+            _profile: profile,
+            session: String::new(),
+            last_id: 0,
+            messages: Vec::new(),
+        };
+        page.attach(width);
+        let url = format!("file://{}", file.display());
+        page.call("Page.navigate", &json!({ "url": url }));
+        page.wait_for("Page.loadEventFired");
+        Some(page)
+    }
+
+    fn attach(&mut self, width: u32) {
+        let targets = self.call("Target.getTargets", &json!({}));
+        let target = targets["targetInfos"]
+            .as_array()
+            .and_then(|all| all.iter().find(|t| t["type"] == "page"))
+            .map(|t| t["targetId"].clone())
+            .expect("a page");
+        let attached = self.call(
+            "Target.attachToTarget",
+            &json!({"targetId": target, "flatten": true}),
+        );
+        self.session = attached["sessionId"]
+            .as_str()
+            .expect("a session")
+            .to_owned();
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            self.call(domain, &json!({}));
+        }
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            &json!({"width": width, "height": 1400, "deviceScaleFactor": 1, "mobile": false}),
+        );
+        // The machine's own preference must not decide a test.
+        self.call(
+            "Emulation.setEmulatedMedia",
+            &json!({"features": [{"name": "prefers-color-scheme", "value": "light"}]}),
+        );
+    }
+
+    /// Sends a command and waits for its result.
+    pub fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        self.last_id += 1;
+        let id = self.last_id;
+        let mut message = json!({"id": id, "method": method, "params": parameters});
+        if !self.session.is_empty() {
+            message["sessionId"] = json!(self.session);
+        }
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(0);
+        self.to.write_all(&bytes).expect("the browser reads");
+        loop {
+            let answer = self.read();
+            if answer["id"] == id {
+                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    fn wait_for(&mut self, event: &str) {
+        while self.read()["method"] != event {}
+    }
+
+    /// Reads one message; keeps what the page said on its console.
+    fn read(&mut self) -> Value {
+        let mut bytes = Vec::new();
+        self.from
+            .read_until(0, &mut bytes)
+            .expect("the browser writes");
+        assert!(!bytes.is_empty(), "the browser ended");
+        bytes.pop();
+        let message: Value = serde_json::from_slice(&bytes).expect("the protocol is JSON");
+        let parameters = &message["params"];
+        match message["method"].as_str() {
+            Some("Runtime.exceptionThrown") => {
+                self.messages
+                    .push(parameters["exceptionDetails"].to_string());
+            }
+            Some("Runtime.consoleAPICalled") => self.messages.push(parameters["args"].to_string()),
+            Some("Log.entryAdded") => self.messages.push(parameters["entry"]["text"].to_string()),
+            _ => {}
+        }
+        message
+    }
+
+    /// What the page has said on its console: errors, policy violations, anything.
+    pub fn messages(&mut self) -> Vec<String> {
+        self.evaluate("0");
+        self.messages.clone()
+    }
+
+    /// The value of an expression in the page; promises are awaited.
+    pub fn evaluate(&mut self, expression: &str) -> Value {
+        let result = self.call(
+            "Runtime.evaluate",
+            &json!({"expression": expression, "awaitPromise": true, "returnByValue": true}),
+        );
+        assert!(
+            result["exceptionDetails"].is_null(),
+            "{expression}: {result}"
+        );
+        result["result"]["value"].clone()
+    }
+
+    /// The whole page as PNG.
+    pub fn screenshot(&mut self) -> Vec<u8> {
+        let shot = self.call(
+            "Page.captureScreenshot",
+            &json!({"captureBeyondViewport": true}),
+        );
+        decode(&shot["data"])
+    }
+
+    /// The page printed as PDF.
+    pub fn pdf(&mut self) -> Vec<u8> {
+        let pdf = self.call("Page.printToPDF", &json!({"printBackground": true}));
+        decode(&pdf["data"])
+    }
+}
+
+fn decode(data: &Value) -> Vec<u8> {
+    let text = data.as_str().expect("base64");
+    base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .expect("base64")
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // Ends the whole browser; the processes it started end with its pipe.
+        let _ = self.browser.kill();
+        let _ = self.browser.wait();
+    }
+}
