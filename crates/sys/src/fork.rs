@@ -44,7 +44,9 @@ fn threads() -> Result<usize, SysError> {
             .raw_os_error()
             .map_or(rustix::io::Errno::IO, rustix::io::Errno::from_raw_os_error),
     };
-    Ok(std::fs::read_dir("/proc/self/task").map_err(failed)?.count())
+    Ok(std::fs::read_dir("/proc/self/task")
+        .map_err(failed)?
+        .count())
 }
 
 #[cfg(test)]

@@ -12,12 +12,11 @@ use crate::SysError;
 /// [`SysError::InterfaceName`], or what the kernel says: ENODEV, EPERM without CAP_NET_ADMIN.
 pub fn set_interface_up(name: &str) -> Result<(), SysError> {
     let mut request = request(name)?;
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|errno| {
-        SysError::Call {
+    let socket =
+        socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|errno| SysError::Call {
             call: "socket(AF_INET)".to_owned(),
             errno,
-        }
-    })?;
+        })?;
     // SAFETY: SIOCGIFFLAGS reads the name and writes the flags of the ifreq it is given
     // (netdevice(7)); the pointer is to one that lives across the call.
     let got = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) };

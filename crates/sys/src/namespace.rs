@@ -81,9 +81,7 @@ mod tests {
         assert!(
             matches!(
                 errno,
-                Some(
-                    rustix::io::Errno::INVAL | rustix::io::Errno::PERM | rustix::io::Errno::NOSPC
-                )
+                Some(rustix::io::Errno::INVAL | rustix::io::Errno::PERM | rustix::io::Errno::NOSPC)
             ),
             "{errno:?}"
         );

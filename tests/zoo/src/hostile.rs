@@ -47,7 +47,10 @@ pub(crate) fn exit(settings: &Settings) -> u8 {
     if after.is_zero() {
         return code;
     }
-    let (port, status) = (settings.number("port", 8080), settings.number("status", 200));
+    let (port, status) = (
+        settings.number("port", 8080),
+        settings.number("status", 200),
+    );
     std::thread::spawn(move || {
         let arguments = [format!("port={port}"), format!("status={status}")];
         server::serve(&Settings::new(arguments.into_iter()))

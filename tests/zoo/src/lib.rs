@@ -16,19 +16,37 @@ use std::time::Duration;
 /// The modes, each with what it does.
 pub const MODES: [(&str, &str); 22] = [
     ("serve", "answers; port status slow_ms ready_ms heap_mib"),
-    ("daemons", "starts `count` detached daemons that ignore TERM, then serves"),
+    (
+        "daemons",
+        "starts `count` detached daemons that ignore TERM, then serves",
+    ),
     ("fork-bomb", "serves while it forks without end"),
     ("ignore-term", "serves and ignores TERM"),
-    ("oom", "serves, then allocates `step_mib` every `step_ms` until killed"),
+    (
+        "oom",
+        "serves, then allocates `step_mib` every `step_ms` until killed",
+    ),
     ("oom-child", "serves while a child allocates until killed"),
     ("flood", "writes `mib` to its output, then serves"),
-    ("binary", "writes every byte value and escape sequences, then serves"),
+    (
+        "binary",
+        "writes every byte value and escape sequences, then serves",
+    ),
     ("no-newline", "writes 10 MiB without a newline, then serves"),
     ("squat", "a child serves, the parent only waits"),
-    ("exit", "exits with `code` after `after_ms`, serving before when it is not 0"),
-    ("signal", "kills itself with signal `number` after `after_ms`"),
+    (
+        "exit",
+        "exits with `code` after `after_ms`, serving before when it is not 0",
+    ),
+    (
+        "signal",
+        "kills itself with signal `number` after `after_ms`",
+    ),
     ("stop-self", "serves, then stops itself with SIGSTOP"),
-    ("descriptors", "opens descriptors until it cannot, then serves"),
+    (
+        "descriptors",
+        "opens descriptors until it cannot, then serves",
+    ),
     ("threads", "starts threads until it cannot, then serves"),
     ("fill-disk", "writes `mib` to /tmp, then serves"),
     ("re-exec", "executes itself again, then serves"),
@@ -52,11 +70,17 @@ impl Settings {
     }
 
     fn number(&self, key: &str, default: u64) -> u64 {
-        self.0.get(key).and_then(|v| v.parse().ok()).unwrap_or(default)
+        self.0
+            .get(key)
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(default)
     }
 
     fn text(&self, key: &str, default: &str) -> String {
-        self.0.get(key).cloned().unwrap_or_else(|| default.to_owned())
+        self.0
+            .get(key)
+            .cloned()
+            .unwrap_or_else(|| default.to_owned())
     }
 
     fn millis(&self, key: &str) -> Duration {

@@ -107,8 +107,19 @@ fn is_session_leader() -> bool {
 
 fn status() -> Vec<String> {
     let wanted = [
-        "Uid:", "Gid:", "Groups:", "CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:",
-        "NoNewPrivs:", "SigIgn:", "SigBlk:", "Cpus_allowed_list:", "Umask:",
+        "Uid:",
+        "Gid:",
+        "Groups:",
+        "CapInh:",
+        "CapPrm:",
+        "CapEff:",
+        "CapBnd:",
+        "CapAmb:",
+        "NoNewPrivs:",
+        "SigIgn:",
+        "SigBlk:",
+        "Cpus_allowed_list:",
+        "Umask:",
     ];
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let fields = |line: &str| line.split_ascii_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,15 +1,14 @@
 //! `loadline load-part` (hidden): one load generator process of a trial. All of it is in
 //! [`loadline_load::part`].
 
-use std::io;
-
-use loadline_load::{LoadError, part};
+use loadline_engine::backend::local::load_part;
+use loadline_load::LoadError;
 
 use crate::error::{Error, Kind, Outcome};
 
 /// Reads the order from stdin, writes messages to stdout.
 pub fn run() -> Result<Outcome, Error> {
-    part::run(io::stdin().lock(), io::stdout().lock())
+    load_part()
         .map(|()| Outcome::Done)
         .map_err(|e| Error::new(kind(&e), e))
 }

@@ -53,7 +53,11 @@ fn hundred_hostile_trials() {
         slowest = slowest.max(stop.elapsed());
         drop(instance);
         assert_eq!(evidence.failure, None, "{:?}", ZOO[number % ZOO.len()]);
-        assert!(trial.elapsed() < Duration::from_secs(20), "{:?}", spec.command);
+        assert!(
+            trial.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            spec.command
+        );
         lab.assert_clean();
     }
     let dying = num_cgroups() - groups_before;
@@ -62,5 +66,8 @@ fn hundred_hostile_trials() {
         begin.elapsed().as_secs_f64()
     );
     // Other programs on the machine make groups too; ours must not stay behind one by one.
-    assert!(dying < TRIALS as i64 / 2, "{dying} groups are left in the kernel");
+    assert!(
+        dying < TRIALS as i64 / 2,
+        "{dying} groups are left in the kernel"
+    );
 }

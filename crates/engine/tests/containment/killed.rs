@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline_engine::backend::local::{LocalBackend, Options};
 use loadline_engine::backend::Backend;
+use loadline_engine::backend::local::{LocalBackend, Options};
 
 use crate::lab::{Lab, Quiet, UID, load, spec};
 use crate::oracle::{groups, processes};
@@ -55,7 +55,9 @@ fn killed_at_random_times() {
     // A simple generator of times: the test must be the same each time it runs.
     let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
     for _ in 0..KILLS {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         let after = Duration::from_millis(20 + (random >> 33) % 1500);
         longest = longest.max(kill_once(&lab, after));
     }

@@ -24,7 +24,7 @@ pub const PORT: u16 = 8080;
 #[derive(Default)]
 pub struct Quiet {
     pub stop_after: Option<u32>,
-    asked: std::cell::Cell<u32>,
+    pub asked: std::cell::Cell<u32>,
 }
 
 impl Observer for Quiet {
@@ -32,7 +32,8 @@ impl Observer for Quiet {
 
     fn interrupted(&self) -> bool {
         self.asked.set(self.asked.get() + 1);
-        self.stop_after.is_some_and(|after| self.asked.get() > after)
+        self.stop_after
+            .is_some_and(|after| self.asked.get() > after)
     }
 }
 

@@ -17,10 +17,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("init") => code(loadline_engine::backend::local::init::run()),
-        Some("load-part") => code(loadline_load::part::run(
-            std::io::stdin(),
-            std::io::stdout(),
-        )),
+        Some("load-part") => code(loadline_engine::backend::local::load_part()),
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
         Some("trials-without-end") => killed::trials_without_end(arguments),
         first => runner::run(first.filter(|text| !text.starts_with('-'))),

@@ -84,14 +84,22 @@ pub fn processes(uid: u32) -> BTreeSet<String> {
         let command = read(path.join("cmdline")).replace('\0', " ");
         format!("{} {command}", path.display())
     };
-    process_ids().into_iter().filter(is_ours).map(describe).collect()
+    process_ids()
+        .into_iter()
+        .filter(is_ours)
+        .map(describe)
+        .collect()
 }
 
 fn children() -> BTreeSet<String> {
     let own = format!("PPid:\t{}", std::process::id());
     let is_child = |path: &PathBuf| read(path.join("status")).lines().any(|line| line == own);
     let describe = |path: PathBuf| format!("{} {}", path.display(), read(path.join("stat")));
-    process_ids().into_iter().filter(is_child).map(describe).collect()
+    process_ids()
+        .into_iter()
+        .filter(is_child)
+        .map(describe)
+        .collect()
 }
 
 /// Directories `loadline-<boot>-<owner>-...` two levels below the cgroup root: v1 and hybrid have
@@ -99,17 +107,27 @@ fn children() -> BTreeSet<String> {
 pub fn groups(owner: u32) -> BTreeSet<PathBuf> {
     let root = Path::new("/sys/fs/cgroup");
     let is_ours = |path: &PathBuf| {
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
         let mut fields = name.split('-');
         fields.next() == Some("loadline") && fields.nth(1) == Some(owner.to_string().as_str())
     };
     let below = entries(root).into_iter().flat_map(entries);
-    entries(root).into_iter().chain(below).filter(is_ours).collect()
+    entries(root)
+        .into_iter()
+        .chain(below)
+        .filter(is_ours)
+        .collect()
 }
 
 fn descriptors() -> Vec<String> {
     let target = |path: PathBuf| fs::read_link(path).ok().map(|to| to.display().to_string());
-    let mut all: Vec<String> = entries("/proc/self/fd").into_iter().filter_map(target).collect();
+    let mut all: Vec<String> = entries("/proc/self/fd")
+        .into_iter()
+        .filter_map(target)
+        .collect();
     // The one that lists them.
     all.retain(|target| !target.starts_with("/proc/"));
     all.sort();
@@ -117,11 +135,17 @@ fn descriptors() -> Vec<String> {
 }
 
 fn strays() -> BTreeSet<PathBuf> {
-    ["/tmp/filler", "/tmp/gc.log", "/var/tmp/loadline-zoo", "/dev/shm/loadline-zoo", "/run/lock/loadline-zoo"]
-        .iter()
-        .map(PathBuf::from)
-        .filter(|path| path.exists())
-        .collect()
+    [
+        "/tmp/filler",
+        "/tmp/gc.log",
+        "/var/tmp/loadline-zoo",
+        "/dev/shm/loadline-zoo",
+        "/run/lock/loadline-zoo",
+    ]
+    .iter()
+    .map(PathBuf::from)
+    .filter(|path| path.exists())
+    .collect()
 }
 
 fn unfinished(scratch: &Path) -> BTreeSet<PathBuf> {

@@ -24,7 +24,10 @@ pub fn run(filter: Option<&str>) -> ExitCode {
         for (name, _) in &cases {
             println!("SKIP {name}: {reason}");
         }
-        println!("test result: ok. 0 passed; 0 failed; {} ignored", cases.len());
+        println!(
+            "test result: ok. 0 passed; 0 failed; {} ignored",
+            cases.len()
+        );
         return ExitCode::SUCCESS;
     }
     let failed = cases.iter().filter(|case| !passes(case)).count();
@@ -39,7 +42,10 @@ fn passes((name, test): &Case) -> bool {
     // A panic has printed its message by itself.
     let passed = catch_unwind(test).is_ok();
     let word = if passed { "ok" } else { "FAILED" };
-    println!("test {name} ... {word} ({:.1} s)", begin.elapsed().as_secs_f64());
+    println!(
+        "test {name} ... {word} ({:.1} s)",
+        begin.elapsed().as_secs_f64()
+    );
     passed
 }
 

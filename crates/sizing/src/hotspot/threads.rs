@@ -22,11 +22,7 @@ pub struct GcThreads {
 /// Source: workerPolicy.cpp, `WorkerPolicy::calc_parallel_worker_threads` (5/8 on x86-64 and
 /// aarch64).
 pub const fn parallel_workers(cpus: u32) -> u32 {
-    if cpus <= 8 {
-        cpus
-    } else {
-        8 + (cpus - 8) * 5 / 8
-    }
+    if cpus <= 8 { cpus } else { 8 + (cpus - 8) * 5 / 8 }
 }
 
 /// The collector's threads.
@@ -64,14 +60,7 @@ pub fn collector(
                 refinement: set("G1ConcRefinementThreads").unwrap_or(parallel),
             }
         }
-        Collector::Z => z(
-            jdk,
-            machine,
-            max_heap,
-            parallel_set,
-            concurrent_set,
-            options,
-        ),
+        Collector::Z => z(jdk, machine, max_heap, parallel_set, concurrent_set, options),
         Collector::Shenandoah => shenandoah(machine, parallel_set, concurrent_set),
     };
     refuse_impossible(jdk, collector, threads, parallel_set.is_some())?;
@@ -99,11 +88,7 @@ fn z(
     let concurrent = concurrent.unwrap_or_else(|| {
         let own = workers(25.0);
         // Generational ZGC lets the young collection use at most the parallel workers.
-        if has_generational_z(jdk, options) {
-            own.min(parallel.max(1))
-        } else {
-            own
-        }
+        if has_generational_z(jdk, options) { own.min(parallel.max(1)) } else { own }
     });
     GcThreads {
         parallel,

@@ -11,9 +11,10 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{LoadEvidence, SecondEvidence};
+use loadline_cgroup::NoiseMeter;
 use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
-use loadline_load::{Expectation, Model, Pacing, Plan, RequestSpec};
-use rustix::process::{Pid, Signal, kill_process};
+use loadline_load::{Expectation, LoadError, Model, Pacing, Plan, RequestSpec};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::instance::{LocalInstance, Note, invalid, tool_error};
 use super::spawner;
@@ -27,6 +28,20 @@ const STOPPED: Duration = Duration::from_secs(3);
 
 /// Of the generator's own complaint, so much is kept.
 const COMPLAINT: u64 = 4096;
+
+/// The process itself, `loadline load-part`: dies with the loadline that started it, instead of
+/// going on for the rest of the phase.
+///
+/// # Errors
+/// As [`loadline_load::part::run`].
+pub fn load_part() -> Result<(), LoadError> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| LoadError::System {
+        call: "prctl(PR_SET_PDEATHSIG)",
+        errno,
+        hint: "a seccomp profile may forbid it",
+    })?;
+    loadline_load::part::run(std::io::stdin().lock(), std::io::stdout().lock())
+}
 
 /// What the generator's output is read as.
 pub(super) enum Line {
@@ -57,6 +72,7 @@ pub(super) fn drive(
 ) -> Result<Driven, BackendError> {
     let generator = start(instance, load)?;
     let mut course = Course {
+        noise: instance.begin_window(Some(generator.child.id())),
         load,
         begin: Instant::now(),
         stopped: None,
@@ -78,6 +94,7 @@ pub(super) fn drive(
             return Err(invalid("the load generator did not end".to_owned()));
         }
     }
+    instance.end_window(course.noise.take());
     // The result is its last message; it ends by itself.
     if let Some(result) = course.result.take() {
         let application_ended = instance.state.is_over();
@@ -89,6 +106,7 @@ pub(super) fn drive(
 
 /// One load phase under way.
 struct Course<'a> {
+    noise: Option<NoiseMeter>,
     load: &'a LoadPhase,
     begin: Instant,
     stopped: Option<Instant>,
@@ -109,6 +127,9 @@ impl Course<'_> {
                         rate: Some(message.ok as f64),
                     });
                     self.seconds.push(second(&message));
+                    if let Some(noise) = &mut self.noise {
+                        noise.tick();
+                    }
                 }
                 Line::Message(Message::Result(result)) => self.result = Some(result),
                 Line::End(complaint) => self.complaint = Some(complaint),
@@ -242,8 +263,7 @@ fn order(instance: &LocalInstance, load: &LoadPhase) -> Order {
             pacing: Pacing::Auto,
             slo: load.tightest,
         },
-        netns: (instance.spec.network == Network::Own)
-            .then(|| instance.sandbox.network_path()),
+        netns: (instance.spec.network == Network::Own).then(|| instance.sandbox.network_path()),
     }
 }
 

@@ -25,11 +25,7 @@ pub(super) struct TrialGroup {
 
 impl TrialGroup {
     /// Makes the group and sets its limits.
-    pub(super) fn make(
-        layout: &Layout,
-        name: &str,
-        limits: &Limits,
-    ) -> Result<Self, CgroupError> {
+    pub(super) fn make(layout: &Layout, name: &str, limits: &Limits) -> Result<Self, CgroupError> {
         let group = Self {
             group: Group::create(layout, name)?,
             is_removed: false,

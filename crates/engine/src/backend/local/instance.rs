@@ -8,27 +8,25 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{
-    Evidence, Failure, Invalid, Phase, StartEvidence,
-};
-use loadline_cgroup::Sample;
+use loadline_analysis::record::{Evidence, Failure, Invalid, NoiseEvidence, Phase, StartEvidence};
+use loadline_cgroup::{Layout, NoiseMeter, Sample};
 
+use super::Options;
 use super::cpus::CpuPlan;
 use super::errors::{cgroup_unable, unable};
 use super::generator::{self, Line};
 use super::group::TrialGroup;
-use crate::backend::monotonic_ns;
 use super::listener;
 use super::output::Output;
 use super::probe::{Finding, Probe, Probing, Question};
 use super::protocol::Event;
+use super::samplefile::SampleFile;
 use super::samples::Recording;
 use super::sandbox::Sandbox;
 use super::scratch::Scratch;
-use super::Options;
+use crate::backend::monotonic_ns;
 use crate::backend::{
-    BackendError, Driven, Instance, InstanceSpec, LoadPhase, Network, Observer, Progress,
-    Readiness,
+    BackendError, Driven, Instance, InstanceSpec, LoadPhase, Network, Observer, Progress, Readiness,
 };
 
 /// How often a waiting trial looks at its observer.
@@ -63,6 +61,7 @@ pub(super) struct Ended {
 pub(super) struct LocalInstance {
     pub(super) spec: InstanceSpec,
     pub(super) options: Options,
+    pub(super) layout: Layout,
     pub(super) plan: CpuPlan,
     pub(super) is_jvm: bool,
     pub(super) recording: Option<Recording>,
@@ -91,6 +90,7 @@ pub(super) struct State {
     /// Ends of the generator's seconds, CLOCK_MONOTONIC.
     pub(super) load_ends: Vec<u64>,
     pub(super) measure: Option<(u64, u64)>,
+    pub(super) noise: NoiseEvidence,
     pub(super) warnings: Vec<String>,
     pub(super) failure: Option<Failure>,
 }
@@ -170,6 +170,38 @@ impl LocalInstance {
         self.group.group().read().ok()
     }
 
+    fn record(&mut self) -> Result<(), BackendError> {
+        let file = SampleFile::create(&self.spec.samples).map_err(|e| invalid(e.to_string()))?;
+        let cpus = self.plan.generator.clone();
+        let recording = Recording::start(self.group.group(), cpus, file);
+        self.recording = Some(recording.map_err(|e| cgroup_unable("sampling the cgroup", &e))?);
+        Ok(())
+    }
+
+    /// Begins to watch what else happens on the machine; `generator` is the process that makes
+    /// the load. Noise that cannot be measured is told as `None` in the record.
+    pub(super) fn begin_window(&self, generator: Option<u32>) -> Option<NoiseMeter> {
+        let mut groups = vec![self.group.group()];
+        groups.extend(self.generator_group.as_ref().map(TrialGroup::group));
+        let alone = generator.filter(|_| self.generator_group.is_none());
+        NoiseMeter::start(&self.layout, &groups, alone.as_slice()).ok()
+    }
+
+    /// Ends the window; the last one counts: the measure phase of a trial that got so far.
+    pub(super) fn end_window(&mut self, meter: Option<NoiseMeter>) {
+        if let Some(noise) = meter.and_then(|meter| meter.finish().ok()) {
+            self.state.noise = NoiseEvidence {
+                steal: noise.steal,
+                foreign_cpu: noise.foreign_cpu,
+                host_cpu_pressure: noise.host_cpu_pressure,
+                contention: noise.contention,
+                swap_in_pages: noise.swap_in_pages,
+                clock_jump: Some(noise.clock_jump),
+                outer_throttled: noise.outer_throttled,
+            };
+        }
+    }
+
     fn refuse_taken_port(&self) -> Result<(), BackendError> {
         let port = match (self.spec.network, &self.spec.readiness) {
             (Network::Own, _) | (_, Readiness::LogLine { .. }) => return Ok(()),
@@ -191,11 +223,7 @@ impl LocalInstance {
         started.map(Some).map_err(tool_error("starting the probe"))
     }
 
-    pub(super) fn probe_for(
-        &self,
-        port: u16,
-        question: Question,
-    ) -> Result<Probe, BackendError> {
+    pub(super) fn probe_for(&self, port: u16, question: Question) -> Result<Probe, BackendError> {
         let group = self.group.group().clone();
         let processes = move || group.processes().unwrap_or_default();
         let network = match self.spec.network {
@@ -285,11 +313,12 @@ impl Instance for LocalInstance {
         observer: &mut dyn Observer,
     ) -> Result<StartEvidence, BackendError> {
         self.refuse_taken_port()?;
-        let recording = Recording::start(self.group.group(), self.plan.generator.clone());
-        self.recording = Some(recording.map_err(|e| cgroup_unable("sampling the cgroup", &e))?);
+        self.record()?;
+        let noise = self.begin_window(None);
         let started = self.sandbox.start();
         started.map_err(|e| invalid(format!("starting the application: {e}")))?;
         self.await_ready(deadline, observer)?;
+        self.end_window(noise);
         Ok(self.start_evidence(deadline))
     }
 

@@ -20,10 +20,12 @@ mod instance;
 mod listener;
 mod output;
 mod pagecache;
+mod preflight;
 mod prepare;
 mod probe;
 mod protocol;
 mod reach;
+mod samplefile;
 mod samples;
 mod sandbox;
 mod scratch;
@@ -35,9 +37,12 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Machine;
 use loadline_cgroup::Layout;
+use loadline_cgroup::host::Host;
 use loadline_sizing::Bytes;
 
+pub use generator::load_part;
 pub use output::plain;
+pub use preflight::preflight;
 pub use scratch::{gc_log, output_log};
 pub use sweep::Swept;
 
@@ -119,7 +124,19 @@ impl Backend for LocalBackend {
     }
 
     fn machine(&self) -> Machine {
-        Machine::default()
+        let host = Host::read(Path::new("/proc")).ok();
+        let model = host.as_ref().and_then(|host| host.cpu_model.clone());
+        Machine {
+            kernel: host
+                .as_ref()
+                .map_or_else(String::new, |host| format!("Linux {}", host.kernel)),
+            cpu_model: model.unwrap_or_default(),
+            cpus: u32::try_from(self.cpus.len()).unwrap_or(u32::MAX),
+            memory: host.map(|host| host.memory.total),
+            cgroup: self.layout.mode().to_string(),
+            jdks: Vec::new(),
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+        }
     }
 
     fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError> {

@@ -125,6 +125,9 @@ mod tests {
             named: BTreeSet::from([jar.clone()]),
         };
         PageCache::default().evict(&needs);
-        assert_eq!((cached_pages(&jar), cached_pages(&neighbour)), (Some(0), Some(0)));
+        assert_eq!(
+            (cached_pages(&jar), cached_pages(&neighbour)),
+            (Some(0), Some(0))
+        );
     }
 }

@@ -6,8 +6,10 @@
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 
+use loadline_cgroup::host::{Memory, outer_conflict, outer_limits};
 use loadline_cgroup::{CpuSet, GroupName, Limits};
 
+use super::LocalBackend;
 use super::cpus::{self, CpuPlan};
 use super::errors::{cgroup_unable, unable};
 use super::group::{self, TrialGroup};
@@ -17,7 +19,6 @@ use super::protocol::{Order, View};
 use super::reach::{self, Needs, Unreachable};
 use super::sandbox::{Sandbox, SandboxError};
 use super::scratch::{self, Scratch};
-use super::LocalBackend;
 use crate::backend::{BackendError, InstanceSpec, Network, Readiness};
 
 /// Shares of the generator where it shares CPUs with the application: it must keep its schedule,
@@ -32,16 +33,18 @@ pub(super) fn prepare(
     refuse_taken_ports(spec)?;
     let needs = Needs::of(spec).map_err(|error| unreachable(&error))?;
     let plan = plan_cpus(backend, spec)?;
+    let limits = group::limits(&spec.configuration, &plan);
+    refuse_outer_limits(backend, &limits)?;
+    refuse_full_memory(backend, &limits)?;
     let name = GroupName::new(Path::new("/proc"), &spec.trial)
         .map_err(|error| cgroup_unable("naming the trial's cgroup", &error))?;
     let scratch = Scratch::make(&spec.scratch, &name).map_err(scratch_unable)?;
-    let view = reach::view(spec, &needs, scratch.replaced())
-        .map_err(|error| unreachable(&error))?;
+    let view =
+        reach::view(spec, &needs, scratch.replaced()).map_err(|error| unreachable(&error))?;
     if backend.options.evict_page_cache {
         backend.page_cache.evict(&needs);
     }
     let making = |error| cgroup_unable("making the trial's cgroup with its limits", &error);
-    let limits = group::limits(&spec.configuration, &plan);
     let group = TrialGroup::make(&backend.layout, &name.to_string(), &limits).map_err(making)?;
     let generator_group = generator_group(backend, spec, &plan)?;
     let (tell, notes) = channel();
@@ -63,6 +66,7 @@ pub(super) fn prepare(
     Ok(LocalInstance {
         spec: spec.clone(),
         options: backend.options.clone(),
+        layout: backend.layout.clone(),
         plan,
         is_jvm: needs.jdk.is_some(),
         recording: None,
@@ -75,6 +79,35 @@ pub(super) fn prepare(
         tell,
         state: State::default(),
     })
+}
+
+/// A limit around the trial that is not above the trial's own would be measured in its place.
+fn refuse_outer_limits(backend: &LocalBackend, limits: &Limits) -> Result<(), BackendError> {
+    outer_limits(&backend.layout)
+        .and_then(|outer| outer_conflict(&outer, limits))
+        .map_err(|error| cgroup_unable("comparing with the limits around loadline", &error))
+}
+
+/// An application that takes its whole limit must not bring the machine to swap or kill.
+fn refuse_full_memory(backend: &LocalBackend, limits: &Limits) -> Result<(), BackendError> {
+    let Some(limit) = limits.memory else {
+        return Ok(());
+    };
+    let memory = Memory::read(Path::new("/proc"))
+        .map_err(|error| cgroup_unable("reading how much memory is free", &error))?;
+    let reserve = backend.options.memory_reserve;
+    if limit.saturating_add(reserve) <= memory.available {
+        return Ok(());
+    }
+    let why = format!(
+        "the configuration takes up to {limit} and {reserve} stay for the machine, but only {:.0}Mi of memory are available",
+        memory.available.as_mib()
+    );
+    Err(unable(
+        "the memory of this machine",
+        why,
+        "stop other programs, or try smaller sizes",
+    ))
 }
 
 fn refuse_taken_ports(spec: &InstanceSpec) -> Result<(), BackendError> {

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::cpus;
-use crate::backend::monotonic_ns;
 use super::listener::{Listener, listener};
+use crate::backend::monotonic_ns;
 
 /// Pause between two attempts: the resolution of start times.
 const INTERVAL: Duration = Duration::from_millis(10);

@@ -296,7 +296,12 @@ mod tests {
                 tree.chmod(directory, 0o755);
             }
             fs::create_dir_all(tree.path("jdk/lib")).expect("a directory");
-            for file in ["open/a.jar", "closed/b.jar", "closed/app/c.jar", "jdk/bin/java"] {
+            for file in [
+                "open/a.jar",
+                "closed/b.jar",
+                "closed/app/c.jar",
+                "jdk/bin/java",
+            ] {
                 fs::write(tree.path(file), "x").expect("a file");
                 tree.chmod(file, 0o755);
             }

@@ -9,11 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loadline_analysis::record::{CgroupEvidence, SecondEvidence};
-use loadline_cgroup::{CgroupError, CpuSample, Group, MemorySample, Sample, Sampler, SamplerOptions};
+use loadline_analysis::record::{CgroupEvidence, Failure, Invalid, SecondEvidence};
+use loadline_cgroup::{
+    CgroupError, CpuSample, Group, MemorySample, Sample, Sampler, SamplerOptions,
+};
 use loadline_sizing::Bytes;
 
 use super::cpus;
+use super::samplefile::SampleFile;
+use crate::samples::SampleError;
 
 /// Distance of samples.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -66,16 +70,28 @@ struct Shared {
     points: Mutex<Vec<Point>>,
     peak_rss: Mutex<Option<Bytes>>,
     is_oom: AtomicBool,
+    /// Why the samples on disk are not complete.
+    file_failure: Mutex<Option<SampleError>>,
+}
+
+/// What a recording gave.
+pub struct Recorded {
+    /// The samples in order of time.
+    pub points: Vec<Point>,
+    /// The peak of RSS.
+    pub peak_rss: Option<Bytes>,
+    /// Why it is not complete.
+    pub failure: Option<Failure>,
 }
 
 impl Recording {
-    /// Starts sampling, on `cpus`.
+    /// Starts sampling, on `cpus`; every sample also goes to `file`.
     ///
     /// # Errors
     /// A group that is gone, a thread that cannot be started.
-    pub fn start(group: &Group, cpus: Vec<u32>) -> Result<Self, CgroupError> {
+    pub fn start(group: &Group, cpus: Vec<u32>, file: SampleFile) -> Result<Self, CgroupError> {
         let shared = Arc::new(Shared::default());
-        let sink = sink(Arc::clone(&shared), group.clone(), cpus);
+        let sink = sink(Arc::clone(&shared), group.clone(), cpus, file);
         let sampler = Sampler::start(group, SamplerOptions::every(INTERVAL), sink)?;
         Ok(Self {
             shared,
@@ -93,21 +109,44 @@ impl Recording {
         lock(&self.shared.points).push(Point::new(sample));
     }
 
-    /// Stops sampling and hands over: the samples in order of time, the peak of RSS, and why
-    /// sampling ended early if it did.
-    pub fn finish(&mut self) -> (Vec<Point>, Option<Bytes>, Option<String>) {
+    /// Stops sampling and hands over.
+    pub fn finish(&mut self) -> Recorded {
         let report = self.sampler.take().map(Sampler::stop);
-        let failure = report
+        let ended = report
             .and_then(|report| report.failure)
             .filter(|error| !error.is_gone())
-            .map(|error| error.to_string());
+            .map(|error| tool_error(error.to_string()));
+        let file = lock(&self.shared.file_failure).take().map(|error| Failure {
+            cause: if error.disk_full {
+                Invalid::DiskFull
+            } else {
+                Invalid::ToolError
+            },
+            detail: error.to_string(),
+        });
         let mut points = std::mem::take(&mut *lock(&self.shared.points));
         points.sort_by_key(|point| point.at_ns);
-        (points, *lock(&self.shared.peak_rss), failure)
+        Recorded {
+            points,
+            peak_rss: *lock(&self.shared.peak_rss),
+            failure: file.or(ended),
+        }
     }
 }
 
-fn sink(shared: Arc<Shared>, group: Group, cpus: Vec<u32>) -> impl FnMut(&Sample) + Send {
+fn tool_error(detail: String) -> Failure {
+    Failure {
+        cause: Invalid::ToolError,
+        detail,
+    }
+}
+
+fn sink(
+    shared: Arc<Shared>,
+    group: Group,
+    cpus: Vec<u32>,
+    mut file: SampleFile,
+) -> impl FnMut(&Sample) + Send {
     let mut count = 0;
     move |sample| {
         if count == 0 {
@@ -118,6 +157,9 @@ fn sink(shared: Arc<Shared>, group: Group, cpus: Vec<u32>) -> impl FnMut(&Sample
             shared.is_oom.store(true, Ordering::Relaxed);
         }
         lock(&shared.points).push(Point::new(sample));
+        if let Err(error) = file.add(sample) {
+            lock(&shared.file_failure).get_or_insert(error);
+        }
         if count % RSS_EVERY == RSS_EVERY - 1 {
             let now = group.processes().ok().and_then(|pids| rss(&pids));
             let mut peak = lock(&shared.peak_rss);
@@ -293,10 +335,7 @@ mod tests {
 
     #[test]
     fn without_samples_or_a_measure_phase_nothing_is_claimed() {
-        assert_eq!(
-            evidence(&[], None, Some((1, 2))),
-            CgroupEvidence::default()
-        );
+        assert_eq!(evidence(&[], None, Some((1, 2))), CgroupEvidence::default());
         let evidence = evidence(&points(0, 1000), None, None);
         assert_eq!(evidence.measure_cpu, None);
         assert!(evidence.cpu.is_some());

@@ -182,10 +182,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), ScratchError> {
         .map_err(failed("create", path))
 }
 
-fn failed<'a>(
-    action: &'static str,
-    path: &'a Path,
-) -> impl FnOnce(io::Error) -> ScratchError + 'a {
+fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> ScratchError + 'a {
     move |source| ScratchError {
         action,
         path: path.to_owned(),
@@ -208,11 +205,17 @@ mod tests {
         let root = directory.path().join("trial");
         let scratch = Scratch::make(&root, &owner()).expect("it is made");
         let (_, tmp) = scratch.replaced().remove(0);
-        let mode = fs::metadata(&tmp).expect("it is there").permissions().mode();
+        let mode = fs::metadata(&tmp)
+            .expect("it is there")
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o7777, 0o1777);
         fs::write(tmp.join("x"), "x").expect("it is writable");
         drop(scratch.create_output_log().expect("it is made"));
-        assert!(scratch.create_output_log().is_err(), "it must not be overwritten");
+        assert!(
+            scratch.create_output_log().is_err(),
+            "it must not be overwritten"
+        );
         drop(scratch);
         let mut left: Vec<_> = fs::read_dir(&root)
             .expect("it is there")

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Evidence, ExitEvidence, Failure, Invalid};
+use loadline_analysis::record::{Evidence, ExitEvidence};
 use rustix::process::Signal;
 
 use super::instance::LocalInstance;
@@ -153,14 +153,12 @@ fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
         if let Some(sample) = &last {
             recording.add(sample);
         }
-        let (points, rss, failure) = recording.finish();
+        let recorded = recording.finish();
         let start = instance.state.exec_ns.unwrap_or(u64::MAX);
-        evidence.cgroup = samples::evidence(&points, rss, instance.state.measure);
-        evidence.seconds = samples::seconds(&points, start, &instance.state.load_ends);
-        evidence.failure = failure.map(|detail| Failure {
-            cause: Invalid::ToolError,
-            detail,
-        });
+        let points = &recorded.points;
+        evidence.cgroup = samples::evidence(points, recorded.peak_rss, instance.state.measure);
+        evidence.seconds = samples::seconds(points, start, &instance.state.load_ends);
+        evidence.failure = recorded.failure;
     }
     if let Some(failure) = instance.state.failure.take() {
         evidence.failure = Some(failure);
@@ -168,6 +166,7 @@ fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
     if let Err(error) = instance.group.remove() {
         evidence.warnings.push(error.to_string());
     }
+    evidence.noise = std::mem::take(&mut instance.state.noise);
     evidence.warnings.append(&mut instance.plan.warnings);
     evidence.warnings.append(&mut instance.state.warnings);
     evidence.warnings.extend(instance.output.log_failure());

@@ -47,7 +47,9 @@ impl LocalBackend {
         if let Some(root) = &self.options.scratch_root {
             let (directories, failures) = scratch::sweep(root, proc);
             swept.directories = directories;
-            swept.failures.extend(failures.iter().map(ToString::to_string));
+            swept
+                .failures
+                .extend(failures.iter().map(ToString::to_string));
         }
         Ok(swept)
     }

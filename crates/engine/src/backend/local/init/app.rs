@@ -9,15 +9,15 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use loadline_sys::close_on_exec_from;
+use loadline_sys::{close_on_exec_from, default_signals};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets, CpuSet};
 
 use super::error::{InitError, Step};
 use super::mounts;
-use crate::backend::monotonic_ns;
 use crate::backend::local::protocol::{Event, Order, send};
+use crate::backend::monotonic_ns;
 
 /// Preferred victim when the whole machine runs out of memory: the application, not loadline.
 const OOM_SCORE_ADJ: &str = "500";
@@ -32,6 +32,7 @@ pub fn execute(order: &Order, events: &mut UnixStream) -> Result<(), InitError> 
     set_limits(order)?;
     rustix::process::setsid().step("setsid")?;
     set_descriptors()?;
+    default_signals();
     give_up_rights(order)?;
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     std::env::set_current_dir(&order.directory).step(format!(
