@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod doctor;
 mod gc;
 mod init;
 mod load;
@@ -21,6 +22,8 @@ use crate::error::{Error, Kind, Outcome};
 /// All subcommands, in the order of the help.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Show what this machine can measure, and what to fix
+    Doctor(doctor::DoctorArguments),
     /// Find the smallest memory that keeps the SLO, and prove it
     Size(size::SizeArguments),
     /// Run every configuration of an experiment
@@ -65,6 +68,7 @@ pub struct OutputFlags {
 /// Runs one.
 pub fn run(command: Command) -> Result<Outcome, Error> {
     match command {
+        Command::Doctor(arguments) => doctor::run(arguments),
         Command::Size(arguments) => size::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
