@@ -61,7 +61,10 @@ pub(crate) fn exit(settings: &Settings) -> u8 {
 
 pub(crate) fn signal(settings: &Settings) -> u8 {
     std::thread::sleep(settings.millis("after_ms"));
-    raise(i32::try_from(settings.number("number", 11)).unwrap_or(11));
+    let number = i32::try_from(settings.number("number", 11)).unwrap_or(11);
+    // Twice: Rust's own handler of SIGSEGV takes the first and sets the default back.
+    raise(number);
+    raise(number);
     1
 }
 

@@ -13,6 +13,7 @@
 
 mod cpus;
 mod errors;
+mod gc;
 mod generator;
 mod group;
 pub mod init;

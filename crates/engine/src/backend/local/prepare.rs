@@ -39,8 +39,9 @@ pub(super) fn prepare(
     let name = GroupName::new(Path::new("/proc"), &spec.trial)
         .map_err(|error| cgroup_unable("naming the trial's cgroup", &error))?;
     let scratch = Scratch::make(&spec.scratch, &name).map_err(scratch_unable)?;
-    let view =
-        reach::view(spec, &needs, scratch.replaced()).map_err(|error| unreachable(&error))?;
+    let mut state = State::default();
+    let view = reach::view(spec, &needs, scratch.replaced(), &mut state.warnings)
+        .map_err(|error| unreachable(&error))?;
     if backend.options.evict_page_cache {
         backend.page_cache.evict(&needs);
     }
@@ -77,7 +78,7 @@ pub(super) fn prepare(
         scratch,
         notes,
         tell,
-        state: State::default(),
+        state,
     })
 }
 

@@ -111,14 +111,16 @@ fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
     candidates.into_iter().filter_map(existing).collect()
 }
 
-/// Plans the view: `replaced` directories, and hidden ones with what must stay visible.
+/// Plans the view: `replaced` directories, and hidden ones with what must stay visible. Files that
+/// the command names and its user may not read are told to `warn`: the application may do without.
 ///
 /// # Errors
-/// When the program cannot be read, or a named directory on the way is closed without a remedy.
+/// When the program, a jar or the working directory is closed to the user.
 pub fn view(
     spec: &InstanceSpec,
     needs: &Needs,
     replaced: Vec<(PathBuf, PathBuf)>,
+    warn: &mut Vec<String>,
 ) -> Result<View, Unreachable> {
     let mut plan = Planner {
         account: spec.account,
@@ -132,10 +134,14 @@ pub fn view(
         plan.directory(jdk);
     }
     for path in &needs.named {
+        let is_jar = path.extension().is_some_and(|extension| extension == "jar");
         if path.is_dir() {
             plan.directory(path);
-        } else {
-            plan.file("the file", path)?;
+        } else if let Err(error) = plan.file("the file", path) {
+            if is_jar {
+                return Err(error);
+            }
+            warn.push(format!("{error}; the command names it"));
         }
     }
     Ok(plan.finish(replaced))
@@ -352,7 +358,7 @@ mod tests {
 
         /// The view, with the paths below the tree's root only: (hidden, kept).
         fn view(&self, spec: &InstanceSpec) -> Result<(Vec<String>, Vec<String>), Unreachable> {
-            let view = view(spec, &Needs::of(spec)?, Vec::new())?;
+            let view = view(spec, &Needs::of(spec)?, Vec::new(), &mut Vec::new())?;
             let names = |paths: Vec<PathBuf>| {
                 let name = |p: PathBuf| {
                     let below = p.strip_prefix(self.root.path()).ok()?;
@@ -405,7 +411,7 @@ mod tests {
         let spec = tree.spec("closed/app", &["-jar", "ROOT/open/a.jar"]);
         let needs = Needs::of(&spec).expect("the program is there");
         let replaced = vec![(tree.root.path().to_owned(), PathBuf::from("/private"))];
-        let view = view(&spec, &needs, replaced.clone()).expect("a view");
+        let view = view(&spec, &needs, replaced.clone(), &mut Vec::new()).expect("a view");
         assert_eq!(view.masked, Vec::<PathBuf>::new());
         let kept = ["closed/app", "jdk", "open"].map(|name| tree.path(name));
         assert_eq!((view.kept, view.replaced), (kept.to_vec(), replaced));
@@ -421,6 +427,13 @@ mod tests {
             text.starts_with("the file ") && text.ends_with("a.jar cannot be read by uid 64999"),
             "{text}"
         );
+        // A file that may not matter is only told.
+        std::fs::write(tree.path("open/key"), "x").expect("a file");
+        tree.chmod("open/key", 0o600);
+        let spec = tree.spec("open", &["-Dkey=key"]);
+        let (needs, mut warnings) = (Needs::of(&spec).expect("it exists"), Vec::new());
+        assert!(view(&spec, &needs, Vec::new(), &mut warnings).is_ok());
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
         tree.chmod("closed/app", 0o700);
         let error = tree.view(&tree.spec("closed/app", &[])).err();
         assert_eq!(error.map(|e| e.access), Some("entered"));

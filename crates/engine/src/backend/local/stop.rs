@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{Evidence, ExitEvidence};
 use rustix::process::Signal;
 
+use super::gc;
 use super::instance::LocalInstance;
 use super::probe::{Finding, Probing, Question};
 use super::samples;
@@ -166,6 +167,7 @@ fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
     if let Err(error) = instance.group.remove() {
         evidence.warnings.push(error.to_string());
     }
+    evidence.gc = gc::collect(instance);
     evidence.noise = std::mem::take(&mut instance.state.noise);
     evidence.warnings.append(&mut instance.plan.warnings);
     evidence.warnings.append(&mut instance.state.warnings);

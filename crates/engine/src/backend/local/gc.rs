@@ -1,0 +1,49 @@
+//! The GC log of an application that has ended: fetched, kept as evidence, read.
+//!
+//! Owns the way from a file that the application wrote to loadline's own copy: nothing the
+//! application planted in its place is followed, and the size is capped. The log's format is
+//! `loadline_jvm::gclog`'s.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use loadline_analysis::record::GcEvidence;
+
+use super::instance::LocalInstance;
+use super::scratch;
+use crate::gc_evidence::{KEPT_PAUSES, gc_evidence};
+
+/// More of a log is not read: a trial of minutes writes a few MiB.
+const CAP: u64 = 256 << 20;
+
+/// The GC figures; `None` where there is no log or nothing in it. What is wrong with a log that
+/// should be there is a warning of the trial.
+pub(super) fn collect(instance: &mut LocalInstance) -> Option<GcEvidence> {
+    let seen = instance.spec.gc_log.clone()?;
+    // An application that was never executed has no log to miss.
+    instance.state.exec_ns?;
+    let bytes = match instance.scratch.read(&seen, CAP) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            instance.state.warnings.push(format!("GC log: {error}"));
+            return None;
+        }
+    };
+    if let Err(error) = keep(&scratch::gc_log(&instance.spec.scratch), &bytes) {
+        let text = format!("the GC log could not be kept: {error}");
+        instance.state.warnings.push(text);
+    }
+    let log = loadline_jvm::gclog::read(bytes.as_slice(), KEPT_PAUSES);
+    gc_evidence(&log, instance.state.measure)
+}
+
+fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)
+}
