@@ -120,7 +120,7 @@ fn a_body_of_300_mb_is_counted_and_does_not_hold_up_the_others() {
         server.address,
         Model::constant(100.0, Duration::from_secs(2)),
     ));
-    assert_eq!(totals.ok, 200);
+    assert_eq!(totals.ok, 200, "{:?}", totals.errors());
     assert_eq!(totals.body_bytes, BODY as u64 + 199 * 2);
 }
 
