@@ -13,6 +13,7 @@ mod error;
 pub mod export;
 mod health;
 pub mod histogram;
+pub mod max_rate;
 mod outcome;
 pub mod part;
 mod plan;

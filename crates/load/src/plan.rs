@@ -283,6 +283,14 @@ impl Plan {
         }
     }
 
+    /// How requests are spread; evenly where the model is closed.
+    pub(crate) fn arrivals(&self) -> Arrivals {
+        match &self.model {
+            Model::Open { arrivals, .. } => *arrivals,
+            Model::ClosedFor { .. } | Model::ClosedRequests { .. } => Arrivals::Uniform,
+        }
+    }
+
     /// Number of threads.
     pub(crate) fn shards(&self) -> u32 {
         self.cpus.len().max(1) as u32
