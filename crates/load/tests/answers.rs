@@ -116,11 +116,14 @@ fn a_body_of_300_mb_is_counted_and_does_not_hold_up_the_others() {
         }
         _ => server::ok(),
     });
-    let totals = go(&plans::plan(
+    let mut plan = plans::plan(
         server.address,
         Model::constant(100.0, Duration::from_secs(2)),
-    ));
-    assert_eq!(totals.ok, 200);
+    );
+    plan.timeout = Duration::from_secs(60);
+    plan.drain = Duration::from_secs(60);
+    let totals = go(&plan);
+    assert_eq!(totals.ok, 200, "{:?}", totals.errors());
     assert_eq!(totals.body_bytes, BODY as u64 + 199 * 2);
 }
 

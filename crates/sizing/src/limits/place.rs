@@ -62,8 +62,17 @@ fn mount(line: &str) -> Option<Mount> {
 
 /// `mountinfo` writes blanks and backslashes as three octal digits.
 fn unescape(text: &str) -> String {
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    escapes.iter().fold(text.to_owned(), |text, (escape, letter)| text.replace(escape, letter))
+    let escapes = [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ];
+    escapes
+        .iter()
+        .fold(text.to_owned(), |text, (escape, letter)| {
+            text.replace(escape, letter)
+        })
 }
 
 /// The own paths of a `/proc/self/cgroup`: controllers (empty for v2) and path.
@@ -84,13 +93,19 @@ pub fn places(controller: &str, mountinfo: &str, own: &str) -> Vec<Place> {
     let mounts = mounts(mountinfo);
     let own = own_paths(own);
     let v1 = || {
-        let mount = mounts.iter().filter(|mount| mount.hierarchy == Hierarchy::V1);
+        let mount = mounts
+            .iter()
+            .filter(|mount| mount.hierarchy == Hierarchy::V1);
         let mut mount = mount.filter(|mount| mount.controllers.iter().any(|c| c == controller));
-        let path = own.iter().find(|(names, _)| names.iter().any(|c| c == controller));
+        let path = own
+            .iter()
+            .find(|(names, _)| names.iter().any(|c| c == controller));
         place(mount.next()?, &path?.1)
     };
     let v2 = || {
-        let mut mount = mounts.iter().filter(|mount| mount.hierarchy == Hierarchy::V2);
+        let mut mount = mounts
+            .iter()
+            .filter(|mount| mount.hierarchy == Hierarchy::V2);
         let path = own.iter().find(|(names, _)| names.is_empty());
         place(mount.next()?, &path?.1)
     };
