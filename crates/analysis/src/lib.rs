@@ -5,6 +5,7 @@
 //! Read [`record`] first, then [`slo`], [`verdict`] and [`search`].
 
 pub mod app_ko;
+pub mod attribution;
 pub mod heap;
 pub mod interval;
 pub mod latency;
@@ -17,6 +18,8 @@ pub mod record;
 pub mod search;
 pub mod sli;
 pub mod slo;
+pub mod span;
+pub mod steady;
 pub mod text;
 pub mod throttle;
 pub mod usl;
