@@ -74,6 +74,18 @@ pub enum CgroupError {
         /// The range, in words.
         allowed: String,
     },
+    /// A group around the trials has a limit that would act before the trial's own.
+    #[error("the group {} around the trials is limited to {limit} ({what}), and the trial asks for {wanted}\nhint: raise that limit, run loadline outside of it, or stay below it", dir.display())]
+    OuterLimit {
+        /// The group's directory.
+        dir: PathBuf,
+        /// Which limit.
+        what: &'static str,
+        /// What the trial asks for.
+        wanted: String,
+        /// What the group has.
+        limit: String,
+    },
     /// The kernel accepted a write, but the file says something else.
     #[error("{} was set to `{wanted}`, but the kernel has `{got}`", file.display())]
     NotTaken {

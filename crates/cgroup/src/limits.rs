@@ -22,7 +22,7 @@ const DEFAULT_WEIGHT: u64 = 100;
 
 /// From here on a v1 memory limit means "none": PAGE_COUNTER_MAX pages, less a page or two for
 /// rounding.
-const V1_UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
+pub(crate) const V1_UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
 
 /// What a group may use. `None` is no limit; [`Group::apply`] also takes an older limit away.
 #[derive(Debug, Clone, PartialEq, Eq)]

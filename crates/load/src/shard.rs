@@ -135,7 +135,7 @@ impl<'a> Shard<'a> {
             index,
             request: request::render(&plan.request, &plan.targets[0].to_string())?,
             head_only: plan.request.method == "HEAD",
-            quantum: quantum(plan),
+            quantum: (plan.quantum().as_nanos() as u64).max(1),
             epoll,
             ready: (0..connections.len() as u32).collect(),
             connections,
@@ -341,30 +341,5 @@ fn source(plan: &Plan, index: u32) -> Source {
             left: requests / u64::from(shards)
                 + u64::from(u64::from(index) < requests % u64::from(shards)),
         },
-    }
-}
-
-/// Above this rate on one thread, exact pacing spends more CPU on wake-ups than on requests.
-const EXACT_RATE: f64 = 5_000.0;
-const AUTO_QUANTUM_NS: u64 = 250_000;
-
-fn quantum(plan: &Plan) -> u64 {
-    let Model::Open { segments, .. } = &plan.model else {
-        return 1;
-    };
-    match plan.pacing {
-        Pacing::Exact | Pacing::Spin => 1,
-        Pacing::Quantum { quantum } => quantum.as_nanos().clamp(1, 1_000_000_000) as u64,
-        Pacing::Auto => {
-            let peak = segments
-                .iter()
-                .map(|s| s.from.max(s.to))
-                .fold(0.0, f64::max);
-            if peak / f64::from(plan.shards()) > EXACT_RATE {
-                AUTO_QUANTUM_NS
-            } else {
-                1
-            }
-        }
     }
 }

@@ -4,6 +4,8 @@
 //! evidence. Owns the trait only. Backends: `local` (cgroups on this machine) and
 //! `simulated` (known truth, virtual time); podman and Kubernetes fit the same shape.
 
+pub mod simulated;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -54,7 +54,7 @@ fn standalone<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
         b'T' if text.starts_with(b"Total time for which") => stopped(line, text),
         b'A' | b'R' => stall(line, text),
         b'P' if text.starts_with(b"Pacing ") => pacing(line, text),
-        b'0'..=b'9' => dropped(text),
+        b' ' | b'0'..=b'9' => dropped(text.trim_ascii_start()),
         _ => header::parse(text),
     }
 }

@@ -1,0 +1,79 @@
+//! The clocks: did the wall clock step, was the machine suspended?
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// The three clocks at one moment, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clocks {
+    /// CLOCK_MONOTONIC: stands still in suspend, never steps.
+    pub monotonic_ns: i128,
+    /// CLOCK_BOOTTIME: runs on in suspend.
+    pub boottime_ns: i128,
+    /// CLOCK_REALTIME: the wall clock.
+    pub realtime_ns: i128,
+}
+
+impl Clocks {
+    /// Reads them. The monotonic clock is read around the others, so that a preemption between
+    /// the calls is not taken for a jump: of a few tries the tightest counts.
+    pub fn now() -> Self {
+        let try_once = || {
+            let before = nanos(ClockId::Monotonic);
+            let boottime_ns = nanos(ClockId::Boottime);
+            let realtime_ns = nanos(ClockId::Realtime);
+            let after = nanos(ClockId::Monotonic);
+            let clocks = Self {
+                monotonic_ns: i128::midpoint(before, after),
+                boottime_ns,
+                realtime_ns,
+            };
+            (after - before, clocks)
+        };
+        let mut best = try_once();
+        for _ in 0..4 {
+            let next = try_once();
+            if next.0 < best.0 {
+                best = next;
+            }
+        }
+        best.1
+    }
+
+    /// Largest disagreement between the clocks on how long it is since `earlier`.
+    pub fn jump_since(self, earlier: Self) -> Duration {
+        let monotonic = self.monotonic_ns - earlier.monotonic_ns;
+        let boottime = self.boottime_ns - earlier.boottime_ns - monotonic;
+        let realtime = self.realtime_ns - earlier.realtime_ns - monotonic;
+        let largest = boottime.unsigned_abs().max(realtime.unsigned_abs());
+        Duration::from_nanos(u64::try_from(largest).unwrap_or(u64::MAX))
+    }
+}
+
+fn nanos(clock: ClockId) -> i128 {
+    let time = clock_gettime(clock);
+    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_in_both_directions_and_suspend_are_seen() {
+        let start = Clocks {
+            monotonic_ns: 5,
+            boottime_ns: 7,
+            realtime_ns: 1_000,
+        };
+        let after = |boot: i128, real: i128| Clocks {
+            monotonic_ns: 5 + 1_000_000,
+            boottime_ns: 7 + 1_000_000 + boot,
+            realtime_ns: 1_000 + 1_000_000 + real,
+        };
+        assert_eq!(after(0, 0).jump_since(start), Duration::ZERO);
+        assert_eq!(after(0, -300).jump_since(start), Duration::from_nanos(300));
+        assert_eq!(after(900, 300).jump_since(start), Duration::from_nanos(900));
+    }
+}

@@ -1,0 +1,143 @@
+//! CPUs of the machine: /proc/stat, /proc/cpuinfo, /proc/self/status, /proc/PID/stat.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cpuset::CpuSet;
+use crate::error::CgroupError;
+use crate::file;
+use crate::proc_text::stat_field;
+
+/// CPU time since boot, summed over CPUs (first line of /proc/stat). The kernel counts it in
+/// ticks of 10 ms, on most kernels by sampling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTimes {
+    /// Used by tasks and interrupts: user, nice, system, irq, softirq.
+    pub busy: Duration,
+    /// Not used: idle, iowait.
+    pub idle: Duration,
+    /// Taken by the hypervisor while a task wanted to run.
+    pub steal: Duration,
+}
+
+impl CpuTimes {
+    /// Reads /proc/stat.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is not in its documented form.
+    pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
+        let path = proc_root.join("stat");
+        let text = file::read(&path)?;
+        Self::parse(&text).ok_or_else(|| CgroupError::Malformed {
+            path,
+            detail: "no `cpu` line with eight numbers".to_owned(),
+        })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let line = text.lines().find_map(|l| l.strip_prefix("cpu "))?;
+        let ticks: Vec<u64> = line
+            .split_ascii_whitespace()
+            .map_while(|v| v.parse().ok())
+            .collect();
+        // Linux 2.6.11 and later; guest times, at the end, are part of user and nice.
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.first_chunk()?;
+        let sum = |values: &[u64]| values.iter().fold(0u64, |a, b| a.saturating_add(*b));
+        Some(Self {
+            busy: from_ticks(sum(&[user, nice, system, irq, softirq])),
+            idle: from_ticks(sum(&[idle, iowait])),
+            steal: from_ticks(steal),
+        })
+    }
+
+    /// Growth since an earlier reading. idle and iowait may step back a little; that counts as 0.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            busy: self.busy.saturating_sub(earlier.busy),
+            idle: self.idle.saturating_sub(earlier.idle),
+            steal: self.steal.saturating_sub(earlier.steal),
+        }
+    }
+
+    /// All of it: wall time times CPUs.
+    pub fn total(self) -> Duration {
+        self.busy
+            .saturating_add(self.idle)
+            .saturating_add(self.steal)
+    }
+}
+
+/// A number of clock ticks (USER_HZ) as time.
+fn from_ticks(ticks: u64) -> Duration {
+    let hz = rustix::param::clock_ticks_per_second().max(1);
+    Duration::from_secs(ticks / hz) + Duration::from_nanos(ticks % hz * 1_000_000_000 / hz)
+}
+
+/// CPU time of one process and of those of its children that have ended and were waited for, from
+/// the text of /proc/PID/stat (fields 14 to 17).
+pub(crate) fn process_time(stat: &str) -> Option<Duration> {
+    let mut ticks = 0u64;
+    for field in 14..=17 {
+        ticks = ticks.checked_add(stat_field(stat, field)?)?;
+    }
+    Some(from_ticks(ticks))
+}
+
+/// The CPUs with a line of their own in /proc/stat.
+pub(super) fn online(stat: &str) -> CpuSet {
+    stat.lines()
+        .filter_map(|line| line.split(' ').next()?.strip_prefix("cpu")?.parse().ok())
+        .collect()
+}
+
+/// `Cpus_allowed_list` of /proc/PID/status.
+pub(super) fn allowed(status: &str) -> Option<CpuSet> {
+    let list = status
+        .lines()
+        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;
+    list.parse().ok()
+}
+
+/// The model of the first CPU in /proc/cpuinfo: x86 `model name`, MIPS and POWER `cpu`, s390
+/// and some ARM `Processor` or `Model`.
+pub(super) fn model(cpuinfo: &str) -> Option<String> {
+    ["model name", "cpu", "Processor", "Model"]
+        .iter()
+        .find_map(|wanted| {
+            cpuinfo.lines().find_map(|line| {
+                let (key, value) = line.split_once(':')?;
+                let value = value.trim();
+                (key.trim() == *wanted && !value.is_empty()).then(|| value.to_owned())
+            })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_summed_and_subtracted() {
+        let hz = rustix::param::clock_ticks_per_second();
+        let before = CpuTimes::parse("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 0 0\n").unwrap();
+        assert_eq!(before.busy, Duration::from_nanos(19 * 1_000_000_000 / hz));
+        let text = format!("cpu  {0} 0 0 {0} 0 0 0 {0} 0 0\n", 100 * hz);
+        let growth = CpuTimes::parse(&text).unwrap().since(CpuTimes::default());
+        assert_eq!(growth.total(), Duration::from_secs(300));
+        assert_eq!(CpuTimes::parse("cpu 1 2 3\n"), None);
+        assert_eq!(CpuTimes::parse(""), None);
+    }
+
+    #[test]
+    fn online_allowed_and_model_are_found() {
+        assert_eq!(
+            online("cpu  1 2\ncpu0 1\ncpu2 1\nintr 5\n").to_string(),
+            "0,2"
+        );
+        let status = "Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n";
+        assert_eq!(allowed(status).unwrap().to_string(), "0-1");
+        let info = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n";
+        assert_eq!(model(info).unwrap(), "Some CPU @ 2 GHz");
+        assert_eq!(model("processor\t: 0\n"), None);
+    }
+}

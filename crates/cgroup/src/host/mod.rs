@@ -1,0 +1,90 @@
+//! Facts of the machine around the groups: CPUs, memory, kernel, clocks, outer limits.
+//!
+//! Reads only. The root of /proc is a parameter. Formats: proc(5), kernel
+//! Documentation/filesystems/proc.rst and accounting/psi.rst.
+
+mod clock;
+mod cpu;
+mod memory;
+mod outer;
+
+use std::path::Path;
+
+use crate::cpuset::CpuSet;
+use crate::error::CgroupError;
+use crate::file;
+use crate::sample::{self, PressureSample};
+
+pub use clock::Clocks;
+pub use cpu::CpuTimes;
+pub(crate) use cpu::process_time;
+pub use memory::Memory;
+pub(crate) use memory::swapped_in;
+pub(crate) use outer::around;
+pub use outer::{OuterLimit, Scope, outer_conflict, outer_limits};
+
+/// What does not change while a result is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Kernel release, such as `6.1.0-28-amd64`.
+    pub kernel: String,
+    /// CPU model as the kernel names it; `None` where it gives no name (some ARM machines).
+    pub cpu_model: Option<String>,
+    /// Identity of this boot, a UUID.
+    pub boot_id: String,
+    /// CPUs that are switched on.
+    pub cpus_online: CpuSet,
+    /// CPUs that loadline may use: its affinity, cpuset included.
+    pub cpus_allowed: CpuSet,
+    /// Memory and swap of the machine at the time of reading.
+    pub memory: Memory,
+}
+
+impl Host {
+    /// Reads them. `proc_root` is normally `/proc`.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is not in its documented form.
+    pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
+        let text = |name: &str| file::read(&proc_root.join(name));
+        let status = proc_root.join("self/status");
+        let allowed = cpu::allowed(&file::read(&status)?);
+        Ok(Self {
+            kernel: text("sys/kernel/osrelease")?.trim().to_owned(),
+            cpu_model: cpu::model(&text("cpuinfo")?),
+            boot_id: text("sys/kernel/random/boot_id")?.trim().to_owned(),
+            cpus_online: cpu::online(&text("stat")?),
+            cpus_allowed: allowed.ok_or_else(|| CgroupError::Malformed {
+                path: status,
+                detail: "no Cpus_allowed_list".to_owned(),
+            })?,
+            memory: Memory::read(proc_root)?,
+        })
+    }
+}
+
+/// Stall times of the whole machine; all `None` on a kernel without PSI. Not faster than every
+/// 20 ms.
+///
+/// # Errors
+/// A file that is there but cannot be read.
+pub fn host_pressure(proc_root: &Path) -> Result<PressureSample, CgroupError> {
+    let read = |name: &str| {
+        let path = proc_root.join("pressure").join(name);
+        match file::read_optional(&path) {
+            Ok(text) => Ok(text.as_deref().and_then(sample::pressure)),
+            // PSI compiled in but switched off (psi=0).
+            Err(CgroupError::File { source, .. })
+                if source.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    };
+    Ok(PressureSample {
+        cpu: read("cpu")?,
+        memory: read("memory")?,
+        io: read("io")?,
+    })
+}

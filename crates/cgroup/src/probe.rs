@@ -1,0 +1,396 @@
+//! What cgroups can do on this machine, found by doing it: a group is made, limited, filled with
+//! a child that exceeds each limit, looked at, killed and removed.
+//!
+//! Owns the list of checks for `loadline doctor` and the preflight of a run. Never prints.
+
+use std::fmt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use loadline_sizing::{Bytes, Cpus};
+
+use crate::error::CgroupError;
+use crate::file;
+use crate::group::Group;
+use crate::host::{Host, Memory, Scope, outer_limits};
+use crate::layout::{Controller, Layout, Version};
+use crate::limits::Limits;
+use crate::name::GroupName;
+
+/// How long a child may take to show what it is there for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long killing and removing the group may take.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Tried, and it did what it should.
+    Works,
+    /// This machine does not have it; loadline works without.
+    Missing,
+    /// It is needed, and it failed.
+    Broken,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Works => "works",
+            Self::Missing => "missing",
+            Self::Broken => "broken",
+        })
+    }
+}
+
+/// One thing that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was tried, in a few words.
+    pub name: &'static str,
+    /// How it came out.
+    pub status: Status,
+    /// What was seen.
+    pub detail: String,
+    /// What to do about it.
+    pub fix: Option<String>,
+}
+
+impl Check {
+    fn new(name: &'static str, status: Status, detail: impl Into<String>) -> Self {
+        Self {
+            name,
+            status,
+            detail: detail.into(),
+            fix: None,
+        }
+    }
+
+    fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+
+    /// An error as a check: its hint becomes the fix.
+    fn broken(name: &'static str, error: &CgroupError) -> Self {
+        let text = error.to_string();
+        let (detail, fix) = text.split_once("\nhint: ").unwrap_or((&text, ""));
+        Self {
+            name,
+            status: Status::Broken,
+            detail: detail.to_owned(),
+            fix: (!fix.is_empty()).then(|| fix.to_owned()),
+        }
+    }
+}
+
+/// Tries everything; takes a second or two. `root` is normally `/sys/fs/cgroup`, `proc_root`
+/// normally `/proc`.
+pub fn probe(root: &Path, proc_root: &Path) -> Vec<Check> {
+    let layout = match Layout::detect(root, proc_root) {
+        Ok(layout) => layout,
+        Err(error) => return vec![Check::broken("cgroups", &error)],
+    };
+    let mut checks = vec![cgroups(&layout)];
+    let group = layout
+        .check_permission()
+        .and_then(|()| GroupName::new(proc_root, "probe"))
+        .and_then(|name| Group::create(&layout, &name.to_string()));
+    match group {
+        Ok(group) => {
+            checks.push(Check::new("make a group", Status::Works, place(&group)));
+            checks.push(cpu_quota(&group));
+            checks.push(cpuset(&group, proc_root));
+            checks.push(memory_limit(&group));
+            checks.push(no_swap(&group, proc_root));
+            checks.push(task_limit(&group));
+            checks.push(pressure(&group));
+            checks.push(kill(&group));
+            // Also where a check has left a child behind.
+            let removed = group.kill(DEADLINE).and_then(|_| group.remove(DEADLINE));
+            checks.push(match removed {
+                Ok(()) => Check::new("remove a group", Status::Works, "nothing is left"),
+                Err(error) => Check::broken("remove a group", &error),
+            });
+        }
+        Err(error) => checks.push(Check::broken("make a group", &error)),
+    }
+    checks.push(outer(&layout));
+    checks
+}
+
+fn cgroups(layout: &Layout) -> Check {
+    let controllers: Vec<String> = layout
+        .places()
+        .map(|(c, place)| match place.version {
+            Version::V1 => format!("{c} (v1)"),
+            Version::V2 => format!("{c} (v2)"),
+        })
+        .collect();
+    let detail = format!("{}: {}", layout.mode(), controllers.join(", "));
+    Check::new("cgroups", Status::Works, detail)
+}
+
+fn place(group: &Group) -> String {
+    let dirs: Vec<String> = group
+        .dirs()
+        .filter_map(|dir| Some(dir.parent()?.display().to_string()))
+        .collect();
+    format!("below {}", dirs.join(", "))
+}
+
+/// A child in the group; killed when dropped.
+struct InGroup(Child);
+
+impl InGroup {
+    fn start(group: &Group, script: &str) -> Result<Self, CgroupError> {
+        // The files are arguments, so that no path is ever read as shell text.
+        let join = "for f do echo 0 > \"$f\" || exit 99; done; ";
+        Command::new("/bin/sh")
+            .args(["-c", &format!("{join}{script}"), "sh"])
+            .args(group.join_files())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map(Self)
+            .map_err(|e| CgroupError::file("start a child by", Path::new("/bin/sh"), e))
+    }
+
+    /// Waits until something is seen or the child has ended. `None` when neither came in time.
+    fn watch<T>(
+        &mut self,
+        mut look: impl FnMut() -> Result<Option<T>, CgroupError>,
+    ) -> Result<Option<T>, CgroupError> {
+        let start = Instant::now();
+        loop {
+            let has_ended = matches!(self.0.try_wait(), Ok(Some(_)));
+            let seen = look()?;
+            if seen.is_some() || has_ended || start.elapsed() > PATIENCE {
+                return Ok(seen);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for InGroup {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn outcome(name: &'static str, result: Result<Check, CgroupError>) -> Check {
+    result.unwrap_or_else(|error| Check::broken(name, &error))
+}
+
+fn cpu_quota(group: &Group) -> Check {
+    const NAME: &str = "CPU quota";
+    let try_it = || {
+        group.apply(&Limits {
+            cpu_quota: Some(Cpus::from_millis(200)),
+            ..Limits::default()
+        })?;
+        let mut child = InGroup::start(group, "while :; do :; done")?;
+        let mut reader = group.reader()?;
+        let seen = child.watch(|| {
+            let cpu = reader.read()?.cpu;
+            let has_grown = cpu.throttled_time.is_some_and(|t| !t.is_zero());
+            Ok(has_grown.then_some((cpu.nr_throttled.unwrap_or(0), cpu.nr_periods.unwrap_or(0))))
+        })?;
+        Ok(match seen {
+            Some((throttled, periods)) => Check::new(
+                NAME,
+                Status::Works,
+                format!("20 ms in 100 ms: a busy child was throttled in {throttled} of {periods} periods"),
+            ),
+            None => Check::new(
+                NAME,
+                Status::Broken,
+                "a busy child under a quota of 20 ms in 100 ms was not throttled",
+            )
+            .fix("the kernel needs CONFIG_CFS_BANDWIDTH; an overloaded machine can also keep a child from its quota"),
+        })
+    };
+    outcome(NAME, try_it())
+}
+
+fn cpuset(group: &Group, proc_root: &Path) -> Check {
+    const NAME: &str = "CPU pinning";
+    if group.dir(Controller::Cpuset).is_none() {
+        return Check::new(NAME, Status::Missing, "no cpuset controller");
+    }
+    let try_it = || {
+        let allowed = Host::read(proc_root)?.cpus_allowed;
+        let first = allowed.iter().take(1).collect();
+        let detail = format!("pinned to CPU {first} of {allowed}");
+        group.apply(&Limits {
+            cpuset: Some(first),
+            ..Limits::default()
+        })?;
+        Ok(Check::new(NAME, Status::Works, detail))
+    };
+    outcome(NAME, try_it())
+}
+
+fn memory_limit(group: &Group) -> Check {
+    const NAME: &str = "memory limit";
+    let try_it = || {
+        group.apply(&Limits {
+            memory: Some(Bytes::from_mib(16)),
+            ..Limits::default()
+        })?;
+        // dd fills one block of 64 MiB in its own memory.
+        let mut child = InGroup::start(group, "exec dd if=/dev/zero of=/dev/null bs=64M count=1")?;
+        let mut reader = group.reader()?;
+        let kills = child.watch(|| Ok(reader.read_memory()?.oom_kill.filter(|k| *k > 0)))?;
+        Ok(match kills {
+            Some(_) => Check::new(
+                NAME,
+                Status::Works,
+                "a child that used 64 MiB under 16 MiB was killed, and the kernel counted it",
+            ),
+            None => Check::new(
+                NAME,
+                Status::Broken,
+                "a child that used 64 MiB under 16 MiB was not seen to be killed",
+            )
+            .fix("an OOM kill cannot be told from a crash here; Linux 4.13 and later count it"),
+        })
+    };
+    outcome(NAME, try_it())
+}
+
+/// Whether the group is kept off swap.
+fn no_swap(group: &Group, proc_root: &Path) -> Check {
+    const NAME: &str = "no swap";
+    let try_it = || {
+        let swap = Memory::read(proc_root)?.swap_total;
+        let has_limit = group.dir(Controller::Memory).is_some_and(|(version, dir)| {
+            let file = match version {
+                Version::V1 => "memory.memsw.limit_in_bytes",
+                Version::V2 => "memory.swap.max",
+            };
+            dir.join(file).exists()
+        });
+        Ok(match (swap.as_bytes(), has_limit) {
+            (0, _) => Check::new(NAME, Status::Works, "this machine has no swap"),
+            (_, true) => Check::new(NAME, Status::Works, format!("{swap} of swap, forbidden to the group")),
+            (_, false) => Check::new(NAME, Status::Broken, format!("{swap} of swap that the group may use"))
+                .fix("swapoff -a, or boot with swapaccount=1: an application that swaps instead of being killed seems to fit"),
+        })
+    };
+    outcome(NAME, try_it())
+}
+
+fn task_limit(group: &Group) -> Check {
+    const NAME: &str = "task limit";
+    if group.dir(Controller::Pids).is_none() {
+        return Check::new(NAME, Status::Missing, "no pids controller");
+    }
+    let try_it = || {
+        group.apply(&Limits {
+            pids: Some(1),
+            ..Limits::default()
+        })?;
+        // The shell is the one task; its fork fails, and the kernel counts that.
+        let mut child = InGroup::start(group, "(sleep 60); sleep 60")?;
+        let events = group
+            .dir(Controller::Pids)
+            .map(|(_, dir)| dir.join("pids.events"));
+        let refused = child.watch(|| {
+            let text = events.as_deref().map(file::read_optional).transpose()?;
+            let text = text.flatten().unwrap_or_default();
+            let count = text.trim().strip_prefix("max ");
+            Ok(count.and_then(|c| c.parse::<u64>().ok()).filter(|c| *c > 0))
+        })?;
+        Ok(match refused {
+            Some(_) => Check::new(
+                NAME,
+                Status::Works,
+                "a child could not fork under a limit of 1",
+            ),
+            None => Check::new(
+                NAME,
+                Status::Broken,
+                "a child under a limit of 1 was not seen to be kept from forking",
+            ),
+        })
+    };
+    outcome(NAME, try_it())
+}
+
+fn pressure(group: &Group) -> Check {
+    const NAME: &str = "pressure (PSI)";
+    let try_it = || {
+        let pressure = group.read()?.pressure.unwrap_or_default();
+        Ok(match pressure.cpu {
+            Some(_) => Check::new(NAME, Status::Works, "cpu, memory and io of the group"),
+            None => Check::new(
+                NAME,
+                Status::Missing,
+                "no cpu.pressure in the group: waiting for other programs is seen less well",
+            )
+            .fix("boot with psi=1; needs a cgroup v2 mount and CONFIG_PSI"),
+        })
+    };
+    outcome(NAME, try_it())
+}
+
+fn kill(group: &Group) -> Check {
+    const NAME: &str = "kill a group";
+    let try_it = || {
+        group.apply(&Limits::default())?;
+        let mut child = InGroup::start(group, "(sleep 60 & sleep 60 & wait) & wait")?;
+        let all_there = child.watch(|| Ok((group.processes()?.len() >= 3).then_some(())))?;
+        let start = Instant::now();
+        let killed = group.kill(DEADLINE)?;
+        let took = start.elapsed().as_millis();
+        let how = match group.v2_dir() {
+            Some(dir) if dir.join("cgroup.kill").exists() => "cgroup.kill",
+            _ => "freezer or signals",
+        };
+        Ok(match all_there {
+            Some(()) => Check::new(
+                NAME,
+                Status::Works,
+                format!("{killed} processes gone in {took} ms by {how}"),
+            ),
+            None => Check::new(NAME, Status::Broken, "children did not start in the group"),
+        })
+    };
+    outcome(NAME, try_it())
+}
+
+fn outer(layout: &Layout) -> Check {
+    const NAME: &str = "outer limits";
+    let try_it = || {
+        let limits: Vec<String> = outer_limits(layout)?
+            .iter()
+            .filter(|l| l.scope == Scope::Trials)
+            .map(|l| {
+                let cpu = l.cpu.map(|c| format!(" CPU {c}"));
+                let memory = l.memory.map(|m| format!(" memory {m}"));
+                let pids = l.pids.map(|p| format!(" tasks {p}"));
+                let all = [cpu, memory, pids]
+                    .into_iter()
+                    .flatten()
+                    .collect::<String>();
+                format!("{}:{all}", l.dir.display())
+            })
+            .collect();
+        Ok(match limits.as_slice() {
+            [] => Check::new(NAME, Status::Works, "no limit around trials"),
+            some => Check::new(
+                NAME,
+                Status::Works,
+                format!("trials must stay below {}", some.join("; ")),
+            ),
+        })
+    };
+    outcome(NAME, try_it())
+}
