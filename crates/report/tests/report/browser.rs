@@ -228,6 +228,8 @@ fn hostile_records_stay_text() {
         4
     );
     assert_eq!(page.evaluate("typeof window.hacked"), "undefined");
+    let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    assert_eq!(page.evaluate(overflow), 0);
     assert_eq!(page.messages(), Vec::<String>::new());
 }
 
