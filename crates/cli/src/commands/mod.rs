@@ -6,6 +6,7 @@ mod init;
 mod load;
 mod load_part;
 mod plan;
+mod predict;
 mod run;
 mod show;
 mod size;
@@ -32,7 +33,10 @@ pub enum Command {
     Plan(plan::PlanArguments),
     /// Send HTTP load to a URL and measure the latency
     Load(load::Arguments),
+    /// Summarise GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out
     Gc(gc::GcArgs),
+    /// Show what the JVM would choose by itself under limits
+    Predict(predict::Predict),
     /// Go on with a result that was stopped
     Resume(store::ResumeArguments),
     /// List the results
@@ -80,6 +84,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Export(arguments) => store::export(arguments),
         Command::Clean(arguments) => store::clean(arguments),
         Command::Gc(arguments) => gc::run(&arguments),
+        Command::Predict(arguments) => predict::run(&arguments),
         Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
     }
