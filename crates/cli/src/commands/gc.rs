@@ -4,6 +4,7 @@
 //! `loadline_jvm::gclog::Report`'s.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use loadline_jvm::gclog::report::{Entry, Report};
@@ -11,6 +12,9 @@ use loadline_jvm::gclog::{self, files};
 use loadline_sizing::Bytes;
 
 use crate::error::{Error, Kind, Outcome};
+
+/// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
+const ENTRIES_SHOWN: usize = 8;
 
 /// Reads GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out.
 ///
@@ -36,7 +40,7 @@ pub fn run(args: &GcArgs) -> Result<Outcome, Error> {
             Ok(log) => {
                 let report = Report::of(&log, &group);
                 if !is_first && !args.json {
-                    println!();
+                    write_line("")?;
                 }
                 is_first = false;
                 print(&report, args.json)?;
@@ -70,8 +74,18 @@ fn print(report: &Report, json: bool) -> Result<(), Error> {
             .map_err(|error| Error::new(Kind::Internal, format!("cannot write JSON: {error}")))?,
         false => text(report),
     };
-    println!("{}", text.trim_end());
-    Ok(())
+    write_line(text.trim_end())
+}
+
+/// To stdout. A reader that went away (`| head`) wants no more.
+fn write_line(text: &str) -> Result<(), Error> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
+            Kind::Environment,
+            format!("cannot write to stdout: {error}"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The report as people read it.
@@ -139,37 +153,45 @@ fn pauses(report: &Report) -> String {
         p99_seconds: stw.p99_seconds,
         max_seconds: stw.max_seconds,
     };
-    let mut rows = vec![[
-        "".to_owned(),
-        "count".into(),
-        "total".into(),
-        "p50".into(),
-        "p90".into(),
-        "p99".into(),
-        "max".into(),
-        "cause".into(),
-    ]];
+    let titles = ["", "count", "total", "p50", "p90", "p99", "max", "cause"];
+    let mut rows = vec![titles.map(str::to_owned)];
     rows.push(row("", &all));
-    rows.extend(stw.by_kind.iter().map(|entry| row("  ", entry)));
+    rows.extend(
+        by_total(&stw.by_kind)
+            .into_iter()
+            .map(|entry| row("  ", entry)),
+    );
     for (title, entries) in [
         ("Stalls (threads that waited for memory)", &report.stalls),
         ("Concurrent phases", &report.concurrent),
     ] {
-        if !entries.is_empty() {
-            rows.push([
-                title.to_owned(),
-                String::new(),
-                String::new(),
-                String::new(),
-                String::new(),
-                String::new(),
-                String::new(),
-                String::new(),
-            ]);
-            rows.extend(entries.iter().map(|entry| row("  ", entry)));
+        if entries.is_empty() {
+            continue;
+        }
+        rows.push(heading(title));
+        let entries = by_total(entries);
+        let shown = entries.iter().take(ENTRIES_SHOWN);
+        rows.extend(shown.map(|entry| row("  ", entry)));
+        if entries.len() > ENTRIES_SHOWN {
+            let more = entries.len() - ENTRIES_SHOWN;
+            rows.push(heading(&format!("  and {more} more (--json has all)")));
         }
     }
     table(&rows)
+}
+
+/// The ones that took longest first.
+fn by_total(entries: &[Entry]) -> Vec<&Entry> {
+    let mut sorted: Vec<&Entry> = entries.iter().collect();
+    sorted.sort_by(|a, b| b.total_seconds.total_cmp(&a.total_seconds));
+    sorted
+}
+
+/// A row with one text across.
+fn heading(text: &str) -> [String; 8] {
+    let mut row = <[String; 8]>::default();
+    row[0] = text.to_owned();
+    row
 }
 
 fn row(indent: &str, entry: &Entry) -> [String; 8] {

@@ -137,7 +137,7 @@ impl Builder {
                 duration,
                 heap,
             } => self.concurrent(name, end, duration, heap),
-            Event::Cycle { text, end, heap } => self.cycle(text, end, heap),
+            Event::Cycle { end, heap } => self.cycle(end, heap),
             Event::Stall {
                 name,
                 end,
@@ -266,10 +266,10 @@ impl Builder {
         }
     }
 
-    fn cycle(&mut self, text: &[u8], end: At, heap: Heap) {
+    fn cycle(&mut self, end: At, heap: Heap) {
         self.tick(end, Duration::ZERO);
-        // A major or single-generation cycle looks at the whole heap.
-        self.summary.heap(heap, !text.starts_with(b"Minor"));
+        // What was allocated meanwhile is in it, so it says nothing about the live set.
+        self.summary.heap(heap, false);
         self.allocated(heap);
     }
 

@@ -126,7 +126,7 @@ pub(super) enum Event<'a> {
         heap: Option<Heap>,
     },
     /// A whole concurrent cycle and its heap figures (ZGC).
-    Cycle { text: &'a [u8], end: At, heap: Heap },
+    Cycle { end: At, heap: Heap },
     /// A thread waited for memory; not stop-the-world.
     Stall {
         name: &'a [u8],
