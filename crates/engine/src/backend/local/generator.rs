@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{LoadEvidence, SecondEvidence};
 use loadline_cgroup::NoiseMeter;
 use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
-use loadline_load::{Expectation, LoadError, Model, Pacing, Plan, RequestSpec};
+use loadline_load::{Expectation, LoadError, Model, Pacing, Part, Plan, RequestSpec};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::instance::{LocalInstance, Note, invalid, tool_error};
@@ -252,6 +252,7 @@ fn order(instance: &LocalInstance, load: &LoadPhase) -> Order {
                 headers: Vec::new(),
                 body: Vec::new(),
             },
+            mix: Vec::new(),
             expect: Expectation::default(),
             model: model(load.model),
             warmup: Duration::ZERO,
@@ -262,6 +263,7 @@ fn order(instance: &LocalInstance, load: &LoadPhase) -> Order {
             seed: 0,
             pacing: Pacing::Auto,
             slo: load.tightest,
+            part: Part::default(),
         },
         netns: (instance.spec.network == Network::Own).then(|| instance.sandbox.network_path()),
     }
