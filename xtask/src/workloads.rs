@@ -35,6 +35,13 @@ enum Recipe {
 
 const WORKLOADS: &[Workload] = &[
     Workload {
+        name: "allocation",
+        sources: &["Allocation.java", "Allocator.java", "Latencies.java"],
+        recipe: Recipe::Javac {
+            main_class: "Allocation",
+        },
+    },
+    Workload {
         name: "ping",
         sources: &["Ping.java"],
         recipe: Recipe::Javac { main_class: "Ping" },

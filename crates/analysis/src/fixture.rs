@@ -20,6 +20,7 @@ pub fn configuration(memory_mib: u64) -> Configuration {
         pids: None,
         jdk: None,
         jvm_options: Vec::new(),
+        args: Vec::new(),
         env: BTreeMap::new(),
     }
 }

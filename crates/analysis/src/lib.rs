@@ -5,18 +5,27 @@
 //! Read [`record`] first, then [`slo`], [`verdict`] and [`search`].
 
 pub mod app_ko;
+pub mod attribution;
+pub mod heap;
 pub mod interval;
 pub mod latency;
+mod least_squares;
 pub mod noise;
+pub mod price;
 pub mod random;
 pub mod recommend;
 pub mod record;
 pub mod search;
 pub mod sli;
 pub mod slo;
+pub mod span;
+pub mod steady;
 pub mod text;
+pub mod throttle;
+pub mod usl;
 pub mod verdict;
 pub mod wire;
+pub mod world;
 
 #[cfg(test)]
 mod fixture;

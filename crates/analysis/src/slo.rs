@@ -119,6 +119,17 @@ impl FromStr for Slo {
     }
 }
 
+impl Slo {
+    /// The tightest latency bound; `None` where no objective is about latency.
+    pub fn tightest_latency(&self) -> Option<Duration> {
+        let bound = |o: &Objective| match o {
+            Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
+            Objective::Errors { .. } | Objective::Start { .. } => None,
+        };
+        self.objectives.iter().filter_map(bound).min()
+    }
+}
+
 impl fmt::Display for Slo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, objective) in self.objectives.iter().enumerate() {

@@ -4,7 +4,7 @@
 //! charges for 1000 wake-ups a second whoever asks for them. On a virtual machine it can be most
 //! of the cost of the 1 ms row.
 //!
-//! `cargo run --release -p loadline-cgroup --example sampler_cost [SECONDS]`
+//! `cargo run --release -p loadline-cgroup --example sampler_cost [SECONDS [CPUS]]`
 
 #![allow(clippy::print_stdout)]
 
@@ -18,18 +18,21 @@ use loadline_sizing::Cpus;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let seconds = std::env::args().nth(1).map_or(Ok(5), |s| s.parse())?;
+    let cpus = std::env::args()
+        .nth(2)
+        .map_or("500m".parse(), |s| s.parse())?;
     let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))?;
     let name = GroupName::new(Path::new("/proc"), "sampler-cost")?;
     let group = Group::create(&layout, &name.to_string())?;
-    let measured = measure(&group, Duration::from_secs(seconds));
+    let measured = measure(&group, cpus, Duration::from_secs(seconds));
     group.kill(Duration::from_secs(5))?;
     group.remove(Duration::from_secs(5))?;
     measured
 }
 
-fn measure(group: &Group, length: Duration) -> Result<(), Box<dyn Error>> {
+fn measure(group: &Group, cpus: Cpus, length: Duration) -> Result<(), Box<dyn Error>> {
     let limits = Limits {
-        cpu_quota: Some(Cpus::from_millis(500)),
+        cpu_quota: Some(cpus),
         ..Limits::default()
     };
     group.apply(&limits)?;
@@ -37,7 +40,7 @@ fn measure(group: &Group, length: Duration) -> Result<(), Box<dyn Error>> {
     for file in group.join_files() {
         script += &format!("echo 0 > {} && ", file.display());
     }
-    script += "while :; do :; done";
+    script += "{ while :; do :; done & while :; do :; done; }";
     let mut spin = Command::new("sh")
         .args(["-c", &script])
         .stdin(Stdio::null())
@@ -74,7 +77,7 @@ fn measure(group: &Group, length: Duration) -> Result<(), Box<dyn Error>> {
             report.longest_gap,
         );
     }
-    spin.kill()?;
+    group.kill(length)?;
     spin.wait()?;
     Ok(())
 }

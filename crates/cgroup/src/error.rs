@@ -13,6 +13,9 @@ pub(crate) const DELEGATION_HINT: &str =
 pub(crate) const ROOT_DELEGATION_HINT: &str =
     "systemd owns the cgroup tree; run: systemd-run --scope -p Delegate=yes loadline ...";
 
+/// In most containers the cgroup file system is read-only.
+pub(crate) const READ_ONLY_HINT: &str = "run loadline on the machine itself, or in a container with a writable cgroup file system (docker run --privileged)";
+
 /// A failure of the cgroup file system, or a limit that it cannot take.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {

@@ -245,3 +245,58 @@ fn evacuate(place: &Place, parent: &Path) -> Result<(), CgroupError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, ROOT};
+
+    #[test]
+    fn a_step_that_fails_removes_what_was_made() {
+        let fake = Fake::captured("v1");
+        let layout = fake.layout(ROOT);
+        fs::remove_dir(fake.root().join("freezer")).unwrap();
+        let error = Group::create(&layout, "loadline-x").unwrap_err();
+        assert!(error.to_string().contains("freezer/loadline-x"), "{error}");
+        for hierarchy in ["cpu,cpuacct", "memory", "pids"] {
+            let left = fs::read_dir(fake.root().join(hierarchy)).unwrap().count();
+            assert_eq!(left, 0, "{hierarchy}");
+        }
+    }
+
+    #[test]
+    fn the_files_to_join_by_are_one_for_each_hierarchy() {
+        let fake = Fake::captured("v1");
+        let group = Group::create(&fake.layout(ROOT), "loadline-x").unwrap();
+        let files = group.join_files();
+        let wanted = ["cpu,cpuacct", "memory", "pids", "freezer"]
+            .map(|h| fake.root().join(h).join("loadline-x/cgroup.procs"));
+        assert_eq!(files, wanted);
+    }
+
+    #[test]
+    fn controllers_are_enabled_for_children_once() {
+        let fake = Fake::captured("v2");
+        let files = [
+            ("cgroup.controllers", "cpu io memory pids\n"),
+            ("cgroup.subtree_control", "cpu\n"),
+        ];
+        fake.group("", &files);
+        Group::create(&fake.layout(ROOT), "loadline-x").unwrap();
+        assert_eq!(fake.text("cgroup.subtree_control"), "+memory +pids");
+    }
+
+    #[test]
+    fn names_that_could_leave_the_parent_are_refused() {
+        let fake = Fake::captured("v1");
+        for name in [
+            "x",
+            "loadline-",
+            "loadline-../x",
+            "loadline-a/b",
+            "loadline-\n",
+        ] {
+            Group::create(&fake.layout(ROOT), name).unwrap_err();
+        }
+    }
+}

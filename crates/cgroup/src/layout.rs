@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{CgroupError, DELEGATION_HINT, ROOT_DELEGATION_HINT};
+use crate::error::{CgroupError, DELEGATION_HINT, READ_ONLY_HINT, ROOT_DELEGATION_HINT};
 use crate::file;
 use crate::proc_text::{CgroupMount, Membership, cgroup_mounts, memberships};
 
@@ -122,7 +122,7 @@ pub struct Place {
 /// Why no group may be made in a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refusal {
-    why: String,
+    why: &'static str,
     hint: &'static str,
 }
 
@@ -136,7 +136,7 @@ impl Place {
             .as_deref()
             .map_err(|refusal| CgroupError::NotPermitted {
                 path: self.own.clone(),
-                why: refusal.why.clone(),
+                why: refusal.why.to_owned(),
                 hint: refusal.hint.to_owned(),
             })
     }
@@ -328,7 +328,7 @@ fn place_v1(mount: &Path, own: PathBuf, privilege: Privilege) -> Place {
     // systemd never disables a v1 controller below a directory that it did not make, so the root
     // of the hierarchy is safe for root even where systemd runs.
     let parent = if privilege.root {
-        Ok(mount.to_owned())
+        writable(mount)
     } else {
         own_if_writable(&own)
     };
@@ -345,7 +345,7 @@ fn place_v2(mount: PathBuf, own: PathBuf, is_hybrid: bool, privilege: Privilege)
         Privilege { root: false, .. } => own_if_writable(&own),
         // In a hybrid layout systemd only tracks processes here; there is no controller to lose.
         Privilege { systemd: true, .. } if !is_hybrid => own_if_delegated(&own),
-        _ => Ok(mount.clone()),
+        _ => writable(&mount),
     };
     Place {
         version: Version::V2,
@@ -356,14 +356,19 @@ fn place_v2(mount: PathBuf, own: PathBuf, is_hybrid: bool, privilege: Privilege)
 }
 
 fn own_if_writable(own: &Path) -> Result<PathBuf, Refusal> {
-    let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
-    match writable(own).and_then(|()| writable(&own.join("cgroup.procs"))) {
-        Ok(()) => Ok(own.to_owned()),
-        Err(error) => Err(Refusal {
-            why: format!("it is not writable for this user ({error})"),
-            hint: DELEGATION_HINT,
-        }),
-    }
+    writable(own).and_then(|own| {
+        writable(&own.join("cgroup.procs"))?;
+        Ok(own)
+    })
+}
+
+fn writable(path: &Path) -> Result<PathBuf, Refusal> {
+    let (why, hint) = match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => return Ok(path.to_owned()),
+        Err(rustix::io::Errno::ROFS) => ("it is mounted read-only", READ_ONLY_HINT),
+        Err(_) => ("it is not writable for this user", DELEGATION_HINT),
+    };
+    Err(Refusal { why, hint })
 }
 
 fn own_if_delegated(own: &Path) -> Result<PathBuf, Refusal> {
@@ -371,7 +376,7 @@ fn own_if_delegated(own: &Path) -> Result<PathBuf, Refusal> {
         return Ok(own.to_owned());
     }
     Err(Refusal {
-        why: "systemd manages it and has not delegated it".to_owned(),
+        why: "systemd manages it and has not delegated it",
         hint: ROOT_DELEGATION_HINT,
     })
 }
@@ -393,3 +398,6 @@ fn offered(v2: &Place) -> Result<Vec<Controller>, CgroupError> {
         .filter_map(Controller::from_name)
         .collect())
 }
+
+#[cfg(test)]
+mod tests;

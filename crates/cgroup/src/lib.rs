@@ -9,8 +9,12 @@
 //! Read [`Layout`] first (what this machine has), then [`Group`] (one group of processes and its
 //! limits), [`Sample`] (its counters) and [`Sampler`] (its counters over time).
 
+#[cfg(test)]
+mod arbitrary;
 mod cpuset;
 mod error;
+#[cfg(test)]
+mod fake;
 mod file;
 mod group;
 pub mod host;
@@ -19,6 +23,7 @@ mod layout;
 mod limits;
 mod name;
 mod noise;
+mod oom;
 mod probe;
 mod proc_text;
 mod reader;
@@ -33,6 +38,7 @@ pub use layout::{Controller, Layout, Mode, Place, Version};
 pub use limits::{Limits, weight_from_shares};
 pub use name::GroupName;
 pub use noise::{Noise, NoiseMeter};
+pub use oom::OomWatch;
 pub use probe::{Check, Status, probe};
 pub use reader::Reader;
 pub use sample::{CpuSample, MemorySample, Pressure, PressureSample, Sample};

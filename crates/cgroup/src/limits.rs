@@ -380,3 +380,6 @@ fn compare(
         got: got.to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests;

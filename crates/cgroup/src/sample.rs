@@ -196,3 +196,79 @@ pub(crate) fn pressure(text: &str) -> Option<Pressure> {
         full: total("full "),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn v1_counters_are_nanoseconds_and_usage_is_the_sum_over_cpus() {
+        let mut cpu = CpuSample::default();
+        cpu_stat_v1(include_str!("../tests/data/hybrid/cpu.stat"), &mut cpu);
+        usage_percpu(
+            include_str!("../tests/data/hybrid/cpuacct.usage_percpu"),
+            &mut cpu,
+        );
+        assert_eq!(cpu.nr_periods, Some(26));
+        assert_eq!(cpu.nr_throttled, Some(25));
+        assert_eq!(
+            cpu.throttled_time,
+            Some(Duration::from_nanos(1_413_240_901))
+        );
+        assert_eq!(cpu.usage_percpu.len(), 2);
+        assert_eq!(
+            cpu.usage,
+            Some(Duration::from_nanos(665_293_615 + 104_982_782))
+        );
+    }
+
+    #[test]
+    fn v2_counters_are_microseconds_and_some_may_be_missing() {
+        let mut cpu = CpuSample::default();
+        cpu_stat_v2(include_str!("../tests/data/v2/cpu.stat"), &mut cpu);
+        assert_eq!(cpu.usage, Some(Duration::from_millis(800)));
+        assert_eq!(cpu.throttled_time, Some(Duration::from_millis(1730)));
+        assert_eq!(cpu.nr_bursts, Some(0));
+        let mut bare = CpuSample::default();
+        cpu_stat_v2(
+            include_str!("../tests/data/hybrid/unified/cpu.stat"),
+            &mut bare,
+        );
+        assert_eq!(bare.user, Some(Duration::from_micros(762_469)));
+        assert_eq!((bare.nr_periods, bare.throttled_time), (None, None));
+    }
+
+    #[test]
+    fn memory_has_the_same_meaning_on_both() {
+        let mut v1 = MemorySample::default();
+        memory_stat_v1(include_str!("../tests/data/hybrid/memory.stat"), &mut v1);
+        assert_eq!(v1.anon, Some(Bytes::from_bytes(28_672)));
+        assert_eq!(v1.anon_huge, Some(Bytes::from_bytes(0)));
+        assert_eq!(v1.file, Some(Bytes::from_bytes(2_998_272)));
+        assert_eq!(v1.refault_file, Some(732));
+        let mut v2 = MemorySample::default();
+        memory_stat_v2(include_str!("../tests/data/v2/memory.stat"), &mut v2);
+        assert_eq!(v2.anon, Some(Bytes::from_bytes(28_672)));
+        assert_eq!(v2.anon_huge, None, "this kernel has no huge pages");
+        assert_eq!(v2.pgmajfault, Some(6));
+        assert_eq!(v2.working_set(), None);
+        v2.usage = Some(Bytes::from_bytes(180_224));
+        assert_eq!(v2.working_set(), v2.usage);
+    }
+
+    #[test]
+    fn kills_and_pressure_are_found() {
+        for text in [
+            include_str!("../tests/data/hybrid/memory.oom_control"),
+            include_str!("../tests/data/v2/memory.events.local"),
+        ] {
+            assert_eq!(oom_kill(text), Some(1));
+        }
+        assert_eq!(oom_kill("oom_kill_disable 0\nunder_oom 0\n"), None);
+        let cpu = pressure(include_str!("../tests/data/hybrid/unified/cpu.pressure")).unwrap();
+        assert_eq!(cpu.some, Duration::from_micros(1_348_686));
+        assert_eq!(cpu.full, Some(Duration::from_micros(1_347_491)));
+        let old = "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!(pressure(old).unwrap().full, None);
+    }
+}

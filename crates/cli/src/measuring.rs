@@ -6,15 +6,17 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::record::TrialRecord;
 use loadline_analysis::verdict::Thresholds;
+use loadline_cgroup::Status;
 use loadline_engine::backend::Account;
 use loadline_engine::backend::local::{LocalBackend, Options};
 use loadline_engine::command::{CommandError, assemble};
 use loadline_engine::experiment::Experiment;
 use loadline_engine::lock::{LockError, MachineLock};
 use loadline_engine::session::{Session, SessionError};
-use loadline_engine::store::{Kind as ResultKind, NewResult, ResultRow, Status, Store, StoreError};
+use loadline_engine::store::{
+    Kind as ResultKind, NewResult, ResultRow, Status as ResultStatus, Store, StoreError,
+};
 use loadline_jvm::detect::{Found, Places};
 
 use crate::error::{Error, Kind};
@@ -78,6 +80,7 @@ impl Measuring {
         let lock = lock(flags.wait, &signals)?;
         let store = open_store(flags.state.as_deref())?;
         let backend = backend(&store)?;
+        try_machine(&backend)?;
         let machine = machine(&backend, &given.experiment, &jdks);
         let command: Vec<String> = std::env::args().collect();
         let new = NewResult {
@@ -121,7 +124,7 @@ impl Measuring {
                 .hint("begin a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
         }
         store
-            .set_status(&row.id, Status::Running, None)
+            .set_status(&row.id, ResultStatus::Running, None)
             .map_err(|e| store_refused(&e))?;
         Ok(Self {
             store,
@@ -168,9 +171,9 @@ impl Measuring {
         };
         work(&mut session).map_err(|error| {
             let status = if matches!(error, SessionError::Interrupted) {
-                Status::Interrupted
+                ResultStatus::Interrupted
             } else {
-                Status::Failed
+                ResultStatus::Failed
             };
             // The first error is the one to report; a store that fails now failed before.
             let _ = self.store.set_status(&self.result, status, None);
@@ -184,17 +187,7 @@ impl Measuring {
     /// When the store fails.
     pub fn done(&self, outcome: Option<&str>) -> Result<(), Error> {
         self.store
-            .set_status(&self.result, Status::Done, outcome)
-            .map_err(|e| store_refused(&e))
-    }
-
-    /// The trials of the result so far.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn trials(&self) -> Result<Vec<TrialRecord>, Error> {
-        self.store
-            .trials(&self.result)
+            .set_status(&self.result, ResultStatus::Done, outcome)
             .map_err(|e| store_refused(&e))
     }
 }
@@ -229,6 +222,32 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
 fn java() -> (Found, Places) {
     let places = Places::of_process();
     (Found::look(&places), places)
+}
+
+/// What trials need, tried by doing, before the first of them.
+fn try_machine(backend: &LocalBackend) -> Result<(), Error> {
+    let broken: Vec<_> = backend
+        .preflight()
+        .into_iter()
+        .filter(|c| c.status == Status::Broken)
+        .collect();
+    let Some(first) = broken.first() else {
+        return Ok(());
+    };
+    let names: Vec<_> = broken.iter().map(|c| c.name).collect();
+    let error = Error::new(
+        Kind::Environment,
+        format!(
+            "this machine cannot run trials ({}): {}",
+            names.join(", "),
+            first.detail
+        ),
+    );
+    let error = match &first.fix {
+        Some(fix) => error.hint(fix),
+        None => error,
+    };
+    Err(error.hint("`loadline doctor` shows everything that was tried"))
 }
 
 /// The backend, after what killed loadlines left is gone.

@@ -224,6 +224,7 @@ impl Session<'_> {
             path: load.path.clone(),
             port: load.port,
             timeout: load.timeout,
+            tightest: self.experiment.slo.tightest_latency(),
         };
         let warm_up = match load.model {
             LoadModel::Open { rate, .. } => LoadModel::Open {

@@ -4,7 +4,11 @@
 //! Reads text and files that a JVM wrote; never prints, never starts a process, never decides
 //! anything. Start reading at [`detect`] (JDKs of this machine).
 
+pub mod attach;
 pub mod detect;
 pub mod flags;
 pub mod gclog;
+pub mod hsperf;
 pub mod log_option;
+pub mod nmt;
+pub mod process;

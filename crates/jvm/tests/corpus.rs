@@ -13,8 +13,29 @@ use loadline_jvm::gclog::{self, GcLog};
 const SUM_SHARE: f64 = 0.01;
 const SUM_SLACK: f64 = 0.000_5;
 
-/// Of the logs on which two tools agree, so many must agree with us too.
-const WANTED_SHARE: f64 = 0.98;
+/// Logs on which the other tools agree and are wrong: each loses a full collection whose record
+/// goes on over several lines. Our count and sum, from reading the log by eye
+/// (docs/guides/gc-logs.md).
+const KNOWN_BETTER: [(&str, u64, f64); 3] = [
+    // `GC time would exceed GCTimeLimit of 98%` and a line end before the time, 7.21 s.
+    (
+        "garbagecat/src/test/resources/data/dataset132.txt",
+        2,
+        15.222_988,
+    ),
+    // `[GC concurrent-root-region-scan-start]` inside a full collection of 3.46 s.
+    (
+        "garbagecat/src/test/resources/data/dataset76.txt",
+        3,
+        6.990_907,
+    ),
+    // The same, 4.33 s.
+    (
+        "gctoolkit-testdata/gctoolkit-gclogs/preunified/g1gc/details/reference/post17040/gc_with_overflow.log",
+        606,
+        463.412_363,
+    ),
+];
 
 fn corpus() -> Option<PathBuf> {
     let shared = std::env::var_os("LOADLINE_SHARED").map_or_else(
@@ -71,32 +92,32 @@ fn pauses_are_those_that_two_other_tools_agree_on() {
         return;
     };
     let (mut right, mut all) = (0, 0);
+    let mut wrong = Vec::new();
     for row in manifest(&corpus) {
-        let Some((count, sum)) = agreed(&row) else {
-            continue;
-        };
+        let Some(agreed) = agreed(&row) else { continue };
+        let file = row["file"].as_str();
         all += 1;
-        let log = read(&corpus.join(&row["file"]));
-        let found = log
-            .as_ref()
+        let found = read(&corpus.join(file))
             .map(|log| (log.summary.stw.count, log.summary.stw.total.as_secs_f64()));
-        let is_right = found.is_some_and(|(c, s)| {
-            c == count && (s - sum).abs() <= (SUM_SHARE * sum).max(SUM_SLACK)
-        });
-        right += u64::from(is_right);
-        if !is_right {
-            println!(
-                "differs: {} ({} {}) wanted {count} {sum} found {found:?}",
-                row["file"], row["format"], row["collector"]
-            );
+        if found.is_some_and(|found| agree(found, agreed)) {
+            right += 1;
+            continue;
+        }
+        println!("differs: {file}: the tools find {agreed:?}, we {found:?}");
+        let better = KNOWN_BETTER.iter().find(|(known, ..)| *known == file);
+        if !better.is_some_and(|(_, count, sum)| found.is_some_and(|f| agree(f, (*count, *sum)))) {
+            wrong.push(file.to_owned());
         }
     }
     println!("{right} of {all} logs agree");
     assert!(all > 100, "the manifest has lost its rows");
-    assert!(
-        right as f64 >= WANTED_SHARE * all as f64,
-        "{right} of {all}"
-    );
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// Whether counts are equal and sums are near.
+fn agree(found: (u64, f64), wanted: (u64, f64)) -> bool {
+    let slack = (SUM_SHARE * wanted.1).max(SUM_SLACK);
+    found.0 == wanted.0 && (found.1 - wanted.1).abs() <= slack
 }
 
 #[test]
@@ -123,22 +144,6 @@ fn every_log_is_read_without_a_panic_and_without_loss() {
                 );
                 unknown += input.unknown_lines;
                 lines += input.counts.lines;
-                if std::env::var_os("VERBOSE").is_some() {
-                    println!(
-                        "{} {} unknown {} of {} | {:?} {:?} stw {} | agreement {} gcv {} gct {} naive {}",
-                        row["format"],
-                        row["file"],
-                        input.unknown_lines,
-                        input.counts.lines,
-                        log.header.collector,
-                        log.header.jdk,
-                        log.summary.stw.count,
-                        row["agreement"],
-                        row["gcviewer_gc_count"],
-                        row["gctoolkit_stw_count"],
-                        row["naive_stw_count"]
-                    );
-                }
             }
             Err(error) => {
                 refused += 1;

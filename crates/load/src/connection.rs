@@ -31,6 +31,8 @@ pub(crate) struct InFlight {
     pub(crate) sent: u64,
     /// Bytes of it that were sent.
     pub(crate) written: usize,
+    /// Which request of the mix it is.
+    pub(crate) kind: usize,
 }
 
 /// One connection.
@@ -38,6 +40,8 @@ pub(crate) struct InFlight {
 pub(crate) struct Connection {
     pub(crate) state: State,
     pub(crate) request: Option<InFlight>,
+    /// The bytes of the request, where they differ from one to the next.
+    pub(crate) rendered: Vec<u8>,
     pub(crate) parser: Parser,
     pub(crate) body: Option<BodySearch>,
     /// When it became free, CLOCK_MONOTONIC ns.
@@ -51,6 +55,7 @@ impl Connection {
         Self {
             state: State::Closed,
             request: None,
+            rendered: Vec::new(),
             parser: Parser::default(),
             body: expect.body_contains.as_deref().map(BodySearch::new),
             freed: 0,

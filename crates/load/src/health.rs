@@ -14,7 +14,7 @@ use crate::outcome::Totals;
 use crate::plan::{Model, Pacing, Plan};
 
 /// The generator's 99th percentile send lag must stay below this, or a tenth of the SLO if that
-/// is longer.
+/// is longer, plus the pacing quantum.
 pub const MAX_LAG: Duration = Duration::from_millis(1);
 /// Largest share of requests that may be sent later than ten times that limit.
 pub const MAX_MISSED: f64 = 0.005;
@@ -125,9 +125,9 @@ impl Health {
     }
 }
 
-/// The send lag that is still healthy.
+/// The send lag that is still healthy; what the pacing grid adds is asked for.
 fn lag_limit(plan: &Plan) -> Duration {
-    MAX_LAG.max(plan.slo.unwrap_or_default() / 10)
+    MAX_LAG.max(plan.slo.unwrap_or_default() / 10) + plan.quantum()
 }
 
 /// In an open model the lag itself tells; a closed one has none.

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::LoadError;
 use crate::histogram::{self, Histogram};
+use crate::plan::Plan;
 
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $name:ident => $text:literal,)*) => {
@@ -98,6 +99,19 @@ pub struct Totals {
     /// From when a request could have been sent (it was due and a connection was free) to its
     /// send, ns: the generator's own delay.
     pub send_lag: Histogram,
+    /// The same by request of the mix, in its order; empty without a mix.
+    pub by_request: Vec<RequestTotals>,
+}
+
+/// Outcomes of one request of a mix. Requests that were never sent belong to none.
+#[derive(Debug, Clone)]
+pub struct RequestTotals {
+    /// Good responses.
+    pub ok: u64,
+    /// Failed requests.
+    pub failed: u64,
+    /// From the intended send time to the end of the response, good responses, ns.
+    pub latency: Histogram,
 }
 
 impl Default for Totals {
@@ -111,11 +125,44 @@ impl Default for Totals {
             latency: histogram::new(),
             service_time: histogram::new(),
             send_lag: histogram::new(),
+            by_request: Vec::new(),
         }
     }
 }
 
 impl Totals {
+    /// Nothing yet, with a place for each request of the plan's mix.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let empty = RequestTotals {
+            ok: 0,
+            failed: 0,
+            latency: histogram::new(),
+        };
+        Self {
+            by_request: vec![empty; plan.mix.len()],
+            ..Self::default()
+        }
+    }
+
+    /// Counts a good response to a request of the mix.
+    pub(crate) fn succeed(&mut self, kind: usize, latency: u64, service_time: u64) {
+        self.ok += 1;
+        self.latency.saturating_record(latency);
+        self.service_time.saturating_record(service_time);
+        if let Some(request) = self.by_request.get_mut(kind) {
+            request.ok += 1;
+            request.latency.saturating_record(latency);
+        }
+    }
+
+    /// Counts a failed request of the mix.
+    pub(crate) fn fail_request(&mut self, kind: usize, error: ErrorKind) {
+        self.fail(error);
+        if let Some(request) = self.by_request.get_mut(kind) {
+            request.failed += 1;
+        }
+    }
+
     /// Counts a failed request.
     pub(crate) fn fail(&mut self, kind: ErrorKind) {
         self.errors[kind as usize] += 1;
@@ -158,6 +205,11 @@ impl Totals {
         add(&mut self.latency, &other.latency);
         add(&mut self.service_time, &other.service_time);
         add(&mut self.send_lag, &other.send_lag);
+        for (mine, theirs) in self.by_request.iter_mut().zip(&other.by_request) {
+            mine.ok += theirs.ok;
+            mine.failed += theirs.failed;
+            add(&mut mine.latency, &theirs.latency);
+        }
     }
 
     /// Sets everything to zero and keeps the memory.
@@ -167,11 +219,17 @@ impl Totals {
         self.errors = [0; ErrorKind::ALL.len()];
         self.unfinished = 0;
         self.body_bytes = 0;
-        for histogram in [
+        let whole = [
             &mut self.latency,
             &mut self.service_time,
             &mut self.send_lag,
-        ] {
+        ];
+        let by_request = self.by_request.iter_mut().map(|request| {
+            request.ok = 0;
+            request.failed = 0;
+            &mut request.latency
+        });
+        for histogram in whole.into_iter().chain(by_request) {
             if !histogram.is_empty() {
                 histogram.reset();
             }

@@ -10,13 +10,21 @@ use serde::{Deserialize, Serialize};
 use crate::error::LoadError;
 use crate::schedule::{Arrivals, Segment};
 
+/// Above this rate on one thread, exact pacing spends more CPU on wake-ups than on requests.
+const EXACT_RATE: f64 = 5_000.0;
+/// Keeps the lateness of arrivals below 0.3 ms at the 99th percentile, with room for the wake-up.
+const AUTO_QUANTUM: Duration = Duration::from_micros(100);
+
 /// One load run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Addresses of the instances; connections are spread evenly over them.
     pub targets: Vec<SocketAddr>,
-    /// The request.
+    /// The request; not sent when there is a mix.
     pub request: RequestSpec,
+    /// Requests to choose from, at random by their weights; empty is always `request`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mix: Vec<Weighted>,
     /// What counts as a good response.
     #[serde(default)]
     pub expect: Expectation,
@@ -43,9 +51,39 @@ pub struct Plan {
     /// When sends happen relative to their intended times.
     #[serde(default)]
     pub pacing: Pacing,
+    /// Which part of the load this process makes.
+    #[serde(default)]
+    pub part: Part,
     /// Tightest latency bound of the SLO; the generator must not lag by more than a tenth of it.
     #[serde(rename = "slo_ns", with = "nanos_opt", default)]
     pub slo: Option<Duration>,
+}
+
+/// One of several processes that make one load together, without talking to each other: each
+/// takes its slots of the same schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Which, from 0.
+    pub index: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self { index: 0, of: 1 }
+    }
+}
+
+/// A request of a mix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Weighted {
+    /// Its name in results.
+    pub name: String,
+    /// Its share of all requests is its weight over the sum of weights; above 0.
+    pub weight: f64,
+    /// What is sent.
+    pub request: RequestSpec,
 }
 
 /// How load is made.
@@ -93,7 +131,7 @@ impl Model {
     }
 }
 
-/// The request to send.
+/// The request to send. Path, header values and body may hold variables (see [`crate::template`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSpec {
     /// Method, such as `GET`.
@@ -143,7 +181,7 @@ pub struct Expectation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Pacing {
-    /// Exact up to 5000 requests a second and thread, a quantum of 250 µs above.
+    /// Exact up to 5000 requests a second and thread, a quantum of 100 µs above.
     #[default]
     Auto,
     /// Wake up for every intended time.
@@ -159,6 +197,26 @@ pub enum Pacing {
 }
 
 impl Plan {
+    /// A plan with 100 connections, a timeout and a drain of 10 s, and defaults for the rest.
+    pub fn new(targets: Vec<SocketAddr>, request: RequestSpec, model: Model) -> Self {
+        Self {
+            targets,
+            request,
+            mix: Vec::new(),
+            expect: Expectation::default(),
+            model,
+            warmup: Duration::ZERO,
+            connections: 100,
+            timeout: Duration::from_secs(10),
+            drain: Duration::from_secs(10),
+            cpus: Vec::new(),
+            seed: 0,
+            pacing: Pacing::Auto,
+            part: Part::default(),
+            slo: None,
+        }
+    }
+
     /// Refuses a plan that cannot be run.
     ///
     /// # Errors
@@ -182,6 +240,16 @@ impl Plan {
         if self.timeout.is_zero() {
             return refuse("timeout", "it must be longer than 0");
         }
+        if self.part.index >= self.part.of {
+            return refuse("part", "the first part is 0/n, the last (n-1)/n");
+        }
+        if !self
+            .mix
+            .iter()
+            .all(|w| w.weight > 0.0 && w.weight.is_finite())
+        {
+            return refuse("mix", "every weight must be above 0");
+        }
         match &self.model {
             Model::Open { segments, .. } => check_segments(segments)?,
             Model::ClosedFor { duration } if duration.is_zero() => {
@@ -198,9 +266,52 @@ impl Plan {
         Ok(())
     }
 
+    /// Distance of the grid that sends happen on; zero is exact.
+    pub(crate) fn quantum(&self) -> Duration {
+        let Model::Open { segments, .. } = &self.model else {
+            return Duration::ZERO;
+        };
+        let peak = segments
+            .iter()
+            .map(|s| s.from.max(s.to))
+            .fold(0.0, f64::max);
+        match self.pacing {
+            Pacing::Exact | Pacing::Spin => Duration::ZERO,
+            Pacing::Quantum { quantum } => quantum.min(Duration::from_secs(1)),
+            Pacing::Auto if peak / f64::from(self.streams()) > EXACT_RATE => AUTO_QUANTUM,
+            Pacing::Auto => Duration::ZERO,
+        }
+    }
+
+    /// How requests are spread; evenly where the model is closed.
+    pub(crate) fn arrivals(&self) -> Arrivals {
+        match &self.model {
+            Model::Open { arrivals, .. } => *arrivals,
+            Model::ClosedFor { .. } | Model::ClosedRequests { .. } => Arrivals::Uniform,
+        }
+    }
+
     /// Number of threads.
     pub(crate) fn shards(&self) -> u32 {
         self.cpus.len().max(1) as u32
+    }
+
+    /// Number of threads over all parts.
+    pub(crate) fn streams(&self) -> u32 {
+        self.shards() * self.part.of
+    }
+
+    /// Number of a thread among those of all parts.
+    pub(crate) fn stream(&self, shard: u32) -> u32 {
+        self.part.index * self.shards() + shard
+    }
+
+    /// All requests that may be sent, with their weights.
+    pub(crate) fn requests(&self) -> Vec<(f64, &RequestSpec)> {
+        match self.mix.as_slice() {
+            [] => vec![(1.0, &self.request)],
+            mix => mix.iter().map(|w| (w.weight, &w.request)).collect(),
+        }
     }
 }
 

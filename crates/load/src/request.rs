@@ -1,35 +1,192 @@
-//! Requests as bytes: rendered once, before the load begins.
+//! Requests as bytes: fixed ones are rendered once before the load begins, those with variables
+//! into the memory of their connection.
+//!
+//! Owns the choice from a mix (seeded) and the refusal of text that would end its line.
 
 use crate::error::LoadError;
-use crate::plan::RequestSpec;
+use crate::plan::{Plan, RequestSpec};
+use crate::random::Random;
+use crate::schedule::shard_seed;
+use crate::template::{Encoding, Template, Variables};
 
-/// Renders an HTTP/1.1 request. `address` is the Host where the request names none.
-///
-/// # Errors
-/// [`LoadError::Plan`] when a part holds characters that would end its line.
-pub(crate) fn render(spec: &RequestSpec, address: &str) -> Result<Vec<u8>, LoadError> {
+/// All requests of one thread.
+pub(crate) struct Requests {
+    requests: Vec<Request>,
+    /// Sums of the weights up to each request, the last one 1.
+    shares: Vec<f64>,
+    variables: Variables,
+    random: Random,
+    scratch: Vec<u8>,
+}
+
+struct Request {
+    is_head: bool,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Fixed(Vec<u8>),
+    /// The head up to the value of Content-Length (or its end), and the body.
+    Templated {
+        head: Template,
+        has_length: bool,
+        body: Template,
+    },
+}
+
+impl Requests {
+    /// Renders and compiles the requests of a plan for one stream of its threads and parts.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] names the field.
+    pub(crate) fn new(plan: &Plan, stream: u32) -> Result<Self, LoadError> {
+        let address = plan.targets[0].to_string();
+        let weighted = plan.requests();
+        let sum: f64 = weighted.iter().map(|(weight, _)| weight).sum();
+        let mut shares = Vec::new();
+        let mut requests = Vec::new();
+        let mut share = 0.0;
+        for (weight, spec) in weighted {
+            share += weight / sum;
+            shares.push(share);
+            requests.push(compile(spec, &address)?);
+        }
+        Ok(Self {
+            requests,
+            shares,
+            variables: Variables::new(plan.seed, stream, plan.streams()),
+            random: Random::new(shard_seed(plan.seed ^ MIX_SEED, stream)),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Chooses the next request; writes it to `rendered` unless its bytes are fixed.
+    pub(crate) fn choose(&mut self, rendered: &mut Vec<u8>) -> usize {
+        let kind = match self.requests.len() {
+            1 => 0,
+            last => {
+                let draw = self.random.next_open();
+                let found = self.shares.iter().position(|share| draw <= *share);
+                // Rounding may leave the last share just below 1.
+                found.unwrap_or(last - 1)
+            }
+        };
+        if let Bytes::Templated {
+            head,
+            has_length,
+            body,
+        } = &self.requests[kind].bytes
+        {
+            rendered.clear();
+            self.scratch.clear();
+            self.variables.next_request();
+            head.render(&mut self.variables, rendered);
+            body.render(&mut self.variables, &mut self.scratch);
+            if *has_length {
+                push_number(rendered, self.scratch.len() as u64);
+                rendered.extend_from_slice(b"\r\n\r\n");
+            }
+            rendered.extend_from_slice(&self.scratch);
+        }
+        kind
+    }
+
+    /// The bytes of a request; `rendered` is what [`Self::choose`] wrote.
+    pub(crate) fn bytes<'a>(&'a self, kind: usize, rendered: &'a [u8]) -> &'a [u8] {
+        match &self.requests[kind].bytes {
+            Bytes::Fixed(bytes) => bytes,
+            Bytes::Templated { .. } => rendered,
+        }
+    }
+
+    /// Whether the answer has no body.
+    pub(crate) fn is_head(&self, kind: usize) -> bool {
+        self.requests[kind].is_head
+    }
+}
+
+/// Keeps the choice from the mix apart from the arrivals, which use the same seed.
+const MIX_SEED: u64 = 0x6d69_7800;
+
+/// Appends a number in decimal.
+pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Compiles an HTTP/1.1 request. `address` is the Host where the request names none.
+fn compile(spec: &RequestSpec, address: &str) -> Result<Request, LoadError> {
     check(spec)?;
     let has = |name: &str| {
         spec.headers
             .iter()
             .any(|(n, _)| n.eq_ignore_ascii_case(name))
     };
-    let mut head = format!("{} {} HTTP/1.1\r\n", spec.method, spec.path);
+    let mut head = Template::default();
+    head.text(&format!("{} ", spec.method));
+    head.compile(spec.path.as_bytes(), Encoding::Path)?;
+    head.text(" HTTP/1.1\r\n");
     if !has("host") {
         let host = spec.host.as_deref().unwrap_or(address);
-        head.push_str(&format!("Host: {host}\r\n"));
+        head.text(&format!("Host: {host}\r\n"));
     }
     for (name, value) in &spec.headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        head.text(&format!("{name}: "));
+        head.compile(value.as_bytes(), Encoding::Plain)?;
+        head.text("\r\n");
     }
+    let mut body = Template::default();
+    body.compile(&spec.body, Encoding::Plain)?;
     let takes_body = matches!(spec.method.as_str(), "POST" | "PUT" | "PATCH");
-    if (!spec.body.is_empty() || takes_body) && !has("content-length") {
-        head.push_str(&format!("Content-Length: {}\r\n", spec.body.len()));
+    let has_length = (!spec.body.is_empty() || takes_body) && !has("content-length");
+    head.text(if has_length {
+        "Content-Length: "
+    } else {
+        "\r\n"
+    });
+    let mut request = Request {
+        is_head: spec.method == "HEAD",
+        bytes: Bytes::Templated {
+            head,
+            has_length,
+            body,
+        },
+    };
+    request.fix();
+    Ok(request)
+}
+
+impl Request {
+    /// Renders it for good when it has no variables.
+    fn fix(&mut self) {
+        let Bytes::Templated {
+            head,
+            has_length,
+            body,
+        } = &self.bytes
+        else {
+            return;
+        };
+        let (Some(head), Some(body)) = (head.fixed(), body.fixed()) else {
+            return;
+        };
+        let mut bytes = head;
+        if *has_length {
+            push_number(&mut bytes, body.len() as u64);
+            bytes.extend_from_slice(b"\r\n\r\n");
+        }
+        bytes.extend_from_slice(&body);
+        self.bytes = Bytes::Fixed(bytes);
     }
-    head.push_str("\r\n");
-    let mut bytes = head.into_bytes();
-    bytes.extend_from_slice(&spec.body);
-    Ok(bytes)
 }
 
 fn check(spec: &RequestSpec) -> Result<(), LoadError> {
@@ -73,13 +230,35 @@ fn check(spec: &RequestSpec) -> Result<(), LoadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Model, Weighted};
+
+    fn requests(mix: Vec<(f64, RequestSpec)>) -> Result<Requests, LoadError> {
+        let model = Model::ClosedRequests { requests: 1 };
+        let target = "127.0.0.1:80".parse().expect("an address");
+        let mut plan = Plan::new(vec![target], RequestSpec::get("/"), model);
+        plan.mix = mix
+            .into_iter()
+            .map(|(weight, request)| Weighted {
+                name: request.path.clone(),
+                weight,
+                request,
+            })
+            .collect();
+        Requests::new(&plan, 0)
+    }
+
+    fn render(spec: RequestSpec) -> Result<String, LoadError> {
+        let mut requests = requests(vec![(1.0, spec)])?;
+        let mut rendered = Vec::new();
+        let kind = requests.choose(&mut rendered);
+        Ok(String::from_utf8_lossy(requests.bytes(kind, &rendered)).into_owned())
+    }
 
     #[test]
     fn a_get_is_as_short_as_it_can_be() {
-        let bytes = render(&RequestSpec::get("/a?b=c"), "127.0.0.1:80");
         assert_eq!(
-            bytes.unwrap(),
-            b"GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n"
+            render(RequestSpec::get("/a?b=c")).unwrap(),
+            "GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n"
         );
     }
 
@@ -92,9 +271,18 @@ mod tests {
             headers: vec![("X".to_owned(), "1".to_owned())],
             body: b"abc".to_vec(),
         };
+        let fixed = "POST / HTTP/1.1\r\nHost: h\r\nX: 1\r\nContent-Length: ";
         assert_eq!(
-            render(&spec, "unused").unwrap(),
-            b"POST / HTTP/1.1\r\nHost: h\r\nX: 1\r\nContent-Length: 3\r\n\r\nabc"
+            render(spec.clone()).unwrap(),
+            format!("{fixed}3\r\n\r\nabc")
+        );
+        let counted = RequestSpec {
+            body: b"{\"n\": {seq}}".to_vec(),
+            ..spec
+        };
+        assert_eq!(
+            render(counted).unwrap(),
+            format!("{fixed}8\r\n\r\n{{\"n\": 0}}")
         );
     }
 
@@ -112,7 +300,30 @@ mod tests {
             header,
             method,
         ] {
-            assert!(render(&spec, "h").is_err(), "{spec:?}");
+            assert!(render(spec.clone()).is_err(), "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn a_mix_keeps_its_weights() {
+        let get = RequestSpec::get;
+        let mut requests = requests(vec![(3.0, get("/a")), (1.0, get("/b"))]).unwrap();
+        let mut counts = [0u32; 2];
+        for _ in 0..100_000 {
+            counts[requests.choose(&mut Vec::new())] += 1;
+        }
+        assert!(
+            (counts[0] as f64 / 100_000.0 - 0.75).abs() < 0.01,
+            "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn numbers_are_written_in_decimal() {
+        for number in [0, 7, 10, u64::MAX] {
+            let mut out = Vec::new();
+            push_number(&mut out, number);
+            assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
         }
     }
 }

@@ -89,12 +89,13 @@ pub fn run(
         }
         usage.cpu = process_cpu().saturating_sub(before.cpu);
         usage.throttled = throttled_time().saturating_sub(before.throttled);
-        gathered.finish(plan, usage, end_ns, stopped)
+        gathered.finish(usage, end_ns, stopped)
     })
 }
 
 /// Seconds on their way from the threads to the observer.
-struct Gathered {
+struct Gathered<'a> {
+    plan: &'a Plan,
     times: Times,
     pending: BTreeMap<u64, (Second, u32)>,
     totals: [Totals; 2],
@@ -102,12 +103,13 @@ struct Gathered {
     finished: u32,
 }
 
-impl Gathered {
-    fn new(times: Times, plan: &Plan) -> Self {
+impl<'a> Gathered<'a> {
+    fn new(times: Times, plan: &'a Plan) -> Self {
         Self {
+            plan,
             times,
             pending: BTreeMap::new(),
-            totals: [Totals::default(), Totals::default()],
+            totals: [Totals::of(plan), Totals::of(plan)],
             shards: plan.shards(),
             finished: 0,
         }
@@ -134,7 +136,7 @@ impl Gathered {
     }
 
     fn take(&mut self, interval: &Interval) {
-        let times = self.times;
+        let (times, plan) = (self.times, self.plan);
         let (second, count) = self.pending.entry(interval.index).or_insert_with(|| {
             let begin = times.start + interval.index * 1_000_000_000;
             let second = Second {
@@ -142,7 +144,7 @@ impl Gathered {
                 at_ns: begin,
                 length: Duration::ZERO,
                 is_warmup: begin < times.warm_end,
-                totals: Totals::default(),
+                totals: Totals::of(plan),
             };
             (second, 0)
         });
@@ -166,18 +168,12 @@ impl Gathered {
         is_complete.then(|| entry.remove().0)
     }
 
-    fn finish(
-        self,
-        plan: &Plan,
-        usage: Usage,
-        end_ns: u64,
-        stopped: bool,
-    ) -> Result<Outcome, LoadError> {
+    fn finish(self, usage: Usage, end_ns: u64, stopped: bool) -> Result<Outcome, LoadError> {
         let [warmup, measure] = self.totals;
         warmup.check()?;
         measure.check()?;
         let wall = Duration::from_nanos(end_ns - self.times.start);
-        let health = Health::judge(plan, &measure, usage, wall);
+        let health = Health::judge(self.plan, &measure, usage, wall);
         Ok(Outcome {
             start_ns: self.times.start,
             end_ns,

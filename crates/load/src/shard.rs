@@ -28,7 +28,7 @@ use crate::error::LoadError;
 use crate::health::thread_run_delay;
 use crate::outcome::Totals;
 use crate::plan::{Model, Pacing, Plan};
-use crate::request;
+use crate::request::Requests;
 use crate::schedule::Schedule;
 
 /// Events taken at once.
@@ -52,7 +52,7 @@ pub(crate) struct Times {
 }
 
 /// One second of one thread: outcomes of warm-up requests and of measured ones.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Interval {
     pub(crate) shard: u32,
     pub(crate) index: u64,
@@ -62,6 +62,16 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            shard: 0,
+            index: 0,
+            end_ns: 0,
+            is_last: false,
+            totals: [Totals::of(plan), Totals::of(plan)],
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         for totals in &mut self.totals {
             totals.clear();
@@ -89,8 +99,7 @@ enum Source {
 pub(crate) struct Shard<'a> {
     plan: &'a Plan,
     index: u32,
-    request: Vec<u8>,
-    head_only: bool,
+    requests: Requests,
     /// Distance of the grid that sends happen on, ns; 1 is exact.
     quantum: u64,
     epoll: OwnedFd,
@@ -133,9 +142,8 @@ impl<'a> Shard<'a> {
         let mut shard = Self {
             plan,
             index,
-            request: request::render(&plan.request, &plan.targets[0].to_string())?,
-            head_only: plan.request.method == "HEAD",
-            quantum: quantum(plan),
+            requests: Requests::new(plan, plan.stream(index))?,
+            quantum: (plan.quantum().as_nanos() as u64).max(1),
             epoll,
             ready: (0..connections.len() as u32).collect(),
             connections,
@@ -153,7 +161,7 @@ impl<'a> Shard<'a> {
             hard_end: 0,
             next_second: u64::MAX,
             next_scan: 0,
-            interval: Box::default(),
+            interval: Box::new(Interval::new(plan)),
             sender,
             recycled,
             buffer: vec![0; BUFFER],
@@ -297,7 +305,8 @@ impl<'a> Shard<'a> {
     /// Hands the interval over and begins the next one.
     fn end_interval(&mut self, end: u64, is_last: bool) {
         self.count_due(end);
-        let next = self.recycled.try_recv().unwrap_or_default();
+        let next = self.recycled.try_recv();
+        let next = next.unwrap_or_else(|_| Box::new(Interval::new(self.plan)));
         let mut interval = std::mem::replace(&mut self.interval, next);
         self.interval.index = interval.index + 1;
         interval.shard = self.index;
@@ -327,10 +336,10 @@ impl<'a> Shard<'a> {
 
 /// This shard's part of the model.
 fn source(plan: &Plan, index: u32) -> Source {
-    let shards = plan.shards();
+    let (stream, streams) = (plan.stream(index), plan.streams());
     match &plan.model {
         Model::Open { segments, arrivals } => {
-            let schedule = Schedule::new(segments, *arrivals, plan.seed, index, shards);
+            let schedule = Schedule::new(segments, *arrivals, plan.seed, stream, streams);
             Source::Open {
                 due: schedule.clone(),
                 send: schedule,
@@ -338,33 +347,8 @@ fn source(plan: &Plan, index: u32) -> Source {
         }
         Model::ClosedFor { .. } => Source::Closed { left: u64::MAX },
         Model::ClosedRequests { requests } => Source::Closed {
-            left: requests / u64::from(shards)
-                + u64::from(u64::from(index) < requests % u64::from(shards)),
+            left: requests / u64::from(streams)
+                + u64::from(u64::from(stream) < requests % u64::from(streams)),
         },
-    }
-}
-
-/// Above this rate on one thread, exact pacing spends more CPU on wake-ups than on requests.
-const EXACT_RATE: f64 = 5_000.0;
-const AUTO_QUANTUM_NS: u64 = 250_000;
-
-fn quantum(plan: &Plan) -> u64 {
-    let Model::Open { segments, .. } = &plan.model else {
-        return 1;
-    };
-    match plan.pacing {
-        Pacing::Exact | Pacing::Spin => 1,
-        Pacing::Quantum { quantum } => quantum.as_nanos().clamp(1, 1_000_000_000) as u64,
-        Pacing::Auto => {
-            let peak = segments
-                .iter()
-                .map(|s| s.from.max(s.to))
-                .fold(0.0, f64::max);
-            if peak / f64::from(plan.shards()) > EXACT_RATE {
-                AUTO_QUANTUM_NS
-            } else {
-                1
-            }
-        }
     }
 }

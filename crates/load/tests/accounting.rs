@@ -1,32 +1,18 @@
 //! Every scheduled request has exactly one outcome, whatever the server does.
 
+mod plans;
+#[allow(dead_code, reason = "other tests need the rest")]
 mod server;
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadline_load::{Expectation, Model, Outcome, Pacing, Plan, RequestSpec, run};
+use loadline_load::{Model, Outcome, Plan, run};
+use plans::plan;
 use server::{Answer, Server, ok};
-
-fn plan(target: SocketAddr, model: Model) -> Plan {
-    Plan {
-        targets: vec![target],
-        request: RequestSpec::get("/"),
-        expect: Expectation::default(),
-        model,
-        warmup: Duration::ZERO,
-        connections: 8,
-        timeout: Duration::from_secs(2),
-        drain: Duration::from_secs(2),
-        cpus: Vec::new(),
-        seed: 1,
-        pacing: Pacing::Auto,
-        slo: None,
-    }
-}
 
 fn open(rate: f64, millis: u64) -> Model {
     Model::constant(rate, Duration::from_millis(millis))

@@ -46,23 +46,18 @@ fn an_order_gives_seconds_and_one_result() {
 fn an_order_reads_back_as_it_was_written() {
     let order = part::Order {
         plan: loadline_load::Plan {
-            targets: vec!["[::1]:80".parse().unwrap()],
-            request: loadline_load::RequestSpec {
-                body: vec![0, 255],
-                ..loadline_load::RequestSpec::get("/x")
-            },
-            expect: loadline_load::Expectation::default(),
-            model: Model::constant(1.5, Duration::from_secs(1)),
-            warmup: Duration::ZERO,
-            connections: 1,
-            timeout: Duration::from_secs(1),
-            drain: Duration::from_secs(1),
-            cpus: vec![1],
-            seed: 9,
             pacing: loadline_load::Pacing::Quantum {
                 quantum: Duration::from_micros(250),
             },
             slo: Some(Duration::from_millis(50)),
+            ..loadline_load::Plan::new(
+                vec!["[::1]:80".parse().unwrap()],
+                loadline_load::RequestSpec {
+                    body: vec![0, 255],
+                    ..loadline_load::RequestSpec::get("/x")
+                },
+                Model::constant(1.5, Duration::from_secs(1)),
+            )
         },
         netns: Some("/proc/1/ns/net".into()),
     };

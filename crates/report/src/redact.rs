@@ -95,6 +95,7 @@ pub fn record(trial: &TrialRecord) -> TrialRecord {
     for option in &mut trial.configuration.jvm_options {
         option.text = line(&option.text);
     }
+    trial.configuration.args = command(&trial.configuration.args);
     for (name, value) in &mut trial.configuration.env {
         *value = if is_secret_name(name) {
             REDACTED.to_owned()

@@ -6,6 +6,8 @@
 
 /// Longest foreign text in a sentence, in characters; the rest is counted.
 const LONGEST: usize = 2_000;
+/// Longest foreign text in a chart's legend, in characters.
+const LONGEST_LABEL: usize = 80;
 /// Longest foreign text in a table cell, in characters.
 const LONGEST_CELL: usize = 400;
 /// Longest file or command that is shown as it is, in characters.
@@ -47,6 +49,14 @@ fn clean_up_to(text: &str, longest: usize) -> String {
         out.push_str(&format!("… ({dropped} more characters)"));
     }
     out
+}
+
+/// [`one_line`] for the name of a line in a chart or an entry of a list: 80 characters.
+pub fn label(text: &str) -> String {
+    clean_up_to(text, LONGEST_LABEL)
+        .replace(['\n', '\t'], " ")
+        .trim()
+        .to_owned()
 }
 
 /// [`one_line`] for a table cell: 400 characters.

@@ -3,11 +3,11 @@
 //! Owns every formula that turns a limit into a JVM option. Never does I/O, never reads a clock,
 //! never depends on another crate: the recommender and the container launcher share it, so they
 //! cannot compute different options. Read [`units`] first, then [`limits`], [`hotspot`],
-//! [`regions`] and `decision`, which is the order in which a decision is made.
+//! [`regions`] and [`decision`], which is the order in which a decision is made.
 
 pub mod compat;
+pub mod decision;
 pub mod hotspot;
-// pub mod decision;
 pub mod jdk;
 pub mod limits;
 pub mod options;

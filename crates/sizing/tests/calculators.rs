@@ -34,7 +34,7 @@ fn row(line: &str) -> Row {
     let number = |text: &str| text.parse().unwrap_or(0);
     Row {
         source: fields[0].to_owned(),
-        total: fields[1].parse().unwrap(),
+        total: fields[1].parse().expect("a total in the second column"),
         classes: number(fields[2]),
         threads: number(fields[3]),
         headroom: number(fields[4]),

@@ -8,13 +8,13 @@ use loadline_sizing::{Bytes, Jdk, Options};
 
 /// Predicted flags by name, values as PrintFlagsFinal prints them.
 fn predict(jdk: &str, memory_mib: u64, cpus: u32, options: &str) -> BTreeMap<&'static str, String> {
-    let jdk = Jdk::hotspot(jdk.parse().unwrap());
+    let jdk = Jdk::hotspot(jdk.parse().expect("a recorded JDK version"));
     let machine = Machine {
         memory: Bytes::from_mib(memory_mib),
         cpus,
     };
     let options = Options::from_words(options.split_whitespace());
-    let prediction = hotspot::predict(jdk, machine, &options).unwrap();
+    let prediction = hotspot::predict(jdk, machine, &options).expect("the recorded JVM started");
     let flags = prediction.flags().into_iter();
     flags
         .map(|flag| (flag.name, flag.value.to_string()))
@@ -22,10 +22,10 @@ fn predict(jdk: &str, memory_mib: u64, cpus: u32, options: &str) -> BTreeMap<&'s
 }
 
 fn table(path: &Path) -> (Vec<String>, Vec<Vec<String>>) {
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = std::fs::read_to_string(path).expect("recorded data");
     let row = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
     let mut lines = text.lines().map(row);
-    (lines.next().unwrap(), lines.collect())
+    (lines.next().expect("a header"), lines.collect())
 }
 
 fn data(name: &str) -> std::path::PathBuf {

@@ -25,6 +25,18 @@ struct Promise {
 
 const PROMISES: &[Promise] = &[
     Promise {
+        name: "allocation",
+        port_option: "--port",
+        path: "/result",
+        body: |body| {
+            serde_json::from_str::<serde_json::Value>(body).is_ok_and(|result| {
+                result["threads"]
+                    .as_array()
+                    .is_some_and(|threads| threads.len() == 2)
+            })
+        },
+    },
+    Promise {
         name: "ping",
         port_option: "--port",
         path: "/",

@@ -5,6 +5,7 @@
 //! counts as one check. What could not be checked here is named, with its reason.
 
 mod answers;
+mod audit;
 mod output;
 mod steps;
 

@@ -5,13 +5,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Command;
 
-use super::answers;
 use super::output::{self, Counts};
+use super::{answers, audit};
 use crate::error::Error;
-use crate::process;
 
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
 const LONGEST: &str = "1800";
+
+/// Module documentation leads readers to private items; every crate here is read by its developers.
+const RUSTDOC: &str = "-D warnings -A rustdoc::private_intra_doc_links";
 
 /// One step.
 pub struct Step {
@@ -27,8 +29,6 @@ enum Run {
     Check(&'static [&'static str]),
     /// A cargo command that runs tests; they are counted one by one.
     Tests(&'static [&'static str]),
-    /// As `Check`, when this cargo subcommand is installed.
-    Optional(&'static [&'static str]),
     /// A function of this program.
     Own(fn(&Path) -> Result<Counts, Error>),
 }
@@ -38,7 +38,7 @@ pub const STEPS: &[Step] = &[
     Step {
         name: "format",
         what: "sources are formatted",
-        run: Run::Check(&["fmt", "--all", "--check"]),
+        run: Run::Check(&["fmt", "--all", "--check", "--", "--color", "never", "-l"]),
     },
     Step {
         name: "invariants",
@@ -71,8 +71,8 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "audit",
-        what: "cargo deny: bans, licences, sources",
-        run: Run::Optional(&["deny", "--offline", "check", "bans", "licenses", "sources"]),
+        what: "cargo deny: bans, licences, sources, advisories",
+        run: Run::Own(audit::run),
     },
     Step {
         name: "workloads",
@@ -109,16 +109,6 @@ impl Step {
             Run::Tests(arguments) => {
                 let (is_success, text) = logged(root, arguments, log)?;
                 Ok(self.verdict(is_success, output::count(&text), &text))
-            }
-            Run::Optional(arguments) => {
-                let mut probe = Command::new("cargo");
-                probe.args([arguments[0], "--version"]).current_dir(root);
-                if !process::output_of(&mut probe)?.status.success() {
-                    let reason = format!("cargo {} is not installed", arguments[0]);
-                    return Ok(Counts::one_skipped(self.name, &reason));
-                }
-                let (is_success, text) = logged(root, arguments, log)?;
-                Ok(self.verdict(is_success, Counts::one_passed(), &text))
             }
             Run::Own(function) => {
                 let counts = function(root)?;
@@ -158,7 +148,7 @@ fn logged(root: &Path, arguments: &[&str], log: &Path) -> Result<(bool, String),
         .args(arguments)
         .current_dir(root)
         .env("CARGO_TERM_COLOR", "never")
-        .env("RUSTDOCFLAGS", "-D warnings")
+        .env("RUSTDOCFLAGS", RUSTDOC)
         .stdout(writer.try_clone().map_err(Error::file("pipe"))?)
         .stderr(writer);
     let mut child = command.spawn().map_err(|source| Error::Start {

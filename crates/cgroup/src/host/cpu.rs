@@ -34,7 +34,7 @@ impl CpuTimes {
         })
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|l| l.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line
             .split_ascii_whitespace()

@@ -35,7 +35,7 @@ impl Memory {
         })
     }
 
-    fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let field = |name: &'static str| {
             let value = text.lines().find_map(|l| l.strip_prefix(name));
             let kib = value.and_then(|v| v.strip_prefix(':')?.trim().strip_suffix("kB"));

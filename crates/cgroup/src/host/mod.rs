@@ -63,6 +63,15 @@ impl Host {
     }
 }
 
+/// Every parser of this module on one text.
+#[cfg(test)]
+pub(crate) fn parse_anything(text: &str) {
+    let _ = CpuTimes::parse(text).map(CpuTimes::total);
+    let _ = Memory::parse(text);
+    let _ = (cpu::allowed(text), cpu::online(text), cpu::model(text));
+    let _ = cpu::process_time(text);
+}
+
 /// Stall times of the whole machine; all `None` on a kernel without PSI. Not faster than every
 /// 20 ms.
 ///

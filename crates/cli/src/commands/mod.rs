@@ -1,9 +1,12 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod doctor;
+mod gc;
 mod init;
 mod load;
 mod load_part;
 mod plan;
+mod predict;
 mod run;
 mod show;
 mod size;
@@ -20,6 +23,8 @@ use crate::error::{Error, Kind, Outcome};
 /// All subcommands, in the order of the help.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Show what this machine can measure, and what to fix
+    Doctor(doctor::DoctorArguments),
     /// Find the smallest memory that keeps the SLO, and prove it
     Size(size::SizeArguments),
     /// Run every configuration of an experiment
@@ -28,6 +33,10 @@ pub enum Command {
     Plan(plan::PlanArguments),
     /// Send HTTP load to a URL and measure the latency
     Load(load::Arguments),
+    /// Summarise GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out
+    Gc(gc::GcArgs),
+    /// Show what the JVM would choose by itself under limits
+    Predict(predict::Predict),
     /// Go on with a result that was stopped
     Resume(store::ResumeArguments),
     /// List the results
@@ -63,6 +72,7 @@ pub struct OutputFlags {
 /// Runs one.
 pub fn run(command: Command) -> Result<Outcome, Error> {
     match command {
+        Command::Doctor(arguments) => doctor::run(arguments),
         Command::Size(arguments) => size::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
@@ -73,6 +83,8 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Report(arguments) => store::report(arguments),
         Command::Export(arguments) => store::export(arguments),
         Command::Clean(arguments) => store::clean(arguments),
+        Command::Gc(arguments) => gc::run(&arguments),
+        Command::Predict(arguments) => predict::run(&arguments),
         Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
     }

@@ -40,14 +40,6 @@ impl Progress {
         }
     }
 
-    /// A line of talk that stays.
-    pub fn say(&self, text: &str) {
-        match &self.line {
-            Some(line) => line.println(text),
-            None => eprintln!("{text}"),
-        }
-    }
-
     fn left(&self) -> String {
         let Some(expected) = self.expected else {
             return String::new();

@@ -5,6 +5,7 @@
 //! `simulated` (known truth, virtual time); podman and Kubernetes fit the same shape.
 
 pub mod local;
+pub mod simulated;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -115,6 +116,8 @@ pub struct LoadPhase {
     pub port: u16,
     /// A request without an answer after this is an error.
     pub timeout: Duration,
+    /// The tightest latency bound of the SLO: how late the generator itself may be depends on it.
+    pub tightest: Option<Duration>,
 }
 
 /// How load is made.

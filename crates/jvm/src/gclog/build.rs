@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::classic::Classic;
-use super::event::{At, CpuTimes, Event, Heap};
+use super::event::{At, CpuTimes, Event, Fact, Heap};
 use super::header::{Collector, Header};
 use super::log::{GcLog, Input, Pause, Safepoint, Stall};
 use super::names::Names;
@@ -114,7 +114,12 @@ impl Builder {
 
     fn event(&mut self, event: Event<'_>) {
         match event {
-            Event::Fact(fact) => self.header.take(fact),
+            Event::Fact(fact) => {
+                if matches!(fact, Fact::Version { is_start: true, .. }) {
+                    self.end_life();
+                }
+                self.header.take(fact);
+            }
             Event::PauseStart { id } => self.begin(id),
             Event::Pause {
                 id,
@@ -132,7 +137,7 @@ impl Builder {
                 duration,
                 heap,
             } => self.concurrent(name, end, duration, heap),
-            Event::Cycle { text, end, heap } => self.cycle(text, end, heap),
+            Event::Cycle { end, heap } => self.cycle(end, heap),
             Event::Stall {
                 name,
                 end,
@@ -172,8 +177,7 @@ impl Builder {
         if self.header.collector.is_none()
             && let Some(collector) = Collector::of_pause(text)
         {
-            self.header
-                .take(super::event::Fact::CollectorMark(collector));
+            self.header.take(Fact::CollectorMark(collector));
         }
         let (name, evacuation_failed) = self.names.of(text);
         self.summary.evacuation_failures += u64::from(evacuation_failed);
@@ -262,10 +266,10 @@ impl Builder {
         }
     }
 
-    fn cycle(&mut self, text: &[u8], end: At, heap: Heap) {
+    fn cycle(&mut self, end: At, heap: Heap) {
         self.tick(end, Duration::ZERO);
-        // A major or single-generation cycle looks at the whole heap.
-        self.summary.heap(heap, !text.starts_with(b"Minor"));
+        // What was allocated meanwhile is in it, so it says nothing about the live set.
+        self.summary.heap(heap, false);
         self.allocated(heap);
     }
 
@@ -339,6 +343,7 @@ impl Builder {
 
     /// The life of a JVM is over.
     fn end_life(&mut self) {
+        self.commit();
         if let Some(first) = self.clock.first.take() {
             self.summary.jvm_starts += 1;
             self.summary.logged += Duration::from_nanos(self.clock.last.saturating_sub(first));

@@ -70,8 +70,9 @@ impl CpuTimes {
 /// A fact of the header or of a set-up line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fact<'a> {
-    /// The JDK's version. A new JVM starts here.
-    Version(&'a [u8]),
+    /// The JDK's version. Unified logs have it once, at the start of a JVM; classic ones at the
+    /// begin of every file.
+    Version { text: &'a [u8], is_start: bool },
     /// The collector by name.
     Collector(super::Collector),
     /// Something that only this collector writes.
@@ -125,7 +126,7 @@ pub(super) enum Event<'a> {
         heap: Option<Heap>,
     },
     /// A whole concurrent cycle and its heap figures (ZGC).
-    Cycle { text: &'a [u8], end: At, heap: Heap },
+    Cycle { end: At, heap: Heap },
     /// A thread waited for memory; not stop-the-world.
     Stall {
         name: &'a [u8],

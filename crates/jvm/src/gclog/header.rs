@@ -124,7 +124,7 @@ impl Header {
     /// Takes a fact in; of a log with several JVMs the last one stays.
     pub(super) fn take(&mut self, fact: Fact<'_>) {
         match fact {
-            Fact::Version(text) => {
+            Fact::Version { text, .. } => {
                 let text = &text[..text.len().min(VERSION_LENGTH)];
                 let text = String::from_utf8_lossy(text);
                 self.jdk = Some(text.chars().filter(|c| !c.is_control()).collect());

@@ -17,7 +17,7 @@ mod log;
 mod names;
 mod number;
 mod numbering;
-mod report;
+pub mod report;
 mod summary;
 mod tally;
 mod unified;
@@ -29,7 +29,6 @@ pub use header::{Collector, Header};
 pub use lines::Counts;
 pub use log::{GcLog, Input, Pause, Safepoint, Stall};
 pub use names::Name;
-pub use report::Report;
 pub use summary::{ByName, Summary};
 pub use tally::Tally;
 

@@ -1,1 +1,109 @@
+use std::time::Duration;
 
+use proptest::prelude::*;
+
+use super::*;
+
+fn read_text(text: &str) -> GcLog {
+    read(text.as_bytes(), usize::MAX)
+}
+
+/// Lines of both grammars, to be cut, mixed and damaged.
+const SEEDS: [&str; 12] = [
+    "[1.0s][123456789012ns][info][gc          ] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 19M->11M(256M) 56.205ms\n",
+    "[1.0s][info][safepoint   ] Safepoint \"G1CollectForAllocation\", Time since last: 299678523 ns, Reaching safepoint: 3778 ns, Cleanup: 18714 ns, At safepoint: 68084579 ns, Total: 68107071 ns\n",
+    "[2020-12-21T01:04:47.091+0000][1778483.410s][debug][gc,ergo] GC(597760) Initiate\n",
+    "[1.1s][info][gc,cpu      ] GC(0) User=0.02s Sys=0.01s Real=0.84s\n",
+    "[1.2s][gc] GC(1) Major Collection (Warmup) 26M(10%)->48M(19%) 0.193s\n",
+    "1.053: [GC (Allocation Failure) 1.053: [ParNew: 218496K->25704K(245760K), 0.0145305 secs] 218496K->25704K(791936K), 0.0146984 secs] [Times: user=0.13 sys=0.00, real=0.01 secs] \n",
+    "27067.966: [GC {Heap before gc invocations=498:\n",
+    "27067.966: [ParNew: 261760K->261760K(261952K), 0.0000160 secs]27067.966: [CMS27067.966: [CMS-concurrent-abortable-preclean: 2.272/29.793 secs]\n (concurrent mode failure): 1147900K->1155037K(1179648K), 7.3953900 secs] 1409660K->1155037K(1441600K)Heap after gc invocations=499:\n}\n, 7.39 secs]\n",
+    "0.065: [GC pause (G1 Evacuation Pause) (young) (initial-mark), 0.0039925 secs]\n   [Eden: 512.0M(512.0M)->0.0B(448.0M) Survivors: 0.0B->64.0M Heap: 740.9M(10.0G)->408.3M(10.0G)]\n",
+    "{Heap before GC invocations=0 (full 0):\n PSYoungGen      total 76800K, used 66048K [0x00000000f0000000, 0x0)\n}\n",
+    "Total time for which application threads were stopped: 0.0072168 seconds, Stopping threads took: 0.0000300 seconds\n",
+    "GC(3) User=",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_bytes_make_it_fail(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        read(&bytes[..], 10);
+    }
+
+    #[test]
+    fn no_mixture_of_lines_makes_it_fail_and_every_line_is_counted(
+        picks in proptest::collection::vec((0usize..SEEDS.len(), 0usize..400, 0usize..400, any::<u8>()), 1..30),
+    ) {
+        let mut text = Vec::new();
+        for (seed, cut, damage, byte) in picks {
+            let mut line = SEEDS[seed].as_bytes().to_vec();
+            if let Some(place) = line.get_mut(damage) { *place = byte; }
+            line.truncate(cut.max(10));
+            text.extend(line);
+        }
+        let log = read(&text[..], 10);
+        let input = &log.input;
+        let lines = text.split(|b| *b == b'\n').count() as u64 - u64::from(text.ends_with(b"\n"));
+        prop_assert_eq!(input.counts.lines, lines);
+        prop_assert_eq!(
+            lines,
+            input.gc_lines + input.other_lines + input.unknown_lines + input.empty_lines
+        );
+        prop_assert!(log.summary.stw.max <= log.summary.stw.total);
+    }
+}
+
+#[test]
+fn the_kept_lists_are_bounded_the_sums_are_not() {
+    let lines: String = (0..100)
+        .map(|n| {
+            format!("[{n}.5s] GC({n}) Pause Young (Allocation Failure) 9M->5M(20M) 10.000ms\n")
+        })
+        .collect();
+    let log = read(lines.as_bytes(), 7);
+    assert_eq!(log.pauses.len(), 7);
+    assert_eq!(log.summary.stw.count, 100);
+    assert_eq!(log.summary.stw.total, Duration::from_secs(1));
+    // From the begin of the first pause to the end of the last one.
+    assert_eq!(log.summary.logged, Duration::from_millis(99_010));
+    assert_eq!(log.summary.allocated, 99 * (4 << 20));
+}
+
+#[test]
+fn a_pause_that_has_begun_and_not_ended_is_told() {
+    let log = read_text(
+        "[1.0s][gc,start] GC(0) Pause Young (Allocation Failure)\n\
+         [1.1s][gc      ] GC(0) Pause Young (Allocation Failure) 9M->5M(20M) 10.000ms\n\
+         [2.0s][gc,start] GC(1) Pause Full (Ergonomics)\n",
+    );
+    assert_eq!(log.input.unfinished_pauses, 1);
+    assert_eq!(log.summary.stw.count, 1);
+}
+
+#[test]
+fn starved_pauses_are_those_with_little_cpu() {
+    let pause = |id: u32, cpu: &str| {
+        format!(
+            "[1.0s][gc    ] GC({id}) Pause Young (Allocation Failure) 9M->5M(20M) 100.000ms\n\
+             [1.0s][gc,cpu] GC({id}) User={cpu}s Sys=0.00s Real=0.10s\n"
+        )
+    };
+    let header =
+        "[0.0s][gc,init] CPUs: 8 total, 8 available\n[0.0s][gc,init] Parallel Workers: 8\n";
+    let eight = read_text(&format!("{header}{}{}", pause(0, "0.70"), pause(1, "0.40")));
+    assert_eq!((eight.summary.long_with_cpu, eight.summary.starved), (2, 1));
+    let header =
+        "[0.0s][gc,init] CPUs: 2 total, 2 available\n[0.0s][gc,init] Parallel Workers: 2\n";
+    let two = read_text(&format!("{header}{}{}", pause(0, "0.10"), pause(1, "0.04")));
+    assert_eq!((two.summary.long_with_cpu, two.summary.starved), (2, 1));
+}
+
+#[test]
+fn lines_that_the_jvm_dropped_are_told() {
+    let log = read_text(
+        "[1.0s][warning][]     12 messages dropped due to async logging\n     3 messages dropped due to async logging\n[1.0s][gc] Using G1\n",
+    );
+    assert_eq!(log.input.dropped_lines, 15);
+}

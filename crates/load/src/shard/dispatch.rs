@@ -144,11 +144,13 @@ impl Shard<'_> {
                 .send_lag
                 .saturating_record(now.saturating_sub(possible));
         }
+        let kind = self.requests.choose(&mut connection.rendered);
         connection.request = Some(InFlight {
             intended,
             begun: now,
             sent: 0,
             written: 0,
+            kind,
         });
         self.in_flight += 1;
         match connection.state {
@@ -172,8 +174,9 @@ impl Shard<'_> {
         if request.sent == 0 {
             request.sent = now;
         }
-        while request.written < self.request.len() {
-            match socket.send(&self.request[request.written..]) {
+        let bytes = self.requests.bytes(request.kind, &connection.rendered);
+        while request.written < bytes.len() {
+            match socket.send(&bytes[request.written..]) {
                 Ok(Moved::Bytes(n)) => request.written += n,
                 Ok(Moved::Later | Moved::End) => return,
                 Err(kind) => return self.fail(id, kind),
@@ -207,7 +210,8 @@ impl Shard<'_> {
             return;
         };
         self.in_flight -= 1;
-        self.count_failure(request.intended, kind);
+        let phase = self.phase(request.intended);
+        self.interval.totals[phase].fail_request(request.kind, kind);
         let now = now_ns();
         self.connections[id as usize].freed = now;
         if was_open || matches!(self.source, Source::Open { .. }) {

@@ -22,8 +22,11 @@ impl Shard<'_> {
             State::Closed => now_ns(),
             State::Connecting(_) => self.on_connected(id),
             State::Open(_) => {
-                let is_partly_sent = |r| matches!(r, Some(w) if w < self.request.len());
-                if is_partly_sent(connection.request.map(|r| r.written)) {
+                let unsent = connection.request.is_some_and(|r| {
+                    let bytes = self.requests.bytes(r.kind, &connection.rendered);
+                    r.written < bytes.len()
+                });
+                if unsent {
                     self.send(id, now_ns());
                 }
                 let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
@@ -89,13 +92,14 @@ impl Shard<'_> {
     fn take(&mut self, id: u32, n: usize) -> u64 {
         let now = now_ns();
         let connection = &mut self.connections[id as usize];
-        if connection.request.is_none() {
+        let Some(request) = connection.request else {
             // Bytes that nobody asked for: the connection cannot be trusted any more.
             connection.close();
             return now;
-        }
+        };
         let bytes = &self.buffer[..n];
-        let (parser, head_only) = (&mut connection.parser, self.head_only);
+        let head_only = self.requests.is_head(request.kind);
+        let parser = &mut connection.parser;
         let fed = match &mut connection.body {
             None => parser.feed(bytes, head_only, &mut |_| {}),
             Some(search) => parser.feed(bytes, head_only, &mut |piece| search.feed(piece)),
@@ -134,7 +138,8 @@ impl Shard<'_> {
         };
         self.in_flight -= 1;
         let verdict = connection.judge(response, &self.plan.expect);
-        let is_sent = request.written == self.request.len();
+        let bytes = self.requests.bytes(request.kind, &connection.rendered);
+        let is_sent = request.written == bytes.len();
         if !response.keep_alive || has_more || !is_sent {
             connection.close();
         }
@@ -144,12 +149,8 @@ impl Shard<'_> {
         let totals = &mut self.interval.totals[phase];
         totals.body_bytes += response.body_bytes;
         match verdict {
-            Some(kind) => totals.fail(kind),
-            None => {
-                totals.ok += 1;
-                totals.latency.saturating_record(now - request.intended);
-                totals.service_time.saturating_record(now - request.sent);
-            }
+            Some(kind) => totals.fail_request(request.kind, kind),
+            None => totals.succeed(request.kind, now - request.intended, now - request.sent),
         }
     }
 }

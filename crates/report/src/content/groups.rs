@@ -3,7 +3,7 @@
 //! Owns the grouping for every section: two configurations are the same when everything but their
 //! label is.
 
-use loadline_analysis::record::{Configuration, Provenance, TrialRecord, Verdict};
+use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord, Verdict};
 
 use crate::redact;
 use crate::view::ResultView;
@@ -109,6 +109,8 @@ pub struct Names {
     shared: Vec<String>,
     /// Whether the configurations differ in more than memory.
     differ: bool,
+    /// Label of each set of options, where the experiment's labels tell the sets apart.
+    labels: Vec<(Vec<String>, String)>,
 }
 
 impl Names {
@@ -122,7 +124,11 @@ impl Names {
             differ |= parts != first;
             shared.retain(|part| parts.contains(part));
         }
-        Self { shared, differ }
+        Self {
+            shared,
+            differ,
+            labels: labels(view),
+        }
     }
 
     /// Whether the configurations differ in more than memory.
@@ -135,11 +141,20 @@ impl Names {
         self.shared.join(", ")
     }
 
-    /// Everything but the memory that tells this configuration from the others; `defaults` when
-    /// it has nothing that the others lack.
+    /// Everything but the memory that tells this configuration from the others: limits, then the
+    /// experiment's label or the options. `defaults` when it has nothing that the others lack.
     pub fn variant(&self, configuration: &Configuration) -> String {
-        let mut own = parts(configuration);
+        let mut own = limits(configuration);
         own.retain(|part| !self.shared.contains(part));
+        let options = options(configuration);
+        match self.labels.iter().find(|(of, _)| *of == options) {
+            Some((_, label)) => own.push(label.clone()),
+            None => own.extend(
+                options
+                    .into_iter()
+                    .filter(|part| !self.shared.contains(part)),
+            ),
+        }
         if own.is_empty() {
             "defaults".to_owned()
         } else {
@@ -147,7 +162,20 @@ impl Names {
         }
     }
 
-    /// The configuration in a table cell: `212Mi`, or `212Mi, -XX:+UseSerialGC`.
+    /// What each label stands for: `c1: -XX:TieredStopAtLevel=1`.
+    pub fn meanings(&self) -> Vec<String> {
+        let meaning = |(options, label): &(Vec<String>, String)| {
+            let options = if options.is_empty() {
+                "nothing added".to_owned()
+            } else {
+                options.join(" ")
+            };
+            format!("{label}: {options}")
+        };
+        self.labels.iter().map(meaning).collect()
+    }
+
+    /// The configuration in a table cell: `212Mi`, or `212Mi, c1`.
     pub fn name(&self, configuration: &Configuration) -> String {
         let memory = memory(configuration);
         if self.differ {
@@ -158,9 +186,60 @@ impl Names {
     }
 }
 
-/// What a configuration has besides memory: CPU, JDK, options of the user, environment. Options
-/// that loadline calculated follow from the size.
+/// The experiment's label of each set of options; none when there is one set only, or when the
+/// labels do not tell the sets apart.
+fn labels(view: &ResultView) -> Vec<(Vec<String>, String)> {
+    let mut labels: Vec<(Vec<String>, String)> = Vec::new();
+    for trial in &view.trials {
+        let pair = (
+            options(&trial.configuration),
+            own_label(&trial.configuration),
+        );
+        if !labels.contains(&pair) {
+            labels.push(pair);
+        }
+    }
+    let is_unique = |(options, label): &(Vec<String>, String)| {
+        let same = labels
+            .iter()
+            .filter(|(o, l)| o == options || l == label)
+            .count();
+        same == 1 && !label.is_empty()
+    };
+    if labels.len() > 1 && labels.iter().all(is_unique) {
+        labels
+    } else {
+        Vec::new()
+    }
+}
+
+/// The label without the words that repeat a limit: `600Mi c1` is `c1`.
+fn own_label(configuration: &Configuration) -> String {
+    let repeats = |word: &&str| {
+        word.parse().ok() == configuration.memory && configuration.memory.is_some()
+            || word.parse().ok() == configuration.cpu && configuration.cpu.is_some()
+            || configuration.jdk.as_deref() == Some(*word)
+            || configuration.cpuset.as_deref() == Some(*word)
+            || configuration
+                .cpu_shares
+                .is_some_and(|shares| shares.to_string() == **word)
+    };
+    let words = configuration.label.split_whitespace();
+    words
+        .filter(|word| !repeats(word))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// What a configuration has besides memory.
 fn parts(configuration: &Configuration) -> Vec<String> {
+    let mut parts = limits(configuration);
+    parts.extend(options(configuration));
+    parts
+}
+
+/// Limits besides memory, and the JDK.
+fn limits(configuration: &Configuration) -> Vec<String> {
     let mut parts = vec![cpu(configuration)];
     parts.extend(configuration.jdk.clone());
     if let Some(cpuset) = &configuration.cpuset {
@@ -169,11 +248,16 @@ fn parts(configuration: &Configuration) -> Vec<String> {
     if let Some(shares) = configuration.cpu_shares {
         parts.push(format!("{shares} shares"));
     }
-    let user = configuration
-        .jvm_options
-        .iter()
-        .filter(|o| o.provenance == Provenance::User);
-    parts.extend(user.map(|o| redact::line(&o.text)));
+    parts
+}
+
+/// Options of the user, arguments, environment. Options that loadline calculated follow from the
+/// size.
+fn options(configuration: &Configuration) -> Vec<String> {
+    let is_user = |o: &&JvmOption| o.provenance == Provenance::User;
+    let jvm = configuration.jvm_options.iter().filter(is_user);
+    let mut parts: Vec<String> = jvm.map(|o| redact::line(&o.text)).collect();
+    parts.extend(redact::command(&configuration.args));
     for (name, value) in &configuration.env {
         parts.push(redact::variable(name, value));
     }

@@ -20,12 +20,14 @@ pub fn section(view: &ResultView) -> Option<Section> {
     let section = Section::new("sizes", "Which sizes keep the SLO?");
     let section = section.with(Block::Paragraph(format!("All with {}.", names.shared())));
     if names.differ() {
-        let words = Block::Paragraph(legend(view));
-        Some(
+        let grid = Block::Table(grid(view, &groups, &names));
+        let section = section.with(Block::Paragraph(legend(view))).with(grid);
+        let meanings = names.meanings();
+        Some(if meanings.is_empty() {
             section
-                .with(words)
-                .with(Block::Table(grid(view, &groups, &names))),
-        )
+        } else {
+            section.with(Block::List(meanings))
+        })
     } else {
         Some(section.with(Block::Table(list(view, groups))))
     }

@@ -13,7 +13,10 @@ pub fn section(view: &ResultView) -> Option<Section> {
     let recommendation = view.recommendation.as_ref()?;
     let configuration = &recommendation.configuration;
     let section = Section::new("options", "Options, and where they come from");
-    if configuration.jvm_options.is_empty() && configuration.env.is_empty() {
+    let is_plain = configuration.jvm_options.is_empty()
+        && configuration.args.is_empty()
+        && configuration.env.is_empty();
+    if is_plain {
         return Some(section.with(Block::Paragraph(
             "None: the JVM chooses by itself from the limits of its container.".to_owned(),
         )));
@@ -29,9 +32,14 @@ pub fn section(view: &ResultView) -> Option<Section> {
             evidence(view, recommendation, option.provenance).into(),
         ]);
     }
-    for (name, value) in &configuration.env {
+    let arguments = redact::command(&configuration.args).into_iter();
+    let variables = configuration
+        .env
+        .iter()
+        .map(|(name, value)| redact::variable(name, value));
+    for given in arguments.chain(variables) {
         table.row([
-            Cell::new(redact::variable(name, value), Tone::Code),
+            Cell::new(given, Tone::Code),
             chosen_by(Provenance::User).into(),
             evidence(view, recommendation, Provenance::User).into(),
         ]);

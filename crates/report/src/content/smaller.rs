@@ -72,7 +72,8 @@ fn objective(group: &Group<'_>, objective: &Objective) -> [Cell; 2] {
         .iter()
         .filter(|r| r.as_ref().is_some_and(|r| r.met))
         .count();
-    let measured = spread(trials.iter().flatten().filter_map(|r| r.measured));
+    let measured = trials.iter().flatten().filter_map(|r| r.measured);
+    let measured = spread(measured.filter(|m| m.is_finite()));
     let print = |value: f64| match objective {
         Objective::Errors { .. } => format::percent(value),
         _ => Duration::try_from_secs_f64(value)

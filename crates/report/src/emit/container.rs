@@ -82,6 +82,7 @@ pub fn command(facts: &Facts<'_>) -> Vec<String> {
     }
     command.extend(["-jar", "/app/app.jar"].map(str::to_owned));
     command.extend(application.arguments.iter().cloned());
+    command.extend(facts.arguments.iter().cloned());
     command
 }
 

@@ -57,6 +57,8 @@ pub struct Facts<'a> {
     pub cpu: Option<Backed<Cpus>>,
     /// JVM options in order; none with a secret in it.
     pub options: Vec<Backed<String>>,
+    /// Arguments of the configuration, after those of the application; none with a secret in it.
+    pub arguments: Vec<String>,
     /// What was left out and why, one sentence each.
     pub left_out: Vec<String>,
     /// Environment.
@@ -95,6 +97,7 @@ impl<'a> Facts<'a> {
                 ),
             }),
             options: options(view, recommendation),
+            arguments: arguments(recommendation),
             left_out: left_out(recommendation),
             variables: variables(recommendation),
             start: start(&trials),
@@ -186,6 +189,15 @@ fn is_variable_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(is_part)
 }
 
+fn arguments(recommendation: &Recommendation) -> Vec<String> {
+    let given = &recommendation.configuration.args;
+    let shown = given.iter().zip(redact::command(given));
+    shown
+        .filter(|(given, shown)| *given == shown)
+        .map(|(given, _)| text::one_line(given))
+        .collect()
+}
+
 fn left_out(recommendation: &Recommendation) -> Vec<String> {
     let configuration = &recommendation.configuration;
     let options = configuration
@@ -198,12 +210,17 @@ fn left_out(recommendation: &Recommendation) -> Vec<String> {
             redact::line(&o.text)
         )
     });
+    let arguments = redact::command(&configuration.args).into_iter();
+    let arguments = arguments
+        .filter(|a| a.contains(redact::REDACTED))
+        .map(|a| format!("Left out, give it at run time: the argument {a}."));
     let names = configuration
         .env
         .keys()
         .filter(|name| !is_variable_name(name));
     let names = names.map(|name| format!("Left out: {name:?} is no name of a variable."));
     options
+        .chain(arguments)
         .chain(names)
         .map(|line| text::one_line(&line))
         .collect()

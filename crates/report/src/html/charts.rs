@@ -142,7 +142,7 @@ fn line(group: &Group<'_>, x: &[f64], names: &Names) -> Option<Line> {
         .map(|&x| if x > finest { None } else { at(x) })
         .collect();
     Some(Line {
-        name: text::one_line(&names.name(group.configuration)),
+        name: text::label(&names.name(group.configuration)),
         y,
     })
 }
@@ -199,7 +199,7 @@ fn course(number: usize, trial: &TrialRecord, names: &Names) -> Course {
         .collect();
     let configuration = &trial.configuration;
     Course {
-        name: text::one_line(&format!(
+        name: text::label(&format!(
             "Trial {number}, {}: {}",
             names.name(configuration),
             figures::verdict(trial.verdict)

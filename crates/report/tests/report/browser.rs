@@ -186,6 +186,33 @@ fn a_matrix_shows_its_grid() {
 }
 
 #[test]
+fn a_thousand_trials_open() {
+    let mut view = fixture::search();
+    let some = view.trials.clone();
+    view.trials = (0..1000)
+        .map(|i| {
+            let mut trial = some[i % some.len()].clone();
+            trial.id = format!("01936f2a-0000-7000-8000-{i:012x}");
+            trial
+        })
+        .collect();
+    let html = loadline_report::html(&view);
+    assert!(html.len() < 5_000_000, "{}", html.len());
+    let Some(mut page) = open("a_thousand_trials", &html, 1200) else {
+        return;
+    };
+    assert_eq!(drawn(&mut page), (5, 5));
+    let rows = "document.querySelectorAll('#trials tbody tr').length";
+    assert_eq!(page.evaluate(rows), 1000);
+    let ready = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd");
+    println!(
+        "a page of 1000 trials, {} bytes, was loaded after {ready} ms",
+        html.len()
+    );
+    assert_eq!(page.messages(), Vec::<String>::new());
+}
+
+#[test]
 fn hostile_records_stay_text() {
     let html = loadline_report::html(&hostile::view());
     let Some(mut page) = open("hostile", &html, 1200) else {
@@ -201,6 +228,8 @@ fn hostile_records_stay_text() {
         4
     );
     assert_eq!(page.evaluate("typeof window.hacked"), "undefined");
+    let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    assert_eq!(page.evaluate(overflow), 0);
     assert_eq!(page.messages(), Vec::<String>::new());
 }
 

@@ -405,6 +405,7 @@ fn configuration(plan: &Plan) -> Configuration {
         pids: None,
         jdk: None,
         jvm_options: plan.options.clone(),
+        args: Vec::new(),
         env: BTreeMap::new(),
     }
 }
@@ -510,7 +511,7 @@ fn make_matrix() -> ResultView {
         ("serial", vec![option("-XX:+UseSerialGC", Provenance::User)]),
     ];
     let mut trials = Vec::new();
-    for (_, options) in &sets {
+    for (label, options) in &sets {
         for memory_mib in [600, 300, 190, 150] {
             let plan = Plan {
                 memory_mib,
@@ -520,7 +521,9 @@ fn make_matrix() -> ResultView {
                 noisy: false,
                 seconds: 20,
             };
-            trials.push(trial(trials.len() as u64 + 1, &plan));
+            let mut trial = trial(trials.len() as u64 + 1, &plan);
+            trial.configuration.label = format!("{memory_mib}Mi {label}");
+            trials.push(trial);
         }
     }
     ResultView {

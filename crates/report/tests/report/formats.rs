@@ -98,7 +98,7 @@ fn a_search_in_the_terminal() {
 #[test]
 fn a_matrix_in_markdown() {
     insta::assert_snapshot!(loadline_report::markdown(&fixture::matrix()), @r#"
-    **6 of 12 configurations keep p99&lt;50ms, errors&lt;0.1% and start&lt;20s under GET /owners?lastName=Da at 300/s (open model, 30 s); the smallest of them is 300Mi, defaults.**
+    **6 of 12 configurations keep p99&lt;50ms, errors&lt;0.1% and start&lt;20s under GET /owners?lastName=Da at 300/s (open model, 30 s); the smallest of them is 300Mi, default.**
 
     The question: How far down does each option set carry the service?
 
@@ -112,9 +112,13 @@ fn a_matrix_in_markdown() {
 
     | Configuration | 600Mi | 300Mi | 190Mi | 150Mi |
     | --- | --- | --- | --- | --- |
-    | defaults | PASS, 16.7ms, start 5.44s | PASS, 17.4ms, start 5.27s | SLO MISS, 140ms, start 5.37s | KO cgroup oom |
-    | -XX:TieredStopAtLevel=1 | PASS, 16.7ms, start 5.46s | PASS, 16.4ms, start 5.29s | SLO MISS, 123ms, start 5.34s | KO cgroup oom |
-    | -XX:+UseSerialGC | PASS, 16.9ms, start 5.25s | PASS, 16.1ms, start 5.49s | SLO MISS, 174ms, start 5.38s | KO cgroup oom |
+    | default | PASS, 16.7ms, start 5.44s | PASS, 17.4ms, start 5.27s | SLO MISS, 140ms, start 5.37s | KO cgroup oom |
+    | c1 | PASS, 16.7ms, start 5.46s | PASS, 16.4ms, start 5.29s | SLO MISS, 123ms, start 5.34s | KO cgroup oom |
+    | serial | PASS, 16.9ms, start 5.25s | PASS, 16.1ms, start 5.49s | SLO MISS, 174ms, start 5.38s | KO cgroup oom |
+
+    - default: nothing added
+    - c1: -XX:TieredStopAtLevel=1
+    - serial: -XX:+UseSerialGC
 
     ### Latency by percentile
 
@@ -122,32 +126,32 @@ fn a_matrix_in_markdown() {
 
     | Configuration | Trials | p50 | p90 | p99 | p99.9 | p99.99 |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-    | 600Mi, defaults | 1 | 3.89ms | 5.07ms | 16.7ms | 25.7ms | 31.2ms |
-    | 300Mi, defaults | 1 | 3.90ms | 5.09ms | 17.4ms | 26.4ms | 31.3ms |
-    | 190Mi, defaults | 1 | 3.85ms | 5.06ms | 140ms | 396ms | – |
-    | 600Mi, -XX:TieredStopAtLevel=1 | 1 | 3.90ms | 5.08ms | 16.7ms | 26.8ms | 30.9ms |
-    | 300Mi, -XX:TieredStopAtLevel=1 | 1 | 3.85ms | 5.06ms | 16.4ms | 27.1ms | 32.8ms |
-    | 190Mi, -XX:TieredStopAtLevel=1 | 1 | 3.88ms | 5.05ms | 123ms | 334ms | – |
-    | 600Mi, -XX:+UseSerialGC | 1 | 3.86ms | 5.06ms | 16.9ms | 28.3ms | 32.0ms |
-    | 300Mi, -XX:+UseSerialGC | 1 | 3.89ms | 5.07ms | 16.1ms | 25.3ms | 28.0ms |
-    | 190Mi, -XX:+UseSerialGC | 1 | 3.89ms | 5.09ms | 174ms | – | – |
+    | 600Mi, default | 1 | 3.89ms | 5.07ms | 16.7ms | 25.7ms | 31.2ms |
+    | 300Mi, default | 1 | 3.90ms | 5.09ms | 17.4ms | 26.4ms | 31.3ms |
+    | 190Mi, default | 1 | 3.85ms | 5.06ms | 140ms | 396ms | – |
+    | 600Mi, c1 | 1 | 3.90ms | 5.08ms | 16.7ms | 26.8ms | 30.9ms |
+    | 300Mi, c1 | 1 | 3.85ms | 5.06ms | 16.4ms | 27.1ms | 32.8ms |
+    | 190Mi, c1 | 1 | 3.88ms | 5.05ms | 123ms | 334ms | – |
+    | 600Mi, serial | 1 | 3.86ms | 5.06ms | 16.9ms | 28.3ms | 32.0ms |
+    | 300Mi, serial | 1 | 3.89ms | 5.07ms | 16.1ms | 25.3ms | 28.0ms |
+    | 190Mi, serial | 1 | 3.89ms | 5.09ms | 174ms | – | – |
 
     <details><summary>All 12 trials</summary>
 
     | Trial | Purpose | Configuration | Verdict | p99 | Achieved | Failed | Start | Peak memory | GC stopped | Throttled | Reason |
     | ---: | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-    | 1 | matrix | 600Mi, defaults | PASS | 16.7ms | 300/s | 0 % | 5.44s | 201Mi | 1.36 % | 1.50 % | it kept every objective |
-    | 2 | matrix | 300Mi, defaults | PASS | 17.4ms | 300/s | 0 % | 5.27s | 201Mi | 1.26 % | 1.50 % | it kept every objective |
-    | 3 | matrix | 190Mi, defaults | SLO MISS | 140ms | 300/s | 0.10 % | 5.37s | 190Mi | 32.5 % | 30 % | p99&lt;50ms was measured as 140 ms; garbage collection stopped it 33 % of the time |
-    | 4 | matrix | 150Mi, defaults | KO cgroup oom | – | – | – | – | 150Mi | – | – | the kernel killed it at its limit of 150Mi while it started; peak 150Mi |
-    | 5 | matrix | 600Mi, -XX:TieredStopAtLevel=1 | PASS | 16.7ms | 300/s | 0 % | 5.46s | 201Mi | 1.32 % | 1.50 % | it kept every objective |
-    | 6 | matrix | 300Mi, -XX:TieredStopAtLevel=1 | PASS | 16.4ms | 300/s | 0 % | 5.29s | 201Mi | 1.37 % | 1.50 % | it kept every objective |
-    | 7 | matrix | 190Mi, -XX:TieredStopAtLevel=1 | SLO MISS | 123ms | 300/s | 0.0667 % | 5.34s | 190Mi | 30.9 % | 30 % | p99&lt;50ms was measured as 123 ms; garbage collection stopped it 31 % of the time |
-    | 8 | matrix | 150Mi, -XX:TieredStopAtLevel=1 | KO cgroup oom | – | – | – | – | 150Mi | – | – | the kernel killed it at its limit of 150Mi while it started; peak 150Mi |
-    | 9 | matrix | 600Mi, -XX:+UseSerialGC | PASS | 16.9ms | 300/s | 0 % | 5.25s | 201Mi | 1.43 % | 1.50 % | it kept every objective |
-    | 10 | matrix | 300Mi, -XX:+UseSerialGC | PASS | 16.1ms | 300/s | 0 % | 5.49s | 201Mi | 1.19 % | 1.50 % | it kept every objective |
-    | 11 | matrix | 190Mi, -XX:+UseSerialGC | SLO MISS | 174ms | 299/s | 0.23 % | 5.38s | 190Mi | 30.3 % | 30 % | p99&lt;50ms was measured as 174 ms; garbage collection stopped it 30 % of the time |
-    | 12 | matrix | 150Mi, -XX:+UseSerialGC | KO cgroup oom | – | – | – | – | 150Mi | – | – | the kernel killed it at its limit of 150Mi while it started; peak 150Mi |
+    | 1 | matrix | 600Mi, default | PASS | 16.7ms | 300/s | 0 % | 5.44s | 201Mi | 1.36 % | 1.50 % | it kept every objective |
+    | 2 | matrix | 300Mi, default | PASS | 17.4ms | 300/s | 0 % | 5.27s | 201Mi | 1.26 % | 1.50 % | it kept every objective |
+    | 3 | matrix | 190Mi, default | SLO MISS | 140ms | 300/s | 0.10 % | 5.37s | 190Mi | 32.5 % | 30 % | p99&lt;50ms was measured as 140 ms; garbage collection stopped it 33 % of the time |
+    | 4 | matrix | 150Mi, default | KO cgroup oom | – | – | – | – | 150Mi | – | – | the kernel killed it at its limit of 150Mi while it started; peak 150Mi |
+    | 5 | matrix | 600Mi, c1 | PASS | 16.7ms | 300/s | 0 % | 5.46s | 201Mi | 1.32 % | 1.50 % | it kept every objective |
+    | 6 | matrix | 300Mi, c1 | PASS | 16.4ms | 300/s | 0 % | 5.29s | 201Mi | 1.37 % | 1.50 % | it kept every objective |
+    | 7 | matrix | 190Mi, c1 | SLO MISS | 123ms | 300/s | 0.0667 % | 5.34s | 190Mi | 30.9 % | 30 % | p99&lt;50ms was measured as 123 ms; garbage collection stopped it 31 % of the time |
+    | 8 | matrix | 150Mi, c1 | KO cgroup oom | – | – | – | – | 150Mi | – | – | the kernel killed it at its limit of 150Mi while it started; peak 150Mi |
+    | 9 | matrix | 600Mi, serial | PASS | 16.9ms | 300/s | 0 % | 5.25s | 201Mi | 1.43 % | 1.50 % | it kept every objective |
+    | 10 | matrix | 300Mi, serial | PASS | 16.1ms | 300/s | 0 % | 5.49s | 201Mi | 1.19 % | 1.50 % | it kept every objective |
+    | 11 | matrix | 190Mi, serial | SLO MISS | 174ms | 299/s | 0.23 % | 5.38s | 190Mi | 30.3 % | 30 % | p99&lt;50ms was measured as 174 ms; garbage collection stopped it 30 % of the time |
+    | 12 | matrix | 150Mi, serial | KO cgroup oom | – | – | – | – | 150Mi | – | – | the kernel killed it at its limit of 150Mi while it started; peak 150Mi |
 
     </details>
 
@@ -198,28 +202,28 @@ fn a_matrix_as_junit() {
     insta::assert_snapshot!(loadline_report::junit(&fixture::matrix()), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuite name="memory-floor" tests="12" failures="6" errors="0" skipped="0" time="994.000">
-      <testcase classname="memory-floor" name="600Mi, defaults keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
-      <testcase classname="memory-floor" name="300Mi, defaults keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
-      <testcase classname="memory-floor" name="190Mi, defaults keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+      <testcase classname="memory-floor" name="600Mi, default keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="300Mi, default keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="190Mi, default keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
         <failure type="SLO MISS" message="p99&lt;50ms was measured as 140 ms; garbage collection stopped it 33 % of the time"/>
       </testcase>
-      <testcase classname="memory-floor" name="150Mi, defaults keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+      <testcase classname="memory-floor" name="150Mi, default keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
         <failure type="KO cgroup oom" message="the kernel killed it at its limit of 150Mi while it started; peak 150Mi"/>
       </testcase>
-      <testcase classname="memory-floor" name="600Mi, -XX:TieredStopAtLevel=1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
-      <testcase classname="memory-floor" name="300Mi, -XX:TieredStopAtLevel=1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
-      <testcase classname="memory-floor" name="190Mi, -XX:TieredStopAtLevel=1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+      <testcase classname="memory-floor" name="600Mi, c1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="300Mi, c1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="190Mi, c1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
         <failure type="SLO MISS" message="p99&lt;50ms was measured as 123 ms; garbage collection stopped it 31 % of the time"/>
       </testcase>
-      <testcase classname="memory-floor" name="150Mi, -XX:TieredStopAtLevel=1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+      <testcase classname="memory-floor" name="150Mi, c1 keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
         <failure type="KO cgroup oom" message="the kernel killed it at its limit of 150Mi while it started; peak 150Mi"/>
       </testcase>
-      <testcase classname="memory-floor" name="600Mi, -XX:+UseSerialGC keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
-      <testcase classname="memory-floor" name="300Mi, -XX:+UseSerialGC keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
-      <testcase classname="memory-floor" name="190Mi, -XX:+UseSerialGC keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+      <testcase classname="memory-floor" name="600Mi, serial keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="300Mi, serial keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
+      <testcase classname="memory-floor" name="190Mi, serial keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
         <failure type="SLO MISS" message="p99&lt;50ms was measured as 174 ms; garbage collection stopped it 30 % of the time"/>
       </testcase>
-      <testcase classname="memory-floor" name="150Mi, -XX:+UseSerialGC keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
+      <testcase classname="memory-floor" name="150Mi, serial keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s">
         <failure type="KO cgroup oom" message="the kernel killed it at its limit of 150Mi while it started; peak 150Mi"/>
       </testcase>
     </testsuite>

@@ -1,1 +1,305 @@
-//! PLACEHOLDER
+//! From limits, JVM, profile and the user's options to the options to add, each with its reason.
+//!
+//! Owns the policy. The order: CPU, collector, compilers, memory, then the rest; each dimension the
+//! user froze is budgeted and left alone. What comes out is checked against the emulator: a set
+//! that the JVM would refuse is never returned. Never refuses to start an application; whether a
+//! budget that does not fit is an error is the caller's choice.
+//!
+//! Facts: [fabric8] (small containers), the collector costs in [`crate::regions::gc_native`],
+//! published benchmarks of G1 and Serial in small containers, measurements in ARCHITECTURE.
+
+mod cpu;
+mod memory;
+mod openj9;
+
+use std::fmt;
+
+use crate::hotspot::{self, Collector, Ergonomics, Machine};
+use crate::jdk::{Jdk, Vm};
+use crate::limits::{Found, Limits};
+use crate::options::dimension::Dimension;
+use crate::options::{Options, Origin, gate};
+use crate::profile::Profile;
+use crate::regions::Provenance;
+use crate::regions::heap::Budget;
+use crate::sight::Sight;
+use crate::{Bytes, Cpus};
+
+/// Everything a decision depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// The JVM.
+    pub jdk: Jdk,
+    /// What the container may use.
+    pub limits: &'a Limits,
+    /// What the JVM believes.
+    pub sight: &'a Sight,
+    /// What the user set.
+    pub options: &'a Options,
+    /// What was measured; `None` takes the fallback policy.
+    pub profile: Option<&'a Profile>,
+}
+
+/// One option to add.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The option as the JVM takes it.
+    pub option: String,
+    /// Where its value came from.
+    pub provenance: Provenance,
+    /// Why, in plain words.
+    pub reason: String,
+}
+
+impl Chosen {
+    fn new(option: impl Into<String>, provenance: Provenance, reason: impl Into<String>) -> Self {
+        Self {
+            option: option.into(),
+            provenance,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}: {})", self.option, self.provenance, self.reason)
+    }
+}
+
+/// A dimension that the user decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The user's option as written.
+    pub option: String,
+    /// What it decides.
+    pub dimension: Dimension,
+}
+
+/// What to start the JVM with, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The memory planned for.
+    pub memory: Found<Bytes>,
+    /// The CPU planned for.
+    pub cpus: Found<Cpus>,
+    /// Options to add, before the user's.
+    pub options: Vec<Chosen>,
+    /// Dimensions the user froze.
+    pub kept: Vec<Kept>,
+    /// Where the memory goes; `None` without a limit or on OpenJ9.
+    pub budget: Option<Budget>,
+    /// The heap planned for; `None` when it is left to the JVM.
+    pub heap: Option<Bytes>,
+    /// The smallest limit that would fit, when this one does not.
+    pub minimum: Option<Bytes>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// What HotSpot will make of all this; `None` on OpenJ9 or when it will not start.
+    pub ergonomics: Option<Ergonomics>,
+}
+
+/// Up to this limit C2 is off and the heap is small: [fabric8]'s rule.
+pub const SMALL_LIMIT: Bytes = Bytes::from_mib(300);
+
+/// From this limit on G1 is the fallback where there are two CPUs. Source: published runs of a
+/// Spring Boot service, n = 5: at 1 GB and 2 CPUs G1 +36 % throughput and p99 39 instead of 249 ms
+/// over Serial; at 2 GB and 1 CPU -20 %.
+pub const G1_LIMIT: Bytes = Bytes::from_gib(1);
+
+/// Decides.
+pub fn decide(input: &Input<'_>) -> Decision {
+    let mut decision = Decision {
+        memory: input.limits.usable_memory(),
+        cpus: input.limits.usable_cpus(),
+        options: Vec::new(),
+        kept: kept(input.options),
+        budget: None,
+        heap: None,
+        minimum: None,
+        warnings: input.sight.blindness.clone(),
+        ergonomics: None,
+    };
+    if input.jdk.vm == Vm::OpenJ9 {
+        openj9::decide(input, &mut decision);
+        return decision;
+    }
+    let cpu = cpu::plan(input, &mut decision);
+    let collector = collector(input, &mut decision);
+    let is_c1_only = compilers(input, &mut decision);
+    let choice = memory::Choice {
+        collector,
+        is_c1_only,
+        cpu,
+    };
+    memory::plan(input, choice, &mut decision);
+    out_of_memory(input, &mut decision);
+    measured_options(input, &mut decision);
+    gate(input, &mut decision);
+    check(input, &mut decision);
+    decision
+}
+
+fn kept(options: &Options) -> Vec<Kept> {
+    use Dimension as D;
+    let all = [
+        D::Heap,
+        D::HeapShape,
+        D::Collector,
+        D::GcThreads,
+        D::ThreadStack,
+        D::Metaspace,
+        D::CodeCache,
+        D::Direct,
+        D::Compiler,
+        D::CpuCount,
+        D::CommonPool,
+        D::OutOfMemory,
+        D::StartupCache,
+    ];
+    let kept = |dimension| {
+        let option = options.freezing(dimension)?.to_owned();
+        Some(Kept { option, dimension })
+    };
+    all.into_iter().filter_map(kept).collect()
+}
+
+/// The collector: the user's, the measured one, else by size.
+fn collector(input: &Input<'_>, decision: &mut Decision) -> Collector {
+    if input.options.freezing(Dimension::Collector).is_some() {
+        let machine = Machine {
+            memory: decision.memory.value,
+            cpus: decision.cpus.value.ceil().max(1),
+        };
+        let chosen = hotspot::collector::choose(input.jdk, machine, input.options);
+        return chosen.unwrap_or(Collector::Serial);
+    }
+    let measured = input.profile.and_then(|profile| profile.collector);
+    let (collector, provenance, reason) = match measured.filter(|c| c.is_product_on(input.jdk)) {
+        Some(collector) => (collector, Provenance::Measured, "the profile's".to_owned()),
+        None => by_size(decision),
+    };
+    let option = format!("-XX:+{}", collector.flag());
+    decision
+        .options
+        .push(Chosen::new(option, provenance, reason));
+    collector
+}
+
+fn by_size(decision: &Decision) -> (Collector, Provenance, String) {
+    let memory = decision.memory.value;
+    let cpus = decision.cpus.value;
+    if cpus >= Cpus::from_whole(2) && memory >= G1_LIMIT {
+        let reason = format!("{cpus} CPU and {memory}: enough for concurrent work");
+        (Collector::G1, Provenance::Default, reason)
+    } else {
+        let reason = format!("{cpus} CPU and {memory}: no room for concurrent work");
+        (Collector::Serial, Provenance::Default, reason)
+    }
+}
+
+/// Whether only C1 compiles: the user's choice, the measured one, else in small containers.
+fn compilers(input: &Input<'_>, decision: &mut Decision) -> bool {
+    if input.options.freezing(Dimension::Compiler).is_some() {
+        let level = input.options.count("TieredStopAtLevel");
+        return level.is_some_and(|level| level < 4);
+    }
+    let measured = input.profile.and_then(|profile| profile.is_c1_only);
+    let (is_c1_only, provenance, reason) = match measured {
+        Some(is_c1_only) => (is_c1_only, Provenance::Measured, "the profile's".to_owned()),
+        None => (
+            decision.memory.value <= SMALL_LIMIT,
+            Provenance::Default,
+            format!("C2 costs more memory than {SMALL_LIMIT} leaves"),
+        ),
+    };
+    if is_c1_only {
+        let option = "-XX:TieredStopAtLevel=1";
+        decision
+            .options
+            .push(Chosen::new(option, provenance, reason));
+    }
+    is_c1_only
+}
+
+/// A container is restarted; a JVM that limps on after an OutOfMemoryError is not.
+fn out_of_memory(input: &Input<'_>, decision: &mut Decision) {
+    if input.options.freezing(Dimension::OutOfMemory).is_none() {
+        let option = "-XX:+ExitOnOutOfMemoryError";
+        let reason = "the platform restarts a container that ends";
+        decision
+            .options
+            .push(Chosen::new(option, Provenance::Default, reason));
+    }
+}
+
+/// Options the profile names, unless the user set the same flag or dimension.
+fn measured_options(input: &Input<'_>, decision: &mut Decision) {
+    for option in input.profile.iter().flat_map(|profile| &profile.options) {
+        let own = Options::from_words([option.as_str()]);
+        let is_new = own.settings().all(|(name, _)| {
+            let of = crate::options::dimension::of_flag(name);
+            let is_frozen = of.is_some_and(|d| input.options.freezing(d).is_some());
+            let is_chosen = decision.options.iter().any(|chosen| {
+                let chosen = Options::from_words([chosen.option.as_str()]);
+                chosen.is_set(name)
+            });
+            !input.options.is_set(name) && !is_frozen && !is_chosen
+        });
+        if is_new {
+            decision
+                .options
+                .push(Chosen::new(option, Provenance::Measured, "the profile's"));
+        }
+    }
+}
+
+/// Drops what this JDK does not know.
+fn gate(input: &Input<'_>, decision: &mut Decision) {
+    let is_known = |chosen: &Chosen| {
+        let own = Options::from_words([chosen.option.as_str()]);
+        own.settings()
+            .all(|(name, _)| gate::is_known(input.jdk, name))
+    };
+    let (known, unknown): (Vec<_>, Vec<_>) = std::mem::take(&mut decision.options)
+        .into_iter()
+        .partition(is_known);
+    decision.options = known;
+    for chosen in unknown {
+        decision.warnings.push(format!(
+            "{} is left out: {} does not know it",
+            chosen.option, input.jdk
+        ));
+    }
+}
+
+/// Asks the emulator. When the JVM would refuse the whole, nothing is added: the user's own
+/// options then fail or work as they would have without a launcher.
+fn check(input: &Input<'_>, decision: &mut Decision) {
+    let seen = Machine {
+        memory: input.sight.memory,
+        cpus: input.sight.cpus,
+    };
+    match hotspot::predict(input.jdk, seen, &with(input.options, &decision.options)) {
+        Ok(ergonomics) => decision.ergonomics = Some(ergonomics),
+        Err(refusal) => {
+            decision.warnings.push(format!(
+                "the JVM would refuse to start: {refusal}; nothing is added"
+            ));
+            decision.options.clear();
+            decision.heap = None;
+            decision.ergonomics = hotspot::predict(input.jdk, seen, input.options).ok();
+        }
+    }
+}
+
+/// The user's options with the chosen ones below them.
+fn with(options: &Options, chosen: &[Chosen]) -> Options {
+    let chosen = chosen
+        .iter()
+        .map(|c| (c.option.clone(), Origin::JdkJavaOptions));
+    let own = options
+        .texts()
+        .map(|(text, origin)| (text.to_owned(), origin));
+    Options::merge(chosen.chain(own))
+}

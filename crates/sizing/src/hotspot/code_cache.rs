@@ -12,20 +12,26 @@ use crate::options::Options;
 const TIERED: Bytes = Bytes::from_mib(240);
 /// Code cache with one compiler.
 const SINGLE: Bytes = Bytes::from_mib(48);
+/// Code cache of the emulated client VM.
+const CLIENT: Bytes = Bytes::from_mib(32);
+/// `InitialCodeCacheSize`.
+const INITIAL: Bytes = Bytes::from_kib(2496);
+/// `InitialCodeCacheSize` of the emulated client VM.
+const CLIENT_INITIAL: Bytes = Bytes::from_kib(160);
 /// `NonNMethodCodeHeapSize` before compiler buffers.
 const NON_NMETHOD: Bytes = Bytes::from_mib(5);
 /// Buffer of one C1 thread; solved from NonNMethodCodeHeapSize at N = 1, 7 and 128.
 const C1_BUFFER: u64 = 576_716;
 /// Buffer of one C2 thread; as above.
 const C2_BUFFER: u64 = 6_592;
-/// The smallest `ReservedCodeCacheSize`: InitialCodeCacheSize.
-const SMALLEST: Bytes = Bytes::from_kib(2496);
 
 /// Sizes of the code cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeCache {
     /// `ReservedCodeCacheSize`.
     pub reserved: Bytes,
+    /// `InitialCodeCacheSize`.
+    pub initial: Bytes,
     /// `SegmentedCodeCache` (since 9).
     pub is_segmented: bool,
     /// `NonNMethodCodeHeapSize`.
@@ -42,19 +48,29 @@ pub struct CodeCache {
 /// [`Refusal::CodeCacheTooSmall`].
 pub fn size(jdk: Jdk, compilers: &Compilers, options: &Options) -> Result<CodeCache, Refusal> {
     let set = options.size("ReservedCodeCacheSize");
-    if let Some(size) = set.filter(|size| *size < SMALLEST) {
+    let initial = if compilers.is_client {
+        CLIENT_INITIAL
+    } else {
+        INITIAL
+    };
+    if let Some(size) = set.filter(|size| *size < INITIAL) {
         return Err(Refusal::CodeCacheTooSmall {
             size,
-            least: SMALLEST,
+            least: INITIAL,
         });
     }
-    let default = if compilers.is_full() { TIERED } else { SINGLE };
+    let default = match compilers {
+        compilers if compilers.is_client => CLIENT,
+        compilers if compilers.is_full() => TIERED,
+        _ => SINGLE,
+    };
     let reserved = set.unwrap_or(default);
     let by_size = compilers.is_full() && reserved >= TIERED;
     let is_segmented = jdk.at_least(9) && options.switch("SegmentedCodeCache").unwrap_or(by_size);
     if !is_segmented {
         return Ok(CodeCache {
             reserved,
+            initial,
             is_segmented,
             non_nmethod: if jdk.at_least(22) { PAGE } else { NON_NMETHOD },
             profiled: Bytes::default(),
@@ -74,6 +90,7 @@ fn segments(jdk: Jdk, reserved: Bytes, is_set: bool, compilers: &Compilers) -> C
     if !jdk.at_least(22) {
         return CodeCache {
             reserved,
+            initial: INITIAL,
             is_segmented: true,
             non_nmethod,
             profiled,
@@ -85,11 +102,14 @@ fn segments(jdk: Jdk, reserved: Bytes, is_set: bool, compilers: &Compilers) -> C
     let sum = non_nmethod
         .saturating_add(profiled)
         .saturating_add(profiled);
+    let reserved = if is_set { reserved.round_up(PAGE) } else { sum };
     CodeCache {
-        reserved: if is_set { reserved } else { sum },
+        reserved,
+        initial: INITIAL,
         is_segmented: true,
         non_nmethod,
         profiled,
-        non_profiled: profiled,
+        // What rounding added above a size that was set is taken from here.
+        non_profiled: profiled.saturating_sub(sum.saturating_sub(reserved)),
     }
 }

@@ -35,8 +35,6 @@ pub struct Heap {
     pub min: Bytes,
     /// `SoftMaxHeapSize` (since 13).
     pub soft_max: Bytes,
-    /// Whether ZGC guessed the soft maximum as 90 % of the heap.
-    pub soft_max_is_guessed: bool,
     /// `G1HeapRegionSize`; zero for other collectors.
     pub g1_region: Bytes,
     /// Sizes are multiples of this.
@@ -48,11 +46,12 @@ pub struct Heap {
 }
 
 impl Heap {
-    pub(super) fn soft_max_if(&self, max: Bytes) -> Bytes {
-        if self.soft_max_is_guessed || max == self.max {
-            self.soft_max
-        } else {
-            max
+    /// The emulated client VM prints 1 GiB where the default would stand, after the heap was sized
+    /// without it.
+    pub(super) fn printed_max_ram(&self, is_client: bool) -> Bytes {
+        match is_client && self.max_ram == DEFAULT_MAX_RAM {
+            true => Bytes::from_gib(1),
+            false => self.max_ram,
         }
     }
 }
@@ -131,7 +130,6 @@ pub fn size(
         initial: aligned.1,
         min: aligned.2,
         soft_max,
-        soft_max_is_guessed,
         g1_region,
         alignment,
         compressed_oops,

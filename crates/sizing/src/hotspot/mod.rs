@@ -103,8 +103,7 @@ pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomi
     let heap = heap::size(jdk, machine, collector, options)?;
     let young = young::size(jdk, collector, &heap, options);
     let heap = Heap {
-        max: young.max_heap,
-        soft_max: heap.soft_max.max(heap.soft_max_if(young.max_heap)),
+        max_ram: heap.printed_max_ram(compilers.is_client),
         ..heap
     };
     let gc_threads = threads::collector(jdk, machine, collector, heap.max, options)?;
@@ -138,9 +137,9 @@ fn thread_stack(options: &Options) -> Bytes {
 }
 
 /// `CompressedClassSpaceSize`: 1 GiB, or when metaspace is limited 80 % of that limit, rounded
-/// down to 16 MiB steps.
+/// up to 16 MiB steps.
 ///
-/// Source: metaspace.cpp, `Metaspace::ergo_initialize`; measured: 100m gives 80 MiB.
+/// Source: metaspace.cpp, `Metaspace::ergo_initialize`; measured: 100m gives 80 MiB, 77777k gives 64.
 fn class_space(max_metaspace: Option<Bytes>, options: &Options) -> Bytes {
     let granule = Bytes::from_mib(16);
     let set = options.size("CompressedClassSpaceSize");
@@ -150,7 +149,7 @@ fn class_space(max_metaspace: Option<Bytes>, options: &Options) -> Bytes {
     };
     let share = Bytes::from_bytes((limit.as_bytes() as f64 * 0.8) as u64);
     if set.is_none() || wanted > share {
-        share.round_down(granule).max(granule).min(wanted)
+        share.round_up(granule).max(granule).min(wanted)
     } else {
         wanted
     }

@@ -36,8 +36,6 @@ pub struct Flag {
 const UNLIMITED: u64 = u64::MAX;
 /// `MetaspaceSize`: where metaspace starts to trigger collections, 21 MiB.
 const METASPACE_START: Bytes = Bytes::from_kib(21_504);
-/// `InitialCodeCacheSize`.
-const INITIAL_CODE_CACHE: Bytes = Bytes::from_kib(2496);
 
 impl Ergonomics {
     /// Every predicted flag that this JDK has, sorted by name.
@@ -56,7 +54,7 @@ impl Ergonomics {
                 true,
             ),
             ("G1HeapRegionSize", size(self.heap.g1_region), true),
-            ("InitialCodeCacheSize", size(INITIAL_CODE_CACHE), true),
+            ("InitialCodeCacheSize", size(self.code_cache.initial), true),
             ("InitialHeapSize", size(self.heap.initial), true),
             ("MaxDirectMemorySize", size(self.max_direct), true),
             ("MaxHeapSize", size(self.heap.max), true),

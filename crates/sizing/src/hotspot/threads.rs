@@ -168,12 +168,14 @@ pub struct Compilers {
     pub c1: u32,
     /// C2 threads among them.
     pub c2: u32,
+    /// Set up like the former client VM: C1 alone, one thread, a small code cache.
+    pub is_client: bool,
 }
 
 impl Compilers {
     /// Both compilers are in use: the code cache is large and segmented.
     pub const fn is_full(self) -> bool {
-        self.is_tiered && self.stop_at_level >= 4
+        self.is_tiered && self.stop_at_level >= 4 && !self.is_client
     }
 }
 
@@ -187,6 +189,8 @@ pub fn compiler_threads(cpus: u32) -> u32 {
 
 /// The JIT compilers.
 ///
+/// `NeverActAsServerClassMachine` emulates the client VM (measured on 17 and 25).
+///
 /// # Errors
 /// [`Refusal::TooFewCompilers`].
 pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compilers, Refusal> {
@@ -195,11 +199,16 @@ pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compil
         return Ok(interpreter_only(jdk, options));
     }
     let is_tiered = options.switch("TieredCompilation").unwrap_or(true);
-    let is_c1_only = is_tiered && stop_at_level < 4;
+    let is_client = is_tiered && options.switch("NeverActAsServerClassMachine") == Some(true);
+    let is_c1_only = is_tiered && (stop_at_level < 4 || is_client);
     let both = is_tiered && !is_c1_only;
     // Measured: with one compiler 25 starts one thread, 17 still two.
     let least = if both || !jdk.at_least(18) { 2 } else { 1 };
-    let own = compiler_threads(machine.cpus).max(least);
+    let own = if is_client {
+        1
+    } else {
+        compiler_threads(machine.cpus).max(least)
+    };
     let count = options.count("CICompilerCount").map_or(own, |n| n as u32);
     let needed = if both { 2 } else { 1 };
     if count < needed {
@@ -219,6 +228,7 @@ pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compil
         count,
         c1,
         c2,
+        is_client,
     })
 }
 
@@ -233,6 +243,7 @@ fn interpreter_only(jdk: Jdk, options: &Options) -> Compilers {
         count: if jdk.at_least(18) { 0 } else { 2 },
         c1: 0,
         c2: 0,
+        is_client: false,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::Bytes;
 use crate::jdk::Jdk;
 use crate::options::Options;
 
-/// Sizes of the young generation, and of the heap where they push it up.
+/// Sizes of the young generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Young {
     /// `NewSize`.
@@ -18,8 +18,6 @@ pub struct Young {
     pub max: Option<Bytes>,
     /// `OldSize`: a flag until 24.
     pub old: Option<Bytes>,
-    /// `MaxHeapSize` once the generations fit into it.
-    pub max_heap: Bytes,
 }
 
 /// Sizes the young generation.
@@ -29,7 +27,6 @@ pub fn size(jdk: Jdk, collector: Collector, heap: &Heap, options: &Options) -> Y
         initial: options.size("NewSize").unwrap_or(DEFAULT_NEW_SIZE),
         max: options.size("MaxNewSize"),
         old,
-        max_heap: heap.max,
     };
     match collector {
         Collector::Z | Collector::Shenandoah => untouched,
@@ -97,6 +94,5 @@ fn generations(heap: &Heap, options: &Options, grain: Bytes, has_old_flag: bool)
         initial,
         max: Some(max),
         old: has_old_flag.then(|| heap.initial.saturating_sub(initial)),
-        max_heap: heap.max,
     }
 }

@@ -80,7 +80,8 @@ pub(super) fn drive(
         result: None,
         complaint: None,
     };
-    while course.complaint.is_none() && course.result.is_none() {
+    // Until its output ends, also after the result: what is left unread would reach the next phase.
+    while course.complaint.is_none() {
         course.tick(instance, observer);
         if observer.interrupted() {
             return Err(BackendError::Interrupted);
@@ -260,7 +261,7 @@ fn order(instance: &LocalInstance, load: &LoadPhase) -> Order {
             cpus,
             seed: 0,
             pacing: Pacing::Auto,
-            slo: None,
+            slo: load.tightest,
         },
         netns: (instance.spec.network == Network::Own).then(|| instance.sandbox.network_path()),
     }

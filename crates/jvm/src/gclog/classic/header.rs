@@ -24,7 +24,10 @@ pub(super) fn parse(line: &[u8], emit: &mut impl FnMut(Event<'_>)) -> bool {
         Some(position) if is_version => {
             let rest = &line[position + b" JRE (".len()..];
             if let Some(close) = memchr::memchr(b')', rest) {
-                emit(Event::Fact(Fact::Version(&rest[..close])));
+                emit(Event::Fact(Fact::Version {
+                    text: &rest[..close],
+                    is_start: false,
+                }));
             }
             true
         }

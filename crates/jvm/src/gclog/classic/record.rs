@@ -163,14 +163,12 @@ impl Record {
             || matches!(after_cms, Some(b':' | b'0'..=b'9' | b'J'));
     }
 
-    /// The last number before ` secs`, which ends the text.
+    /// The last number before ` secs`, which ends the text; without the pause inside.
     pub(super) fn duration(&self) -> Option<Duration> {
-        let text = self
-            .text
-            .trim_ascii_end()
-            .strip_suffix(b"secs")?
-            .trim_ascii_end();
-        number::seconds(last_number(text))
+        let text = self.text.trim_ascii_end();
+        let text = text.strip_suffix(b"secs")?.trim_ascii_end();
+        let whole = number::seconds(last_number(text))?;
+        Some(whole.saturating_sub(self.nested.unwrap_or_default()))
     }
 
     /// Its end: its begin, the pause inside, its own time.

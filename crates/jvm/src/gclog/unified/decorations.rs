@@ -38,7 +38,9 @@ impl<'a> Decorations<'a> {
         while let [b'[', inner @ ..] = rest {
             let Some(end) = field_end(inner) else { break };
             let field = &inner[..end];
-            if !found.take(field) {
+            // A message without tags has an empty field for them.
+            let is_field = found.take(field) || (field.is_empty() && fields > 0);
+            if !is_field {
                 break;
             }
             rest = &inner[end + 1..];
@@ -48,7 +50,9 @@ impl<'a> Decorations<'a> {
             }
         }
         if fields == 0 {
-            let bare = rest.starts_with(b"GC(") || rest.starts_with(b"Safepoint \"");
+            let bare = rest.starts_with(b"GC(")
+                || rest.starts_with(b"Safepoint \"")
+                || rest.ends_with(b" messages dropped due to async logging");
             return bare.then_some((found, rest));
         }
         Some((found, rest.strip_prefix(b" ").unwrap_or(rest)))
@@ -137,7 +141,7 @@ impl<'a> Decorations<'a> {
 /// The closing bracket, within the longest field there can be (a host name has 255 bytes).
 fn field_end(inner: &[u8]) -> Option<usize> {
     let window = &inner[..inner.len().min(260)];
-    memchr::memchr(b']', window).filter(|end| *end > 0)
+    memchr::memchr(b']', window)
 }
 
 fn is_level(field: &[u8]) -> bool {

@@ -28,9 +28,10 @@ fn fact(text: &[u8]) -> Option<Fact<'_>> {
     let size = || whole_size(value);
     let count = || number::take_whole(value).map(|(n, _)| n);
     match &text[..colon] {
-        b"Version" => Some(Fact::Version(
-            value.strip_suffix(b" (release)").unwrap_or(value),
-        )),
+        b"Version" => Some(Fact::Version {
+            text: value.strip_suffix(b" (release)").unwrap_or(value),
+            is_start: true,
+        }),
         b"CPUs" => cpus(value),
         b"Memory" => size().map(Fact::Memory),
         b"Heap Min Capacity" | b"Min Capacity" => size().map(Fact::HeapMin),

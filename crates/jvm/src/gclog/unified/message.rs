@@ -54,7 +54,7 @@ fn standalone<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
         b'T' if text.starts_with(b"Total time for which") => stopped(line, text),
         b'A' | b'R' => stall(line, text),
         b'P' if text.starts_with(b"Pacing ") => pacing(line, text),
-        b'0'..=b'9' => dropped(text),
+        b' ' | b'0'..=b'9' => dropped(text.trim_ascii_start()),
         _ => header::parse(text),
     }
 }
@@ -97,11 +97,7 @@ fn is_generational_cycle(text: &[u8]) -> bool {
 fn cycle<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
     let head = split_duration(text).map_or(text, |(head, _)| head);
     match split_heap(head) {
-        (text, Some(heap)) => Some(Event::Cycle {
-            text,
-            end: line.at,
-            heap,
-        }),
+        (_, Some(heap)) => Some(Event::Cycle { end: line.at, heap }),
         (text, None) if is_generational_cycle(text) => Some(Event::Fact(Fact::Generational)),
         _ => None,
     }

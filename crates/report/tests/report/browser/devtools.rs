@@ -34,7 +34,7 @@ impl Page {
             std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
                 .any(|directory| directory.join(name).is_file())
         };
-        let program = names.into_iter().find(|name| is_there(&name))?;
+        let program = names.into_iter().find(is_there)?;
         let profile = tempfile::tempdir().expect("a temporary directory");
         let script = format!(
             "exec {program} {FLAGS} --window-size={width},1400 --user-data-dir='{}' about:blank 3<&0 4>&1 </dev/null >/dev/null 2>&1",

@@ -1,0 +1,353 @@
+//! Where a pause came from: GC, throttling, or something else, in milliseconds of each.
+//!
+//! Owns the placement of throttled time (an estimator over cgroup samples) and the classes of a
+//! pause. A GC log alone explains about half of the long pauses of a throttled JVM, and blames GC
+//! for time in which no GC thread was allowed to run; counters once a second get the dominant
+//! cause right in 57 to 59 %, the flatline at 1 ms in 93 %. Everything is on CLOCK_MONOTONIC.
+
+use crate::span::{Span, Spans};
+
+/// One sample of a cgroup's counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When it was read, ns.
+    pub at: u64,
+    /// CPU time used by all CPUs since the cgroup was made, ns.
+    pub usage: u64,
+    /// Throttled time since the cgroup was made, ns, summed over CPUs. It grows when the
+    /// throttling is over, not while it lasts.
+    pub throttled: u64,
+}
+
+/// How throttled spans are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flatline {
+    /// Usage must grow by more than this between samples to count as running, ns.
+    pub running: u64,
+    /// Shorter spans are not reported, ns.
+    pub shortest: u64,
+}
+
+impl Default for Flatline {
+    fn default() -> Self {
+        Self {
+            running: 50_000,
+            shortest: 1_500_000,
+        }
+    }
+}
+
+/// Places throttled time by the flatline of total usage.
+///
+/// When throttled time has grown by D at sample t, the group stood since the last sample at which
+/// usage still grew: L = min(t − last, D), span [t − L, t]. The division of D by the number of
+/// CPUs, which looks simpler, fails when only some CPUs are throttled.
+pub fn throttled_spans(samples: &[Sample], rule: Flatline) -> Spans {
+    let Some(first) = samples.first() else {
+        return Spans::default();
+    };
+    let mut last_running = first.at;
+    let mut spans = Vec::new();
+    for pair in samples.windows(2) {
+        let (before, now) = (pair[0], pair[1]);
+        let growth = now.throttled.saturating_sub(before.throttled);
+        if growth > 0 {
+            let length = (now.at - last_running.min(now.at)).min(growth);
+            if length > rule.shortest {
+                spans.push(Span::new(now.at - length, now.at));
+            }
+        }
+        if now.usage.saturating_sub(before.usage) > rule.running {
+            last_running = now.at;
+        }
+    }
+    spans.into_iter().collect()
+}
+
+/// Everything known about a time, each as a set of spans.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sources {
+    /// Stop-the-world safepoints from request to release ([end − Total, end] of the log line; the
+    /// pause line alone is too short).
+    pub safepoints: Spans,
+    /// Of them, the part until all threads had stopped ("Reaching safepoint").
+    pub reaching: Spans,
+    /// Throttling, from [`throttled_spans`] or a tracer.
+    pub throttled: Spans,
+    /// Stalls of the pausing thread on allocation (ZGC) or pacing (Shenandoah).
+    pub allocation_stalls: Spans,
+    /// Waits for a CPU that were not throttling, where a tracer tells them apart in time.
+    pub contention: Spans,
+}
+
+/// The classes of time in a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Collection, running.
+    Gc,
+    /// Collection, standing because the quota was used up.
+    GcThrottled,
+    /// The application's own threads, standing because the quota was used up.
+    MutatorThrottled,
+    /// The thread waited for memory to be freed.
+    AllocationStall,
+    /// Waiting for all threads to stop, before the collection itself.
+    SafepointSync,
+    /// Others had the CPUs.
+    CpuContention,
+    /// None of these.
+    Other,
+}
+
+impl Class {
+    /// All, in the order in which they are shown.
+    pub const ALL: [Self; 7] = [
+        Self::Gc,
+        Self::GcThrottled,
+        Self::MutatorThrottled,
+        Self::AllocationStall,
+        Self::SafepointSync,
+        Self::CpuContention,
+        Self::Other,
+    ];
+
+    /// The name in records and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gc => "gc",
+            Self::GcThrottled => "gc_throttled",
+            Self::MutatorThrottled => "mutator_throttled",
+            Self::AllocationStall => "allocation_stall",
+            Self::SafepointSync => "safepoint_sync",
+            Self::CpuContention => "cpu_contention",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A pause, explained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribution {
+    /// When it was.
+    pub pause: Span,
+    /// Nanoseconds of each class, in the order of [`Class::ALL`]; they add up to the pause.
+    pub ns: [u64; 7],
+    /// How far each figure may be off for the sampling interval, ns: each edge of a throttled
+    /// span within the pause may be off by one interval.
+    pub error_ns: u64,
+}
+
+impl Attribution {
+    /// Nanoseconds of a class.
+    pub fn of(&self, class: Class) -> u64 {
+        let index = Class::ALL.iter().position(|c| *c == class);
+        index.map_or(0, |index| self.ns[index])
+    }
+
+    /// The class with most of the time; the first of equals.
+    pub fn dominant(&self) -> Class {
+        let mut best = Class::Gc;
+        for class in Class::ALL {
+            if self.of(class) > self.of(best) {
+                best = class;
+            }
+        }
+        best
+    }
+
+    /// Share of the pause that has a known class, in [0, 1].
+    pub fn covered(&self) -> f64 {
+        match self.pause.len() {
+            0 => 1.0,
+            length => 1.0 - self.of(Class::Other) as f64 / length as f64,
+        }
+    }
+}
+
+/// Explains one pause.
+///
+/// With S the safepoints, T the throttling, A the allocation stalls and W the waits for a CPU:
+/// gc = S \ T (less its part of reaching the safepoint, which is safepoint_sync), gc_throttled =
+/// S ∩ T, mutator_throttled = T \ S, allocation_stall = A \ S \ T, cpu_contention = W \ the rest.
+pub fn attribute(pause: Span, sources: &Sources, sampling_ns: u64) -> Attribution {
+    let s = sources.safepoints.within(pause);
+    let t = sources.throttled.within(pause);
+    let a = sources.allocation_stalls.within(pause);
+    let w = sources.contention.within(pause);
+    let running = s.difference(&t);
+    let sync = running.intersection(&sources.reaching);
+    let known = s.union(&t);
+    let stalls = a.difference(&known);
+    let known = known.union(&a);
+    let contention = w.difference(&known);
+    let known = known.union(&w);
+    let ns = [
+        running.len_ns() - sync.len_ns(),
+        s.intersection(&t).len_ns(),
+        t.difference(&s).len_ns(),
+        stalls.len_ns(),
+        sync.len_ns(),
+        contention.len_ns(),
+        pause.len() - known.len_ns(),
+    ];
+    let edges = 2 * t.as_slice().len() as u64;
+    Attribution {
+        pause,
+        ns,
+        error_ns: (edges * sampling_ns).min(pause.len()),
+    }
+}
+
+/// The sum over many pauses: nanoseconds of each class in the order of [`Class::ALL`].
+pub fn sum(attributions: &[Attribution]) -> [u64; 7] {
+    let mut total = [0; 7];
+    for attribution in attributions {
+        for (sum, ns) in total.iter_mut().zip(attribution.ns) {
+            *sum += ns;
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::random::Random;
+
+    const MS: u64 = 1_000_000;
+
+    fn ms(pairs: &[(u64, u64)]) -> Spans {
+        pairs
+            .iter()
+            .map(|(a, b)| Span::new(a * MS, b * MS))
+            .collect()
+    }
+
+    /// Samples every `interval` ms of a group that stands in these spans and else uses `cpus`.
+    fn sampled(stands: &Spans, cpus: u64, until: u64, interval: u64) -> Vec<Sample> {
+        let everything = Span::new(0, until * MS);
+        let up_to = |t: u64| Span::new(0, t);
+        (0..=until / interval)
+            .map(|index| {
+                let at = index * interval * MS;
+                let stood = stands.within(up_to(at)).len_ns();
+                // The counter moves when a stop is over.
+                let ended = stands.as_slice().iter().filter(|s| s.end <= at);
+                Sample {
+                    at,
+                    usage: (at.min(everything.end) - stood) * cpus,
+                    throttled: ended.map(Span::len).sum::<u64>() * cpus,
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_flatline_places_throttling_to_about_a_millisecond() {
+        let truth = ms(&[(30, 100), (125, 200), (210, 212)]);
+        let got = throttled_spans(&sampled(&truth, 2, 300, 1), Flatline::default());
+        assert_eq!(got.as_slice().len(), 3);
+        for (span, truth) in got.as_slice().iter().zip(truth.as_slice()) {
+            assert!(span.start.abs_diff(truth.start) <= MS, "{span:?} {truth:?}");
+            assert!(span.end.abs_diff(truth.end) <= MS, "{span:?} {truth:?}");
+        }
+    }
+
+    #[test]
+    fn no_throttling_gives_no_span_and_short_ones_are_dropped() {
+        let idle = sampled(&Spans::default(), 1, 100, 1);
+        assert_eq!(
+            throttled_spans(&idle, Flatline::default()),
+            Spans::default()
+        );
+        let short = sampled(&ms(&[(50, 51)]), 1, 100, 1);
+        assert_eq!(
+            throttled_spans(&short, Flatline::default()),
+            Spans::default()
+        );
+        assert_eq!(throttled_spans(&[], Flatline::default()), Spans::default());
+    }
+
+    #[test]
+    fn every_class_gets_its_time() {
+        let sources = Sources {
+            safepoints: ms(&[(10, 50)]),
+            reaching: ms(&[(10, 15)]),
+            throttled: ms(&[(40, 70)]),
+            allocation_stalls: ms(&[(60, 80)]),
+            contention: ms(&[(75, 90)]),
+        };
+        let got = attribute(Span::new(0, 100 * MS), &sources, MS);
+        let text: Vec<String> = Class::ALL
+            .map(|class| format!("{} {}", class.name(), got.of(class) / MS))
+            .into();
+        insta::assert_snapshot!(text.join(", "), @"gc 25, gc_throttled 10, mutator_throttled 20, allocation_stall 10, safepoint_sync 5, cpu_contention 10, other 20");
+        assert_eq!(got.dominant(), Class::Gc);
+        assert!((got.covered() - 0.8).abs() < 1e-12);
+        assert_eq!(got.error_ns, 2 * MS);
+    }
+
+    /// The study's stop: 30 ms of work and 60 ms of GC CPU on 4 threads, then 255 ms of nothing.
+    #[test]
+    fn a_log_alone_would_blame_gc_for_the_study_s_stop() {
+        let sources = Sources {
+            safepoints: ms(&[(30, 45)]),
+            throttled: ms(&[(45, 300)]),
+            ..Sources::default()
+        };
+        let got = attribute(Span::new(30 * MS, 300 * MS), &sources, MS);
+        assert_eq!(got.dominant(), Class::MutatorThrottled);
+        assert_eq!(got.of(Class::MutatorThrottled), 255 * MS);
+        assert_eq!(got.covered(), 1.0);
+    }
+
+    /// Known stalls, sampled at 1 ms: at least 90 % of the time gets its class back.
+    #[test]
+    fn simulated_stalls_get_their_label_back() {
+        let mut random = Random::from_seed(9);
+        let (mut right, mut total) = (0, 0);
+        for _ in 0..200 {
+            let run = 20 + random.below(60) as u64;
+            let truth = ms(&[(run, 100), (100 + run, 200), (200 + run, 300)]);
+            let gc = random.below(200) as u64;
+            let safepoints = ms(&[(gc, gc + 60)]);
+            let sources = |throttled: Spans| Sources {
+                safepoints: safepoints.clone(),
+                throttled,
+                ..Sources::default()
+            };
+            let estimate = throttled_spans(&sampled(&truth, 1, 320, 1), Flatline::default());
+            let pause = Span::new(gc * MS, (gc + 80) * MS);
+            let wanted = attribute(pause, &sources(truth), MS);
+            let got = attribute(pause, &sources(estimate), MS);
+            total += pause.len();
+            right += wanted
+                .ns
+                .iter()
+                .zip(got.ns)
+                .map(|(a, b)| b.min(*a))
+                .sum::<u64>();
+        }
+        assert!(right as f64 >= 0.9 * total as f64, "{right} of {total}");
+    }
+
+    proptest! {
+        #[test]
+        fn classes_add_up_to_the_pause(
+            cuts in prop::collection::vec((0_u64..100, 0_u64..40), 15),
+            from in 0_u64..60, length in 0_u64..80,
+        ) {
+            let set = |n: usize| -> Spans {
+                cuts[3 * n..3 * n + 3].iter().map(|(a, l)| Span::new(*a, a + l)).collect()
+            };
+            let sources = Sources {
+                safepoints: set(0), reaching: set(1), throttled: set(2),
+                allocation_stalls: set(3), contention: set(4),
+            };
+            let got = attribute(Span::new(from, from + length), &sources, 1);
+            prop_assert_eq!(got.ns.iter().sum::<u64>(), length);
+        }
+    }
+}

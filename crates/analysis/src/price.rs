@@ -1,0 +1,304 @@
+//! What a size costs: prices per vCPU-hour and GiB-hour, and the sizes that are really billed.
+//!
+//! Owns the dated price list, the billable lattices and the cost formulas. A price is data with a
+//! source and a date; an old one is used with a warning, never silently. Sources: see the columns
+//! `source` and `date` of data/prices.csv and data/fargate-lattice.csv.
+
+use loadline_sizing::{Bytes, Cpus};
+
+/// Hours in a month as cloud providers bill it.
+const HOURS_PER_MONTH: f64 = 730.0;
+
+/// A price older than this many days is doubtful.
+pub const STALE_AFTER_DAYS: i64 = 180;
+
+/// The price list that ships with loadline.
+pub const BUILT_IN: &str = include_str!("../data/prices.csv");
+
+/// The billable sizes of AWS Fargate that ship with loadline.
+pub const FARGATE: &str = include_str!("../data/fargate-lattice.csv");
+
+/// What an hour of one vCPU and one GiB costs at one offer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Price {
+    /// `aws-fargate`, `gke-autopilot`, ...
+    pub provider: String,
+    /// Region of the price.
+    pub region: String,
+    /// `x86_64` or `arm64`.
+    pub arch: String,
+    /// USD per vCPU and hour.
+    pub vcpu_hour: f64,
+    /// USD per GiB and hour.
+    pub gib_hour: f64,
+    /// Where the figure comes from.
+    pub source: String,
+    /// Its date, `YYYY-MM-DD`.
+    pub date: String,
+}
+
+/// A line of a data file that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the {what}: {why}\nhint: {hint}")]
+pub struct DataError {
+    /// `price list` or `lattice`.
+    pub what: &'static str,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub why: String,
+    /// The columns it should have.
+    pub hint: &'static str,
+}
+
+const PRICE_COLUMNS: &str =
+    "columns are provider,region,arch,vcpu_hour_usd,gib_hour_usd,source,date";
+const LATTICE_COLUMNS: &str = "columns are vcpu,memory_gib";
+
+impl Price {
+    /// USD of one instance of this size for an hour.
+    pub fn per_hour(&self, size: Size) -> f64 {
+        size.cpu.as_f64() * self.vcpu_hour + size.memory.as_gib() * self.gib_hour
+    }
+
+    /// Days from its date to `today` (both `YYYY-MM-DD`); `None` when one is no date.
+    pub fn age_days(&self, today: &str) -> Option<i64> {
+        Some(days(today)? - days(&self.date)?)
+    }
+
+    /// A warning when the price is old or its date cannot be read.
+    pub fn staleness(&self, today: &str) -> Option<String> {
+        let name = format!("{} {}", self.provider, self.region);
+        match self.age_days(today) {
+            None => Some(format!("the price of {name} has no readable date")),
+            Some(age) if age > STALE_AFTER_DAYS => Some(format!(
+                "the price of {name} is of {}, {age} days old; check it or give your own with --prices",
+                self.date
+            )),
+            Some(_) => None,
+        }
+    }
+}
+
+/// A size that can be bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Size {
+    /// vCPUs.
+    pub cpu: Cpus,
+    /// Memory.
+    pub memory: Bytes,
+}
+
+/// The money of a deployment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// USD per hour.
+    pub per_hour: f64,
+    /// USD per month of 730 hours.
+    pub per_month: f64,
+    /// USD per million requests at the rate; `None` for no rate.
+    pub per_million_requests: Option<f64>,
+}
+
+/// Cost of `replicas` instances of a size that together carry `rate` requests a second.
+pub fn cost(price: &Price, size: Size, replicas: u32, rate: f64) -> Cost {
+    let per_hour = f64::from(replicas) * price.per_hour(size);
+    Cost {
+        per_hour,
+        per_month: HOURS_PER_MONTH * per_hour,
+        per_million_requests: (rate > 0.0).then(|| per_hour / (3600.0 * rate) * 1e6),
+    }
+}
+
+/// Replicas for a rate: at least `at_least`, enough for the rate with headroom, and with
+/// `spare` instances lost still enough. `None` when one carries nothing.
+pub fn replicas(rate: f64, headroom: f64, capacity: f64, at_least: u32, spare: u32) -> Option<u32> {
+    if capacity <= 0.0 {
+        return None;
+    }
+    let needed = (rate * (1.0 + headroom) / capacity * (1.0 - 1e-12)).ceil();
+    let needed = needed.min(f64::from(u32::MAX / 2)) as u32;
+    Some(needed.saturating_add(spare).max(at_least).max(1))
+}
+
+/// Reads a price list (CSV with a header, fields without commas in quotes).
+///
+/// # Errors
+/// [`DataError`] with the line that cannot be read.
+pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
+    let parse = |(index, line): (usize, &str)| {
+        let error = |why: String| DataError {
+            what: "price list",
+            line: index + 1,
+            why,
+            hint: PRICE_COLUMNS,
+        };
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let [provider, region, arch, vcpu, gib, source, date] = fields[..] else {
+            return Err(error(format!("{} fields instead of 7", fields.len())));
+        };
+        let money = |text: &str| {
+            let value = text.parse::<f64>().ok();
+            let value = value.filter(|value| value.is_finite() && *value >= 0.0);
+            value.ok_or_else(|| error(format!("`{text}` is no price")))
+        };
+        Ok(Price {
+            provider: provider.to_owned(),
+            region: region.to_owned(),
+            arch: arch.to_owned(),
+            vcpu_hour: money(vcpu)?,
+            gib_hour: money(gib)?,
+            source: source.to_owned(),
+            date: date.to_owned(),
+        })
+    };
+    rows(text).map(parse).collect()
+}
+
+/// Reads a lattice of billable sizes (CSV with a header).
+///
+/// # Errors
+/// [`DataError`] with the line that cannot be read.
+pub fn parse_lattice(text: &str) -> Result<Vec<Size>, DataError> {
+    let parse = |(index, line): (usize, &str)| {
+        let size = line.split_once(',').and_then(|(cpu, gib)| {
+            let gib: f64 = gib.trim().parse().ok()?;
+            let bytes = gib * Bytes::from_gib(1).as_bytes() as f64;
+            Some(Size {
+                cpu: cpu.trim().parse().ok()?,
+                memory: Bytes::from_bytes(bytes as u64),
+            })
+        });
+        size.ok_or_else(|| DataError {
+            what: "lattice",
+            line: index + 1,
+            why: format!("`{line}` is no size"),
+            hint: LATTICE_COLUMNS,
+        })
+    };
+    rows(text).map(parse).collect()
+}
+
+/// Azure Container Apps, consumption plan: quarter vCPUs up to 4, exactly 2 GiB for each vCPU.
+pub fn azure_container_apps() -> Vec<Size> {
+    let size = |quarters: u32| Size {
+        cpu: Cpus::from_millis(250 * quarters),
+        memory: Bytes::from_mib(512 * u64::from(quarters)),
+    };
+    (1..=16).map(size).collect()
+}
+
+/// What Fargate on EKS bills for a pod: 256 MiB more, then the next size that holds both.
+pub fn fargate_on_eks(lattice: &[Size], pod: Size) -> Option<Size> {
+    let memory = pod.memory.saturating_add(Bytes::from_mib(256));
+    let holds = |size: &&Size| size.cpu >= pod.cpu && size.memory >= memory;
+    lattice.iter().filter(holds).min().copied()
+}
+
+fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().skip(1);
+    lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+}
+
+/// Days since 1970-01-01 of a `YYYY-MM-DD` date (proleptic Gregorian calendar).
+fn days(date: &str) -> Option<i64> {
+    let mut parts = date.split('-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || parts.next().is_some() {
+        return None;
+    }
+    // The year starts in March, so that the leap day is its last (Hinnant, "days_from_civil").
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fargate() -> Price {
+        let prices = parse_prices(BUILT_IN).unwrap();
+        let is_wanted = |p: &&Price| p.provider == "aws-fargate" && p.arch == "x86_64";
+        prices.iter().find(is_wanted).unwrap().clone()
+    }
+
+    fn size(cpu: &str, gib: f64) -> Size {
+        Size {
+            cpu: cpu.parse().unwrap(),
+            memory: Bytes::from_bytes((gib * 1024.0 * 1024.0 * 1024.0) as u64),
+        }
+    }
+
+    /// The layouts of the pods-times-size study, priced.
+    #[test]
+    fn the_study_s_layouts_cost_what_they_cost() {
+        let layouts = [
+            ("8", 16.0, 1, 599.0, 0.39496, 288.32, 0.18316),
+            ("8", 16.0, 4, 1100.0, 1.57984, 1153.28, 0.39895),
+            ("2", 4.0, 16, 2200.0, 1.57984, 1153.28, 0.19947),
+            ("0.5", 1.0, 64, 2200.0, 1.57984, 1153.28, 0.19947),
+            ("0.5", 1.0, 64, 5000.0, 1.57984, 1153.28, 0.08777),
+            ("0.25", 0.5, 128, 3200.0, 1.57984, 1153.28, 0.13714),
+        ];
+        for (cpu, gib, pods, rate, hour, month, million) in layouts {
+            let cost = cost(&fargate(), size(cpu, gib), pods, rate);
+            assert!((cost.per_hour - hour).abs() < 5e-6, "{cost:?}");
+            assert!((cost.per_month - month).abs() < 5e-3, "{cost:?}");
+            assert!(
+                (cost.per_million_requests.unwrap() - million).abs() < 5e-6,
+                "{cost:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_lattices_are_complete() {
+        let fargate = parse_lattice(FARGATE).unwrap();
+        assert_eq!(fargate.len(), 74);
+        assert!(fargate.contains(&size("16", 120.0)) && fargate.contains(&size("0.25", 0.5)));
+        let azure = azure_container_apps();
+        assert_eq!((azure[0], azure[15]), (size("0.25", 0.5), size("4", 8.0)));
+    }
+
+    #[test]
+    fn eks_adds_memory_and_rounds_up() {
+        let lattice = parse_lattice(FARGATE).unwrap();
+        assert_eq!(
+            fargate_on_eks(&lattice, size("1", 8.0)),
+            Some(size("2", 9.0))
+        );
+        assert_eq!(fargate_on_eks(&lattice, size("16", 120.0)), None);
+    }
+
+    #[test]
+    fn old_prices_warn() {
+        let price = fargate();
+        assert_eq!(price.age_days("2026-03-11"), Some(1));
+        assert_eq!(price.staleness("2026-09-06"), None);
+        insta::assert_snapshot!(price.staleness("2026-09-07").unwrap(), @"the price of aws-fargate us-east-1 is of 2026-03-10, 181 days old; check it or give your own with --prices");
+        assert_eq!(days("1970-01-01"), Some(0));
+        assert_eq!(days("2000-03-01"), Some(11_017));
+        assert_eq!(days("2026-13-01"), None);
+    }
+
+    #[test]
+    fn replicas_cover_rate_headroom_and_loss() {
+        assert_eq!(replicas(3000.0, 0.0, 376.9, 2, 0), Some(8));
+        assert_eq!(replicas(3000.0, 0.0, 1000.0, 2, 0), Some(3));
+        assert_eq!(replicas(3000.0, 0.0, 1000.0, 2, 1), Some(4));
+        assert_eq!(replicas(10.0, 0.5, 1000.0, 2, 0), Some(2));
+        assert_eq!(replicas(10.0, 0.0, 0.0, 2, 0), None);
+    }
+
+    #[test]
+    fn bad_data_names_its_line() {
+        let text = "header\na,b,c,1,x,s,2026-01-01\n";
+        insta::assert_snapshot!(parse_prices(text).unwrap_err(), @"
+        line 2 of the price list: `x` is no price
+        hint: columns are provider,region,arch,vcpu_hour_usd,gib_hour_usd,source,date
+        ");
+        assert!(parse_lattice("vcpu,memory_gib\n1;2\n").is_err());
+    }
+}

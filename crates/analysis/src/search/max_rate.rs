@@ -1,0 +1,505 @@
+//! The highest rate that keeps the SLO, although single trials lie: MLRsearch.
+//!
+//! Owns the classification of a rate from its trials and the bisection between classified rates.
+//! Requiring every trial to pass would let one glitch poison the answer; the exceed ratio says
+//! which share of the time at a rate may be bad. Several goals share one search and its trials.
+//!
+//! Source: draft-ietf-bmwg-mlrsearch-15 and its appendix, adapted: "loss above the goal's ratio"
+//! is here any measure of badness, and 0 or 1 where an SLO was kept or broken. Bisection is
+//! geometric; all trials of a search have the final length.
+
+use std::time::Duration;
+
+use super::Outcome;
+
+/// When a rate counts as carried.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Goal {
+    /// Trials at least this long count in full.
+    pub final_duration: Duration,
+    /// Length of trials needed at one rate before it can be decided.
+    pub duration_sum: Duration,
+    /// Largest loss of a good trial; 0 where loss is 0 or 1.
+    pub loss: f64,
+    /// Largest share of the time that may be bad, in [0, 1).
+    pub exceed_ratio: f64,
+}
+
+impl Goal {
+    /// Decided by `trials` trials of one length, of which half may be bad: with 2 the first good
+    /// one of two decides (biased upwards by 1 to 4 %), with 5 it is a majority vote.
+    pub fn of_trials(trials: u32, length: Duration) -> Self {
+        Self {
+            final_duration: length,
+            duration_sum: length * trials,
+            loss: 0.0,
+            exceed_ratio: 0.5,
+        }
+    }
+}
+
+/// One trial at a rate, for one goal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trial {
+    /// How long it lasted.
+    pub duration: Duration,
+    /// How bad it was, in [0, 1]; 0 or 1 for an SLO that was kept or broken.
+    pub loss: f64,
+}
+
+/// What the trials at a rate say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// The rate is carried.
+    Lower,
+    /// The rate is too high.
+    Upper,
+    /// More trials are needed.
+    Undecided,
+}
+
+/// Classifies a rate by its trials.
+pub fn classify(trials: &[Trial], goal: &Goal) -> Bound {
+    let sum = |is_full: bool, is_high: bool| -> f64 {
+        trials
+            .iter()
+            .filter(|t| (t.duration >= goal.final_duration) == is_full)
+            .filter(|t| (t.loss > goal.loss) == is_high)
+            .map(|t| t.duration.as_secs_f64())
+            .sum()
+    };
+    let ratio = goal.exceed_ratio;
+    // Short good trials may balance short bad ones, never full ones.
+    let balanced = sum(false, true) - sum(false, false) * ratio / (1.0 - ratio);
+    let high = sum(true, true) + balanced.max(0.0);
+    let low = sum(true, false);
+    let whole = (low + high).max(goal.duration_sum.as_secs_f64());
+    let allowed = ratio * whole;
+    let at_best = high <= allowed;
+    let at_worst = whole - low <= allowed;
+    match (at_best, at_worst) {
+        (true, true) => Bound::Lower,
+        (false, false) => Bound::Upper,
+        _ => Bound::Undecided,
+    }
+}
+
+/// Conditional throughput of a rate that is a lower bound: the rate less the loss that the worst
+/// trial within the allowed time had.
+pub fn conditional_throughput(rate: f64, trials: &[Trial], goal: &Goal) -> f64 {
+    let mut full: Vec<&Trial> = trials
+        .iter()
+        .filter(|t| t.duration >= goal.final_duration)
+        .collect();
+    full.sort_by(|a, b| a.loss.total_cmp(&b.loss));
+    let measured: f64 = full.iter().map(|t| t.duration.as_secs_f64()).sum();
+    let whole = measured.max(goal.duration_sum.as_secs_f64());
+    let mut remaining = whole * (1.0 - goal.exceed_ratio);
+    let mut loss = 0.0;
+    for trial in full {
+        // Sums of decimal seconds: what is left below a nanosecond is nothing.
+        if remaining <= 1e-9 {
+            break;
+        }
+        loss = trial.loss;
+        remaining -= trial.duration.as_secs_f64();
+    }
+    if remaining > 1e-9 {
+        0.0
+    } else {
+        rate * (1.0 - loss)
+    }
+}
+
+/// SPECjbb2015-style critical rate: the geometric mean of the rates that keep p99 at 10, 25, 50,
+/// 75 and 100 ms. `None` when one of them is not positive.
+pub fn critical_rate(rates: &[f64]) -> Option<f64> {
+    let are_positive = !rates.is_empty() && rates.iter().all(|rate| *rate > 0.0);
+    let logs: f64 = rates.iter().map(|rate| rate.ln()).sum();
+    are_positive.then(|| (logs / rates.len() as f64).exp())
+}
+
+/// What to search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameters {
+    /// The goals, most important first; one outcome for each is recorded with every trial.
+    pub goals: Vec<Goal>,
+    /// A rate taken to be carried; tried only when nothing above it is.
+    pub low: f64,
+    /// A rate taken to be too high; tried only when everything below it is carried.
+    pub high: f64,
+    /// A goal's search ends when its bounds are within this factor.
+    pub width: f64,
+    /// How often a trial that could not be measured is repeated in a row.
+    pub retries: u32,
+}
+
+impl Parameters {
+    /// The default: two trials a rate, bounds within 2 %.
+    pub fn new(low: f64, high: f64, length: Duration) -> Self {
+        Self {
+            goals: vec![Goal::of_trials(2, length)],
+            low,
+            high,
+            width: 1.02,
+            retries: 2,
+        }
+    }
+
+    /// A majority of five trials a rate: no upward bias, about twice the trials.
+    pub fn strict(low: f64, high: f64, length: Duration) -> Self {
+        Self {
+            goals: vec![Goal::of_trials(5, length)],
+            ..Self::new(low, high, length)
+        }
+    }
+}
+
+/// What the search wants next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Run a trial at this rate, of this length, and record its outcomes.
+    Try {
+        /// Requests a second.
+        rate: f64,
+        /// Length of the measure phase.
+        duration: Duration,
+    },
+    /// The search is over; one answer for each goal.
+    Done(Vec<Answer>),
+    /// A rate could not be measured.
+    CouldNotMeasure {
+        /// The rate.
+        rate: f64,
+    },
+}
+
+/// The answer to one goal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Answer {
+    /// The highest rate that is carried; `None` when not even the lowest is.
+    pub rate: Option<f64>,
+    /// The lowest rate that is too high; `None` when even the highest is carried.
+    pub too_high: Option<f64>,
+    /// Trials of the whole search.
+    pub trials: u32,
+}
+
+/// The search. The same outcomes lead to the same state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MaxRate {
+    parameters: Parameters,
+    loads: Vec<Load>,
+    trials: u32,
+    invalid_in_a_row: u32,
+}
+
+/// All trials at one rate; per trial one loss for each goal.
+#[derive(Debug, Clone, PartialEq)]
+struct Load {
+    rate: f64,
+    durations: Vec<Duration>,
+    losses: Vec<Vec<f64>>,
+}
+
+impl Load {
+    fn bound(&self, goal: usize, rule: &Goal) -> Bound {
+        let trials: Vec<Trial> = self
+            .durations
+            .iter()
+            .zip(&self.losses)
+            .filter_map(|(duration, losses)| {
+                Some(Trial {
+                    duration: *duration,
+                    loss: *losses.get(goal)?,
+                })
+            })
+            .collect();
+        classify(&trials, rule)
+    }
+}
+
+impl MaxRate {
+    /// A search at its beginning.
+    pub fn new(parameters: Parameters) -> Self {
+        Self {
+            parameters,
+            loads: Vec::new(),
+            trials: 0,
+            invalid_in_a_row: 0,
+        }
+    }
+
+    /// What to do next; the same until outcomes are recorded.
+    pub fn next(&self) -> Step {
+        for (index, goal) in self.parameters.goals.iter().enumerate() {
+            let Some(rate) = self.wanted(index) else {
+                continue;
+            };
+            if self.invalid_in_a_row > self.parameters.retries {
+                return Step::CouldNotMeasure { rate };
+            }
+            return Step::Try {
+                rate,
+                duration: goal.final_duration,
+            };
+        }
+        let goals = 0..self.parameters.goals.len();
+        Step::Done(goals.map(|goal| self.answer(goal)).collect())
+    }
+
+    /// Takes the outcomes of the trial at the rate that [`MaxRate::next`] asked for, one for each
+    /// goal. Outcomes for goals that are missing count as not measured. A trial in which any is
+    /// [`Outcome::Invalid`] does not count.
+    pub fn record(&mut self, outcomes: &[Outcome]) {
+        let Step::Try { rate, duration } = self.next() else {
+            return;
+        };
+        if outcomes.contains(&Outcome::Invalid) || outcomes.is_empty() {
+            self.invalid_in_a_row += 1;
+            return;
+        }
+        self.invalid_in_a_row = 0;
+        self.trials += 1;
+        let loss = |outcome: &Outcome| f64::from(u8::from(*outcome != Outcome::Pass));
+        let losses: Vec<f64> = outcomes.iter().map(loss).collect();
+        match self.loads.iter_mut().find(|load| load.rate == rate) {
+            Some(load) => {
+                load.durations.push(duration);
+                load.losses.push(losses);
+            }
+            None => self.loads.push(Load {
+                rate,
+                durations: vec![duration],
+                losses: vec![losses],
+            }),
+        }
+    }
+
+    /// The next rate for a goal; `None` when it is answered.
+    fn wanted(&self, goal: usize) -> Option<f64> {
+        let (carried, too_high) = self.bounds(goal);
+        let low = carried.unwrap_or(self.parameters.low);
+        let high = too_high.unwrap_or(self.parameters.high);
+        // The tiny slack ends a search at a ratio of exactly `width`.
+        if high / low > self.parameters.width * (1.0 + 1e-12) {
+            return Some((low * high).sqrt());
+        }
+        let is_open = |rate: f64| self.bound_at(rate, goal) == Bound::Undecided;
+        if carried.is_none() && is_open(self.parameters.low) {
+            return Some(self.parameters.low);
+        }
+        (too_high.is_none() && is_open(self.parameters.high)).then_some(self.parameters.high)
+    }
+
+    fn bound_at(&self, rate: f64, goal: usize) -> Bound {
+        let load = self.loads.iter().find(|load| load.rate == rate);
+        let rule = &self.parameters.goals[goal];
+        load.map_or(Bound::Undecided, |load| load.bound(goal, rule))
+    }
+
+    /// The relevant bounds: the lowest rate that is too high, and the highest carried below it.
+    fn bounds(&self, goal: usize) -> (Option<f64>, Option<f64>) {
+        let rule = &self.parameters.goals[goal];
+        let of = |bound: Bound| {
+            let loads = self.loads.iter();
+            loads.filter_map(move |load| (load.bound(goal, rule) == bound).then_some(load.rate))
+        };
+        let too_high = of(Bound::Upper).reduce(f64::min);
+        let below = too_high.unwrap_or(f64::INFINITY);
+        let carried = of(Bound::Lower).filter(|r| *r < below).reduce(f64::max);
+        (carried, too_high)
+    }
+
+    fn answer(&self, goal: usize) -> Answer {
+        let (rate, too_high) = self.bounds(goal);
+        Answer {
+            rate,
+            too_high,
+            trials: self.trials,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(value: u64) -> Duration {
+        Duration::from_secs(value)
+    }
+
+    fn goal(final_duration: u64, sum: u64, loss: f64, exceed_ratio: f64) -> Goal {
+        Goal {
+            final_duration: seconds(final_duration),
+            duration_sum: seconds(sum),
+            loss,
+            exceed_ratio,
+        }
+    }
+
+    fn appendix() -> [Goal; 4] {
+        [
+            goal(60, 60, 0.0, 0.0),
+            goal(60, 120, 0.0, 0.5),
+            goal(1, 120, 0.005, 0.5),
+            goal(60, 60, 0.005, 0.2),
+        ]
+    }
+
+    /// (trials, seconds each, loss) added at each point of the appendix example.
+    const POINTS: [(usize, u64, f64); 6] = [
+        (59, 1, 0.0),
+        (1, 1, 0.01),
+        (59, 1, 0.01),
+        (1, 1, 0.0),
+        (1, 60, 0.001),
+        (1, 60, 0.0),
+    ];
+
+    fn after(points: usize) -> Vec<Trial> {
+        let point = |(count, length, loss): &(usize, u64, f64)| {
+            let trial = Trial {
+                duration: seconds(*length),
+                loss: *loss,
+            };
+            std::iter::repeat_n(trial, *count)
+        };
+        POINTS[..points].iter().flat_map(point).collect()
+    }
+
+    /// All 24 cells of the example in the draft's appendix, by the draft's code. The draft's text
+    /// prints a lower bound for the last goal at points 5 and 6, against its own exceed ratios.
+    #[test]
+    fn the_draft_s_example_is_classified_by_its_code() {
+        let row = |points: usize| -> String {
+            let trials = after(points);
+            let cell = |goal: &Goal| match classify(&trials, goal) {
+                Bound::Undecided => 'U',
+                Bound::Upper => '^',
+                Bound::Lower => 'v',
+            };
+            appendix().iter().map(cell).collect()
+        };
+        let rows: Vec<String> = (1..=6).map(row).collect();
+        assert_eq!(rows, ["UUUU", "^UUU", "^UU^", "^Uv^", "^Uv^", "^vv^"]);
+    }
+
+    #[test]
+    fn conditional_throughput_is_the_draft_s() {
+        let got: Vec<f64> = appendix()[1..]
+            .iter()
+            .map(|goal| conditional_throughput(1e6, &after(6), goal).round())
+            .collect();
+        assert_eq!(got, [1e6, 1e6, 999_000.0]);
+        assert_eq!(conditional_throughput(1e6, &after(1), &appendix()[0]), 0.0);
+    }
+
+    #[test]
+    fn two_trials_decide_by_the_first_good_one() {
+        let goal = Goal::of_trials(2, seconds(10));
+        let of = |losses: &[f64]| {
+            let trial = |loss: &f64| Trial {
+                duration: seconds(10),
+                loss: *loss,
+            };
+            classify(&losses.iter().map(trial).collect::<Vec<_>>(), &goal)
+        };
+        assert_eq!(of(&[0.0]), Bound::Lower);
+        assert_eq!(of(&[1.0]), Bound::Undecided);
+        assert_eq!(of(&[1.0, 0.0]), Bound::Lower);
+        assert_eq!(of(&[1.0, 1.0]), Bound::Upper);
+    }
+
+    #[test]
+    fn the_critical_rate_is_a_geometric_mean() {
+        let rate = critical_rate(&[1789.0, 2588.0, 2848.0, 3080.0, 3428.0]).unwrap();
+        assert!((rate - 2683.7).abs() < 0.05, "{rate}");
+        assert_eq!(critical_rate(&[100.0, 0.0]), None);
+        assert_eq!(critical_rate(&[]), None);
+    }
+
+    fn one_trial(low: f64, high: f64) -> Parameters {
+        Parameters {
+            goals: vec![Goal::of_trials(1, seconds(10))],
+            ..Parameters::new(low, high, seconds(10))
+        }
+    }
+
+    /// Runs a search in a world where each goal carries up to its knee.
+    fn trace(parameters: Parameters, knees: &[f64]) -> String {
+        let mut search = MaxRate::new(parameters);
+        let mut text = String::new();
+        loop {
+            match search.next() {
+                Step::Try { rate, .. } => {
+                    let outcome = |knee: &f64| {
+                        if rate <= *knee {
+                            Outcome::Pass
+                        } else {
+                            Outcome::Fail
+                        }
+                    };
+                    let outcomes: Vec<Outcome> = knees.iter().map(outcome).collect();
+                    let marks: String = outcomes
+                        .iter()
+                        .map(|o| if *o == Outcome::Pass { '+' } else { '-' })
+                        .collect();
+                    text += &format!("{rate:.1}{marks} ");
+                    search.record(&outcomes);
+                }
+                Step::Done(answers) => {
+                    for answer in answers {
+                        text += &format!("= {:.2?} ", answer.rate);
+                    }
+                    return text;
+                }
+                Step::CouldNotMeasure { rate } => return text + &format!("lost at {rate}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_noiseless_search_takes_the_golden_path() {
+        insta::assert_snapshot!(
+            trace(one_trial(200.0, 3000.0), &[1000.0]),
+            @"774.6+ 1524.4- 1086.6- 917.4+ 998.5+ 1041.6- 1019.8- 1009.1- = Some(998.47)"
+        );
+    }
+
+    #[test]
+    fn goals_share_their_trials() {
+        let two = Parameters {
+            goals: vec![Goal::of_trials(1, seconds(10)); 2],
+            ..one_trial(200.0, 3000.0)
+        };
+        let alone = |knee| {
+            trace(one_trial(200.0, 3000.0), &[knee])
+                .matches(['+', '-'])
+                .count()
+        };
+        let both = trace(two, &[1000.0, 900.0]);
+        assert!(both.ends_with("= Some(998.47) = Some(898.24) "), "{both}");
+        let trials = both.matches('.').count() - 2;
+        assert!(trials < alone(1000.0) + alone(900.0), "{both}");
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_tried_when_they_matter() {
+        let all_bad = trace(one_trial(100.0, 110.0), &[50.0]);
+        insta::assert_snapshot!(all_bad, @"104.9- 102.4- 101.2- 100.0- = None");
+        let all_good = trace(one_trial(100.0, 110.0), &[500.0]);
+        insta::assert_snapshot!(all_good, @"104.9+ 107.4+ 108.7+ 110.0+ = Some(110.00)");
+    }
+
+    #[test]
+    fn what_cannot_be_measured_does_not_count() {
+        let mut search = MaxRate::new(one_trial(100.0, 400.0));
+        for _ in 0..2 {
+            search.record(&[Outcome::Invalid]);
+        }
+        assert!(matches!(search.next(), Step::Try { rate, .. } if rate == 200.0));
+        search.record(&[Outcome::Invalid]);
+        assert_eq!(search.next(), Step::CouldNotMeasure { rate: 200.0 });
+    }
+}

@@ -1,0 +1,168 @@
+//! Sets of time: half-open spans on CLOCK_MONOTONIC and their algebra.
+//!
+//! Owns union, intersection, difference and length of sets of spans. A set is always sorted and
+//! its spans never touch, so that every operation is one pass.
+
+/// A half-open stretch of time [start, end), CLOCK_MONOTONIC ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// Its first nanosecond.
+    pub start: u64,
+    /// The first nanosecond after it.
+    pub end: u64,
+}
+
+impl Span {
+    /// From `start` up to, not including, `end`; empty when that is not after it.
+    pub fn new(start: u64, end: u64) -> Self {
+        Self {
+            start,
+            end: end.max(start),
+        }
+    }
+
+    /// Its length in ns.
+    pub fn len(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether it holds no time.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// A set of time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Spans(Vec<Span>);
+
+impl FromIterator<Span> for Spans {
+    fn from_iter<I: IntoIterator<Item = Span>>(spans: I) -> Self {
+        let mut spans: Vec<Span> = spans.into_iter().filter(|s| !s.is_empty()).collect();
+        spans.sort_unstable();
+        let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+        for span in spans {
+            match merged.last_mut() {
+                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+                _ => merged.push(span),
+            }
+        }
+        Self(merged)
+    }
+}
+
+impl Spans {
+    /// The spans, sorted, not touching.
+    pub fn as_slice(&self) -> &[Span] {
+        &self.0
+    }
+
+    /// Nanoseconds in the set.
+    pub fn len_ns(&self) -> u64 {
+        self.0.iter().map(Span::len).sum()
+    }
+
+    /// Time in either.
+    pub fn union(&self, other: &Self) -> Self {
+        self.0.iter().chain(&other.0).copied().collect()
+    }
+
+    /// Time in both.
+    pub fn intersection(&self, other: &Self) -> Self {
+        let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut both = Vec::new();
+        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+            let span = Span::new(x.start.max(y.start), x.end.min(y.end));
+            if !span.is_empty() {
+                both.push(span);
+            }
+            if x.end <= y.end {
+                a.next();
+            } else {
+                b.next();
+            }
+        }
+        Self(both)
+    }
+
+    /// Time in this set and not in the other.
+    pub fn difference(&self, other: &Self) -> Self {
+        let mut left = Vec::new();
+        let mut holes = other.0.iter().peekable();
+        for span in &self.0 {
+            let mut at = span.start;
+            while let Some(hole) = holes.peek() {
+                if hole.end <= at {
+                    holes.next();
+                    continue;
+                }
+                if hole.start >= span.end {
+                    break;
+                }
+                left.push(Span::new(at, hole.start));
+                at = hole.end.min(span.end);
+                if hole.end >= span.end {
+                    break;
+                }
+            }
+            left.push(Span::new(at, span.end));
+        }
+        left.retain(|span| !span.is_empty());
+        Self(left)
+    }
+
+    /// Time of this set within one span; only the spans near it are looked at.
+    pub fn within(&self, window: Span) -> Self {
+        let from = self.0.partition_point(|span| span.end <= window.start);
+        let near = self.0[from..].iter().take_while(|s| s.start < window.end);
+        let cut = |span: &Span| Span::new(span.start.max(window.start), span.end.min(window.end));
+        Self(near.map(cut).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn spans(pairs: &[(u64, u64)]) -> Spans {
+        pairs.iter().map(|(a, b)| Span::new(*a, *b)).collect()
+    }
+
+    #[test]
+    fn sets_do_what_sets_do() {
+        let a = spans(&[(0, 10), (20, 30), (30, 35)]);
+        let b = spans(&[(5, 22), (34, 40)]);
+        assert_eq!(a, spans(&[(0, 10), (20, 35)]));
+        assert_eq!(a.union(&b), spans(&[(0, 40)]));
+        assert_eq!(a.intersection(&b), spans(&[(5, 10), (20, 22), (34, 35)]));
+        assert_eq!(a.difference(&b), spans(&[(0, 5), (22, 34)]));
+        assert_eq!(a.within(Span::new(8, 21)), spans(&[(8, 10), (20, 21)]));
+        assert_eq!(a.len_ns(), 25);
+    }
+
+    fn any_spans() -> impl Strategy<Value = Spans> {
+        let pair =
+            (0_u64..60, 0_u64..12).prop_map(|(start, length)| Span::new(start, start + length));
+        prop::collection::vec(pair, 0..8).prop_map(|spans| spans.into_iter().collect())
+    }
+
+    fn holds(set: &Spans, t: u64) -> bool {
+        set.as_slice().iter().any(|s| s.start <= t && t < s.end)
+    }
+
+    proptest! {
+        #[test]
+        fn every_nanosecond_is_where_it_belongs(a in any_spans(), b in any_spans(), from in 0_u64..70, length in 0_u64..20) {
+            let window = Span::new(from, from + length);
+            let (union, both, only, cut) = (a.union(&b), a.intersection(&b), a.difference(&b), a.within(window));
+            for t in 0..80 {
+                prop_assert_eq!(holds(&union, t), holds(&a, t) || holds(&b, t));
+                prop_assert_eq!(holds(&both, t), holds(&a, t) && holds(&b, t));
+                prop_assert_eq!(holds(&only, t), holds(&a, t) && !holds(&b, t));
+                prop_assert_eq!(holds(&cut, t), holds(&a, t) && from <= t && t < from + length);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Known truths: synthetic services whose right answer is known, to test searches against.
+//!
+//! Owns the response surfaces that the simulated backend and the tests of error rates share.
+//! They are chosen to be hard where real services are hard (an S-shaped wall in memory, a knee in
+//! rate, GC cost near the live set), not to look like any one service. Never used to judge.
+
+use crate::random::Random;
+
+/// The wall in memory: P(pass) = 1 / (1 + e^(−(m − middle)/width)), sizes in MiB.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MemoryWall {
+    /// Where half of the starts pass, MiB.
+    pub middle: f64,
+    /// Width of the S-curve, MiB; a few tenths of a percent to a few percent of `middle`.
+    pub width: f64,
+}
+
+impl MemoryWall {
+    /// A wall drawn from the population of the published error rates: middle uniform in
+    /// 110..700 MiB, width 0.3, 1 or 3 % of it.
+    pub fn draw(random: &mut Random) -> Self {
+        let middle = random.between(110.0, 700.0);
+        let width = middle * [0.003, 0.01, 0.03][random.below(3)];
+        Self { middle, width }
+    }
+
+    /// Probability that a start with so much memory passes, in [0, 1].
+    pub fn pass_probability(&self, mib: f64) -> f64 {
+        1.0 / (1.0 + (-(mib - self.middle) / self.width).exp())
+    }
+
+    /// The memory at which starts pass with this probability, MiB.
+    pub fn memory_for(&self, probability: f64) -> f64 {
+        self.middle + self.width * (probability / (1.0 - probability)).ln()
+    }
+
+    /// The memory that one start needs, MiB: drawn so that it passes with
+    /// [`MemoryWall::pass_probability`].
+    pub fn draw_need(&self, random: &mut Random) -> f64 {
+        // Kept away from 0 and 1, where the logit is infinite.
+        self.memory_for(random.between(1e-9, 1.0 - 1e-9))
+    }
+}
+
+/// The knee in rate: the probability that a trial at a rate breaks the SLO.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Knee {
+    /// Where half of the undisturbed trials break it, requests a second.
+    pub rate: f64,
+    /// Width of the S-curve in ln(rate).
+    pub width: f64,
+    /// Share of trials that break it whatever the rate: somebody else's disturbance.
+    pub glitch: f64,
+}
+
+impl Knee {
+    /// Probability that a trial at this rate breaks the SLO, in [0, 1].
+    pub fn fail_probability(&self, rate: f64) -> f64 {
+        let above = (rate / self.rate).ln() / self.width;
+        self.glitch + (1.0 - self.glitch) / (1.0 + (-above).exp())
+    }
+}
+
+/// Highest rate of one instance as a function of CPU and memory.
+///
+/// C(c, m) = λ·max(0, c − floor/2) / (1 + σ·max(0, c − 1)) / (1 + g·b/(H − L)) with the heap
+/// H = 0.95·(m − non_heap), and 0 when the heap cannot hold the live set (H ≤ 1.05·L).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Surface {
+    /// Memory that is not heap, GiB.
+    pub non_heap: f64,
+    /// Live set L, GiB.
+    pub live: f64,
+    /// Allocation rate g, GB/s at full load.
+    pub allocation: f64,
+    /// GC cost b: CPU seconds per allocated GB, times GB of free heap.
+    pub gc_cost: f64,
+    /// Requests a second of one CPU, λ.
+    pub per_cpu: f64,
+    /// Contention of CPUs, σ.
+    pub contention: f64,
+    /// CPU that the service uses when idle, in CPUs.
+    pub floor: f64,
+}
+
+impl Surface {
+    /// A surface from the population of the published regrets.
+    pub fn draw(random: &mut Random) -> Self {
+        Self {
+            non_heap: random.between(0.15, 0.5),
+            live: random.between(0.05, 1.5),
+            allocation: random.between(0.05, 1.0),
+            gc_cost: random.between(0.03, 0.12),
+            per_cpu: random.between(50.0, 1500.0),
+            contention: random.between(0.0, 0.15),
+            floor: random.between(0.0, 0.25),
+        }
+    }
+
+    /// The highest rate within the SLO, requests a second; 0 when it does not start.
+    pub fn capacity(&self, cpus: f64, memory_gib: f64) -> f64 {
+        let heap = 0.95 * (memory_gib - self.non_heap);
+        if heap <= 1.05 * self.live {
+            return 0.0;
+        }
+        let cpu = self.per_cpu * (cpus - self.floor / 2.0).max(0.0);
+        let gc = 1.0 + self.allocation * self.gc_cost / (heap - self.live);
+        cpu / (1.0 + self.contention * (cpus - 1.0).max(0.0)) / gc
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_are_drawn_as_the_wall_says() {
+        let wall = MemoryWall {
+            middle: 300.0,
+            width: 9.0,
+        };
+        assert!((wall.pass_probability(wall.memory_for(0.95)) - 0.95).abs() < 1e-12);
+        let mut random = Random::from_seed(3);
+        let n = 20_000;
+        let passes = (0..n)
+            .filter(|_| wall.draw_need(&mut random) <= 310.0)
+            .count();
+        let share = passes as f64 / f64::from(n);
+        assert!(
+            (share - wall.pass_probability(310.0)).abs() < 0.01,
+            "{share}"
+        );
+    }
+
+    #[test]
+    fn a_surface_gives_the_published_capacities() {
+        let surface = Surface {
+            non_heap: 0.3,
+            live: 0.4,
+            allocation: 0.3,
+            gc_cost: 0.06,
+            per_cpu: 400.0,
+            contention: 0.05,
+            floor: 0.1,
+        };
+        assert!((surface.capacity(1.0, 3.0) - 376.9).abs() < 0.05);
+        assert_eq!(surface.capacity(1.0, 0.5), 0.0);
+    }
+
+    #[test]
+    fn the_knee_has_half_its_failures_at_its_rate() {
+        let knee = Knee {
+            rate: 1000.0,
+            width: 0.02,
+            glitch: 0.1,
+        };
+        assert!((knee.fail_probability(1000.0) - 0.55).abs() < 1e-12);
+        assert!((knee.fail_probability(500.0) - 0.1).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,293 @@
+use super::*;
+use crate::fake::{Fake, ROOT};
+
+const NAME: &str = "loadline-x";
+
+fn all() -> Limits {
+    Limits {
+        cpu_quota: Some(Cpus::from_millis(1500)),
+        cpu_period: Duration::from_millis(50),
+        cpu_burst: Some(Duration::from_millis(10)),
+        cpu_shares: Some(2048),
+        cpuset: Some("0-1".parse().unwrap()),
+        memory: Some(Bytes::from_mib(256)),
+        pids: Some(100),
+    }
+}
+
+/// A v1 machine whose group has the files of Linux 6.18; a regular file stands for each.
+fn v1() -> Fake {
+    let fake = Fake::captured("hybrid");
+    fake.group("unified", &[("cgroup.controllers", "")]);
+    fake.group(
+        "cpu/loadline-x",
+        &[
+            ("cpu.cfs_quota_us", "-1"),
+            ("cpu.cfs_period_us", "100000"),
+            ("cpu.cfs_burst_us", "0"),
+            ("cpu.shares", "1024"),
+        ],
+    );
+    fake.group("cpuset", &[("cpuset.cpus", "0-3\n")]);
+    fake.group("cpuset/loadline-x", &[("cpuset.cpus", "0-3\n")]);
+    fake.group(
+        "memory/loadline-x",
+        &[
+            ("memory.limit_in_bytes", "9223372036854771712\n"),
+            ("memory.memsw.limit_in_bytes", "9223372036854771712\n"),
+            ("memory.swappiness", "60\n"),
+        ],
+    );
+    fake.group("pids/loadline-x", &[("pids.max", "max\n")]);
+    fake
+}
+
+fn v2() -> Fake {
+    let fake = Fake::captured("v2");
+    fake.group("", &[("cgroup.controllers", "cpuset cpu io memory pids\n")]);
+    fake.group(
+        NAME,
+        &[
+            ("cpu.max", "max 100000\n"),
+            ("cpu.max.burst", "0\n"),
+            ("cpu.weight", "100\n"),
+            ("cpuset.cpus", "\n"),
+            ("cpuset.cpus.effective", "0-1\n"),
+            ("memory.max", "max\n"),
+            ("memory.swap.max", "max\n"),
+            ("memory.oom.group", "0\n"),
+            ("pids.max", "max\n"),
+        ],
+    );
+    fake
+}
+
+fn apply(fake: &Fake, limits: &Limits) -> Result<(), CgroupError> {
+    Group::open(&fake.layout(ROOT), NAME)?.apply(limits)
+}
+
+#[test]
+fn v1_files_get_microseconds_bytes_and_shares() {
+    let fake = v1();
+    apply(&fake, &all()).unwrap();
+    for (file, text) in [
+        ("cpu/loadline-x/cpu.cfs_quota_us", "75000"),
+        ("cpu/loadline-x/cpu.cfs_period_us", "50000"),
+        ("cpu/loadline-x/cpu.cfs_burst_us", "10000"),
+        ("cpu/loadline-x/cpu.shares", "2048"),
+        ("cpuset/loadline-x/cpuset.cpus", "0-1"),
+        ("memory/loadline-x/memory.limit_in_bytes", "268435456"),
+        ("memory/loadline-x/memory.memsw.limit_in_bytes", "268435456"),
+        ("memory/loadline-x/memory.swappiness", "0"),
+        ("pids/loadline-x/pids.max", "100"),
+    ] {
+        assert_eq!(fake.text(file), text, "{file}");
+    }
+}
+
+#[test]
+fn v2_files_get_weight_no_swap_and_a_group_kill() {
+    let fake = v2();
+    apply(&fake, &all()).unwrap();
+    for (file, text) in [
+        ("cpu.max", "75000 50000"),
+        ("cpu.max.burst", "10000"),
+        ("cpu.weight", "200"),
+        ("cpuset.cpus", "0-1"),
+        ("memory.max", "268435456"),
+        ("memory.swap.max", "0"),
+        ("memory.oom.group", "1"),
+        ("pids.max", "100"),
+    ] {
+        assert_eq!(fake.text(&format!("{NAME}/{file}")), text, "{file}");
+    }
+}
+
+#[test]
+fn no_limit_takes_the_old_one_away_on_v2() {
+    let fake = v2();
+    apply(&fake, &all()).unwrap();
+    apply(&fake, &Limits::default()).unwrap();
+    for (file, text) in [
+        ("cpu.max", "max 100000"),
+        ("cpu.max.burst", "0"),
+        ("cpu.weight", "100"),
+        ("cpuset.cpus", "\n"),
+        ("memory.max", "max"),
+        ("memory.swap.max", "max"),
+        ("memory.oom.group", "0"),
+        ("pids.max", "max"),
+    ] {
+        assert_eq!(fake.text(&format!("{NAME}/{file}")), text, "{file}");
+    }
+}
+
+#[test]
+fn a_value_that_the_kernel_changed_is_an_error_with_file_wanted_and_got() {
+    let fake = v2();
+    fake.put("cgroup/loadline-x/cpuset.cpus.effective", "0\n");
+    let error = apply(&fake, &all()).unwrap_err().to_string();
+    let error = error.replace(&fake.root().display().to_string(), "ROOT");
+    insta::assert_snapshot!(error, @"ROOT/loadline-x/cpuset.cpus.effective was set to `0-1`, but the kernel has `0`");
+}
+
+#[test]
+fn a_missing_controller_is_named_only_when_its_limit_is_asked_for() {
+    let fake = Fake::captured("v2");
+    fake.group("", &[("cgroup.controllers", "memory\n")]);
+    fake.group(NAME, &[("memory.max", "max\n")]);
+    let memory_only = Limits {
+        memory: Some(Bytes::from_mib(64)),
+        ..Limits::default()
+    };
+    apply(&fake, &memory_only).unwrap();
+    for (limits, controller) in [
+        (
+            Limits {
+                cpu_quota: Some(Cpus::from_whole(1)),
+                ..memory_only.clone()
+            },
+            "cpu",
+        ),
+        (
+            Limits {
+                cpu_shares: Some(512),
+                ..memory_only.clone()
+            },
+            "cpu",
+        ),
+        (
+            Limits {
+                cpuset: Some("0".parse().unwrap()),
+                ..memory_only.clone()
+            },
+            "cpuset",
+        ),
+        (
+            Limits {
+                pids: Some(9),
+                ..memory_only.clone()
+            },
+            "pids",
+        ),
+    ] {
+        let error = apply(&fake, &limits).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("no `{controller}` controller")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_no_kernel_takes_is_refused_before_anything_is_written() {
+    let fake = v2();
+    let base = Limits::default();
+    let micros = Duration::from_micros;
+    for (limits, what) in [
+        (
+            Limits {
+                cpu_period: micros(999),
+                ..base.clone()
+            },
+            "cpu period = 999µs",
+        ),
+        (
+            Limits {
+                cpu_period: micros(1_000_001),
+                ..base.clone()
+            },
+            "cpu period = 1.000001s",
+        ),
+        (
+            Limits {
+                cpu_period: Duration::from_nanos(1_500_001),
+                ..base.clone()
+            },
+            "cpu period",
+        ),
+        (
+            Limits {
+                cpu_quota: Some(Cpus::from_millis(9)),
+                ..base.clone()
+            },
+            "cpu = 9m",
+        ),
+        (
+            Limits {
+                cpu_quota: Some(Cpus::from_millis(0)),
+                ..base.clone()
+            },
+            "cpu = 0",
+        ),
+        (
+            Limits {
+                cpu_burst: Some(micros(1)),
+                ..base.clone()
+            },
+            "cpu burst",
+        ),
+        (
+            Limits {
+                cpu_shares: Some(1),
+                ..base.clone()
+            },
+            "cpu shares = 1",
+        ),
+        (
+            Limits {
+                cpuset: Some(CpuSet::default()),
+                ..base.clone()
+            },
+            "cpuset",
+        ),
+        (
+            Limits {
+                memory: Some(Bytes::from_bytes(0)),
+                ..base.clone()
+            },
+            "memory = 0",
+        ),
+        (
+            Limits {
+                memory: Some(Bytes::from_bytes(u64::MAX)),
+                ..base.clone()
+            },
+            "memory",
+        ),
+        (
+            Limits {
+                pids: Some(0),
+                ..base.clone()
+            },
+            "pids = 0",
+        ),
+    ] {
+        let error = apply(&fake, &limits).unwrap_err().to_string();
+        assert!(error.starts_with(what), "{error}");
+        assert!(error.contains("out of range\nhint: "), "{error}");
+    }
+    assert_eq!(fake.text(&format!("{NAME}/cpu.max")), "max 100000\n");
+}
+
+#[test]
+fn weights_keep_the_ratio_of_shares() {
+    for (shares, weight) in [
+        (1024, 100),
+        (2048, 200),
+        (512, 50),
+        (2, 1),
+        (262_144, 10_000),
+    ] {
+        assert_eq!(weight_from_shares(shares), weight);
+    }
+}
+
+#[test]
+fn rounding_to_pages_is_accepted_and_nothing_else() {
+    let page = page_size();
+    assert!(is_page_rounded(10 * page + 5, 10 * page));
+    assert!(is_page_rounded(10 * page, 10 * page));
+    assert!(!is_page_rounded(10 * page + 5, 11 * page));
+    assert!(!is_page_rounded(10 * page, 9 * page));
+}

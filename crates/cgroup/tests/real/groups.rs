@@ -1,0 +1,202 @@
+//! Limits, counters, killing, removing, sweeping.
+
+use std::path::Path;
+use std::time::Duration;
+
+use loadline_cgroup::{CgroupError, Controller, CpuSet, Group, Limits, Mode};
+use loadline_sizing::{Bytes, Cpus};
+
+use crate::{SOON, Scoped, layout, wait_until};
+
+#[test]
+fn limits_are_taken_changed_and_taken_away() {
+    let Some(layout) = layout("limits_are_taken_changed_and_taken_away") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    let first_cpu: CpuSet = "0".parse().unwrap();
+    let full = Limits {
+        cpu_quota: Some(Cpus::from_millis(500)),
+        cpu_period: Duration::from_millis(20),
+        cpu_burst: None,
+        cpu_shares: Some(2048),
+        cpuset: layout.place(Controller::Cpuset).map(|_| first_cpu),
+        memory: Some(Bytes::from_bytes(100_000_001)),
+        pids: Some(50),
+    };
+    let smaller = Limits {
+        cpu_quota: Some(Cpus::from_millis(250)),
+        memory: Some(Bytes::from_mib(32)),
+        ..full.clone()
+    };
+    for limits in [
+        &full,
+        &smaller,
+        &full,
+        &Limits::default(),
+        &Limits::default(),
+    ] {
+        group.0.apply(limits).unwrap();
+    }
+}
+
+#[test]
+fn a_burst_is_taken_and_a_smaller_quota_after_it() {
+    let test = "a_burst_is_taken_and_a_smaller_quota_after_it";
+    let Some(layout) = layout(test) else { return };
+    let group = Scoped::new(&layout);
+    let (_, dir) = group.0.dir(Controller::Cpu).unwrap();
+    if !["cpu.cfs_burst_us", "cpu.max.burst"]
+        .iter()
+        .any(|f| dir.join(f).exists())
+    {
+        println!("SKIP {test}: this kernel has no CPU burst (Linux 5.14)");
+        return;
+    }
+    for (cpu, burst) in [(1000, Some(80)), (250, Some(20)), (250, None)] {
+        let limits = Limits {
+            cpu_quota: Some(Cpus::from_millis(cpu)),
+            cpu_burst: burst.map(Duration::from_millis),
+            ..Limits::default()
+        };
+        group.0.apply(&limits).unwrap();
+    }
+}
+
+#[test]
+fn a_quota_throttles_and_the_counters_say_so() {
+    let Some(layout) = layout("a_quota_throttles_and_the_counters_say_so") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    let limits = Limits {
+        cpu_quota: Some(Cpus::from_millis(200)),
+        ..Limits::default()
+    };
+    group.0.apply(&limits).unwrap();
+    let mut spin = group.sh("while :; do :; done");
+    wait_until("throttling", || {
+        group.0.read().unwrap().cpu.nr_throttled >= Some(3)
+    });
+    let sample = group.0.read().unwrap();
+    group.0.kill(SOON).unwrap();
+    spin.wait().unwrap();
+    assert!(sample.cpu.throttled_time.unwrap() > Duration::ZERO);
+    assert!(sample.cpu.nr_periods >= sample.cpu.nr_throttled);
+    assert!(sample.cpu.usage.unwrap() > Duration::from_millis(40));
+    assert!(sample.cpu.user.is_some() && sample.cpu.system.is_some());
+    assert!(sample.memory.unwrap().working_set().is_some());
+    assert!(sample.pids_current >= Some(1));
+    if layout.mode() == Mode::Hybrid && Path::new("/proc/pressure/cpu").exists() {
+        assert!(sample.pressure.unwrap().cpu.unwrap().some > Duration::ZERO);
+    }
+}
+
+#[test]
+fn an_oom_kill_is_counted_in_the_leaf() {
+    let Some(layout) = layout("an_oom_kill_is_counted_in_the_leaf") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    let limits = Limits {
+        memory: Some(Bytes::from_mib(16)),
+        ..Limits::default()
+    };
+    group.0.apply(&limits).unwrap();
+    // One block of 64 MiB, in dd's own memory.
+    let status = group
+        .sh("exec dd if=/dev/zero of=/dev/null bs=64M count=1")
+        .wait()
+        .unwrap();
+    assert!(!status.success());
+    let memory = group.0.read().unwrap().memory.unwrap();
+    assert!(memory.oom_kill >= Some(1), "{memory:?}");
+    assert!(memory.peak.is_none_or(|peak| peak <= Bytes::from_mib(16)));
+    if group.0.reset_peak().unwrap() {
+        assert!(group.0.read().unwrap().memory.unwrap().peak < memory.peak);
+    }
+}
+
+#[test]
+fn an_oom_kill_wakes_its_watch() {
+    let Some(layout) = layout("an_oom_kill_wakes_its_watch") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    let limits = Limits {
+        memory: Some(Bytes::from_mib(16)),
+        ..Limits::default()
+    };
+    group.0.apply(&limits).unwrap();
+    let mut watch = group.0.oom_watch().unwrap();
+    assert!(!watch.wait(Duration::from_millis(20)).unwrap());
+    for _ in 0..2 {
+        let mut child = group.sh("exec dd if=/dev/zero of=/dev/null bs=64M count=1");
+        assert!(watch.wait(SOON).unwrap());
+        assert!(!child.wait().unwrap().success());
+        assert!(!watch.wait(Duration::from_millis(20)).unwrap());
+    }
+    group.0.remove(SOON).unwrap();
+    assert!(watch.wait(SOON).unwrap_err().is_gone());
+}
+
+#[test]
+fn a_tree_that_keeps_forking_is_killed() {
+    let Some(layout) = layout("a_tree_that_keeps_forking_is_killed") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    let limits = Limits {
+        pids: Some(60),
+        ..Limits::default()
+    };
+    group.0.apply(&limits).unwrap();
+    let mut root = group.sh("b() { (trap '' TERM HUP; while :; do (b) & sleep 0.01; done); }; b");
+    wait_until("the tree", || group.0.processes().unwrap().len() > 20);
+    assert!(group.0.kill(SOON).unwrap() > 20);
+    assert_eq!(group.0.processes().unwrap(), []);
+    root.wait().unwrap();
+}
+
+#[test]
+fn a_group_with_a_process_and_a_sub_group_is_not_removed_but_swept() {
+    let Some(layout) = layout("a_group_with_a_process_and_a_sub_group_is_not_removed_but_swept")
+    else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    for dir in group.0.dirs() {
+        std::fs::create_dir(dir.join("inner")).unwrap();
+    }
+    let mut sleeper = group.sh("exec sleep 1000");
+    wait_until("the process", || !group.0.processes().unwrap().is_empty());
+    let refused = group.0.remove(Duration::from_millis(50)).unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            CgroupError::File {
+                action: "remove",
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    let name = group.0.name();
+    let kept = loadline_cgroup::sweep(&layout, |_| false, SOON).unwrap();
+    assert!(kept.removed.is_empty() && group.0.exists());
+    let swept = loadline_cgroup::sweep(&layout, |n| n == name, SOON).unwrap();
+    assert_eq!((swept.removed, swept.killed), (vec![name.to_owned()], 1));
+    assert!(!group.0.exists());
+    sleeper.wait().unwrap();
+}
+
+#[test]
+fn a_second_group_of_the_same_name_is_refused_and_the_first_stays() {
+    let Some(layout) = layout("a_second_group_of_the_same_name_is_refused_and_the_first_stays")
+    else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    Group::create(&layout, group.0.name()).unwrap_err();
+    assert!(group.0.dirs().all(Path::exists));
+}

@@ -1,0 +1,154 @@
+//! `loadline doctor`: what this machine can measure, tried by doing, and what to fix.
+
+use std::path::Path;
+
+use clap::Args;
+use loadline_cgroup::host::Host;
+use loadline_cgroup::{Check, Status};
+use loadline_engine::backend::local::{Options, preflight};
+use loadline_jvm::detect::{Found, Places};
+use loadline_report::table::{Cell, Table, Tone};
+use serde_json::json;
+
+use super::{print, width};
+use crate::error::{Error, Kind, Outcome};
+
+/// Show what this machine can measure, and what to fix
+#[derive(Args)]
+pub struct DoctorArguments {
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tries everything and prints what works. Fails when something that trials need does not.
+pub fn run(arguments: DoctorArguments) -> Result<Outcome, Error> {
+    let mut checks = vec![machine()];
+    checks.extend(preflight(&Options::default()));
+    let found = Found::look(&Places::of_process());
+    checks.push(java(&found));
+    print(&if arguments.json {
+        as_json(&checks, &found)
+    } else {
+        as_text(&checks, &found)
+    })?;
+    let broken = checks.iter().filter(|c| c.status == Status::Broken).count();
+    match broken {
+        0 => Ok(Outcome::Done),
+        _ => Err(Error::new(
+            Kind::Environment,
+            format!(
+                "{broken} of {} things that trials need do not work here",
+                checks.len()
+            ),
+        )
+        .hint("the column `what to do` above says how to mend each")),
+    }
+}
+
+fn machine() -> Check {
+    let (status, detail) = match Host::read(Path::new("/proc")) {
+        Ok(host) => {
+            let cpu = host.cpu_model.as_deref().unwrap_or("unknown CPU");
+            let (memory, cpus) = (host.memory, host.cpus_allowed.len());
+            let swap = if memory.swap_total.as_bytes() == 0 {
+                "no swap".to_owned()
+            } else {
+                format!("swap {}", memory.swap_total)
+            };
+            (
+                Status::Works,
+                format!(
+                    "Linux {}, {cpus} x {cpu}, {:.1} GiB memory, {swap}",
+                    host.kernel,
+                    memory.total.as_gib()
+                ),
+            )
+        }
+        Err(error) => (Status::Broken, error.to_string()),
+    };
+    Check {
+        name: "machine",
+        status,
+        detail,
+        fix: None,
+    }
+}
+
+fn java(found: &Found) -> Check {
+    let fix = "install one (apt-get install openjdk-17-jdk-headless), or set JAVA_HOME; only applications that are not started by `java` can be measured without";
+    match found.jdks.as_slice() {
+        [] => Check {
+            name: "JDK",
+            status: Status::Missing,
+            detail: "none found".to_owned(),
+            fix: Some(fix.to_owned()),
+        },
+        jdks => Check {
+            name: "JDK",
+            status: Status::Works,
+            detail: format!("{} found; `java` means {}", jdks.len(), jdks[0].name),
+            fix: None,
+        },
+    }
+}
+
+fn as_json(checks: &[Check], found: &Found) -> String {
+    let check = |c: &Check| json!({ "name": c.name, "status": c.status.to_string(), "detail": c.detail, "fix": c.fix });
+    let jdk = |j: &loadline_jvm::detect::Jdk| json!({ "name": j.name, "version": j.version.full, "vendor": j.vendor, "home": j.home });
+    let checks: Vec<_> = checks.iter().map(check).collect();
+    let jdks: Vec<_> = found.jdks.iter().map(jdk).collect();
+    json!({ "schema": 1, "checks": checks, "jdks": jdks }).to_string()
+}
+
+fn as_text(checks: &[Check], found: &Found) -> String {
+    let mut table = Table::new()
+        .left("what")
+        .left("status")
+        .wrapping("seen")
+        .wrapping("what to do");
+    for check in checks {
+        let tone = match check.status {
+            Status::Works => Tone::Good,
+            Status::Missing => Tone::Muted,
+            Status::Broken => Tone::Bad,
+        };
+        let fix = check.fix.clone().unwrap_or_default();
+        table.row([
+            Cell::from(check.name),
+            Cell::new(check.status.to_string(), tone),
+            Cell::from(check.detail.as_str()),
+            Cell::from(fix),
+        ]);
+    }
+    let mut jdks = Table::new()
+        .left("JDK")
+        .left("version")
+        .left("vendor")
+        .wrapping("home");
+    for jdk in &found.jdks {
+        jdks.row(
+            [
+                jdk.name.clone(),
+                jdk.version.full.clone(),
+                jdk.vendor.clone(),
+                jdk.home.display().to_string(),
+            ]
+            .map(Cell::from),
+        );
+    }
+    let unusable: Vec<String> = found
+        .unusable
+        .iter()
+        .map(|e| format!("not usable: {e}\n"))
+        .collect();
+    if found.jdks.is_empty() {
+        return table.terminal(width());
+    }
+    format!(
+        "{}\n{}{}",
+        table.terminal(width()),
+        jdks.terminal(width()),
+        unusable.concat()
+    )
+}

@@ -1,0 +1,330 @@
+//! `loadline gc FILE...`: what GC logs say, as text or JSON.
+//!
+//! Files of one rotated set are one log. Owns the text; the figures and the JSON form are
+//! `loadline_jvm::gclog::Report`'s.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use loadline_jvm::gclog::report::{Entry, Report};
+use loadline_jvm::gclog::{self, files};
+use loadline_sizing::Bytes;
+
+use crate::error::{Error, Kind, Outcome};
+
+/// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
+const ENTRIES_SHOWN: usize = 8;
+
+/// Reads GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out.
+///
+/// Unified logs (JDK 9 and later) and classic ones (JDK 8 and earlier) of every collector, plain
+/// or gzip. Files that differ only in a rotation number are one log.
+#[derive(clap::Args)]
+pub struct GcArgs {
+    /// The logs.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Prints one JSON object a line for each log (docs/guides/gc-logs.md has the fields).
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads each log and prints it. A log that cannot be read does not hide the others; the command
+/// fails at the end.
+pub fn run(args: &GcArgs) -> Result<Outcome, Error> {
+    let mut failure = None;
+    let mut is_first = true;
+    for group in files::group(&args.files) {
+        match files::read(&group, 0) {
+            Ok(log) => {
+                let report = Report::of(&log, &group);
+                if !is_first && !args.json {
+                    write_line("")?;
+                }
+                is_first = false;
+                print(&report, args.json)?;
+            }
+            Err(error) => failure = report_failure(failure, &error),
+        }
+    }
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(Outcome::Done),
+    }
+}
+
+/// The last failure ends the command; those before it are told on the way.
+fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> Option<Error> {
+    if let Some(earlier) = earlier {
+        earlier.report();
+    }
+    let text = error.to_string();
+    let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
+    let failure = Error::new(Kind::Usage, message);
+    Some(match hint {
+        "" => failure,
+        hint => failure.hint(hint),
+    })
+}
+
+fn print(report: &Report, json: bool) -> Result<(), Error> {
+    let text = match json {
+        true => serde_json::to_string(report)
+            .map_err(|error| Error::new(Kind::Internal, format!("cannot write JSON: {error}")))?,
+        false => text(report),
+    };
+    write_line(text.trim_end())
+}
+
+/// To stdout. A reader that went away (`| head`) wants no more.
+fn write_line(text: &str) -> Result<(), Error> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
+            Kind::Environment,
+            format!("cannot write to stdout: {error}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The report as people read it.
+fn text(report: &Report) -> String {
+    let mut out = String::new();
+    let files = report.files.join(", ");
+    // Writing to a String does not fail.
+    let _ = writeln!(out, "{files}\n{}\n", about(report));
+    let _ = writeln!(out, "{}", pauses(report));
+    for (name, value) in facts(report) {
+        let _ = writeln!(out, "{name:<15}{value}");
+    }
+    if !report.findings.is_empty() {
+        let _ = writeln!(out, "\nFindings");
+        for finding in &report.findings {
+            let _ = writeln!(out, "{}", wrapped(&finding.text));
+        }
+    }
+    out
+}
+
+/// `G1, JDK 17.0.15+6, 2 CPUs, heap 48 MiB; 12.3 s logged`.
+fn about(report: &Report) -> String {
+    let generational = if report.generational {
+        "generational "
+    } else {
+        ""
+    };
+    let mut parts = vec![format!(
+        "{generational}{}",
+        report.collector.unwrap_or("collector not named")
+    )];
+    parts.extend(report.jdk.as_ref().map(|jdk| format!("JDK {jdk}")));
+    parts.extend(report.machine.cpus_available.map(|cpus| match cpus {
+        1 => "1 CPU".to_owned(),
+        n => format!("{n} CPUs"),
+    }));
+    parts.extend(
+        report
+            .heap_max_bytes
+            .map(|heap| format!("heap up to {}", size(heap))),
+    );
+    let mut text = parts.join(", ");
+    if report.logged_seconds > 0.0 {
+        let _ = write!(text, "; {} logged", time(report.logged_seconds));
+    }
+    if report.jvm_starts > 1 {
+        let _ = write!(text, ", {} JVM starts", report.jvm_starts);
+    }
+    text
+}
+
+/// The table of pauses, stalls and concurrent phases.
+fn pauses(report: &Report) -> String {
+    let stw = &report.stw;
+    let all = Entry {
+        kind: "Pauses".to_owned(),
+        cause: stw
+            .share_of_time
+            .map(|share| format!("{:.2} % of the time", share * 100.0)),
+        count: stw.count,
+        total_seconds: stw.total_seconds,
+        p50_seconds: stw.p50_seconds,
+        p90_seconds: stw.p90_seconds,
+        p99_seconds: stw.p99_seconds,
+        max_seconds: stw.max_seconds,
+    };
+    let titles = ["", "count", "total", "p50", "p90", "p99", "max", "cause"];
+    let mut rows = vec![titles.map(str::to_owned)];
+    rows.push(row("", &all));
+    rows.extend(
+        by_total(&stw.by_kind)
+            .into_iter()
+            .map(|entry| row("  ", entry)),
+    );
+    for (title, entries) in [
+        ("Stalls (threads that waited for memory)", &report.stalls),
+        ("Concurrent phases", &report.concurrent),
+    ] {
+        if entries.is_empty() {
+            continue;
+        }
+        rows.push(heading(title));
+        let entries = by_total(entries);
+        let shown = entries.iter().take(ENTRIES_SHOWN);
+        rows.extend(shown.map(|entry| row("  ", entry)));
+        if entries.len() > ENTRIES_SHOWN {
+            let more = entries.len() - ENTRIES_SHOWN;
+            rows.push(heading(&format!("  and {more} more (--json has all)")));
+        }
+    }
+    table(&rows)
+}
+
+/// The ones that took longest first.
+fn by_total(entries: &[Entry]) -> Vec<&Entry> {
+    let mut sorted: Vec<&Entry> = entries.iter().collect();
+    sorted.sort_by(|a, b| b.total_seconds.total_cmp(&a.total_seconds));
+    sorted
+}
+
+/// A row with one text across.
+fn heading(text: &str) -> [String; 8] {
+    let mut row = <[String; 8]>::default();
+    row[0] = text.to_owned();
+    row
+}
+
+fn row(indent: &str, entry: &Entry) -> [String; 8] {
+    [
+        format!("{indent}{}", entry.kind),
+        entry.count.to_string(),
+        time(entry.total_seconds),
+        time(entry.p50_seconds),
+        time(entry.p90_seconds),
+        time(entry.p99_seconds),
+        time(entry.max_seconds),
+        entry.cause.clone().unwrap_or_default(),
+    ]
+}
+
+/// Numbers to the right, names to the left. A heading does not widen its column.
+fn table(rows: &[[String; 8]]) -> String {
+    let width = |column: usize| {
+        let cells = rows
+            .iter()
+            .filter(|row| column > 0 || !row[1].is_empty() || row[0].is_empty());
+        cells
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..8).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = format!("{:<w$}", row[0], w = widths[0]);
+        for column in 1..7 {
+            let _ = write!(line, "  {:>w$}", row[column], w = widths[column]);
+        }
+        let _ = write!(line, "  {}", row[7]);
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out
+}
+
+/// Name and value of what is not in the table; what the log does not say is left out.
+fn facts(report: &Report) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let heap: Vec<String> = [
+        ("before", report.heap_before_max_bytes),
+        ("after", report.heap_after_max_bytes),
+        ("after a full one", report.heap_after_full_max_bytes),
+        ("committed", report.heap_committed_max_bytes),
+    ]
+    .into_iter()
+    .filter_map(|(name, bytes)| Some(format!("{name} {}", size(bytes?))))
+    .collect();
+    if !heap.is_empty() {
+        facts.push(("Heap, highest", heap.join(", ")));
+    }
+    if let Some(rate) = report.allocation_bytes_per_second {
+        facts.push((
+            "Allocated",
+            format!("{}, {}/s", size(report.allocated_bytes), size(rate as u64)),
+        ));
+    }
+    if let Some(cpu) = &report.gc_cpu {
+        let text = format!(
+            "user {}, system {} in {} of collections",
+            time(cpu.user_seconds),
+            time(cpu.system_seconds),
+            time(cpu.real_seconds)
+        );
+        facts.push(("GC CPU", text));
+    }
+    let safepoints = &report.safepoints;
+    if safepoints.count > 0 {
+        let text = format!(
+            "{}, total {}, longest {}; reaching them: total {}, longest {}",
+            safepoints.count,
+            time(safepoints.total_seconds),
+            time(safepoints.max_seconds),
+            time(safepoints.reaching_total_seconds),
+            time(safepoints.reaching_max_seconds)
+        );
+        facts.push(("Safepoints", text));
+    }
+    let input = &report.input;
+    let mut lines = format!("{} read", input.lines);
+    if input.unknown_lines > 0 {
+        let _ = write!(lines, ", {} of them not of a GC log", input.unknown_lines);
+    }
+    facts.push(("Lines", lines));
+    facts
+}
+
+/// Three significant digits and the unit that suits.
+fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s >= 60.0 => return format!("{s:.0} s"),
+        s if s >= 0.9995 => (s, "s"),
+        s if s >= 0.000_999_5 => (s * 1e3, "ms"),
+        s if s > 0.0 => (s * 1e6, "us"),
+        _ => return "0 s".to_owned(),
+    };
+    let decimals = match value {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// Binary units, three significant digits where it is not a whole number.
+fn size(bytes: u64) -> String {
+    let bytes = Bytes::from_bytes(bytes);
+    match bytes.as_mib() {
+        mib if mib >= 1024.0 => format!("{:.2} GiB", bytes.as_gib()),
+        mib if mib >= 10.0 => format!("{mib:.0} MiB"),
+        mib if mib >= 0.1 => format!("{mib:.1} MiB"),
+        _ => format!("{} KiB", bytes.as_bytes() / 1024),
+    }
+}
+
+/// A bullet, wrapped at 98 columns.
+fn wrapped(text: &str) -> String {
+    let mut out = String::from("-");
+    let mut column = 1;
+    for word in text.split(' ') {
+        if column + 1 + word.chars().count() > 98 {
+            out.push_str("\n ");
+            column = 1;
+        }
+        out.push(' ');
+        out.push_str(word);
+        column += 1 + word.chars().count();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

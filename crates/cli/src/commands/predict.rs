@@ -1,0 +1,121 @@
+//! `loadline predict`: what the JVM would choose by itself in a container of this size.
+
+use clap::Args;
+use loadline_sizing::hotspot::{self, Ergonomics, Machine, Value};
+use loadline_sizing::options::words;
+use loadline_sizing::{Bytes, Cpus, Jdk, Options, Version};
+use serde_json::json;
+
+use crate::error::{Error, Kind, Outcome};
+
+/// What the JVM would choose by itself.
+#[derive(Args)]
+pub struct Predict {
+    /// CPU limit: 1.5 or 1500m.
+    #[arg(long, visible_alias = "cpus", value_name = "CPUS")]
+    cpu: Cpus,
+    /// Memory limit: 512Mi, 2Gi.
+    #[arg(long, visible_alias = "mem", value_name = "SIZE")]
+    memory: Bytes,
+    /// JDK version: 17, 17.0.15, 8u412.
+    #[arg(long, value_name = "VERSION")]
+    jdk: Version,
+    /// JVM options, as one text: '-XX:+UseG1GC -Xms64m'.
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "")]
+    flags: String,
+    /// Print JSON; `flags` has HotSpot's names and units, as -XX:+PrintFlagsFinal prints them.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
+    let words = words::environment(&arguments.flags)
+        .map_err(|error| Error::new(Kind::Usage, format!("--flags: {error}")))?;
+    let options = Options::from_words(words);
+    let machine = Machine::from_limits(arguments.memory, arguments.cpu);
+    let jdk = Jdk::hotspot(arguments.jdk);
+    let prediction = hotspot::predict(jdk, machine, &options).map_err(|refusal| {
+        Error::new(Kind::Usage, format!("the JVM would not start: {refusal}"))
+            .hint("java exits with 1 and the same reason; change --flags")
+    })?;
+    let text = if arguments.json { as_json(&prediction) } else { as_text(&prediction) };
+    println!("{text}");
+    Ok(Outcome::Done)
+}
+
+fn as_json(prediction: &Ergonomics) -> String {
+    let value = |value| match value {
+        Value::Switch(value) => json!(value),
+        Value::Number(value) => json!(value),
+    };
+    let flags = prediction.flags().into_iter();
+    let flags: serde_json::Map<_, _> =
+        flags.map(|flag| (flag.name.to_owned(), value(flag.value))).collect();
+    let document = json!({
+        "schema": 1,
+        "jdk": prediction.jdk.version.to_string(),
+        "memory_bytes": prediction.machine.memory.as_bytes(),
+        "processors": prediction.machine.cpus,
+        "collector": prediction.collector.to_string(),
+        "common_pool_parallelism": prediction.common_pool,
+        "virtual_thread_carriers": prediction.virtual_thread_carriers,
+        "flags": flags,
+    });
+    format!("{document:#}")
+}
+
+fn as_text(prediction: &Ergonomics) -> String {
+    let heap = &prediction.heap;
+    let threads = prediction.gc_threads;
+    let mut text = format!(
+        "JDK {} with {} and {} processors: {} with a heap of {} (initial {}), {} + {} collector \
+         threads, {} compiler threads, common pool of {}\n",
+        prediction.jdk.version,
+        prediction.machine.memory,
+        prediction.machine.cpus,
+        prediction.collector,
+        heap.max,
+        heap.initial,
+        threads.parallel,
+        threads.concurrent,
+        prediction.compilers.count,
+        prediction.common_pool,
+    );
+    for flag in prediction.flags() {
+        text.push_str(&format!("\n{:<26} {}", flag.name, flag.value));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predict(memory: &str, cpu: &str, jdk: &str) -> Ergonomics {
+        let machine = Machine::from_limits(memory.parse().unwrap(), cpu.parse().unwrap());
+        let jdk = Jdk::hotspot(jdk.parse().unwrap());
+        hotspot::predict(jdk, machine, &Options::none()).unwrap()
+    }
+
+    #[test]
+    fn json_has_hotspots_names_and_units() {
+        let text = as_json(&predict("512Mi", "1.5", "17"));
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document["processors"], 2);
+        assert_eq!(document["flags"]["MaxHeapSize"], 134_217_728);
+        assert_eq!(document["flags"]["UseSerialGC"], true);
+        assert_eq!(document["flags"]["ThreadStackSize"], 1024);
+    }
+
+    #[test]
+    fn text_begins_with_a_sentence() {
+        let text = as_text(&predict("2Gi", "2", "25"));
+        let first = text.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "JDK 25 with 2Gi and 2 processors: G1 with a heap of 512Mi (initial 32Mi), 2 + 1 collector threads, \
+             2 compiler threads, common pool of 1"
+        );
+    }
+}

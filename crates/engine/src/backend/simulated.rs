@@ -1,0 +1,508 @@
+//! A backend whose truth is known: services of [`World`] in virtual time, from a seed.
+//!
+//! Owns the synthetic application: when it starts, what kills it, how fast it answers, how it is
+//! disturbed. Searches, statistics and judgement are tested against it in milliseconds through
+//! the same trait as the real thing. Never sleeps, touches no file, starts no process.
+
+mod queue;
+
+use std::cell::Cell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use loadline_analysis::latency::{LatencyError, encode};
+use loadline_analysis::random::Random;
+use loadline_analysis::record::{
+    CgroupEvidence, Evidence, ExitEvidence, GcEvidence, Invalid, LoadEvidence, Machine,
+    NoiseEvidence, Phase, SecondEvidence, StartEvidence,
+};
+use loadline_analysis::world::{MemoryWall, Surface};
+use loadline_sizing::Bytes;
+
+use super::{
+    Backend, BackendError, Capabilities, Driven, Instance, InstanceSpec, LoadPhase, Observer,
+    Progress, Readiness,
+};
+
+/// The truth of a synthetic service and of the machine it runs on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct World {
+    /// The memory a start needs to survive start and load.
+    pub wall: MemoryWall,
+    /// The highest rate by CPU and memory.
+    pub surface: Surface,
+    /// CPU time from exec to ready.
+    pub start_cpu: Duration,
+    /// Time of a request that is not CPU time.
+    pub base_latency: Duration,
+    /// Share of trials that something else on the machine disturbs, in [0, 1].
+    pub disturbed: f64,
+    /// Share of the disturbed trials whose noise evidence shows it, in [0, 1].
+    pub disturbance_seen: f64,
+    /// How much slower a disturbed trial is, as a factor.
+    pub slowdown: f64,
+    /// Share of trials with one stall that no evidence shows, in [0, 1].
+    pub glitch: f64,
+    /// Length of that stall.
+    pub glitch_stall: Duration,
+    /// Share of starts that crash whatever their size, in [0, 1].
+    pub crash: f64,
+}
+
+impl Default for World {
+    /// An undisturbed service like a small Spring Boot one: 300 MiB, 5 CPU seconds to start,
+    /// 1000 requests a second on one CPU.
+    fn default() -> Self {
+        Self {
+            wall: MemoryWall {
+                middle: 300.0,
+                width: 3.0,
+            },
+            surface: Surface {
+                non_heap: 0.03,
+                live: 0.01,
+                allocation: 0.3,
+                gc_cost: 0.03,
+                per_cpu: 1000.0,
+                contention: 0.05,
+                floor: 0.02,
+            },
+            start_cpu: Duration::from_secs(5),
+            base_latency: Duration::from_millis(2),
+            disturbed: 0.0,
+            disturbance_seen: 1.0,
+            slowdown: 20.0,
+            glitch: 0.0,
+            glitch_stall: Duration::from_secs(1),
+            crash: 0.0,
+        }
+    }
+}
+
+/// The backend. Trials differ by their order only: the same calls give the same records.
+#[derive(Debug)]
+pub struct Simulated {
+    world: World,
+    seeds: Random,
+    prepared: u64,
+    /// The virtual CLOCK_MONOTONIC, ns; shared with the instances.
+    clock: Rc<Cell<u64>>,
+}
+
+impl Simulated {
+    /// A backend with this truth. The seed determines everything that happens.
+    pub fn new(world: World, seed: u64) -> Self {
+        Self {
+            world,
+            seeds: Random::from_seed(seed),
+            prepared: 0,
+            clock: Rc::new(Cell::new(1_000_000_000)),
+        }
+    }
+
+    /// Virtual time since the backend was made: what the trials would have taken.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.clock.get() - 1_000_000_000)
+    }
+}
+
+impl Backend for Simulated {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            cpu_quota: true,
+            cpuset: true,
+            memory_limit: true,
+            fast_samples: false,
+            instances: true,
+        }
+    }
+
+    fn machine(&self) -> Machine {
+        Machine {
+            kernel: "none (simulated)".to_owned(),
+            cpu_model: "simulated".to_owned(),
+            cpus: 64,
+            memory: Some(Bytes::from_gib(256)),
+            cgroup: "simulated".to_owned(),
+            jdks: vec!["simulated".to_owned()],
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.clock.get()
+    }
+
+    fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError> {
+        self.prepared += 1;
+        let mut random = self.seeds.derive(self.prepared);
+        let fate = Fate::draw(&self.world, spec, &mut random);
+        Ok(Box::new(Service {
+            world: self.world,
+            spec: spec.clone(),
+            clock: Rc::clone(&self.clock),
+            fate,
+            random,
+            start: StartEvidence::default(),
+            exit: ExitEvidence::default(),
+            oom_kills: 0,
+            output: Vec::new(),
+            seconds: Vec::new(),
+            cpu: Duration::ZERO,
+            measured: None,
+        }))
+    }
+}
+
+/// What happens to one instance; drawn before it starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Fate {
+    end: End,
+    is_disturbed: bool,
+    is_seen: bool,
+    has_glitch: bool,
+    /// Memory the instance would use if it could, MiB.
+    need: f64,
+}
+
+/// How memory (or a defect of its own) ends an instance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    /// It lives.
+    Lives,
+    /// Far too small: the kernel kills it while it starts.
+    OomAtStart,
+    /// Too small: it reads its own code from disk again and again and never gets ready.
+    Thrashes,
+    /// Too small: the heap runs out while it starts.
+    HeapAtStart,
+    /// A little too small: the kernel kills it under load.
+    OomUnderLoad,
+    /// A little too small: the collector takes most of the CPU.
+    GcThrash,
+    /// A defect of its own.
+    Crash,
+}
+
+impl Fate {
+    fn draw(world: &World, spec: &InstanceSpec, random: &mut Random) -> Self {
+        let need = world.wall.draw_need(random);
+        let limit = spec.configuration.memory.map_or(f64::MAX, Bytes::as_mib);
+        let way = random.below(2);
+        let end = match need / limit {
+            _ if random.chance(world.crash) => End::Crash,
+            _ if capacity(world, spec) <= 0.0 => End::HeapAtStart,
+            over if over <= 1.0 => End::Lives,
+            over if over > 1.3 => End::OomAtStart,
+            over if over > 1.05 => [End::Thrashes, End::HeapAtStart][way],
+            _ => [End::OomUnderLoad, End::GcThrash][way],
+        };
+        let is_disturbed = random.chance(world.disturbed);
+        Self {
+            end,
+            is_disturbed,
+            is_seen: random.chance(world.disturbance_seen),
+            has_glitch: random.chance(world.glitch),
+            need,
+        }
+    }
+}
+
+/// Requests a second of this instance within its limits.
+fn capacity(world: &World, spec: &InstanceSpec) -> f64 {
+    let configuration = &spec.configuration;
+    let memory = configuration.memory.map_or(64.0, Bytes::as_gib);
+    world.surface.capacity(cpus(spec), memory)
+}
+
+fn cpus(spec: &InstanceSpec) -> f64 {
+    spec.configuration.cpu.map_or(64.0, |cpu| cpu.as_f64())
+}
+
+struct Service {
+    world: World,
+    spec: InstanceSpec,
+    clock: Rc<Cell<u64>>,
+    fate: Fate,
+    random: Random,
+    start: StartEvidence,
+    exit: ExitEvidence,
+    oom_kills: u64,
+    output: Vec<String>,
+    seconds: Vec<SecondEvidence>,
+    cpu: Duration,
+    /// CPU time and length of the measure phase.
+    measured: Option<(Duration, Duration)>,
+}
+
+impl Service {
+    /// Lets virtual time pass in steps of a second, sampling memory and telling the observer.
+    fn pass(
+        &mut self,
+        phase: Phase,
+        time: Duration,
+        observer: &mut dyn Observer,
+    ) -> Result<(), BackendError> {
+        let mut elapsed = Duration::ZERO;
+        while elapsed < time {
+            if observer.interrupted() {
+                return Err(BackendError::Interrupted);
+            }
+            let step = Duration::from_secs(1).min(time - elapsed);
+            elapsed += step;
+            self.clock.set(self.clock.get() + step.as_nanos() as u64);
+            self.seconds.push(SecondEvidence {
+                at_ns: self.clock.get(),
+                memory: Some(self.memory()),
+                ..SecondEvidence::default()
+            });
+            observer.progress(Progress {
+                phase,
+                elapsed,
+                p99: None,
+                rate: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn killed(&mut self) {
+        self.oom_kills = 1;
+        self.exit = ExitEvidence {
+            before_stop: true,
+            signal: Some(9),
+            ..ExitEvidence::default()
+        };
+    }
+
+    fn exited(&mut self, code: i32, said: &str) {
+        self.output.push(said.to_owned());
+        self.exit = ExitEvidence {
+            before_stop: true,
+            code: Some(code),
+            ..ExitEvidence::default()
+        };
+    }
+
+    fn slowdown(&self) -> f64 {
+        if self.fate.is_disturbed {
+            self.world.slowdown
+        } else {
+            1.0
+        }
+    }
+
+    fn memory(&self) -> Bytes {
+        let need = Bytes::from_bytes((self.fate.need * 1024.0 * 1024.0) as u64);
+        self.spec.configuration.memory.map_or(need, |m| m.min(need))
+    }
+
+    fn noise(&self) -> NoiseEvidence {
+        let is_seen = self.fate.is_disturbed && self.fate.is_seen;
+        NoiseEvidence {
+            steal: Some(0.0),
+            foreign_cpu: Some(if is_seen { 0.4 } else { 0.01 }),
+            contention: Some(if is_seen { 0.2 } else { 0.0 }),
+            swap_in_pages: Some(0),
+            clock_jump: Some(Duration::ZERO),
+            outer_throttled: Some(Duration::ZERO),
+            ..NoiseEvidence::default()
+        }
+    }
+
+    fn cgroup(&self) -> CgroupEvidence {
+        let peak = self.memory();
+        let period = self.spec.configuration.cpu_period.as_secs_f64().max(1e-3);
+        let periods = self
+            .measured
+            .map(|(_, time)| (time.as_secs_f64() / period) as u64);
+        let refaults = if self.fate.end == End::Thrashes {
+            14_800_000
+        } else {
+            0
+        };
+        CgroupEvidence {
+            peak_memory: Some(peak),
+            peak_working_set: Some(peak),
+            peak_anon: Some(Bytes::from_bytes(peak.as_bytes() / 10 * 8)),
+            peak_rss: Some(peak),
+            oom_kills: Some(self.oom_kills),
+            file_refaults: Some(refaults),
+            major_faults: Some(refaults / 100),
+            cpu: Some(self.cpu),
+            measure_cpu: self.measured.map(|(cpu, _)| cpu),
+            measure_nr_periods: periods,
+            measure_nr_throttled: periods.map(|_| 0),
+            measure_throttled: periods.map(|_| Duration::ZERO),
+            ..CgroupEvidence::default()
+        }
+    }
+
+    fn gc(&self) -> GcEvidence {
+        let share = if self.fate.end == End::GcThrash {
+            0.7
+        } else {
+            0.05
+        };
+        let cpu = self.measured.map(|(cpu, _)| cpu.mul_f64(share));
+        GcEvidence {
+            collector: "Serial".to_owned(),
+            jdk: Some("simulated".to_owned()),
+            pauses: 0,
+            pause_sum: Duration::ZERO,
+            pause_max: Duration::ZERO,
+            full_gcs: 0,
+            gc_cpu: Some(self.cpu.mul_f64(share)),
+            measure_gc_cpu: cpu,
+            measure_pauses: 0,
+            measure_pause_sum: Duration::ZERO,
+            measure_pause_max: Duration::ZERO,
+            heap_after_max: Some(Bytes::from_mib((self.fate.need / 3.0) as u64)),
+            heap_max: None,
+            pause_spans_ns: Vec::new(),
+        }
+    }
+
+    fn port(&self) -> u16 {
+        match self.spec.readiness {
+            Readiness::Http { port, .. } | Readiness::Tcp { port } => port,
+            Readiness::LogLine { .. } => 0,
+        }
+    }
+}
+
+impl Instance for Service {
+    fn start(
+        &mut self,
+        deadline: Duration,
+        observer: &mut dyn Observer,
+    ) -> Result<StartEvidence, BackendError> {
+        let spread = (0.05 * self.random.normal()).exp();
+        let wall = self
+            .world
+            .start_cpu
+            .mul_f64(spread * self.slowdown() / cpus(&self.spec));
+        let until_end = wall.mul_f64(self.random.between(0.2, 0.9)).min(deadline);
+        let (lasted, ready) = match self.fate.end {
+            End::OomAtStart | End::HeapAtStart | End::Crash => (until_end, None),
+            End::Thrashes => (deadline, None),
+            _ if wall > deadline => (deadline, None),
+            _ => (wall, Some(wall)),
+        };
+        self.pass(Phase::Start, lasted, observer)?;
+        match self.fate.end {
+            End::OomAtStart => self.killed(),
+            End::HeapAtStart => self.exited(
+                1,
+                "Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space",
+            ),
+            End::Crash => self.exited(1, "Exception in thread \"main\" java.lang.RuntimeException"),
+            _ => {}
+        }
+        self.cpu += lasted.mul_f64(cpus(&self.spec).min(1.0) / self.slowdown());
+        self.start = StartEvidence {
+            ready,
+            deadline,
+            cpu: Some(self.cpu),
+            throttled: Some(Duration::ZERO),
+            last_probe: match ready {
+                Some(_) => "HTTP 200".to_owned(),
+                None => "connection refused".to_owned(),
+            },
+        };
+        Ok(self.start.clone())
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()))]
+    }
+
+    fn drive(
+        &mut self,
+        load: &LoadPhase,
+        observer: &mut dyn Observer,
+    ) -> Result<Driven, BackendError> {
+        let start_ns = self.clock.get();
+        let thrash = if self.fate.end == End::GcThrash {
+            20.0
+        } else {
+            1.0
+        };
+        let dies = self.fate.end == End::OomUnderLoad && load.phase == Phase::Measure;
+        let server = queue::Server {
+            rate: capacity(&self.world, &self.spec) / self.slowdown() / thrash,
+            servers: (cpus(&self.spec).ceil() as usize).clamp(1, 64),
+            base: self.world.base_latency.as_secs_f64(),
+            stall: self.fate.has_glitch.then(|| {
+                let at = self.random.between(0.1, 0.8);
+                (at, self.world.glitch_stall.as_secs_f64())
+            }),
+            dies_at: dies.then(|| self.random.between(0.1, 0.9)),
+        };
+        let run = queue::run(&server, load, &mut self.random);
+        self.pass(load.phase, run.duration, observer)?;
+        let cpu = Duration::from_secs_f64(run.busy).mul_f64(1.0 / self.slowdown());
+        self.cpu += cpu;
+        if load.phase == Phase::Measure {
+            self.measured = Some((cpu, run.duration));
+        }
+        if run.died {
+            self.killed();
+        }
+        let evidence = run.evidence(load).map_err(tool_error)?;
+        let seconds = run.seconds(start_ns);
+        Ok(Driven {
+            load: evidence,
+            seconds,
+            start_ns,
+            end_ns: self.clock.get(),
+            application_ended: run.died,
+        })
+    }
+
+    fn stop(&mut self, _grace: Duration, _observer: &mut dyn Observer) -> Evidence {
+        if !self.exit.before_stop {
+            // What a JVM that takes SIGTERM exits with.
+            self.exit.code = Some(143);
+        }
+        Evidence {
+            start: self.start.clone(),
+            cgroup: self.cgroup(),
+            gc: Some(self.gc()),
+            exit: self.exit.clone(),
+            noise: self.noise(),
+            seconds: std::mem::take(&mut self.seconds),
+            last_output: std::mem::take(&mut self.output),
+            ..Evidence::default()
+        }
+    }
+}
+
+fn tool_error(error: LatencyError) -> BackendError {
+    BackendError::Invalid {
+        cause: Invalid::ToolError,
+        detail: error.to_string(),
+    }
+}
+
+impl queue::Run {
+    fn evidence(&self, load: &LoadPhase) -> Result<LoadEvidence, LatencyError> {
+        let seconds = self.duration.as_secs_f64();
+        Ok(LoadEvidence {
+            phase: load.phase,
+            offered_rate: self.offered_rate,
+            achieved_rate: self.answered_in_time as f64 / seconds.max(1e-9),
+            duration: self.duration,
+            scheduled: self.scheduled,
+            ok: self.latency.len(),
+            errors: self.errors.clone(),
+            unfinished: self.unfinished,
+            latency: encode(&self.latency)?,
+            service_time: encode(&self.service_time)?,
+            send_lag_p99: Duration::from_micros(50),
+            generator_cpu: Duration::from_micros(10 * self.scheduled),
+            saturated: None,
+        })
+    }
+}

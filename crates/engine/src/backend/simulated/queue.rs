@@ -1,0 +1,238 @@
+//! The queue inside a simulated service: requests in, latencies out, in virtual time.
+//!
+//! Owns a first-come-first-served queue with several servers, one stall and one death. Open and
+//! closed load differ only in where the next arrival comes from.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use loadline_analysis::interval::quantile;
+use loadline_analysis::latency::recorder;
+use loadline_analysis::random::Random;
+use loadline_analysis::record::SecondEvidence;
+
+use crate::backend::{LoadModel, LoadPhase};
+
+/// The service for the time of one phase.
+pub struct Server {
+    /// Requests a second of all servers together.
+    pub rate: f64,
+    /// Servers, at least 1.
+    pub servers: usize,
+    /// Seconds of a request that need no server.
+    pub base: f64,
+    /// When all servers stop (as a share of the phase) and for how many seconds.
+    pub stall: Option<(f64, f64)>,
+    /// When the service dies, as a share of the phase.
+    pub dies_at: Option<f64>,
+}
+
+/// What a phase gave.
+pub struct Run {
+    /// Length of the phase.
+    pub duration: Duration,
+    /// Requests a second of the schedule; `None` for a closed model.
+    pub offered_rate: Option<f64>,
+    /// Requests scheduled.
+    pub scheduled: u64,
+    /// Good answers within the phase (the rest of them came in the drain).
+    pub answered_in_time: u64,
+    /// Failed requests by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Requests without an outcome.
+    pub unfinished: u64,
+    /// Latencies of the good answers, ns.
+    pub latency: Histogram<u64>,
+    /// Service times of the good answers, ns.
+    pub service_time: Histogram<u64>,
+    /// Seconds of work done, over all servers.
+    pub busy: f64,
+    /// The service died.
+    pub died: bool,
+    per_second: Vec<Second>,
+}
+
+#[derive(Default, Clone)]
+struct Second {
+    offered: u64,
+    errors: u64,
+    latencies: Vec<f64>,
+}
+
+/// Times are kept in the heap as whole nanoseconds, so that they have an order.
+fn nanos(seconds: f64) -> u64 {
+    (seconds.max(0.0) * 1e9) as u64
+}
+
+/// Where the next request comes from.
+enum Arrivals {
+    /// A schedule that nothing delays: rate and end, seconds.
+    Open { rate: f64, end: f64, next: u64 },
+    /// Connections, by the time they are free again; until an end or a number of requests.
+    Closed {
+        free: BinaryHeap<Reverse<u64>>,
+        end: f64,
+        left: u64,
+    },
+}
+
+impl Arrivals {
+    fn new(load: &LoadPhase) -> Self {
+        let closed = |end, left| Self::Closed {
+            free: (0..load.connections.max(1)).map(|_| Reverse(0)).collect(),
+            end,
+            left,
+        };
+        match load.model {
+            LoadModel::Open { rate, duration } => Self::Open {
+                rate,
+                end: duration.as_secs_f64(),
+                next: 0,
+            },
+            LoadModel::ClosedFor { duration } => closed(duration.as_secs_f64(), u64::MAX),
+            LoadModel::ClosedRequests { requests } => closed(f64::INFINITY, requests),
+        }
+    }
+
+    fn next(&mut self) -> Option<f64> {
+        match self {
+            Self::Open { rate, end, next } => {
+                let at = *next as f64 / *rate;
+                *next += 1;
+                (at < *end).then_some(at)
+            }
+            Self::Closed { free, end, left } => {
+                *left = left.checked_sub(1)?;
+                let Reverse(at) = free.pop()?;
+                let at = at as f64 / 1e9;
+                (at < *end).then_some(at)
+            }
+        }
+    }
+
+    fn done(&mut self, at: f64) {
+        if let Self::Closed { free, .. } = self {
+            free.push(Reverse(nanos(at)));
+        }
+    }
+}
+
+/// Runs one phase.
+pub fn run(server: &Server, load: &LoadPhase, random: &mut Random) -> Run {
+    let planned = match load.model {
+        LoadModel::Open { duration, .. } | LoadModel::ClosedFor { duration } => Some(duration),
+        LoadModel::ClosedRequests { .. } => None,
+    };
+    let span = planned.map_or(10.0, |d| d.as_secs_f64());
+    let death = server.dies_at.map_or(f64::INFINITY, |share| share * span);
+    let mut stall = server.stall.map(|(at, length)| (at * span, length));
+    let mut free: BinaryHeap<Reverse<u64>> = (0..server.servers).map(|_| Reverse(0)).collect();
+    let mean_service = server.servers as f64 / server.rate.max(1e-6);
+    let mut arrivals = Arrivals::new(load);
+    let mut run = Run::empty(load);
+    let mut end = 0.0_f64;
+    while let Some(at) = arrivals.next() {
+        if at >= death {
+            break;
+        }
+        let Reverse(server_free) = free.pop().unwrap_or(Reverse(0));
+        let mut begin = at.max(server_free as f64 / 1e9);
+        if let Some((from, length)) = stall.filter(|(from, _)| begin >= *from) {
+            // Every server waits for the end of the stall.
+            let over = from + length;
+            free = free
+                .drain()
+                .map(|Reverse(t)| Reverse(t.max(nanos(over))))
+                .collect();
+            begin = begin.max(over);
+            stall = None;
+        }
+        // Half constant, half exponential: a service with some variance.
+        let work = mean_service * (0.5 - 0.5 * (1.0 - random.uniform()).ln());
+        let done = begin + work + server.base;
+        free.push(Reverse(nanos(begin + work)));
+        run.busy += work;
+        run.request(at, begin, done, death, load);
+        arrivals.done(done.min(at + load.timeout.as_secs_f64()));
+        end = end.max(done);
+    }
+    run.died = death.is_finite();
+    let lasted = planned.map_or(end, |d| d.as_secs_f64());
+    run.duration = Duration::from_secs_f64(lasted.min(death).max(1e-3));
+    let seconds = run.duration.as_secs_f64();
+    run.busy = run.busy.min(seconds * server.servers as f64);
+    let answered: usize = run
+        .per_second
+        .iter()
+        .take(seconds.ceil() as usize)
+        .map(|second| second.latencies.len())
+        .sum();
+    run.answered_in_time = answered as u64;
+    run
+}
+
+impl Run {
+    fn empty(load: &LoadPhase) -> Self {
+        Self {
+            duration: Duration::ZERO,
+            offered_rate: match load.model {
+                LoadModel::Open { rate, .. } => Some(rate),
+                _ => None,
+            },
+            scheduled: 0,
+            answered_in_time: 0,
+            errors: BTreeMap::new(),
+            unfinished: 0,
+            latency: recorder(),
+            service_time: recorder(),
+            busy: 0.0,
+            died: false,
+            per_second: Vec::new(),
+        }
+    }
+
+    fn request(&mut self, at: f64, begin: f64, done: f64, death: f64, load: &LoadPhase) {
+        self.scheduled += 1;
+        self.second(at).offered += 1;
+        let timeout = load.timeout.as_secs_f64();
+        if done > death {
+            self.unfinished += 1;
+        } else if done - at > timeout {
+            *self.errors.entry("timeout".to_owned()).or_default() += 1;
+            self.second(at + timeout).errors += 1;
+        } else {
+            // The bounds of the histogram hold every latency below a one-hour timeout.
+            self.latency.saturating_record(nanos(done - at));
+            self.service_time.saturating_record(nanos(done - begin));
+            self.second(done).latencies.push(done - at);
+        }
+    }
+
+    fn second(&mut self, at: f64) -> &mut Second {
+        let index = at as usize;
+        if self.per_second.len() <= index {
+            self.per_second.resize(index + 1, Second::default());
+        }
+        &mut self.per_second[index]
+    }
+
+    /// One entry for each second of the phase.
+    pub fn seconds(&self, start_ns: u64) -> Vec<SecondEvidence> {
+        let time = |value: Option<f64>| value.map(Duration::from_secs_f64);
+        let in_phase = self.duration.as_secs_f64().ceil() as usize;
+        let seconds = self.per_second.iter().take(in_phase).enumerate();
+        let entry = |(index, second): (usize, &Second)| SecondEvidence {
+            at_ns: start_ns + (index as u64 + 1) * 1_000_000_000,
+            offered: Some(second.offered),
+            achieved: Some(second.latencies.len() as u64),
+            errors: Some(second.errors),
+            p50: time(quantile(&second.latencies, 0.5)),
+            p99: time(quantile(&second.latencies, 0.99)),
+            max: time(quantile(&second.latencies, 1.0)),
+            ..SecondEvidence::default()
+        };
+        seconds.map(entry).collect()
+    }
+}

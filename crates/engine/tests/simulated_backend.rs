@@ -1,0 +1,339 @@
+//! The simulated backend through the real trait, trial, judge and searches.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use loadline_analysis::random::Random;
+use loadline_analysis::recommend::recommend;
+use loadline_analysis::record::{
+    AppKo, Configuration, Evidence, Invalid, Phase, Purpose, SCHEMA, TrialRecord, Verdict,
+};
+use loadline_analysis::search::Outcome;
+use loadline_analysis::search::min_memory::{Answer, MinMemory, Parameters, Step};
+use loadline_analysis::sli::Sli;
+use loadline_analysis::slo::Slo;
+use loadline_analysis::verdict::{Judgement, Thresholds, judge};
+use loadline_analysis::world::MemoryWall;
+use loadline_engine::backend::simulated::{Simulated, World};
+use loadline_engine::backend::{
+    Account, Backend, BackendError, InstanceSpec, LoadModel, LoadPhase, Network, Observer,
+    Progress, Readiness,
+};
+use loadline_engine::trial::{self, TrialPlan};
+use loadline_sizing::{Bytes, Cpus};
+
+struct Watch {
+    seen: usize,
+    stop_after: usize,
+}
+
+impl Observer for Watch {
+    fn progress(&mut self, _: Progress) {
+        self.seen += 1;
+    }
+
+    fn interrupted(&self) -> bool {
+        self.seen >= self.stop_after
+    }
+}
+
+fn watch() -> Watch {
+    Watch {
+        seen: 0,
+        stop_after: usize::MAX,
+    }
+}
+
+fn slo() -> Slo {
+    "p99<50ms,errors<1%,start<40s".parse().unwrap()
+}
+
+fn configuration(memory: Bytes) -> Configuration {
+    Configuration {
+        label: memory.to_string(),
+        cpu: Some(Cpus::from_whole(1)),
+        cpu_period: Duration::from_millis(100),
+        cpuset: None,
+        cpu_shares: None,
+        memory: Some(memory),
+        pids: None,
+        jdk: None,
+        jvm_options: Vec::new(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+    }
+}
+
+fn plan(memory: Bytes, model: LoadModel) -> TrialPlan {
+    let phase = |phase, model| LoadPhase {
+        phase,
+        model,
+        connections: 20,
+        method: "GET".to_owned(),
+        path: "/".to_owned(),
+        port: 8080,
+        timeout: Duration::from_secs(5),
+    };
+    let warm_up = LoadModel::Open {
+        rate: 100.0,
+        duration: Duration::from_secs(2),
+    };
+    TrialPlan {
+        instance: InstanceSpec {
+            trial: "simulated".to_owned(),
+            configuration: configuration(memory),
+            command: vec!["java".to_owned()],
+            env: BTreeMap::new(),
+            directory: PathBuf::from("/"),
+            readiness: Readiness::Tcp { port: 8080 },
+            network: Network::Own,
+            account: Account { uid: 1, gid: 1 },
+            scratch: PathBuf::from("/nonexistent"),
+            samples: PathBuf::from("/nonexistent/samples"),
+            gc_log: None,
+        },
+        start_deadline: Duration::from_secs(60),
+        load: vec![phase(Phase::WarmUp, warm_up), phase(Phase::Measure, model)],
+        stop_grace: Duration::from_secs(10),
+    }
+}
+
+fn open(rate: f64) -> LoadModel {
+    LoadModel::Open {
+        rate,
+        duration: Duration::from_secs(10),
+    }
+}
+
+fn run(backend: &mut Simulated, memory: Bytes, model: LoadModel) -> (Evidence, Judgement) {
+    let evidence = trial::run(backend, &plan(memory, model), &mut watch()).unwrap();
+    let judgement = judge(
+        &configuration(memory),
+        &slo(),
+        &evidence,
+        &Thresholds::default(),
+    );
+    (evidence, judgement)
+}
+
+fn record(id: usize, purpose: Purpose, memory: Bytes, run: (Evidence, Judgement)) -> TrialRecord {
+    let (evidence, judgement) = run;
+    TrialRecord {
+        schema: SCHEMA,
+        id: format!("trial-{id}"),
+        result: "result".to_owned(),
+        purpose,
+        configuration: configuration(memory),
+        repeat: 1,
+        started_at_unix_ms: 0,
+        slo: slo(),
+        verdict: judgement.verdict,
+        reason: judgement.reason,
+        objectives: judgement.objectives,
+        evidence,
+    }
+}
+
+/// A whole search through the trait; its trials.
+fn search(backend: &mut Simulated) -> (Option<Answer>, Vec<TrialRecord>) {
+    let low = Bytes::from_mib(64);
+    let mut search = MinMemory::new(Parameters::new(low, Bytes::from_mib(1024)));
+    let mut trials = Vec::new();
+    loop {
+        match search.next() {
+            Step::Try(size, purpose) => {
+                let run = run(backend, size, open(100.0));
+                search.record(size, Outcome::from(run.1.verdict)).unwrap();
+                trials.push(record(trials.len(), purpose, size, run));
+            }
+            Step::Done(answer) => return (Some(answer), trials),
+            Step::Infeasible { .. } | Step::CouldNotMeasure { .. } => return (None, trials),
+        }
+    }
+}
+
+#[test]
+fn a_roomy_trial_passes_with_figures_that_fit_together() {
+    let mut backend = Simulated::new(World::default(), 1);
+    let (evidence, judgement) = run(&mut backend, Bytes::from_mib(512), open(300.0));
+    assert_eq!(judgement.verdict, Verdict::Pass, "{}", judgement.reason);
+    assert_eq!(evidence.load[1].scheduled, 3000);
+    assert_eq!(evidence.load[1].ok, 3000);
+    let joined = evidence.seconds.iter().filter(|s| s.achieved.is_some());
+    assert!(joined.clone().count() >= 12 && joined.clone().all(|s| s.memory.is_some()));
+    let record = record(
+        0,
+        Purpose::Matrix,
+        Bytes::from_mib(512),
+        (evidence, judgement),
+    );
+    let sli = Sli::of(&record).unwrap();
+    // 300 requests a second of 1 ms CPU each.
+    assert!((sli.cpus_used.unwrap() - 0.3).abs() < 0.05, "{sli:?}");
+    assert!(sli.p99.unwrap() > sli.p50.unwrap());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trials() {
+    let trial = |seed| {
+        run(
+            &mut Simulated::new(World::default(), seed),
+            Bytes::from_mib(300),
+            open(200.0),
+        )
+    };
+    assert_eq!(trial(5), trial(5));
+    assert_ne!(trial(5).0, trial(6).0);
+}
+
+#[test]
+fn the_closed_model_finds_the_capacity() {
+    let mut backend = Simulated::new(World::default(), 1);
+    let requests = LoadModel::ClosedRequests { requests: 20_000 };
+    let (evidence, _) = run(&mut backend, Bytes::from_gib(4), requests);
+    let truth = World::default().surface.capacity(1.0, 4.0);
+    let rate = evidence.load[1].achieved_rate;
+    assert!((rate / truth - 1.0).abs() < 0.03, "{rate} of {truth}");
+    assert_eq!(evidence.load[1].scheduled, 20_000);
+}
+
+#[test]
+fn overload_is_a_missed_slo() {
+    let mut backend = Simulated::new(World::default(), 1);
+    let truth = World::default().surface.capacity(1.0, 1.0);
+    for (share, verdict) in [(0.8, Verdict::Pass), (1.2, Verdict::SloMiss)] {
+        let (_, judgement) = run(&mut backend, Bytes::from_gib(1), open(truth * share));
+        assert_eq!(judgement.verdict, verdict, "{share}: {}", judgement.reason);
+    }
+}
+
+#[test]
+fn too_little_memory_fails_in_every_way_it_can() {
+    let mut backend = Simulated::new(World::default(), 1);
+    let mut seen = Vec::new();
+    for mib in [150, 270, 292].repeat(8) {
+        let (_, judgement) = run(&mut backend, Bytes::from_mib(mib), open(300.0));
+        seen.push(judgement.verdict);
+    }
+    for verdict in [
+        Verdict::AppKo(AppKo::CgroupOom),
+        Verdict::AppKo(AppKo::JavaOom),
+        Verdict::AppKo(AppKo::NeverReady),
+        Verdict::SloMiss,
+    ] {
+        assert!(seen.contains(&verdict), "{verdict} is not among {seen:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_trial_is_no_trial() {
+    let mut backend = Simulated::new(World::default(), 1);
+    let mut watch = Watch {
+        seen: 0,
+        stop_after: 3,
+    };
+    let plan = plan(Bytes::from_mib(512), open(300.0));
+    let outcome = trial::run(&mut backend, &plan, &mut watch);
+    assert!(matches!(outcome, Err(BackendError::Interrupted)));
+}
+
+#[test]
+fn a_seen_disturbance_is_invalid_and_an_unseen_glitch_is_a_miss() {
+    let mut world = World {
+        disturbed: 1.0,
+        ..World::default()
+    };
+    let size = Bytes::from_mib(512);
+    let (_, judgement) = run(&mut Simulated::new(world, 1), size, open(300.0));
+    assert_eq!(judgement.verdict, Verdict::Invalid(Invalid::Noise));
+    world.disturbance_seen = 0.0;
+    let (_, judgement) = run(&mut Simulated::new(world, 1), size, open(300.0));
+    assert_ne!(judgement.verdict, Verdict::Pass);
+    let glitch = World {
+        glitch: 1.0,
+        ..World::default()
+    };
+    let (_, judgement) = run(&mut Simulated::new(glitch, 1), size, open(300.0));
+    assert_eq!(judgement.verdict, Verdict::SloMiss, "{}", judgement.reason);
+}
+
+/// The published error rate through trait, trial and judge: a bad answer is one at which fewer
+/// than 95 % of starts pass; the default search gives 0.2 % of them.
+#[test]
+fn searches_through_the_trait_are_as_good_as_the_state_machine_alone() {
+    let seeds = Random::from_seed(11);
+    let (mut bad, mut starts) = (0, 0);
+    let services = 60;
+    for service in 0..services {
+        let wall = MemoryWall::draw(&mut seeds.derive(service));
+        let world = World {
+            wall,
+            ..World::default()
+        };
+        let (answer, trials) = search(&mut Simulated::new(world, service));
+        let answer = answer.expect("every wall is below the largest size");
+        bad += u32::from(wall.pass_probability(answer.size.as_mib()) < 0.95);
+        starts += trials.len();
+    }
+    // P(more than 2 of 60) is below 0.1 % at the published 0.2 %.
+    assert!(bad <= 2, "{bad} of {services}");
+    let mean = starts as f64 / services as f64;
+    // One start more than published: the largest size is tried, not assumed.
+    assert!((mean - 16.2).abs() < 1.5, "{mean}");
+}
+
+/// 20 % of trials disturbed, 95 % of those seen: the answers stay right, only dearer.
+#[test]
+fn disturbed_trials_do_not_make_answers_too_small() {
+    let seeds = Random::from_seed(12);
+    let (mut bad, mut answered) = (0, 0);
+    for service in 0..60 {
+        let wall = MemoryWall::draw(&mut seeds.derive(service));
+        let world = World {
+            wall,
+            disturbed: 0.2,
+            disturbance_seen: 0.95,
+            ..World::default()
+        };
+        let (answer, trials) = search(&mut Simulated::new(world, service));
+        let invalid = trials.iter().filter(|t| !t.verdict.is_evidence()).count();
+        let Some(answer) = answer else { continue };
+        assert_eq!(answer.invalid as usize, invalid);
+        answered += 1;
+        bad += u32::from(wall.pass_probability(answer.size.as_mib()) < 0.95);
+    }
+    // Three invalid trials in a row end a search: 1 - 0.19^3 per step, 16 steps.
+    assert!(answered >= 50, "{answered}");
+    assert!(bad <= 2, "{bad}");
+}
+
+#[test]
+fn a_recommendation_can_be_derived_from_the_trials() {
+    let mut backend = Simulated::new(World::default(), 21);
+    let (answer, mut trials) = search(&mut backend);
+    let answer = answer.expect("the default world has an answer");
+    for _ in 0..20 {
+        let run = run(&mut backend, answer.size, open(100.0));
+        trials.push(record(trials.len(), Purpose::Prove, answer.size, run));
+    }
+    let outcomes = trials
+        .iter()
+        .filter(|t| matches!(t.purpose, Purpose::Search | Purpose::Confirm))
+        .map(|t| (t.configuration.memory.unwrap(), Outcome::from(t.verdict)));
+    let parameters = Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024));
+    let replayed = MinMemory::replay(parameters, outcomes).unwrap();
+    assert_eq!(replayed.next(), Step::Done(answer));
+    let recommendation = recommend(configuration(answer.size), &answer, &trials, &[]);
+    assert!(
+        recommendation.proof.passes >= 19,
+        "{:?}",
+        recommendation.proof
+    );
+    let smaller = recommendation.next_smaller.expect("the search went below");
+    assert!(smaller.memory < answer.confirmed);
+    assert!(backend.elapsed() > Duration::from_secs(600));
+    assert_eq!(backend.machine().cgroup, "simulated");
+}

@@ -1,0 +1,312 @@
+//! HotSpot's own counters, as the JVM keeps them in a file in its /tmp: collections, safepoints,
+//! classes. Reading costs the JVM nothing.
+//!
+//! Owns the binary form, version 2. There is no file with `-XX:-UsePerfData` or
+//! `-XX:+PerfDisableSharedMem`. Facts: HotSpot's perfMemory.hpp (PerfDataPrologue, PerfDataEntry).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::process::{Process, ProcessError};
+
+/// First bytes of the file.
+const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
+
+/// Length of the prologue.
+const PROLOGUE: usize = 32;
+
+/// The file has 32 KiB unless `-XX:PerfDataMemorySize` says otherwise.
+const SIZE_LIMIT: u64 = 16 << 20;
+
+/// Counters that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HsperfError {
+    /// /proc does not tell about it.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// There is no file.
+    #[error(
+        "process {pid} keeps no counters in {directory}\nhint: it is no HotSpot JVM, or runs with -XX:-UsePerfData or -XX:+PerfDisableSharedMem"
+    )]
+    None {
+        /// The process.
+        pid: u32,
+        /// Where they would be.
+        directory: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// It is not the form that JDK 6 to 25 write.
+    #[error("not HotSpot's counters: {what}")]
+    Form {
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+/// A counter's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A number; its unit is the counter's.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+/// All counters at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counters {
+    by_name: BTreeMap<String, Value>,
+}
+
+/// Collections of one collector so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collections {
+    /// Its name: `Parallel full collection pauses`, `PSParallelCompact` (JDK 8).
+    pub name: String,
+    /// How many.
+    pub count: u64,
+    /// Their time.
+    pub time: Duration,
+}
+
+impl Counters {
+    /// Reads the counters of a running JVM.
+    ///
+    /// # Errors
+    /// When there are none, or they cannot be read.
+    pub fn of(pid: u32) -> Result<Self, HsperfError> {
+        let process = Process::of(pid)?;
+        let directory = process.temporary_directory();
+        let path = file_of(&process).ok_or(HsperfError::None { pid, directory })?;
+        let unreadable = |source| HsperfError::Unreadable {
+            path: path.clone(),
+            source,
+        };
+        let length = path.metadata().map_err(unreadable)?.len();
+        if length > SIZE_LIMIT {
+            return Err(HsperfError::Form {
+                what: "larger than 16 MiB",
+            });
+        }
+        Self::parse(&std::fs::read(&path).map_err(unreadable)?)
+    }
+
+    /// Reads a copy of the file.
+    ///
+    /// # Errors
+    /// When it is not of version 2, or not yet complete. A JVM that is starting says so in the
+    /// file.
+    pub fn parse(bytes: &[u8]) -> Result<Self, HsperfError> {
+        let form = |what| HsperfError::Form { what };
+        if bytes.len() < PROLOGUE || bytes[..4] != MAGIC {
+            return Err(form("no magic number"));
+        }
+        let bytes = Reader {
+            bytes,
+            is_little: bytes[4] == 1,
+        };
+        if bytes.bytes[5] != 2 {
+            return Err(form("not version 2"));
+        }
+        if bytes.bytes[7] == 0 {
+            return Err(form("the JVM is still starting"));
+        }
+        let cut = || form("it is cut");
+        let mut at = bytes.offset(24).ok_or_else(cut)?;
+        let entries = bytes.offset(28).ok_or_else(cut)?;
+        let mut by_name = BTreeMap::new();
+        for _ in 0..entries {
+            let length = bytes.offset(at).ok_or_else(cut)?;
+            if let Some((name, value)) = bytes.entry(at) {
+                by_name.insert(name, value);
+            }
+            if length == 0 {
+                return Err(form("an entry without length"));
+            }
+            at = at.checked_add(length).ok_or_else(cut)?;
+        }
+        Ok(Self { by_name })
+    }
+
+    /// A number.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        match self.by_name.get(name)? {
+            Value::Number(number) => u64::try_from(*number).ok(),
+            Value::Text(_) => None,
+        }
+    }
+
+    /// A text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.by_name.get(name)? {
+            Value::Text(text) => Some(text),
+            Value::Number(_) => None,
+        }
+    }
+
+    /// A number of ticks as time.
+    pub fn time(&self, name: &str) -> Option<Duration> {
+        let frequency = self.number("sun.os.hrt.frequency").filter(|hz| *hz > 0)?;
+        let nanos = u128::from(self.number(name)?) * 1_000_000_000 / u128::from(frequency);
+        Some(Duration::from_nanos(
+            u64::try_from(nanos).unwrap_or(u64::MAX),
+        ))
+    }
+
+    /// Time at safepoints so far, reaching them included.
+    pub fn safepoint_time(&self) -> Option<Duration> {
+        self.time("sun.rt.safepointTime")
+    }
+
+    /// Classes loaded so far, those of the archive included.
+    pub fn classes_loaded(&self) -> Option<u64> {
+        let own = self.number("java.cls.loadedClasses")?;
+        Some(own + self.number("java.cls.sharedLoadedClasses").unwrap_or(0))
+    }
+
+    /// Collections so far, one entry for each collector of the JVM.
+    pub fn collections(&self) -> Vec<Collections> {
+        (0..8)
+            .map_while(|n| {
+                let of = |what: &str| format!("sun.gc.collector.{n}.{what}");
+                Some(Collections {
+                    name: self.text(&of("name"))?.to_owned(),
+                    count: self.number(&of("invocations"))?,
+                    time: self.time(&of("time"))?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// `hsperfdata_USER/PID` in its /tmp, PID as it sees itself.
+fn file_of(process: &Process) -> Option<PathBuf> {
+    let directories = std::fs::read_dir(process.temporary_directory()).ok()?;
+    directories
+        .flatten()
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("hsperfdata_")
+        })
+        .map(|entry| entry.path().join(process.inner_pid.to_string()))
+        .find(|path| path.is_file())
+}
+
+/// Numbers at offsets, in the writer's byte order; `None` beyond the end.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    is_little: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// A 32-bit number that is not negative.
+    fn offset(&self, at: usize) -> Option<usize> {
+        let bytes: [u8; 4] = self.bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
+        let number = match self.is_little {
+            true => i32::from_le_bytes(bytes),
+            false => i32::from_be_bytes(bytes),
+        };
+        usize::try_from(number).ok()
+    }
+
+    fn long(&self, at: usize) -> Option<i64> {
+        let bytes: [u8; 8] = self.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?;
+        Some(match self.is_little {
+            true => i64::from_le_bytes(bytes),
+            false => i64::from_be_bytes(bytes),
+        })
+    }
+
+    /// The text at `at`, up to its NUL or `limit`.
+    fn text(&self, at: usize, limit: usize) -> Option<String> {
+        let rest = self.bytes.get(at..)?;
+        let window = &rest[..rest.len().min(limit)];
+        let end = memchr::memchr(0, window).unwrap_or(window.len());
+        Some(String::from_utf8_lossy(&window[..end]).into_owned())
+    }
+
+    /// An entry: length, name offset, vector length, type, flags, units, variability, data offset.
+    fn entry(&self, at: usize) -> Option<(String, Value)> {
+        let name = self.text(at.checked_add(self.offset(at + 4)?)?, 512)?;
+        let vector = self.offset(at + 8)?;
+        let data = at.checked_add(self.offset(at + 16)?)?;
+        let value = match self.bytes.get(at + 12)? {
+            b'J' if vector == 0 => Value::Number(self.long(data)?),
+            b'B' => Value::Text(self.text(data, vector)?),
+            _ => return None,
+        };
+        Some((name, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const JDK_17: &[u8] = include_bytes!("../tests/data/hsperf/17-Parallel");
+    const JDK_25: &[u8] = include_bytes!("../tests/data/hsperf/25-G1");
+
+    #[test]
+    fn counters_of_jdk_17_and_25() {
+        let counters = Counters::parse(JDK_17).unwrap();
+        assert_eq!(
+            counters.text("java.property.java.vm.version"),
+            Some("17.0.15+6-Debian-1deb12u1")
+        );
+        let names: Vec<String> = counters.collections().into_iter().map(|c| c.name).collect();
+        assert_eq!(
+            names,
+            [
+                "Parallel young collection pauses",
+                "Parallel full collection pauses"
+            ]
+        );
+        assert!(counters.collections()[0].count > 0);
+        assert!(counters.collections()[0].time > Duration::ZERO);
+        assert!(counters.safepoint_time() > Some(counters.collections()[0].time));
+        assert!(counters.classes_loaded() > Some(300));
+
+        let counters = Counters::parse(JDK_25).unwrap();
+        assert_eq!(
+            counters.text("java.property.java.vm.version"),
+            Some("25.0.3+9-LTS")
+        );
+        assert_eq!(counters.collections().len(), 3);
+        assert!(counters.time("sun.threads.total_gc_cpu_time").is_some());
+    }
+
+    #[test]
+    fn what_is_no_counter_file_is_refused() {
+        assert!(Counters::parse(b"").is_err());
+        assert!(Counters::parse(&[0; 64]).is_err());
+        let mut starting = JDK_17.to_vec();
+        starting[7] = 0;
+        let error = Counters::parse(&starting).unwrap_err().to_string();
+        assert!(error.contains("still starting"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn damage_never_makes_it_fail(
+            damage in proptest::collection::vec((0usize..4096, any::<u8>()), 0..20),
+            cut in 0usize..JDK_17.len(),
+        ) {
+            let mut bytes = JDK_17[..cut].to_vec();
+            for (place, byte) in damage {
+                if let Some(at) = bytes.get_mut(place) { *at = byte; }
+            }
+            let _ = Counters::parse(&bytes);
+        }
+    }
+}

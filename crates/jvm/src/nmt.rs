@@ -1,0 +1,200 @@
+//! Native memory tracking: the text of `VM.native_memory summary`.
+//!
+//! Owns the text form of JDK 17 to 25, any scale. The JVM tracks only when it was started with
+//! `-XX:NativeMemoryTracking=summary`. Mapped files and what malloc adds are in no category.
+//! Source: HotSpot's memReporter.cpp.
+
+use loadline_sizing::Bytes;
+
+/// A report that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NmtError {
+    /// The JVM does not track.
+    #[error(
+        "native memory tracking is off\nhint: start the JVM with -XX:NativeMemoryTracking=summary"
+    )]
+    Off,
+    /// There is no total in it.
+    #[error("no native memory report: no line `Total: reserved=..., committed=...`")]
+    NoTotal,
+}
+
+/// Address space and memory of one category.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Category {
+    /// As HotSpot names it: `Java Heap`, `Class`, `Thread`, `Code`, `GC`, `Metaspace`, `Other`
+    /// (direct buffers).
+    pub name: String,
+    /// Address space.
+    pub reserved: Bytes,
+    /// Memory that the JVM may touch; more than is resident.
+    pub committed: Bytes,
+}
+
+/// A summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Address space of all categories.
+    pub reserved: Bytes,
+    /// Committed memory of all categories.
+    pub committed: Bytes,
+    /// The categories, in the order of the report; small ones are left out by the JVM.
+    pub categories: Vec<Category>,
+    /// Threads, Java and internal.
+    pub threads: Option<u64>,
+    /// Classes loaded.
+    pub classes: Option<u64>,
+}
+
+impl Summary {
+    /// Reads a report in any scale (`scale=B` is exact; the default is KB).
+    ///
+    /// # Errors
+    /// [`NmtError::Off`] when the JVM says that it does not track, [`NmtError::NoTotal`] for any
+    /// other text.
+    pub fn parse(text: &str) -> Result<Self, NmtError> {
+        if text.contains("Native memory tracking is not enabled") {
+            return Err(NmtError::Off);
+        }
+        let mut lines = text.lines();
+        let total = lines
+            .find_map(|line| line.trim_start().strip_prefix("Total: "))
+            .and_then(reserved_and_committed)
+            .ok_or(NmtError::NoTotal)?;
+        let mut summary = Self {
+            reserved: total.0,
+            committed: total.1,
+            categories: Vec::new(),
+            threads: None,
+            classes: None,
+        };
+        for line in lines {
+            summary.take(line);
+        }
+        Ok(summary)
+    }
+
+    /// Takes in a line after the total.
+    fn take(&mut self, line: &str) {
+        if let Some(category) = category(line) {
+            self.categories.push(category);
+        } else if let Some(threads) = counted(line, &["(thread #", "(threads #"]) {
+            self.threads = self.threads.or(Some(threads));
+        } else if let Some(classes) = counted(line, &["(classes #"]) {
+            self.classes = self.classes.or(Some(classes));
+        }
+    }
+
+    /// Committed memory of a category; zero when the JVM left it out.
+    pub fn committed_of(&self, name: &str) -> Bytes {
+        let category = self
+            .categories
+            .iter()
+            .find(|category| category.name == name);
+        category.map_or(Bytes::default(), |category| category.committed)
+    }
+}
+
+/// `-                 Java Heap (reserved=50331648, committed=50331648)`.
+fn category(line: &str) -> Option<Category> {
+    let rest = line.strip_prefix('-')?.trim_start();
+    let (name, figures) = rest.split_once(" (")?;
+    let (reserved, committed) = reserved_and_committed(figures)?;
+    Some(Category {
+        name: name.trim().to_owned(),
+        reserved,
+        committed,
+    })
+}
+
+/// `reserved=1713752KB, committed=336232KB`, more may follow.
+fn reserved_and_committed(text: &str) -> Option<(Bytes, Bytes)> {
+    let figure = |name: &str| {
+        let (_, rest) = text.split_once(name)?;
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(rest.len());
+        size(&rest[..end])
+    };
+    Some((figure("reserved=")?, figure("committed=")?))
+}
+
+/// `336232KB`, `336MB`, `1GB`; without a unit bytes.
+fn size(text: &str) -> Option<Bytes> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().ok()?;
+    match &text[digits.len()..] {
+        "" | "B" => Some(Bytes::from_bytes(number)),
+        "KB" => Some(Bytes::from_kib(number)),
+        "MB" => Some(Bytes::from_mib(number)),
+        "GB" => Some(Bytes::from_gib(number)),
+        _ => None,
+    }
+}
+
+/// The number after one of these words: `(threads #13)`.
+fn counted(line: &str, words: &[&str]) -> Option<u64> {
+    let rest = words
+        .iter()
+        .find_map(|word| line.trim_start().strip_prefix(word))?;
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const JDK_17: &str = include_str!("../tests/data/nmt/17-bytes.txt");
+    const JDK_25: &str = include_str!("../tests/data/nmt/25-bytes.txt");
+    const JDK_25_KB: &str = include_str!("../tests/data/nmt/25-kb.txt");
+
+    #[test]
+    fn categories_add_up_to_the_total() {
+        for text in [JDK_17, JDK_25] {
+            let summary = Summary::parse(text).unwrap();
+            let sum: u64 = summary
+                .categories
+                .iter()
+                .map(|c| c.committed.as_bytes())
+                .sum();
+            // The JVM counts while it runs, and leaves out categories below one unit.
+            assert!(
+                summary.committed.as_bytes().abs_diff(sum) < 64 << 10,
+                "{sum} {summary:?}"
+            );
+            assert_eq!(summary.committed_of("Java Heap"), Bytes::from_mib(48));
+            assert!(summary.committed_of("Metaspace") > Bytes::from_kib(100));
+            assert_eq!(summary.committed_of("No such category"), Bytes::default());
+            assert!(summary.threads > Some(8), "{:?}", summary.threads);
+            assert!(summary.classes > Some(300), "{:?}", summary.classes);
+        }
+    }
+
+    #[test]
+    fn the_default_scale_is_read_too() {
+        let summary = Summary::parse(JDK_25_KB).unwrap();
+        assert_eq!(summary.committed_of("Java Heap"), Bytes::from_mib(48));
+    }
+
+    #[test]
+    fn a_jvm_that_does_not_track_says_so() {
+        assert_eq!(
+            Summary::parse("Native memory tracking is not enabled\n"),
+            Err(NmtError::Off)
+        );
+        assert_eq!(Summary::parse("Total: soon"), Err(NmtError::NoTotal));
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_report_never_makes_it_fail(cut in 0usize..JDK_17.len()) {
+            if let Some(text) = JDK_17.get(..cut) {
+                let _ = Summary::parse(text);
+            }
+        }
+    }
+}

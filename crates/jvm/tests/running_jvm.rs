@@ -1,0 +1,184 @@
+//! Attaching to real JVMs and reading their counters: every JDK of this machine.
+
+#![allow(clippy::print_stdout)] // SKIP lines stand on stdout, from a helper too.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use loadline_jvm::attach::{self, AttachError};
+use loadline_jvm::detect::{Found, Jdk, Kind, Places};
+use loadline_jvm::flags::{self, Flags};
+use loadline_jvm::gclog;
+use loadline_jvm::hsperf::{Counters, HsperfError};
+use loadline_jvm::log_option::gc_log_options;
+use loadline_jvm::nmt;
+
+/// Longest wait for a JVM to come up on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// HotSpot JDKs that can run a source file: 11 and later, with the compiler.
+fn jdks(test: &str) -> Vec<Jdk> {
+    let found = Found::look(&Places::of_process());
+    let usable = |jdk: &Jdk| {
+        jdk.kind == Kind::HotSpot
+            && jdk.version.feature >= 11
+            && jdk.modules.iter().any(|module| module == "jdk.compiler")
+    };
+    let jdks: Vec<Jdk> = found.jdks.into_iter().filter(usable).collect();
+    if jdks.is_empty() {
+        println!("SKIP {test}: no JDK 11 or later on this machine");
+    }
+    jdks
+}
+
+/// A JVM that is killed when the test is over.
+struct Running(Child);
+
+impl Running {
+    fn start(jdk: &Jdk, options: &[String], directory: &Path) -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gclog/Allocate.java");
+        let child = Command::new(&jdk.java)
+            .args(["-Xms48m", "-Xmx48m", "-XX:NativeMemoryTracking=summary"])
+            .args(options)
+            .arg(source)
+            .args(["120000", "8", "20"])
+            .current_dir(directory)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a JDK that was found can be started");
+        Self(child)
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Tries until it works or patience is over.
+fn until<T, E: std::fmt::Debug>(mut attempt: impl FnMut() -> Result<T, E>) -> T {
+    let begin = Instant::now();
+    loop {
+        match attempt() {
+            Ok(value) => return value,
+            Err(error) if begin.elapsed() > PATIENCE => panic!("{error:?}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+fn directory() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().to_owned();
+    (directory, path)
+}
+
+#[test]
+fn commands_are_answered_without_a_jdk_tool() {
+    for jdk in jdks("commands_are_answered_without_a_jdk_tool") {
+        let (_guard, directory) = directory();
+        let jvm = Running::start(&jdk, &[], &directory);
+        let text = until(|| attach::jcmd(jvm.pid(), "VM.native_memory summary scale=B"));
+        let summary = nmt::Summary::parse(&text).expect(&text);
+        assert_eq!(summary.committed_of("Java Heap").as_mib(), 48.0, "{jdk:?}");
+        let version = attach::jcmd(jvm.pid(), "VM.version").expect("it has answered before");
+        assert!(
+            version.contains(&jdk.version.feature.to_string()),
+            "{version}"
+        );
+        let refused = attach::jcmd(jvm.pid(), "No.such_command");
+        assert!(
+            matches!(refused, Err(AttachError::Refused { .. })),
+            "{refused:?}"
+        );
+        let left: Vec<_> = std::fs::read_dir(&directory).expect("it is ours").collect();
+        assert!(left.is_empty(), "the trigger file is gone: {left:?}");
+    }
+}
+
+#[test]
+fn counters_of_a_running_jvm_grow() {
+    for jdk in jdks("counters_of_a_running_jvm_grow") {
+        let (_guard, directory) = directory();
+        let jvm = Running::start(&jdk, &["-XX:+UseSerialGC".to_owned()], &directory);
+        let collections =
+            |counters: &Counters| counters.collections().iter().map(|c| c.count).sum::<u64>();
+        let first = until(|| Counters::of(jvm.pid()));
+        until(|| match Counters::of(jvm.pid()) {
+            Ok(now) if collections(&now) > collections(&first) => Ok(()),
+            other => Err(format!("{other:?}")),
+        });
+    }
+}
+
+#[test]
+fn a_jvm_logs_what_the_reader_reads() {
+    for jdk in jdks("a_jvm_logs_what_the_reader_reads") {
+        let (_guard, directory) = directory();
+        let path = directory.join("gc.log");
+        let options = gc_log_options(&path, &jdk.version, jdk.kind);
+        let _jvm = Running::start(&jdk, &options, &directory);
+        let log = until(|| {
+            let log =
+                gclog::files::read(std::slice::from_ref(&path), 1000).map_err(|e| e.to_string())?;
+            if log.pauses.len() > 3 {
+                Ok(log)
+            } else {
+                Err("too few pauses so far".to_owned())
+            }
+        });
+        assert!(
+            log.pauses
+                .iter()
+                .all(|pause| pause.monotonic_span().is_some())
+        );
+        assert_eq!(log.header.jdk.as_deref(), Some(jdk.version.full.as_str()));
+    }
+}
+
+#[test]
+fn the_flags_of_a_jvm_are_read() {
+    for jdk in jdks("the_flags_of_a_jvm_are_read") {
+        let command = flags::print_command(&jdk.java, &["-Xmx96m".to_owned()]);
+        let output = Command::new(&command[0])
+            .args(&command[1..])
+            .output()
+            .expect("java runs");
+        let flags = Flags::parse(&String::from_utf8_lossy(&output.stdout));
+        assert_eq!(flags.number("MaxHeapSize"), Some(96 << 20));
+        assert!(flags.iter().count() > 300);
+    }
+}
+
+#[test]
+fn what_is_no_jvm_is_left_alone() {
+    let mut child = Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .expect("sleep is everywhere");
+    let attached = attach::jcmd(child.id(), "VM.version");
+    let counted = Counters::of(child.id());
+    let is_alive = child.try_wait().expect("it is our child").is_none();
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(
+        matches!(attached, Err(AttachError::NoHandler { .. })),
+        "{attached:?}"
+    );
+    assert!(
+        matches!(counted, Err(HsperfError::None { .. })),
+        "{counted:?}"
+    );
+    assert!(
+        is_alive,
+        "SIGQUIT was sent to a process that does not expect it"
+    );
+}

@@ -1,0 +1,134 @@
+//! The environment, read once: settings of the launcher and options of the JVM.
+
+use std::ffi::{OsStr, OsString};
+
+use loadline_sizing::{Bytes, Cpus};
+
+/// The process's environment.
+pub struct Environment {
+    variables: Vec<(OsString, OsString)>,
+    flags: Vec<(&'static str, OsString)>,
+}
+
+/// What the launcher does with its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Add them.
+    Apply,
+    /// Say them, start java unchanged.
+    Report,
+    /// Start java unchanged.
+    Off,
+}
+
+/// What is printed at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Log {
+    /// Warnings as text.
+    Text,
+    /// One JSON line.
+    Json,
+    /// Nothing.
+    Quiet,
+}
+
+impl Environment {
+    /// The real one.
+    pub fn real() -> Self {
+        Self {
+            variables: std::env::vars_os().collect(),
+            flags: Vec::new(),
+        }
+    }
+
+    /// One made of pairs, for tests.
+    pub fn of(pairs: &[(&str, &str)]) -> Self {
+        let pair = |(name, value): &(&str, &str)| (OsString::from(name), OsString::from(value));
+        Self {
+            variables: pairs.iter().map(pair).collect(),
+            flags: Vec::new(),
+        }
+    }
+
+    /// With flags of the command line, which win over variables and are not passed on.
+    pub fn with(mut self, flags: &[(&'static str, OsString)]) -> Self {
+        self.flags.extend_from_slice(flags);
+        self
+    }
+
+    /// All variables to pass on, in their order.
+    pub fn all(&self) -> &[(OsString, OsString)] {
+        &self.variables
+    }
+
+    /// A variable's bytes; an empty one counts as not set.
+    pub fn raw(&self, name: &str) -> Option<&OsStr> {
+        let flag = self
+            .flags
+            .iter()
+            .rev()
+            .find(|(n, _)| *n == name)
+            .map(|(_, value)| value);
+        let variable = || self.variables.iter().find(|(n, _)| n == OsStr::new(name));
+        let value = flag.or_else(|| variable().map(|(_, value)| value));
+        value
+            .map(OsString::as_os_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// A variable's text; invalid UTF-8 is replaced.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.raw(name)
+            .map(|value| value.to_string_lossy().into_owned())
+    }
+
+    /// Whether a switch is on: `1`, `true`, `on`, `yes`.
+    pub fn is_on(&self, name: &str) -> bool {
+        let value = self.text(name).unwrap_or_default().to_ascii_lowercase();
+        ["1", "true", "on", "yes"].contains(&value.as_str())
+    }
+
+    /// Whether a switch is off: `0`, `false`, `off`, `no`.
+    pub fn is_off(&self, name: &str) -> bool {
+        let value = self.text(name).unwrap_or_default().to_ascii_lowercase();
+        ["0", "false", "off", "no"].contains(&value.as_str())
+    }
+
+    /// `LOADLINE_MODE`; what is not understood applies.
+    pub fn mode(&self) -> Mode {
+        match self.text("LOADLINE_MODE").as_deref() {
+            Some("off") => Mode::Off,
+            Some("report") => Mode::Report,
+            _ => Mode::Apply,
+        }
+    }
+
+    /// `LOADLINE_LOG`.
+    pub fn log(&self) -> Log {
+        match self.text("LOADLINE_LOG").as_deref() {
+            Some("json") => Log::Json,
+            Some("quiet") => Log::Quiet,
+            _ => Log::Text,
+        }
+    }
+
+    /// `LOADLINE_MEMORY`, or the text that is none.
+    ///
+    /// # Errors
+    /// A sentence about the value.
+    pub fn memory(&self) -> Result<Option<Bytes>, String> {
+        let text = self.text("LOADLINE_MEMORY");
+        let parsed = text.map(|text| text.parse().map_err(|e| format!("LOADLINE_MEMORY: {e}")));
+        parsed.transpose()
+    }
+
+    /// `LOADLINE_CPUS`, or the text that is none.
+    ///
+    /// # Errors
+    /// A sentence about the value.
+    pub fn cpus(&self) -> Result<Option<Cpus>, String> {
+        let text = self.text("LOADLINE_CPUS");
+        let parsed = text.map(|text| text.parse().map_err(|e| format!("LOADLINE_CPUS: {e}")));
+        parsed.transpose()
+    }
+}

@@ -1,0 +1,215 @@
+//! What the launcher found and decided: as text for people, as one JSON line for logs.
+
+use std::fmt::Write as _;
+
+use loadline_sizing::decision::Decision;
+use loadline_sizing::limits::{Found, Limits};
+
+use crate::json::Json;
+use crate::plan::Plan;
+use crate::secret::mask;
+
+/// The text of `--explain`.
+pub fn text(plan: &Plan) -> String {
+    let mut page = String::new();
+    let jdk = plan
+        .java
+        .jdk
+        .map_or("unknown version".to_owned(), |jdk| jdk.to_string());
+    line(
+        &mut page,
+        "java",
+        format!("{} ({jdk})", plan.java.path.display()),
+    );
+    limits(&mut page, &plan.limits);
+    if let Some(sight) = &plan.sight {
+        let cpus = sight.cpus;
+        line(
+            &mut page,
+            "the JVM sees",
+            format!("{} and {cpus} processors", sight.memory),
+        );
+    }
+    if let Some(profile) = &plan.profile {
+        line(&mut page, "profile", profile.display().to_string());
+    }
+    if let Some(decision) = &plan.decision {
+        regions(&mut page, decision);
+        for kept in &decision.kept {
+            line(&mut page, "kept", format!("{} (user)", mask(&kept.option)));
+        }
+        for chosen in &decision.options {
+            line(&mut page, "added", mask(&chosen.to_string()));
+        }
+    }
+    if let Some(cache) = &plan.cache {
+        line(&mut page, "cache", cache.clone());
+    }
+    for warning in warnings(plan) {
+        line(&mut page, "warning", warning);
+    }
+    let words: Vec<String> = plan
+        .words
+        .iter()
+        .map(|w| mask(&w.to_string_lossy()))
+        .collect();
+    line(&mut page, "starts", words.join(" "));
+    page
+}
+
+fn line(page: &mut String, name: &str, text: impl AsRef<str>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(page, "loadline-launch: {name:<14} {}", text.as_ref());
+}
+
+fn limits(page: &mut String, limits: &Limits) {
+    line(page, "memory", limits.usable_memory().to_string());
+    line(page, "CPU", limits.usable_cpus().to_string());
+    let found = [
+        ("memory limit", limits.memory.as_ref().map(Found::to_string)),
+        (
+            "memory.high",
+            limits.memory_high.as_ref().map(Found::to_string),
+        ),
+        ("swap limit", limits.swap.as_ref().map(Found::to_string)),
+        ("CPU quota", limits.quota.as_ref().map(Found::to_string)),
+        ("CPU shares", limits.shares.as_ref().map(Found::to_string)),
+        ("CPU weight", limits.weight.as_ref().map(Found::to_string)),
+        ("cpuset", limits.cpuset.as_ref().map(Found::to_string)),
+        ("process limit", limits.pids.as_ref().map(Found::to_string)),
+        (
+            "RLIMIT_AS",
+            limits.host.address_space.map(|size| size.to_string()),
+        ),
+        (
+            "RLIMIT_NPROC",
+            limits.host.processes.map(|count| count.to_string()),
+        ),
+    ];
+    for (name, value) in found {
+        if let Some(value) = value {
+            line(page, name, value);
+        }
+    }
+}
+
+fn regions(page: &mut String, decision: &Decision) {
+    let Some(budget) = &decision.budget else {
+        return;
+    };
+    for region in &budget.fixed {
+        let size = format!("{:>6.1} MiB", region.size.as_mib());
+        let text = format!(
+            "{:<14} {size}  {} ({})",
+            region.name, region.how, region.provenance
+        );
+        line(page, "region", text);
+    }
+    let heap = decision.heap.unwrap_or(budget.heap);
+    line(
+        page,
+        "region",
+        format!("{:<14} {:>6.1} MiB", "heap", heap.as_mib()),
+    );
+    let total = budget.total(heap);
+    line(
+        page,
+        "region",
+        format!(
+            "{:<14} {:>6.1} MiB of {}",
+            "sum",
+            total.as_mib(),
+            budget.limit
+        ),
+    );
+}
+
+/// Everything the user should know.
+pub fn warnings(plan: &Plan) -> Vec<String> {
+    let decided = plan.decision.iter().flat_map(|decision| &decision.warnings);
+    decided.chain(&plan.notes).cloned().collect()
+}
+
+/// The JSON line of `LOADLINE_LOG=json`.
+pub fn json(plan: &Plan) -> String {
+    let found = |name: &'static str, found: Option<(u64, &str)>| {
+        let value = found.map(|(value, from)| {
+            Json::Object(vec![
+                ("value", Json::Number(value)),
+                ("from", Json::text(from)),
+            ])
+        });
+        (name, value.unwrap_or(Json::Null))
+    };
+    let limits = &plan.limits;
+    let memory = limits.usable_memory();
+    let cpus = limits.usable_cpus();
+    let pids = limits.pids.as_ref();
+    let limits = Json::Object(vec![
+        found(
+            "memory_bytes",
+            Some((memory.value.as_bytes(), &memory.from)),
+        ),
+        found(
+            "cpu_millis",
+            Some((u64::from(cpus.value.as_millis()), &cpus.from)),
+        ),
+        found("pids", pids.map(|pids| (pids.value, pids.from.as_str()))),
+    ]);
+    let sight = plan.sight.as_ref().map_or(Json::Null, |sight| {
+        Json::Object(vec![
+            ("memory_bytes", Json::Number(sight.memory.as_bytes())),
+            ("processors", Json::Number(u64::from(sight.cpus))),
+        ])
+    });
+    let decision = plan.decision.as_ref();
+    let options = decision.map_or(Vec::new(), |decision| {
+        decision.options.iter().map(option).collect()
+    });
+    let kept = decision.map_or(Vec::new(), |decision| {
+        decision
+            .kept
+            .iter()
+            .map(|kept| Json::text(mask(&kept.option)))
+            .collect()
+    });
+    let words: Vec<String> = plan
+        .words
+        .iter()
+        .map(|word| mask(&word.to_string_lossy()))
+        .collect();
+    let jdk = plan
+        .java
+        .jdk
+        .map_or(Json::Null, |jdk| Json::text(jdk.to_string()));
+    Json::Object(vec![
+        ("event", Json::text("loadline-launch")),
+        ("schema", Json::Number(1)),
+        ("jdk", jdk),
+        ("limits", limits),
+        ("jvm_sees", sight),
+        (
+            "heap_bytes",
+            decision
+                .and_then(|d| d.heap)
+                .map_or(Json::Null, |h| Json::Number(h.as_bytes())),
+        ),
+        ("options", Json::List(options)),
+        ("kept", Json::List(kept)),
+        (
+            "added",
+            Json::List(plan.added.iter().map(|o| Json::text(mask(o))).collect()),
+        ),
+        ("warnings", Json::texts(&warnings(plan))),
+        ("command", Json::texts(&words)),
+    ])
+    .print()
+}
+
+fn option(chosen: &loadline_sizing::decision::Chosen) -> Json {
+    Json::Object(vec![
+        ("option", Json::text(mask(&chosen.option))),
+        ("provenance", Json::text(chosen.provenance.to_string())),
+        ("reason", Json::text(&chosen.reason)),
+    ])
+}

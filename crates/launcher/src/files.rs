@@ -1,0 +1,68 @@
+//! Reading files, carefully: nothing that is read may stop a start.
+//!
+//! Owns the one way files are read: regular files only, never blocking, never more than a cap,
+//! never a write.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use loadline_sizing::limits::{Files, Unreadable};
+
+/// The most that is read of one file: mountinfo of a busy host has some 100 KB.
+const CAP: u64 = 1 << 20;
+
+/// The file system, below a root (`/` except in tests).
+pub struct FileSystem {
+    root: PathBuf,
+}
+
+impl FileSystem {
+    /// The real one.
+    pub fn real() -> Self {
+        Self {
+            root: PathBuf::from("/"),
+        }
+    }
+}
+
+impl Files for FileSystem {
+    fn read(&self, path: &str) -> Result<String, Unreadable> {
+        let bytes = read_bytes(&self.root.join(path.trim_start_matches('/')), CAP)?;
+        String::from_utf8(bytes).map_err(|_| Unreadable::Refused)
+    }
+}
+
+/// At most `cap` bytes of a regular file.
+///
+/// # Errors
+/// [`Unreadable`]; a FIFO, a device or a directory counts as refused.
+pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, Unreadable> {
+    let options = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path);
+    let file = options.map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Unreadable::Missing,
+        _ => Unreadable::Refused,
+    })?;
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if !is_file {
+        return Err(Unreadable::Refused);
+    }
+    let mut bytes = Vec::new();
+    file.take(cap)
+        .read_to_end(&mut bytes)
+        .map_err(|_| Unreadable::Refused)?;
+    Ok(bytes)
+}
+
+/// The text of a file a user wrote (profile, argument file); invalid UTF-8 is replaced.
+///
+/// # Errors
+/// [`Unreadable`].
+pub fn read_text(path: &Path) -> Result<String, Unreadable> {
+    let bytes = read_bytes(path, CAP)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,41 @@
+//! The duties of PID 1: start the application, pass signals on, reap orphans, end with its code.
+//!
+//! All signals are blocked and waited for, so nothing runs in a handler and nothing wakes the
+//! process while nothing happens.
+
+use crate::sys::{self, Inherited, Program};
+
+/// Runs the application to its end and returns its exit code: 128 + signal when a signal ended it,
+/// 127 or 126 when it could not be started.
+pub fn run(program: &Program, inherited: &Inherited) -> i32 {
+    if !sys::is_pid_one() {
+        sys::become_subreaper();
+    }
+    sys::block_all_signals();
+    let child = match sys::spawn(program, inherited) {
+        Ok(child) => child,
+        Err(error) => return sys::exec_failure_code(&error),
+    };
+    loop {
+        let Some((signal, is_sent)) = sys::wait_signal() else {
+            continue;
+        };
+        if signal != libc::SIGCHLD || is_sent {
+            sys::send(child, signal);
+        }
+        if let Some(code) = reap_all(child) {
+            return code;
+        }
+    }
+}
+
+/// Reaps everything that ended; the code of the application when it was among them.
+fn reap_all(child: i32) -> Option<i32> {
+    let mut code = None;
+    while let Some((pid, ended)) = sys::reap() {
+        if pid == child {
+            code = Some(ended);
+        }
+    }
+    code
+}

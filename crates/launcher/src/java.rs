@@ -1,0 +1,72 @@
+//! Which java: the file to start, and what its `release` file says.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use loadline_sizing::Jdk;
+
+use crate::environment::Environment;
+use crate::files;
+
+/// A java to start.
+#[derive(Debug, Clone)]
+pub struct Java {
+    /// The file to start.
+    pub path: PathBuf,
+    /// What it is; `None` when no `release` file says so.
+    pub jdk: Option<Jdk>,
+    /// `JAVA_RUNTIME_VERSION`: names the build, as start-up caches do.
+    pub build: Option<String>,
+}
+
+/// Finds it: the word of the command when it is a path, else `LOADLINE_JAVA`, `JAVA_HOME`, `PATH`.
+/// Never this launcher itself, which may be installed under the name `java`.
+pub fn find(word: &OsStr, environment: &Environment) -> Option<Java> {
+    let path = if word.as_bytes().contains(&b'/') {
+        Some(PathBuf::from(word))
+    } else {
+        by_environment(environment)
+    };
+    path.map(describe)
+}
+
+fn by_environment(environment: &Environment) -> Option<PathBuf> {
+    let own = std::fs::canonicalize("/proc/self/exe").ok();
+    let set = environment.raw("LOADLINE_JAVA").map(PathBuf::from);
+    let home = environment
+        .raw("JAVA_HOME")
+        .map(|home| Path::new(home).join("bin/java"));
+    let path = environment.raw("PATH").map(std::env::split_paths);
+    let path = path
+        .into_iter()
+        .flatten()
+        .map(|directory| directory.join("java"));
+    let mut candidates = set.into_iter().chain(home).chain(path);
+    candidates.find(|candidate| {
+        let real = std::fs::canonicalize(candidate).ok();
+        real.is_some() && real != own && candidate.is_file()
+    })
+}
+
+fn describe(path: PathBuf) -> Java {
+    let release = release_text(&path).unwrap_or_default();
+    let build = release.lines().find_map(|line| {
+        let value = line.strip_prefix("JAVA_RUNTIME_VERSION=")?;
+        Some(value.trim_matches('"').to_owned())
+    });
+    Java {
+        jdk: Jdk::from_release(&release),
+        build,
+        path,
+    }
+}
+
+/// `bin/java` lies beside `release`; on a JDK 8 it may be `jre/bin/java`.
+fn release_text(java: &Path) -> Option<String> {
+    let real = std::fs::canonicalize(java).ok()?;
+    let homes = real.ancestors().skip(2).take(2);
+    homes
+        .map(|home| home.join("release"))
+        .find_map(|path| files::read_text(&path).ok())
+}

@@ -1,0 +1,14 @@
+//! The binary. A C `main`, because Rust's own start-up changes the signal state (SIGPIPE) that java
+//! must inherit unchanged.
+#![no_main]
+
+use loadline_launch::sys::Inherited;
+
+/// Called by the C library's start-up, which has filled what `std::env::args` reads.
+// SAFETY: no other function of this program is called `main`.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+extern "C" fn main(_count: libc::c_int, _words: *const *const libc::c_char) -> libc::c_int {
+    let inherited = Inherited::take();
+    loadline_launch::run(&inherited)
+}

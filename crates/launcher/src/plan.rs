@@ -1,0 +1,246 @@
+//! One start: reads everything, decides, and makes the words to start java with.
+//!
+//! Fail-open: what cannot be read or understood becomes a note, and java starts with the user's
+//! own options.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use loadline_sizing::decision::{self, Decision, Input};
+use loadline_sizing::limits::{self, Found, Limits, Quota};
+use loadline_sizing::profile::Profile;
+use loadline_sizing::sight::{self, Sight};
+use loadline_sizing::{Options, Vm};
+
+use crate::command::{self, Reading, Target};
+use crate::environment::{Environment, Mode};
+use crate::files::{self, FileSystem};
+use crate::java::{self, Java};
+use crate::{cache, compatible, diagnostics, sys};
+
+/// A start, decided.
+pub struct Plan {
+    /// The java to start.
+    pub java: Java,
+    /// What the container may use.
+    pub limits: Limits,
+    /// What the JVM believes; `None` when the JDK is not known.
+    pub sight: Option<Sight>,
+    /// The decision; `None` when the JDK is not known or the mode is off.
+    pub decision: Option<Decision>,
+    /// The options to add, in order.
+    pub added: Vec<String>,
+    /// The user's options, merged.
+    pub options: Options,
+    /// Where the profile came from.
+    pub profile: Option<PathBuf>,
+    /// Why the start-up cache is used, if one is.
+    pub cache: Option<String>,
+    /// What was passed over and why.
+    pub notes: Vec<String>,
+    /// The words to start, `java` first.
+    pub words: Vec<OsString>,
+}
+
+/// Plans a start of `command`, whose first word is java.
+///
+/// # Errors
+/// A sentence when there is no java to start.
+pub fn plan(environment: &Environment, command: &[OsString]) -> Result<Plan, String> {
+    let (word, words) = command.split_first().ok_or("no command")?;
+    let java = java::find(word, environment)
+        .ok_or("no java was found; set LOADLINE_JAVA or JAVA_HOME, or install one in PATH")?;
+    let mut notes = Vec::new();
+    let reading = command::read(words);
+    notes.extend(reading.notes.iter().cloned());
+    let reads_jdk_java_options = java.jdk.is_none_or(|jdk| jdk.at_least(9));
+    let (options, own) =
+        command::options(environment, &reading, reads_jdk_java_options, &mut notes);
+    let file_system = FileSystem::real();
+    let limits = overridden(
+        limits::discover(&file_system, sys::host()),
+        environment,
+        &mut notes,
+    );
+    notes.extend(limits.notes.iter().cloned());
+    let mut plan = Plan {
+        java,
+        limits,
+        sight: None,
+        decision: None,
+        added: Vec::new(),
+        options,
+        profile: None,
+        cache: None,
+        notes,
+        words: Vec::new(),
+    };
+    if environment.mode() != Mode::Off {
+        decide(&mut plan, environment, &file_system, &reading);
+    }
+    plan.words = words_to_start(&plan, environment, word, own, words);
+    Ok(plan)
+}
+
+fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, reading: &Reading) {
+    let Some(jdk) = plan.java.jdk else {
+        let note =
+            "the JDK has no readable release file; its version is not known, nothing is added";
+        plan.notes.push(note.to_owned());
+        return;
+    };
+    let sight = sight::predict(jdk, files, &plan.limits, &plan.options);
+    let (profile, path) = profile(environment, &reading.target, &mut plan.notes);
+    let input = Input {
+        jdk,
+        limits: &plan.limits,
+        sight: &sight,
+        options: &plan.options,
+        profile: profile.as_ref(),
+    };
+    let mut decision = decision::decide(&input);
+    if environment.is_off("LOADLINE_EXIT_ON_OOM") {
+        decision
+            .options
+            .retain(|chosen| chosen.option != "-XX:+ExitOnOutOfMemoryError");
+    }
+    plan.added = decision
+        .options
+        .iter()
+        .map(|chosen| chosen.option.clone())
+        .collect();
+    if let Some(name) = environment.text("LOADLINE_COMPAT") {
+        match compatible::options(&name, environment, plan, jdk, profile.as_ref()) {
+            Ok(options) => plan.added = options,
+            Err(reason) => {
+                plan.notes
+                    .push(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
+                plan.added.clear();
+            }
+        }
+    }
+    if jdk.vm == Vm::HotSpot && !environment.is_off("LOADLINE_CACHE") {
+        let ergonomics = decision.ergonomics.as_ref();
+        let found = cache::find(
+            &plan.java,
+            &reading.target,
+            &plan.options,
+            ergonomics,
+            &mut plan.notes,
+        );
+        if let Some(cache) = found {
+            plan.added.extend(cache.options);
+            plan.cache = Some(cache.reason);
+        }
+    }
+    let heap = decision.heap;
+    let presets =
+        diagnostics::options(environment, Some(jdk), &plan.options, heap, &mut plan.notes);
+    plan.added.extend(presets);
+    plan.profile = path;
+    plan.sight = Some(sight);
+    plan.decision = Some(decision);
+}
+
+/// The profile, and the file it came from.
+fn profile(
+    environment: &Environment,
+    target: &Target,
+    notes: &mut Vec<String>,
+) -> (Option<Profile>, Option<PathBuf>) {
+    let set = environment.raw("LOADLINE_PROFILE").map(PathBuf::from);
+    let beside = match target {
+        Target::Jar(jar) => Path::new(jar)
+            .parent()
+            .map(|parent| parent.join("loadline.profile")),
+        _ => None,
+    };
+    let candidates = match &set {
+        Some(set) => vec![set.clone()],
+        None => beside
+            .into_iter()
+            .chain([PathBuf::from("/etc/loadline/profile")])
+            .collect(),
+    };
+    for path in candidates {
+        match files::read_text(&path) {
+            Ok(text) => {
+                let profile = Profile::parse(&text);
+                notes.extend(profile.notes.iter().cloned());
+                return (Some(profile), Some(path));
+            }
+            Err(limits::Unreadable::Missing) if set.is_none() => {}
+            Err(_) => notes.push(format!("the profile {} could not be read", path.display())),
+        }
+    }
+    (None, None)
+}
+
+/// `LOADLINE_MEMORY` and `LOADLINE_CPUS` take the place of what was found.
+fn overridden(mut limits: Limits, environment: &Environment, notes: &mut Vec<String>) -> Limits {
+    match environment.memory() {
+        Ok(Some(memory)) => limits.memory = Some(Found::new(memory, "LOADLINE_MEMORY")),
+        Ok(None) => {}
+        Err(error) => notes.push(error),
+    }
+    match environment.cpus() {
+        Ok(Some(cpus)) if cpus.as_millis() > 0 => {
+            let quota = Quota {
+                quota_us: u64::from(cpus.as_millis()) * 100,
+                period_us: 100_000,
+            };
+            limits.quota = Some(Found::new(quota, "LOADLINE_CPUS"));
+            // It may be more than this machine has: planning for another one.
+            limits.host.affinity = limits.host.affinity.max(cpus.ceil());
+            limits.cpuset = None;
+        }
+        Ok(_) => {}
+        Err(error) => notes.push(error),
+    }
+    limits
+}
+
+/// java, the options added, `JAVA_OPTS`, and the user's words as they were.
+fn words_to_start(
+    plan: &Plan,
+    environment: &Environment,
+    word: &OsStr,
+    own: Vec<String>,
+    words: &[OsString],
+) -> Vec<OsString> {
+    let mut all = vec![word.to_owned()];
+    if environment.mode() == Mode::Apply {
+        all.extend(plan.added.iter().map(OsString::from));
+    }
+    all.extend(own.into_iter().map(OsString::from));
+    all.extend(words.iter().cloned());
+    all
+}
+
+impl Plan {
+    /// The environment to start java with: `MALLOC_ARENA_MAX=2` where memory is limited, because
+    /// glibc's arenas (8 a CPU) otherwise grow unseen (Cloud Foundry #157).
+    pub fn environment(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
+        let mut all = environment.all().to_vec();
+        let name = "MALLOC_ARENA_MAX";
+        let applies = environment.mode() == Mode::Apply && self.limits.is_memory_limited();
+        if applies && environment.raw(name).is_none() {
+            all.push((name.into(), "2".into()));
+        }
+        all
+    }
+
+    /// Whether `LOADLINE_STRICT` refuses this start, and why.
+    pub fn refusal(&self) -> Option<String> {
+        let decision = self.decision.as_ref();
+        if let Some(minimum) = decision.and_then(|decision| decision.minimum) {
+            let limit = decision
+                .map(|decision| decision.memory.to_string())
+                .unwrap_or_default();
+            return Some(format!(
+                "the limit of {limit} is too small; at least {minimum} is needed"
+            ));
+        }
+        self.notes.first().cloned()
+    }
+}

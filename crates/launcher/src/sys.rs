@@ -1,0 +1,264 @@
+//! System calls: the launcher's one unsafe module.
+//!
+//! Owns exec, fork, signals, wait and the few facts about the host that no file tells. Every block
+//! says why it is sound. Nothing here allocates between fork and exec.
+#![allow(unsafe_code)]
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use loadline_sizing::Bytes;
+use loadline_sizing::limits::Host;
+
+/// The host as system calls show it.
+pub fn host() -> Host {
+    Host {
+        memory: physical_memory(),
+        affinity: affinity(),
+        address_space: rlimit(libc::RLIMIT_AS).map(Bytes::from_bytes),
+        processes: rlimit(libc::RLIMIT_NPROC),
+    }
+}
+
+fn physical_memory() -> Bytes {
+    // SAFETY: sysconf reads no memory of ours.
+    let (pages, page) = unsafe {
+        (
+            libc::sysconf(libc::_SC_PHYS_PAGES),
+            libc::sysconf(libc::_SC_PAGESIZE),
+        )
+    };
+    let product = u64::try_from(pages)
+        .unwrap_or(0)
+        .saturating_mul(u64::try_from(page).unwrap_or(0));
+    Bytes::from_bytes(product)
+}
+
+/// Processors in the affinity mask; 1 when the kernel has more than 65,536.
+fn affinity() -> u32 {
+    let mut mask = [0u8; 8192];
+    // SAFETY: the kernel writes at most `mask.len()` bytes into `mask`, which lives on.
+    let written = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            0,
+            mask.len(),
+            mask.as_mut_ptr(),
+        )
+    };
+    let written = usize::try_from(written).unwrap_or(0).min(mask.len());
+    mask[..written]
+        .iter()
+        .map(|byte| byte.count_ones())
+        .sum::<u32>()
+        .max(1)
+}
+
+fn rlimit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: `limit` is a valid rlimit that the call fills.
+    let result = unsafe { libc::getrlimit(resource, &raw mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Free space for unprivileged writers in the file system of a directory.
+pub fn free_space(directory: &Path) -> Option<Bytes> {
+    let path = CString::new(directory.as_os_str().as_bytes()).ok()?;
+    // SAFETY: statvfs is plain data; all zeroes is a value of it.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` ends in NUL and `stat` is a valid place to write to.
+    let result = unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) };
+    (result == 0).then(|| Bytes::from_bytes(stat.f_bavail.saturating_mul(stat.f_frsize)))
+}
+
+/// Whether this process is PID 1 of its namespace.
+pub fn is_pid_one() -> bool {
+    // SAFETY: getpid reads no memory of ours.
+    unsafe { libc::getpid() == 1 }
+}
+
+/// The signal mask and the SIGPIPE action that the launcher was started with.
+pub struct Inherited {
+    mask: libc::sigset_t,
+    pipe: libc::sigaction,
+}
+
+impl Inherited {
+    /// Remembers both, and ignores SIGPIPE: a closed stderr must not end the start.
+    pub fn take() -> Self {
+        // SAFETY: sigset_t and sigaction are plain data; all zeroes is a value of each (SIG_DFL).
+        let (mut mask, mut pipe, mut ignore): (libc::sigset_t, libc::sigaction, libc::sigaction) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
+        ignore.sa_sigaction = libc::SIG_IGN;
+        // SAFETY: all pointers are to live values of the right type; SIG_IGN is a valid action.
+        unsafe {
+            libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
+            libc::sigaction(libc::SIGPIPE, &raw const ignore, &raw mut pipe);
+        }
+        Self { mask, pipe }
+    }
+
+    /// Puts both back; the last thing before exec.
+    fn restore(&self) {
+        // SAFETY: both were filled by the kernel in `take`.
+        unsafe {
+            libc::sigaction(libc::SIGPIPE, &raw const self.pipe, std::ptr::null_mut());
+            libc::sigprocmask(
+                libc::SIG_SETMASK,
+                &raw const self.mask,
+                std::ptr::null_mut(),
+            );
+        }
+    }
+}
+
+/// A program ready to start: everything exec needs, allocated beforehand.
+pub struct Program {
+    path: CString,
+    _arguments: Vec<CString>,
+    _environment: Vec<CString>,
+    argument_pointers: Vec<*const libc::c_char>,
+    environment_pointers: Vec<*const libc::c_char>,
+}
+
+impl Program {
+    /// Prepares exec.
+    ///
+    /// # Errors
+    /// When a text contains a NUL, which no program can receive.
+    pub fn new(
+        path: &Path,
+        arguments: &[OsString],
+        environment: &[(OsString, OsString)],
+    ) -> io::Result<Self> {
+        let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(io::Error::from);
+        let arguments: Vec<CString> = arguments
+            .iter()
+            .map(|a| text(a))
+            .collect::<io::Result<_>>()?;
+        let assignment = |(name, value): &(OsString, OsString)| {
+            let mut bytes = name.as_bytes().to_vec();
+            bytes.push(b'=');
+            bytes.extend_from_slice(value.as_bytes());
+            text(&OsString::from_vec(bytes))
+        };
+        let environment: Vec<CString> = environment
+            .iter()
+            .map(assignment)
+            .collect::<io::Result<_>>()?;
+        let pointers = |texts: &[CString]| {
+            let ends = texts.iter().map(|text| text.as_ptr());
+            ends.chain(std::iter::once(std::ptr::null()))
+                .collect::<Vec<_>>()
+        };
+        Ok(Self {
+            path: text(path.as_os_str())?,
+            argument_pointers: pointers(&arguments),
+            environment_pointers: pointers(&environment),
+            _arguments: arguments,
+            _environment: environment,
+        })
+    }
+
+    /// Becomes the program, with the inherited signal state. Returns only the error.
+    pub fn exec(&self, inherited: &Inherited) -> io::Error {
+        inherited.restore();
+        // SAFETY: path and both arrays are NUL-terminated and owned by `self`, which lives on.
+        unsafe {
+            libc::execve(
+                self.path.as_ptr(),
+                self.argument_pointers.as_ptr(),
+                self.environment_pointers.as_ptr(),
+            );
+        }
+        io::Error::last_os_error()
+    }
+}
+
+/// Exit code for a failed exec, as shells have it: 127 not found, 126 not executable.
+pub fn exec_failure_code(error: &io::Error) -> i32 {
+    if error.kind() == io::ErrorKind::NotFound {
+        127
+    } else {
+        126
+    }
+}
+
+/// Makes this process the one that orphans are given to, as PID 1 is.
+pub fn become_subreaper() {
+    // SAFETY: prctl with integers only.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// Blocks every signal, so that none is lost before [`wait_signal`].
+pub fn block_all_signals() {
+    // SAFETY: `all` is a valid set to fill and to read.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+/// Waits for any blocked signal: its number, and whether a process sent it.
+pub fn wait_signal() -> Option<(i32, bool)> {
+    // SAFETY: both are plain data; the kernel fills `info`.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let signal = libc::sigwaitinfo(&raw const all, &raw mut info);
+        // Signals that processes send have SI_USER, SI_QUEUE or SI_TKILL: all at most 0.
+        (signal > 0).then_some((signal, info.si_code <= 0))
+    }
+}
+
+/// Starts the program as a child in its own process group, in the foreground of the terminal if
+/// there is one, with the inherited signal state. The child exits 126 or 127 when exec fails.
+///
+/// # Errors
+/// When fork fails.
+pub fn spawn(program: &Program, inherited: &Inherited) -> io::Result<i32> {
+    // SAFETY: this process has one thread, so the child may go on using everything.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            // SAFETY: integers only. SIGTTOU is blocked here, so tcsetpgrp cannot stop the child.
+            unsafe {
+                libc::setpgid(0, 0);
+                if libc::isatty(0) == 1 {
+                    libc::tcsetpgrp(0, libc::getpgrp());
+                }
+            }
+            let error = program.exec(inherited);
+            // SAFETY: _exit ends the child without running the parent's clean-up.
+            unsafe { libc::_exit(exec_failure_code(&error)) }
+        }
+        pid => Ok(pid),
+    }
+}
+
+/// Sends a signal; a child that is already gone is no error.
+pub fn send(pid: i32, signal: i32) {
+    // SAFETY: integers only.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// A child that ended: its id, and its exit code (128 + signal when one killed it).
+pub fn reap() -> Option<(i32, i32)> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place to write to.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+    let code = if libc::WIFSIGNALED(status) {
+        128 + libc::WTERMSIG(status)
+    } else {
+        libc::WEXITSTATUS(status)
+    };
+    (pid > 0).then_some((pid, code))
+}

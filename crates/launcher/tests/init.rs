@@ -1,0 +1,222 @@
+//! The duties of PID 1, in a real PID namespace where that is allowed.
+
+mod stage;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use stage::{LAUNCHER, Stage};
+
+/// Signals that can be passed on: all standard ones but KILL and STOP.
+fn forwardable() -> impl Iterator<Item = i32> {
+    (1..=31).filter(|signal| ![9, 19].contains(signal))
+}
+
+/// Whether a PID namespace can be made here.
+fn has_namespaces() -> bool {
+    let arguments = ["--pid", "--fork", "--mount-proc", "true"];
+    let status = Command::new("unshare").args(arguments).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The launcher as PID 1; the first word after these is the launcher.
+fn as_pid_one(what: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc", LAUNCHER]);
+    command.env_clear().env("PROBE", what).env("LOADLINE_LOG", "quiet").env("PATH", "/usr/bin:/bin");
+    command.env("LOADLINE_MODE", "off");
+    command
+}
+
+/// Sends a signal by number.
+fn kill(signal: i32, pid: u32) {
+    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status();
+    assert!(status.expect("sh exists").success(), "kill -{signal} {pid}");
+}
+
+/// The only child of a process.
+fn child_of(pid: u32) -> Option<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    std::fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn all_exit_codes_are_the_applications() {
+    let stage = Stage::new();
+    for code in 0..=255 {
+        let mut command = stage.launcher("exit");
+        let status = command.args(["--init", "--mode=off", "--"]).arg(stage.java()).arg(code.to_string()).status();
+        assert_eq!(status.expect("the launcher starts").code(), Some(code));
+    }
+}
+
+#[test]
+fn all_exit_codes_are_the_applications_as_pid_one() {
+    if !has_namespaces() {
+        println!("SKIP all_exit_codes_are_the_applications_as_pid_one: no PID namespaces (needs root)");
+        return;
+    }
+    let stage = Stage::new();
+    for code in 0..=255 {
+        let status = as_pid_one("exit").arg(stage.java()).arg(code.to_string()).status();
+        assert_eq!(status.expect("unshare starts").code(), Some(code));
+    }
+}
+
+#[test]
+fn failed_starts_have_the_codes_of_shells() {
+    let stage = Stage::new();
+    let code = |file: &std::path::Path| {
+        let mut command = stage.launcher("exit");
+        command.args(["--init", "--mode=off", "--"]).arg(file).status().expect("it starts").code()
+    };
+    assert_eq!(code(std::path::Path::new("/no/such/dir/java")), Some(127));
+    let plain = stage.java().with_file_name("plain");
+    std::fs::create_dir(&plain).expect("a fresh directory");
+    std::fs::write(plain.join("java"), "not executable").expect("a fresh file");
+    assert_eq!(code(&plain.join("java")), Some(126));
+}
+
+#[test]
+fn a_code_can_count_as_success() {
+    let stage = Stage::new();
+    let mut command = stage.launcher("exit");
+    command.env("LOADLINE_EXIT_ZERO", "143,130").args(["--init", "--"]).arg(stage.java()).arg("143");
+    assert_eq!(command.status().expect("it starts").code(), Some(0));
+}
+
+#[test]
+fn a_fatal_signal_of_the_application_is_128_and_the_signal() {
+    let stage = Stage::new();
+    let mut child = start(stage.launcher("signals").args(["--init", "--mode=off", "--"]).arg(stage.java())).0;
+    let application = child_of(child.id()).expect("the application runs");
+    kill(9, application);
+    assert_eq!(child.wait().expect("it ends").code(), Some(137));
+}
+
+type Lines = std::io::Lines<BufReader<std::process::ChildStdout>>;
+
+/// Starts the signal probe and waits until it is ready.
+fn start(command: &mut Command) -> (Child, Lines) {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let ready = lines.next().expect("a line").expect("text");
+    assert_eq!(ready, "ready");
+    (child, lines)
+}
+
+fn every_signal_arrives(init: u32, lines: &mut Lines) {
+    // 32 and 33 belong to the C library's threads.
+    for signal in forwardable().chain(34..=64) {
+        kill(signal, init);
+        let arrived = lines.next().expect("a line").expect("text");
+        assert_eq!(arrived, signal.to_string());
+    }
+}
+
+#[test]
+fn every_forwardable_signal_arrives() {
+    let stage = Stage::new();
+    let mut command = stage.launcher("signals");
+    let (mut child, mut lines) = start(command.args(["--init", "--mode=off", "--"]).arg(stage.java()));
+    every_signal_arrives(child.id(), &mut lines);
+    kill(9, child_of(child.id()).expect("the application runs"));
+    child.wait().expect("it ends");
+}
+
+#[test]
+fn every_forwardable_signal_arrives_through_pid_one() {
+    if !has_namespaces() {
+        println!("SKIP every_forwardable_signal_arrives_through_pid_one: no PID namespaces (needs root)");
+        return;
+    }
+    let stage = Stage::new();
+    let (mut child, mut lines) = start(as_pid_one("signals").arg(stage.java()));
+    let init = child_of(child.id()).expect("unshare forked");
+    every_signal_arrives(init, &mut lines);
+    kill(9, child_of(init).expect("the application runs"));
+    assert_eq!(child.wait().expect("it ends").code(), Some(137));
+}
+
+/// The signal state of the application when started by `command`.
+fn state(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    let text = String::from_utf8(output.stdout).expect("text");
+    // A pending SIGCHLD of env's own doing would be noise.
+    text.lines().filter(|line| line.starts_with("SigBlk") || line.starts_with("SigIgn")).collect()
+}
+
+#[test]
+fn masks_and_ignored_signals_are_inherited_unchanged() {
+    let env = "env --block-signal=USR1 --ignore-signal=HUP --default-signal=PIPE";
+    let is_there = Command::new("sh").args(["-c", &format!("{env} true")]).status();
+    if !is_there.is_ok_and(|status| status.success()) {
+        println!("SKIP masks_and_ignored_signals_are_inherited_unchanged: env knows no --block-signal");
+        return;
+    }
+    let stage = Stage::new();
+    let java = stage.java().display().to_string();
+    let cases = [
+        "",
+        "env --block-signal=USR1,TERM --ignore-signal=HUP",
+        "env --ignore-signal=PIPE",
+        "env --default-signal=PIPE",
+    ];
+    for case in cases {
+        let run = |script: String| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).env("PROBE", "status").env("LOADLINE_LOG", "quiet");
+            state(&mut command)
+        };
+        let plain = run(format!("exec {case} {java} x"));
+        assert!(plain.contains("SigBlk"), "{plain}");
+        for mode in ["--no-init", "--init"] {
+            let through = run(format!("exec {case} {LAUNCHER} {mode} --mode=off -- {java} x"));
+            assert_eq!(through, plain, "{case} {mode}");
+        }
+    }
+}
+
+/// Zombies among the children of a process.
+fn zombies(pid: u32) -> usize {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let is_zombie = |child: &&str| {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+    };
+    children.split_whitespace().filter(is_zombie).count()
+}
+
+/// 1,000 orphans that wait for the end of the input, then a program that waits for nobody.
+const ORPHANS: &str = "exec 3<&0; i=0; while [ $i -lt 1000 ]; do (read x <&3 &); i=$((i+1)); done; \
+                       echo ready; exec sleep 60";
+
+/// Children of this PID 1 before 1,000 orphans end, and zombies one second later.
+fn orphans(command: &mut Command) -> (usize, usize) {
+    command.args(["sh", "-c", ORPHANS]).stdin(Stdio::piped()).stderr(Stdio::null());
+    let (mut child, _lines) = start(command);
+    let init = child_of(child.id()).expect("unshare forked");
+    let path = format!("/proc/{init}/task/{init}/children");
+    let before = std::fs::read_to_string(path).expect("it runs").split_whitespace().count();
+    drop(child.stdin.take());
+    std::thread::sleep(Duration::from_secs(1));
+    let left = zombies(init);
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    (before, left)
+}
+
+#[test]
+fn a_thousand_orphans_are_reaped() {
+    if !has_namespaces() {
+        println!("SKIP a_thousand_orphans_are_reaped: no PID namespaces (needs root)");
+        return;
+    }
+    let (before, left) = orphans(&mut as_pid_one(""));
+    assert!(before >= 1000, "{before}");
+    assert_eq!(left, 0);
+    // The same without init: the test can fail.
+    let (before, left) = orphans(as_pid_one("").env("LOADLINE_INIT", "never"));
+    assert!(before >= 1000 && left >= 900, "{before} {left}");
+}

@@ -1,0 +1,306 @@
+//! Variables in requests: `{seq}`, `{rand:1:100}`, `{uuid}`, `{csv:FILE:COLUMN}`.
+//!
+//! Owns their text form and values. Values come from the plan's seed, so the same plan sends the
+//! same requests; threads and parts never share a value of `{seq}`. Any other text in braces
+//! stands for itself, as bodies are often JSON. In a path values are percent-encoded. Rows of a
+//! CSV file are taken in turn; its first line names the columns.
+
+use std::fs;
+
+use crate::error::LoadError;
+use crate::random::Random;
+use crate::request::push_number;
+use crate::schedule::shard_seed;
+
+/// A text with variables.
+#[derive(Debug, Default)]
+pub(crate) struct Template(Vec<Segment>);
+
+#[derive(Debug)]
+enum Segment {
+    Text(Vec<u8>),
+    Sequence,
+    Random { low: u64, high: u64 },
+    Uuid,
+    Column(Vec<Vec<u8>>),
+}
+
+/// How values of variables are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// As they are.
+    Plain,
+    /// Percent-encoded, but for letters, digits and `-._~` (RFC 3986 §2.3).
+    Path,
+}
+
+/// Where the values of one thread come from.
+#[derive(Debug)]
+pub(crate) struct Variables {
+    random: Random,
+    sequence: u64,
+    next: u64,
+    stride: u64,
+}
+
+impl Variables {
+    /// For one of several streams that must not share a sequence number.
+    pub(crate) fn new(seed: u64, stream: u32, streams: u32) -> Self {
+        Self {
+            random: Random::new(shard_seed(seed ^ VALUE_SEED, stream)),
+            sequence: 0,
+            next: u64::from(stream),
+            stride: u64::from(streams),
+        }
+    }
+
+    /// Goes on to the next request: its variables share one sequence number.
+    pub(crate) fn next_request(&mut self) {
+        self.sequence = self.next;
+        self.next += self.stride;
+    }
+}
+
+/// Keeps values apart from arrivals, which use the same seed.
+const VALUE_SEED: u64 = 0x7661_6c00;
+
+impl Template {
+    /// Appends fixed text.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        match self.0.last_mut() {
+            Some(Segment::Text(last)) => last.extend_from_slice(bytes),
+            _ => self.0.push(Segment::Text(bytes.to_vec())),
+        }
+    }
+
+    /// Appends text in which variables are replaced.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] for a variable with wrong arguments or a CSV file that cannot be read.
+    pub(crate) fn compile(&mut self, text: &[u8], encoding: Encoding) -> Result<(), LoadError> {
+        let mut rest = text;
+        while let Some(begin) = rest.iter().position(|b| *b == b'{') {
+            self.bytes(&rest[..begin]);
+            rest = &rest[begin..];
+            match variable(rest, encoding)? {
+                Some((segment, length)) => {
+                    self.0.push(segment);
+                    rest = &rest[length..];
+                }
+                None => {
+                    self.bytes(b"{");
+                    rest = &rest[1..];
+                }
+            }
+        }
+        self.bytes(rest);
+        Ok(())
+    }
+
+    /// The whole text, when it has no variables.
+    pub(crate) fn fixed(&self) -> Option<Vec<u8>> {
+        match self.0.as_slice() {
+            [] => Some(Vec::new()),
+            [Segment::Text(text)] => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    /// Appends the text with the values of the current request.
+    pub(crate) fn render(&self, variables: &mut Variables, out: &mut Vec<u8>) {
+        for segment in &self.0 {
+            match segment {
+                Segment::Text(text) => out.extend_from_slice(text),
+                Segment::Sequence => push_number(out, variables.sequence),
+                Segment::Random { low, high } => {
+                    // The bias of the remainder is below 1 in 2^32 for ranges below 2^32.
+                    let span = (high - low).saturating_add(1);
+                    push_number(out, low + variables.random.next_u64() % span);
+                }
+                Segment::Uuid => push_uuid(out, &mut variables.random),
+                Segment::Column(values) => {
+                    let row = variables.sequence % values.len() as u64;
+                    out.extend_from_slice(&values[row as usize]);
+                }
+            }
+        }
+    }
+}
+
+/// The variable at the beginning of `text`, and its length; `None` when it is plain text.
+fn variable(text: &[u8], encoding: Encoding) -> Result<Option<(Segment, usize)>, LoadError> {
+    let Some(end) = text.iter().position(|b| *b == b'}') else {
+        return Ok(None);
+    };
+    let Ok(inner) = std::str::from_utf8(&text[1..end]) else {
+        return Ok(None);
+    };
+    let refuse = |why: String| LoadError::Plan {
+        field: "variable",
+        why: format!("`{{{inner}}}` {why}"),
+    };
+    let segment = match inner.split_once(':') {
+        None if inner == "seq" => Segment::Sequence,
+        None if inner == "uuid" => Segment::Uuid,
+        Some(("rand", range)) => {
+            let bounds = range.split_once(':').and_then(|(low, high)| {
+                let bounds: (u64, u64) = (low.parse().ok()?, high.parse().ok()?);
+                (bounds.0 <= bounds.1).then_some(bounds)
+            });
+            let (low, high) =
+                bounds.ok_or_else(|| refuse("is no range; write {rand:1:100}".to_owned()))?;
+            Segment::Random { low, high }
+        }
+        Some(("csv", source)) => {
+            let (file, column) = source
+                .rsplit_once(':')
+                .ok_or_else(|| refuse("has no column; write {csv:FILE:COLUMN}".to_owned()))?;
+            let values = column_of(file, column).map_err(refuse)?;
+            Segment::Column(values.into_iter().map(|v| encode(v, encoding)).collect())
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((segment, end + 1)))
+}
+
+/// All values of one column; why not, when there are none.
+fn column_of(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
+    let text = fs::read_to_string(file).map_err(|e| format!("cannot be read: {e}"))?;
+    let mut lines = text.lines();
+    let head = fields(lines.next().unwrap_or_default());
+    let index = head.iter().position(|name| name == column);
+    let index =
+        index.ok_or_else(|| format!("names no column of it; it has {}", head.join(", ")))?;
+    let values: Vec<_> = lines
+        .filter(|line| !line.is_empty())
+        .map(|line| fields(line).into_iter().nth(index).unwrap_or_default())
+        .map(String::into_bytes)
+        .collect();
+    match values.is_empty() {
+        true => Err("has no rows".to_owned()),
+        false => Ok(values),
+    }
+}
+
+/// Fields of a CSV line: commas, double quotes around fields, doubled quotes within.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    let mut characters = line.chars().peekable();
+    while let Some(c) = characters.next() {
+        let field = fields.last_mut().expect("it begins with one field");
+        match c {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                field.push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => field.push(c),
+        }
+    }
+    fields
+}
+
+fn encode(value: Vec<u8>, encoding: Encoding) -> Vec<u8> {
+    if encoding == Encoding::Plain {
+        return value;
+    }
+    let mut out = Vec::new();
+    for byte in value {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte),
+            _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+        }
+    }
+    out
+}
+
+/// Version 4: random, RFC 9562 §5.4.
+fn push_uuid(out: &mut Vec<u8>, random: &mut Random) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut bits = (u128::from(random.next_u64()) << 64) | u128::from(random.next_u64());
+    bits = bits & !(0xf << 76) | 0x4 << 76;
+    bits = bits & !(0x3 << 62) | 0x2 << 62;
+    for digit in 0..32 {
+        if matches!(digit, 8 | 12 | 16 | 20) {
+            out.push(b'-');
+        }
+        out.push(HEX[(bits >> (124 - 4 * digit)) as usize & 0xf]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(text: &str, encoding: Encoding, count: usize) -> Vec<String> {
+        let mut template = Template::default();
+        template.compile(text.as_bytes(), encoding).unwrap();
+        let mut variables = Variables::new(1, 1, 2);
+        let mut all = Vec::new();
+        for _ in 0..count {
+            let mut out = Vec::new();
+            variables.next_request();
+            template.render(&mut variables, &mut out);
+            all.push(String::from_utf8(out).unwrap());
+        }
+        all
+    }
+
+    #[test]
+    fn sequence_numbers_of_streams_never_meet() {
+        assert_eq!(
+            render("/{seq}-{seq}", Encoding::Path, 3),
+            ["/1-1", "/3-3", "/5-5"]
+        );
+    }
+
+    #[test]
+    fn random_numbers_stay_in_their_range_and_reach_its_ends() {
+        let all = render("{rand:3:5}", Encoding::Plain, 200);
+        for number in ["3", "4", "5"] {
+            assert!(all.iter().any(|n| n == number));
+        }
+        assert!(all.iter().all(|n| ["3", "4", "5"].contains(&n.as_str())));
+    }
+
+    #[test]
+    fn a_uuid_has_its_version_and_variant() {
+        let all = render("{uuid}", Encoding::Plain, 50);
+        for uuid in &all {
+            assert_eq!((uuid.len(), uuid.as_bytes()[14]), (36, b'4'), "{uuid}");
+            assert!(b"89ab".contains(&uuid.as_bytes()[19]), "{uuid}");
+        }
+        assert_ne!(all[0], all[1]);
+    }
+
+    #[test]
+    fn rows_of_a_file_come_in_turn() {
+        let file = std::env::temp_dir().join(format!("loadline-csv-{}", std::process::id()));
+        fs::write(&file, "id,name\n1,Da vis\n2,\"O\"\"x, y\"\n").unwrap();
+        let text = format!("{{csv:{}:name}}", file.display());
+        let plain = render(&text, Encoding::Plain, 2);
+        let path = render(&text, Encoding::Path, 2);
+        let wrong = Template::default().compile(b"{csv:/nowhere:x}", Encoding::Plain);
+        fs::remove_file(&file).unwrap();
+        assert_eq!(plain, ["O\"x, y", "O\"x, y"]);
+        assert_eq!(path[0], "O%22x%2C%20y");
+        assert!(wrong.is_err());
+    }
+
+    #[test]
+    fn other_braces_are_text() {
+        let json = "{\"a\": {\"b\": {}}, \"c\": \"{seqs}\"}";
+        assert_eq!(render(json, Encoding::Plain, 1), [json]);
+        assert!(
+            Template::default()
+                .compile(b"{rand:5:1}", Encoding::Plain)
+                .is_err()
+        );
+    }
+}

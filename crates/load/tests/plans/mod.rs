@@ -1,0 +1,17 @@
+//! The plan that tests start from.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use loadline_load::{Model, Plan, RequestSpec};
+
+/// `GET /` over 8 connections, with a timeout and a drain of 5 s.
+pub fn plan(target: SocketAddr, model: Model) -> Plan {
+    Plan {
+        connections: 8,
+        timeout: Duration::from_secs(5),
+        drain: Duration::from_secs(5),
+        seed: 1,
+        ..Plan::new(vec![target], RequestSpec::get("/"), model)
+    }
+}

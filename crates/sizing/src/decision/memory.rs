@@ -1,0 +1,280 @@
+//! Memory: the budget, the heap, and what gives way when it does not fit.
+//!
+//! The order in which things give way, with a measured profile: collector (Serial), compilers (C1
+//! alone, which also shrinks the code cache to 48 MiB), reserve (from 4 % to 1 %). Thread stacks
+//! are counted as touched, so a smaller -Xss would not save anything. After that the heap gets what
+//! it was measured to need and a warning states the smallest limit that fits.
+
+use super::cpu::Plan;
+use super::{Chosen, Decision, Input, SMALL_LIMIT};
+use crate::Bytes;
+use crate::hotspot::{Collector, Machine, threads};
+use crate::options::dimension::Dimension;
+use crate::profile::Profile;
+use crate::regions::heap::{self, Budget, LEAST};
+use crate::regions::{Provenance, Situation};
+
+/// What was decided before memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice {
+    /// The collector.
+    pub collector: Collector,
+    /// Whether C1 alone compiles.
+    pub is_c1_only: bool,
+    /// CPU.
+    pub cpu: Plan,
+}
+
+/// Memory that must stay outside the heap where nothing was measured: [fabric8]'s walk of a real
+/// service from 600 down to 150 MB.
+const OUTSIDE_HEAP: Bytes = Bytes::from_mib(110);
+/// The heap's share of a small container, same origin: 45 of 150 MB.
+const SMALL_SHARE: f64 = 30.0;
+/// The most a heap gets where nothing was measured.
+const LARGEST_SHARE: f64 = 75.0;
+/// Below this limit the heap is made to give memory back.
+const SHRINK_LIMIT: Bytes = Bytes::from_gib(1);
+
+/// Plans memory.
+pub fn plan(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
+    if !input.limits.is_memory_limited() {
+        let warning = "no memory limit was found; the heap is left to the JVM".to_owned();
+        decision.warnings.push(warning);
+        gc_threads(input, choice, decision);
+        return;
+    }
+    let empty = Profile::default();
+    let profile = input.profile.unwrap_or(&empty);
+    let mut choice = choice;
+    let mut budget = budget(input, profile, choice, decision.memory.value);
+    let needed = needed(profile);
+    if profile.is_complete() {
+        let collector = choice.collector;
+        budget = shrink(input, profile, &mut choice, budget, needed, decision);
+        if collector != choice.collector {
+            replace_collector(collector, choice.collector, decision);
+        }
+    }
+    let wanted = match profile.is_complete() {
+        true => budget.heap.max(needed),
+        false => by_rule(&budget),
+    };
+    fit(&budget, wanted, needed, profile.is_complete(), decision);
+    decision.heap = Some(heap(input, wanted, decision));
+    decision.budget = Some(budget);
+    gc_threads(input, choice, decision);
+    shape(input, choice, decision);
+}
+
+fn budget(input: &Input<'_>, profile: &Profile, choice: Choice, limit: Bytes) -> Budget {
+    let machine = Machine {
+        memory: limit,
+        cpus: choice.cpu.processors,
+    };
+    let compilers = threads::compilers(input.jdk, machine, input.options);
+    let workers = input
+        .options
+        .count("ParallelGCThreads")
+        .and_then(|n| u32::try_from(n).ok());
+    let situation = Situation {
+        jdk: input.jdk,
+        collector: choice.collector,
+        gc_workers: workers.unwrap_or(match choice.collector {
+            Collector::Serial => 0,
+            _ => choice.cpu.gc_workers,
+        }),
+        is_c1_only: choice.is_c1_only,
+        compiler_threads: compilers.map_or(2, |compilers| compilers.count),
+        profile,
+        options: input.options,
+    };
+    heap::plan(limit, &situation)
+}
+
+/// The least heap: a quarter above what was alive under load.
+fn needed(profile: &Profile) -> Bytes {
+    let live = profile
+        .live_heap
+        .map(|live| live.mul_ratio(5, 4).round_up(Bytes::from_mib(1)));
+    live.unwrap_or(LEAST).max(LEAST)
+}
+
+fn shrink(
+    input: &Input<'_>,
+    profile: &Profile,
+    choice: &mut Choice,
+    mut budget: Budget,
+    needed: Bytes,
+    decision: &mut Decision,
+) -> Budget {
+    let limit = budget.limit;
+    let is_free = |dimension| input.options.freezing(dimension).is_none();
+    if budget.heap < needed && is_free(Dimension::Collector) {
+        choice.collector = Collector::Serial;
+        budget = self::budget(input, profile, *choice, limit);
+    }
+    if budget.heap < needed && is_free(Dimension::Compiler) && !choice.is_c1_only {
+        choice.is_c1_only = true;
+        budget = self::budget(input, profile, *choice, limit);
+        let reason = "with C2 the measured heap does not fit";
+        let option = "-XX:TieredStopAtLevel=1";
+        decision
+            .options
+            .push(Chosen::new(option, Provenance::Calculated, reason));
+    }
+    if budget.heap < needed {
+        let given = budget.reserve.mul_ratio(3, 4);
+        budget.reserve = budget.reserve.saturating_sub(given);
+        let heap = budget.heap.saturating_add(given).min(needed);
+        budget.heap = heap.round_down(Bytes::from_mib(1));
+    }
+    budget
+}
+
+fn replace_collector(old: Collector, new: Collector, decision: &mut Decision) {
+    let is_old = |chosen: &&mut Chosen| chosen.option == format!("-XX:+{}", old.flag());
+    if let Some(chosen) = decision.options.iter_mut().find(is_old) {
+        chosen.option = format!("-XX:+{}", new.flag());
+        chosen.provenance = Provenance::Calculated;
+        chosen.reason = format!("with {old} the measured heap does not fit");
+    }
+}
+
+/// Where nothing was measured. Small: 30 % of the limit and 110 MiB outside the heap; else what a
+/// typical service leaves, at most 75 %.
+fn by_rule(budget: &Budget) -> Bytes {
+    let limit = budget.limit;
+    let heap = if limit <= SMALL_LIMIT {
+        limit
+            .percent(SMALL_SHARE)
+            .min(limit.saturating_sub(OUTSIDE_HEAP))
+    } else {
+        // Never less than a container at the border gets.
+        let least = SMALL_LIMIT.percent(SMALL_SHARE);
+        budget.heap.min(limit.percent(LARGEST_SHARE)).max(least)
+    };
+    heap.round_down(Bytes::from_mib(1)).max(LEAST)
+}
+
+fn fit(budget: &Budget, heap: Bytes, needed: Bytes, is_measured: bool, decision: &mut Decision) {
+    let limit = budget.limit;
+    let minimum = match is_measured {
+        true if heap > budget.heap => Some(budget.minimum_limit(needed)),
+        false if limit < OUTSIDE_HEAP.saturating_add(LEAST) => {
+            Some(OUTSIDE_HEAP.saturating_add(LEAST))
+        }
+        _ => None,
+    };
+    if let Some(minimum) = minimum {
+        decision.warnings.push(format!(
+            "the limit of {limit} is too small: at least {minimum} is needed; started anyway"
+        ));
+    }
+    decision.minimum = minimum;
+}
+
+/// The heap option, or the user's heap as it will really be.
+fn heap(input: &Input<'_>, wanted: Bytes, decision: &mut Decision) -> Bytes {
+    if let Some(option) = input.options.freezing(Dimension::Heap) {
+        let option = option.to_owned();
+        return users_heap(input, &option, wanted, decision);
+    }
+    let initial = input
+        .options
+        .size("InitialHeapSize")
+        .max(input.options.size("MinHeapSize"));
+    let heap = match initial.filter(|initial| *initial > wanted) {
+        Some(initial) => {
+            decision.warnings.push(format!(
+                "the initial heap {initial} is above the {wanted} that fit; the heap follows it"
+            ));
+            initial
+        }
+        None => wanted,
+    };
+    let is_measured = input.profile.is_some_and(Profile::is_complete);
+    let reason = match is_measured {
+        true => format!("{} less the measured regions", decision.memory),
+        false if decision.memory.value <= SMALL_LIMIT => {
+            format!(
+                "{}: 30 %, and {OUTSIDE_HEAP} outside the heap",
+                decision.memory
+            )
+        }
+        false => format!(
+            "{} less the regions of a typical service, at most 75 %",
+            decision.memory
+        ),
+    };
+    let option = format!("-Xmx{}", heap.jvm());
+    decision
+        .options
+        .push(Chosen::new(option, Provenance::Calculated, reason));
+    heap
+}
+
+/// A user's heap is kept; when it is a share of memory that the JVM gets wrong, it is computed from
+/// the true memory and passed.
+fn users_heap(input: &Input<'_>, option: &str, fits: Bytes, decision: &mut Decision) -> Bytes {
+    let seen = Machine {
+        memory: decision.memory.value,
+        cpus: decision.cpus.value.ceil().max(1),
+    };
+    let collector = crate::hotspot::collector::choose(input.jdk, seen, input.options);
+    let collector = collector.unwrap_or(Collector::Serial);
+    let size = |machine| crate::hotspot::heap::size(input.jdk, machine, collector, input.options);
+    let Ok(truth) = size(seen) else { return fits };
+    let believed = size(Machine {
+        memory: input.sight.memory,
+        ..seen
+    });
+    if believed.is_ok_and(|believed| believed.max != truth.max) {
+        let xmx = format!("-Xmx{}", truth.max.jvm());
+        let reason = format!("what {option} means for {}", decision.memory);
+        decision
+            .options
+            .push(Chosen::new(xmx, Provenance::Calculated, reason));
+    }
+    if truth.max > fits {
+        decision.warnings.push(format!(
+            "{option} gives a heap of {}; {fits} fit into {} beside the other regions",
+            truth.max, decision.memory.value
+        ));
+    }
+    truth.max
+}
+
+/// Collector threads, where the JVM would start more than there are whole CPUs.
+fn gc_threads(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
+    let uses_workers = matches!(choice.collector, Collector::Parallel | Collector::G1);
+    let default = threads::parallel_workers(choice.cpu.processors);
+    let is_free = input.options.freezing(Dimension::GcThreads).is_none();
+    if uses_workers && is_free && choice.cpu.gc_workers < default {
+        let workers = choice.cpu.gc_workers;
+        let reason = format!(
+            "{} are {workers} whole CPUs for the collector",
+            decision.cpus
+        );
+        let option = format!("-XX:ParallelGCThreads={workers}");
+        decision
+            .options
+            .push(Chosen::new(option, Provenance::Calculated, reason));
+    }
+}
+
+/// [fabric8]: no -Xms; instead a heap that grows late and gives back early.
+fn shape(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
+    let is_free = input.options.freezing(Dimension::HeapShape).is_none();
+    let applies = matches!(
+        choice.collector,
+        Collector::Serial | Collector::Parallel | Collector::G1
+    );
+    if is_free && applies && decision.memory.value < SHRINK_LIMIT {
+        for option in ["-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40"] {
+            let reason = "a small container: the heap gives memory back early";
+            decision
+                .options
+                .push(Chosen::new(option, Provenance::Default, reason));
+        }
+    }
+}

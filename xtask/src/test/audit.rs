@@ -1,0 +1,47 @@
+//! `cargo deny`, where it is installed: what comes from outside, and what is known against it.
+//!
+//! Licences and sources are checked by `cargo xtask check` as well, so a machine without it
+//! misses little but the advisories. Those need a database from the network.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::output::Counts;
+use crate::error::Error;
+use crate::process::output_of;
+
+/// How cargo-deny says that there is no database.
+const NO_DATABASE: &str = "failed to fetch advisory database";
+
+/// Runs both checks.
+pub fn run(root: &Path) -> Result<Counts, Error> {
+    if !deny(root, &["--version"])?.status.success() {
+        let reason = "cargo-deny is not installed (cargo install cargo-deny --locked)";
+        return Ok(Counts::one_skipped("audit", reason));
+    }
+    let outside = deny(root, &["--offline", "check", "bans", "licenses", "sources"])?;
+    let mut counts = judge("audit", outside.status.success(), &outside);
+    let known = deny(root, &["check", "advisories"])?;
+    if String::from_utf8_lossy(&known.stderr).contains(NO_DATABASE) {
+        counts.add(Counts::one_skipped(
+            "advisories",
+            "their database cannot be reached",
+        ));
+    } else {
+        counts.add(judge("advisories", known.status.success(), &known));
+    }
+    Ok(counts)
+}
+
+fn deny(root: &Path, arguments: &[&str]) -> Result<Output, Error> {
+    let mut command = Command::new("cargo");
+    output_of(command.arg("deny").args(arguments).current_dir(root))
+}
+
+fn judge(name: &str, is_success: bool, output: &Output) -> Counts {
+    if is_success {
+        return Counts::one_passed();
+    }
+    eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    Counts::one_failed(name)
+}
