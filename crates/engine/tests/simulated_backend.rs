@@ -266,7 +266,7 @@ fn a_seen_disturbance_is_invalid_and_an_unseen_glitch_is_a_miss() {
 fn searches_through_the_trait_are_as_good_as_the_state_machine_alone() {
     let seeds = Random::from_seed(11);
     let (mut bad, mut starts) = (0, 0);
-    let services = 60;
+    let services = 40;
     for service in 0..services {
         let wall = MemoryWall::draw(&mut seeds.derive(service));
         let world = World {
@@ -278,8 +278,8 @@ fn searches_through_the_trait_are_as_good_as_the_state_machine_alone() {
         bad += u32::from(wall.pass_probability(answer.size.as_mib()) < 0.95);
         starts += trials.len();
     }
-    // P(more than 2 of 60) is below 0.1 % at the published 0.2 %.
-    assert!(bad <= 2, "{bad} of {services}");
+    // P(more than 1 of 40) is 0.3 % at the published 0.2 %.
+    assert!(bad <= 1, "{bad} of {services}");
     let mean = starts as f64 / services as f64;
     // One start more than published: the largest size is tried, not assumed.
     assert!((mean - 16.2).abs() < 1.5, "{mean}");
@@ -290,7 +290,7 @@ fn searches_through_the_trait_are_as_good_as_the_state_machine_alone() {
 fn disturbed_trials_do_not_make_answers_too_small() {
     let seeds = Random::from_seed(12);
     let (mut bad, mut answered) = (0, 0);
-    for service in 0..60 {
+    for service in 0..40 {
         let wall = MemoryWall::draw(&mut seeds.derive(service));
         let world = World {
             wall,
@@ -306,7 +306,7 @@ fn disturbed_trials_do_not_make_answers_too_small() {
         bad += u32::from(wall.pass_probability(answer.size.as_mib()) < 0.95);
     }
     // Three invalid trials in a row end a search: 1 - 0.19^3 per step, 16 steps.
-    assert!(answered >= 50, "{answered}");
+    assert!(answered >= 34, "{answered}");
     assert!(bad <= 2, "{bad}");
 }
 
