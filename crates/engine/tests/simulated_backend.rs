@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use loadline_analysis::interval::quantile;
 use loadline_analysis::random::Random;
 use loadline_analysis::recommend::recommend;
 use loadline_analysis::record::{
     AppKo, Configuration, Evidence, Invalid, Phase, Purpose, SCHEMA, TrialRecord, Verdict,
 };
 use loadline_analysis::search::Outcome;
+use loadline_analysis::search::max_rate;
 use loadline_analysis::search::min_memory::{Answer, MinMemory, Parameters, Step};
 use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Slo;
@@ -336,4 +338,36 @@ fn a_recommendation_can_be_derived_from_the_trials() {
     assert!(smaller.memory < answer.confirmed);
     assert!(backend.elapsed() > Duration::from_secs(600));
     assert_eq!(backend.machine().cgroup, "simulated");
+}
+
+/// Twelve max-rate searches on one service, one trial in ten with a stall of a second: the
+/// answers stay together and below the capacity.
+#[test]
+fn max_rate_searches_agree_although_trials_are_disturbed() {
+    let mut world = World {
+        glitch: 0.1,
+        ..World::default()
+    };
+    world.surface.per_cpu = 200.0;
+    let size = Bytes::from_gib(1);
+    let capacity = world.surface.capacity(1.0, 1.0);
+    let length = Duration::from_secs(30);
+    let mut backend = Simulated::new(world, 31);
+    let mut rates = Vec::new();
+    for _ in 0..12 {
+        let parameters = max_rate::Parameters::new(capacity / 8.0, capacity * 1.05, length);
+        let mut search = max_rate::MaxRate::new(parameters);
+        while let max_rate::Step::Try { rate, duration } = search.next() {
+            let model = LoadModel::Open { rate, duration };
+            let (_, judgement) = run(&mut backend, size, model);
+            search.record(&[Outcome::from(judgement.verdict)]);
+        }
+        let max_rate::Step::Done(answers) = search.next() else {
+            panic!("{:?}", search.next())
+        };
+        rates.push(answers[0].rate.unwrap() / capacity);
+    }
+    let at = |q: f64| quantile(&rates, q).unwrap();
+    assert!(at(0.95) / at(0.05) <= 1.10, "{rates:?}");
+    assert!(at(0.0) > 0.6 && at(1.0) < 1.0, "{rates:?}");
 }
