@@ -98,7 +98,7 @@ pub(crate) fn descriptors(settings: &Settings) -> u8 {
 pub(crate) fn threads(settings: &Settings) -> u8 {
     let mut count = 0u32;
     let small = || std::thread::Builder::new().stack_size(16 << 10);
-    while count < 100_000 && small().spawn(|| sleep()).is_ok() {
+    while count < 100_000 && small().spawn(sleep).is_ok() {
         count += 1;
     }
     say(&format!("{count} threads\n"));

@@ -4,6 +4,9 @@
 //! the applications (`zoo MODE`). Needs root and cgroups; without them every test is skipped by
 //! name. `containment [FILTER]` runs the tests whose name contains the filter.
 
+// It is its own test runner: it prints what the usual one would.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 mod cases;
 mod hundred;
 mod killed;

@@ -5,7 +5,7 @@
 //! Making it is in [`super::prepare`], ending it in [`super::stop`], load in [`super::generator`].
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, Failure, Invalid, NoiseEvidence, Phase, StartEvidence};
@@ -138,11 +138,8 @@ impl LocalInstance {
 
     /// The same; hands out what the generator said.
     pub(super) fn tick_for_generator(&mut self) -> Vec<Line> {
-        let first = match self.notes.recv_timeout(TICK) {
-            Ok(note) => Some(note),
-            // Disconnected cannot be: this instance holds a sender itself.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        };
+        // It cannot be disconnected: this instance holds a sender itself.
+        let first = self.notes.recv_timeout(TICK).ok();
         let more: Vec<Note> = self.notes.try_iter().collect();
         let mut lines = Vec::new();
         for note in first.into_iter().chain(more) {
