@@ -23,7 +23,11 @@ const EXIT_CODES: &str = "
 
 fn loadline(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
-    let output = command.args(arguments).env("COLUMNS", "100").output().unwrap();
+    let output = command
+        .args(arguments)
+        .env("COLUMNS", "100")
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "loadline {arguments:?}: {said}");
     String::from_utf8(output.stdout).unwrap()
@@ -39,7 +43,10 @@ fn check(name: &str, text: &str) {
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
     let how = "LOADLINE_UPDATE=1 cargo test -p loadline-cli --test reference";
-    assert!(written == text, "docs/reference/{name} is not what the program says; {how}");
+    assert!(
+        written == text,
+        "docs/reference/{name} is not what the program says; {how}"
+    );
 }
 
 /// Names of the subcommands, from the help itself.

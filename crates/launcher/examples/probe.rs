@@ -13,12 +13,16 @@ fn main() -> std::process::ExitCode {
     let mut out = std::io::stdout();
     match std::env::var("PROBE").as_deref() {
         Ok("exit") => {
-            let code = std::env::args().next_back().and_then(|word| word.parse().ok());
+            let code = std::env::args()
+                .next_back()
+                .and_then(|word| word.parse().ok());
             return std::process::ExitCode::from(code.unwrap_or(0u8));
         }
         Ok("status") => {
             let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-            let lines = status.lines().filter(|line| line.starts_with("Sig") || line.starts_with("Shd"));
+            let lines = status
+                .lines()
+                .filter(|line| line.starts_with("Sig") || line.starts_with("Shd"));
             for line in lines {
                 let _ = writeln!(out, "{line}");
             }
@@ -27,7 +31,9 @@ fn main() -> std::process::ExitCode {
             sys::block_all_signals();
             let _ = writeln!(out, "ready");
             loop {
-                let Some((signal, _)) = sys::wait_signal() else { continue };
+                let Some((signal, _)) = sys::wait_signal() else {
+                    continue;
+                };
                 let _ = writeln!(out, "{signal}");
                 let _ = out.flush();
             }

@@ -11,11 +11,20 @@ use loadline_sizing::hotspot::{self, Machine};
 use loadline_sizing::{Bytes, Jdk, Options};
 
 const LAUNCHER: &str = env!("CARGO_BIN_EXE_loadline-launch");
-const MEMORY_MIB: &[u64] =
-    &[64, 96, 128, 150, 200, 256, 300, 301, 400, 512, 768, 1024, 1536, 1792, 2048, 4096, 8192, 16_384];
-const CPUS: &[&str] = &["0.25", "0.5", "1", "1.5", "1.9", "2", "3", "4", "8", "16", "32", "64", "96"];
-const COLLECTORS: &[&str] =
-    &["", "-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"];
+const MEMORY_MIB: &[u64] = &[
+    64, 96, 128, 150, 200, 256, 300, 301, 400, 512, 768, 1024, 1536, 1792, 2048, 4096, 8192, 16_384,
+];
+const CPUS: &[&str] = &[
+    "0.25", "0.5", "1", "1.5", "1.9", "2", "3", "4", "8", "16", "32", "64", "96",
+];
+const COLLECTORS: &[&str] = &[
+    "",
+    "-XX:+UseSerialGC",
+    "-XX:+UseParallelGC",
+    "-XX:+UseG1GC",
+    "-XX:+UseZGC",
+    "-XX:+UseShenandoahGC",
+];
 
 /// A memory cgroup, removed at the end.
 struct Group(PathBuf);
@@ -26,7 +35,11 @@ impl Group {
         let group = Path::new("/sys/fs/cgroup/memory").join(name);
         std::fs::create_dir(&group).ok()?;
         let group = Self(group);
-        std::fs::write(group.0.join("memory.limit_in_bytes"), (mib << 20).to_string()).ok()?;
+        std::fs::write(
+            group.0.join("memory.limit_in_bytes"),
+            (mib << 20).to_string(),
+        )
+        .ok()?;
         Some(group)
     }
 }
@@ -41,8 +54,16 @@ impl Drop for Group {
 fn launch(group: &Group, cpus: &str, words: &[&str]) -> std::process::Output {
     let script = r#"echo $$ > "$1/cgroup.procs"; shift; exec "$@""#;
     let mut command = Command::new("sh");
-    command.args(["-c", script, "sh"]).arg(&group.0).arg(LAUNCHER).args(words);
-    command.env_clear().env("LOADLINE_CPUS", cpus).env("LOADLINE_LOG", "quiet").env("PATH", "/usr/bin:/bin");
+    command
+        .args(["-c", script, "sh"])
+        .arg(&group.0)
+        .arg(LAUNCHER)
+        .args(words);
+    command
+        .env_clear()
+        .env("LOADLINE_CPUS", cpus)
+        .env("LOADLINE_LOG", "quiet")
+        .env("PATH", "/usr/bin:/bin");
     command.output().expect("sh exists")
 }
 
@@ -61,15 +82,25 @@ fn check(group: &Group, mib: u64, cpus: &str, collector: &str, home: &Path) -> V
     let words = [&["options", "--", &java], given.as_slice()].concat();
     let options = String::from_utf8(launch(group, cpus, &words).stdout).expect("text");
     let cell = format!("{} {mib}Mi {cpus} CPUs {collector}", home.display());
-    let words = [&["--", &java], given.as_slice(), &["-XX:+PrintFlagsFinal", "-version"]].concat();
+    let words = [
+        &["--", &java],
+        given.as_slice(),
+        &["-XX:+PrintFlagsFinal", "-version"],
+    ]
+    .concat();
     let output = launch(group, cpus, &words);
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
-        return vec![format!("{cell}: {}: did not start: {text}", options.replace('\n', " "))];
+        return vec![format!(
+            "{cell}: {}: did not start: {text}",
+            options.replace('\n', " ")
+        )];
     }
     let release = std::fs::read_to_string(home.join("release")).expect("a JDK");
     let jdk = Jdk::from_release(&release).expect("a JDK");
-    let processors = std::thread::available_parallelism().expect("Linux says").get() as u32;
+    let processors = std::thread::available_parallelism()
+        .expect("Linux says")
+        .get() as u32;
     let machine = Machine {
         memory: Bytes::from_mib(mib),
         cpus: processors,
@@ -83,7 +114,8 @@ fn check(group: &Group, mib: u64, cpus: &str, collector: &str, home: &Path) -> V
     let differs = |flag: &hotspot::Flag| {
         let expected = flag.value.to_string();
         let got = real.get(flag.name).copied();
-        (got != Some(expected.as_str())).then(|| format!("{cell}: {} is {got:?}, predicted {expected}", flag.name))
+        (got != Some(expected.as_str()))
+            .then(|| format!("{cell}: {} is {got:?}, predicted {expected}", flag.name))
     };
     predicted.flags().iter().filter_map(differs).collect()
 }
@@ -91,9 +123,14 @@ fn check(group: &Group, mib: u64, cpus: &str, collector: &str, home: &Path) -> V
 #[test]
 fn every_option_set_starts_and_does_what_was_predicted() {
     let name = "every_option_set_starts_and_does_what_was_predicted";
-    let entries = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
-    let homes: Vec<PathBuf> =
-        entries.map(|e| e.path()).filter(|p| !p.is_symlink() && p.join("release").exists()).collect();
+    let entries = std::fs::read_dir("/usr/lib/jvm")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let homes: Vec<PathBuf> = entries
+        .map(|e| e.path())
+        .filter(|p| !p.is_symlink() && p.join("release").exists())
+        .collect();
     if homes.is_empty() || Group::new(1).is_none() {
         println!("SKIP {name}: needs a JDK below /usr/lib/jvm, root and a v1 memory controller");
         return;
@@ -116,5 +153,9 @@ fn every_option_set_starts_and_does_what_was_predicted() {
         }
     }
     println!("{name}: {starts} starts, {} wrong", wrong.len());
-    assert!(wrong.is_empty(), "{}", wrong[..wrong.len().min(40)].join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{}",
+        wrong[..wrong.len().min(40)].join("\n")
+    );
 }

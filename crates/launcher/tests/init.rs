@@ -16,7 +16,10 @@ fn forwardable() -> impl Iterator<Item = i32> {
 /// Whether a PID namespace can be made here.
 fn has_namespaces() -> bool {
     let arguments = ["--pid", "--fork", "--mount-proc", "true"];
-    let status = Command::new("unshare").args(arguments).stderr(Stdio::null()).status();
+    let status = Command::new("unshare")
+        .args(arguments)
+        .stderr(Stdio::null())
+        .status();
     status.is_ok_and(|status| status.success())
 }
 
@@ -24,21 +27,32 @@ fn has_namespaces() -> bool {
 fn as_pid_one(what: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--kill-child", "--mount-proc", LAUNCHER]);
-    command.env_clear().env("PROBE", what).env("LOADLINE_LOG", "quiet").env("PATH", "/usr/bin:/bin");
+    command
+        .env_clear()
+        .env("PROBE", what)
+        .env("LOADLINE_LOG", "quiet")
+        .env("PATH", "/usr/bin:/bin");
     command.env("LOADLINE_MODE", "off");
     command
 }
 
 /// Sends a signal by number.
 fn kill(signal: i32, pid: u32) {
-    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status();
+    let status = Command::new("sh")
+        .args(["-c", &format!("kill -{signal} {pid}")])
+        .status();
     assert!(status.expect("sh exists").success(), "kill -{signal} {pid}");
 }
 
 /// The only child of a process.
 fn child_of(pid: u32) -> Option<u32> {
     let path = format!("/proc/{pid}/task/{pid}/children");
-    std::fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()
+    std::fs::read_to_string(path)
+        .ok()?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 #[test]
@@ -46,7 +60,11 @@ fn all_exit_codes_are_the_applications() {
     let stage = Stage::new();
     for code in 0..=255 {
         let mut command = stage.launcher("exit");
-        let status = command.args(["--init", "--mode=off", "--"]).arg(stage.java()).arg(code.to_string()).status();
+        let status = command
+            .args(["--init", "--mode=off", "--"])
+            .arg(stage.java())
+            .arg(code.to_string())
+            .status();
         assert_eq!(status.expect("the launcher starts").code(), Some(code));
     }
 }
@@ -54,12 +72,17 @@ fn all_exit_codes_are_the_applications() {
 #[test]
 fn all_exit_codes_are_the_applications_as_pid_one() {
     if !has_namespaces() {
-        println!("SKIP all_exit_codes_are_the_applications_as_pid_one: no PID namespaces (needs root)");
+        println!(
+            "SKIP all_exit_codes_are_the_applications_as_pid_one: no PID namespaces (needs root)"
+        );
         return;
     }
     let stage = Stage::new();
     for code in 0..=255 {
-        let status = as_pid_one("exit").arg(stage.java()).arg(code.to_string()).status();
+        let status = as_pid_one("exit")
+            .arg(stage.java())
+            .arg(code.to_string())
+            .status();
         assert_eq!(status.expect("unshare starts").code(), Some(code));
     }
 }
@@ -69,7 +92,12 @@ fn failed_starts_have_the_codes_of_shells() {
     let stage = Stage::new();
     let code = |file: &std::path::Path| {
         let mut command = stage.launcher("exit");
-        command.args(["--init", "--mode=off", "--"]).arg(file).status().expect("it starts").code()
+        command
+            .args(["--init", "--mode=off", "--"])
+            .arg(file)
+            .status()
+            .expect("it starts")
+            .code()
     };
     assert_eq!(code(std::path::Path::new("/no/such/dir/java")), Some(127));
     let plain = stage.java().with_file_name("plain");
@@ -82,14 +110,24 @@ fn failed_starts_have_the_codes_of_shells() {
 fn a_code_can_count_as_success() {
     let stage = Stage::new();
     let mut command = stage.launcher("exit");
-    command.env("LOADLINE_EXIT_ZERO", "143,130").args(["--init", "--"]).arg(stage.java()).arg("143");
+    command
+        .env("LOADLINE_EXIT_ZERO", "143,130")
+        .args(["--init", "--"])
+        .arg(stage.java())
+        .arg("143");
     assert_eq!(command.status().expect("it starts").code(), Some(0));
 }
 
 #[test]
 fn a_fatal_signal_of_the_application_is_128_and_the_signal() {
     let stage = Stage::new();
-    let mut child = start(stage.launcher("signals").args(["--init", "--mode=off", "--"]).arg(stage.java())).0;
+    let mut child = start(
+        stage
+            .launcher("signals")
+            .args(["--init", "--mode=off", "--"])
+            .arg(stage.java()),
+    )
+    .0;
     let application = child_of(child.id()).expect("the application runs");
     kill(9, application);
     assert_eq!(child.wait().expect("it ends").code(), Some(137));
@@ -119,7 +157,11 @@ fn every_signal_arrives(init: u32, lines: &mut Lines) {
 fn every_forwardable_signal_arrives() {
     let stage = Stage::new();
     let mut command = stage.launcher("signals");
-    let (mut child, mut lines) = start(command.args(["--init", "--mode=off", "--"]).arg(stage.java()));
+    let (mut child, mut lines) = start(
+        command
+            .args(["--init", "--mode=off", "--"])
+            .arg(stage.java()),
+    );
     every_signal_arrives(child.id(), &mut lines);
     kill(9, child_of(child.id()).expect("the application runs"));
     child.wait().expect("it ends");
@@ -128,7 +170,9 @@ fn every_forwardable_signal_arrives() {
 #[test]
 fn every_forwardable_signal_arrives_through_pid_one() {
     if !has_namespaces() {
-        println!("SKIP every_forwardable_signal_arrives_through_pid_one: no PID namespaces (needs root)");
+        println!(
+            "SKIP every_forwardable_signal_arrives_through_pid_one: no PID namespaces (needs root)"
+        );
         return;
     }
     let stage = Stage::new();
@@ -144,15 +188,21 @@ fn state(command: &mut Command) -> String {
     let output = command.output().expect("it starts");
     let text = String::from_utf8(output.stdout).expect("text");
     // A pending SIGCHLD of env's own doing would be noise.
-    text.lines().filter(|line| line.starts_with("SigBlk") || line.starts_with("SigIgn")).collect()
+    text.lines()
+        .filter(|line| line.starts_with("SigBlk") || line.starts_with("SigIgn"))
+        .collect()
 }
 
 #[test]
 fn masks_and_ignored_signals_are_inherited_unchanged() {
     let env = "env --block-signal=USR1 --ignore-signal=HUP --default-signal=PIPE";
-    let is_there = Command::new("sh").args(["-c", &format!("{env} true")]).status();
+    let is_there = Command::new("sh")
+        .args(["-c", &format!("{env} true")])
+        .status();
     if !is_there.is_ok_and(|status| status.success()) {
-        println!("SKIP masks_and_ignored_signals_are_inherited_unchanged: env knows no --block-signal");
+        println!(
+            "SKIP masks_and_ignored_signals_are_inherited_unchanged: env knows no --block-signal"
+        );
         return;
     }
     let stage = Stage::new();
@@ -166,13 +216,18 @@ fn masks_and_ignored_signals_are_inherited_unchanged() {
     for case in cases {
         let run = |script: String| {
             let mut command = Command::new("sh");
-            command.args(["-c", &script]).env("PROBE", "status").env("LOADLINE_LOG", "quiet");
+            command
+                .args(["-c", &script])
+                .env("PROBE", "status")
+                .env("LOADLINE_LOG", "quiet");
             state(&mut command)
         };
         let plain = run(format!("exec {case} {java} x"));
         assert!(plain.contains("SigBlk"), "{plain}");
         for mode in ["--no-init", "--init"] {
-            let through = run(format!("exec {case} {LAUNCHER} {mode} --mode=off -- {java} x"));
+            let through = run(format!(
+                "exec {case} {LAUNCHER} {mode} --mode=off -- {java} x"
+            ));
             assert_eq!(through, plain, "{case} {mode}");
         }
     }
@@ -180,10 +235,12 @@ fn masks_and_ignored_signals_are_inherited_unchanged() {
 
 /// Zombies among the children of a process.
 fn zombies(pid: u32) -> usize {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children =
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let is_zombie = |child: &&str| {
         let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+        stat.rsplit_once(')')
+            .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
     };
     children.split_whitespace().filter(is_zombie).count()
 }
@@ -194,11 +251,17 @@ const ORPHANS: &str = "exec 3<&0; i=0; while [ $i -lt 1000 ]; do (read x <&3 &);
 
 /// Children of this PID 1 before 1,000 orphans end, and zombies one second later.
 fn orphans(command: &mut Command) -> (usize, usize) {
-    command.args(["sh", "-c", ORPHANS]).stdin(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(["sh", "-c", ORPHANS])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null());
     let (mut child, _lines) = start(command);
     let init = child_of(child.id()).expect("unshare forked");
     let path = format!("/proc/{init}/task/{init}/children");
-    let before = std::fs::read_to_string(path).expect("it runs").split_whitespace().count();
+    let before = std::fs::read_to_string(path)
+        .expect("it runs")
+        .split_whitespace()
+        .count();
     drop(child.stdin.take());
     std::thread::sleep(Duration::from_secs(1));
     let left = zombies(init);

@@ -8,10 +8,12 @@
 //! Facts: cgroupSubsystem_linux.cpp and cgroupUtil_linux.cpp of 17 and 25; JDK-8346874, 8347129 and
 //! 8349988 (kernels from 6.12 on list no cpuset and memory in /proc/cgroups); JDK-8281181 (shares).
 
-use crate::jdk::{Jdk, Vm};
-use crate::limits::{Files, Hierarchy, Limits, Place, parse_cpu_max, parse_limit, places_of_first_mounts};
-use crate::options::Options;
 use crate::Bytes;
+use crate::jdk::{Jdk, Vm};
+use crate::limits::{
+    Files, Hierarchy, Limits, Place, parse_cpu_max, parse_limit, places_of_first_mounts,
+};
+use crate::options::Options;
 
 /// What the JVM takes for the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,19 +70,28 @@ pub fn predict(jdk: Jdk, files: &impl Files, limits: &Limits, options: &Options)
 
 fn differences(jdk: Jdk, sight: &Sight, limits: &Limits) -> Vec<String> {
     let mut reasons = Vec::new();
-    if let Some(limit) = limits.memory.as_ref().filter(|limit| limit.value < sight.memory) {
+    if let Some(limit) = limits
+        .memory
+        .as_ref()
+        .filter(|limit| limit.value < sight.memory)
+    {
         reasons.push(format!("{jdk} does not see the memory limit {limit}"));
     }
     let truth = limits.true_processor_count();
     if truth != sight.cpus {
-        reasons.push(format!("{jdk} counts {} processors, there are {truth}", sight.cpus));
+        reasons.push(format!(
+            "{jdk} counts {} processors, there are {truth}",
+            sight.cpus
+        ));
     }
     reasons
 }
 
 fn reads(jdk: Jdk, files: &impl Files, options: &Options) -> Reads {
     if options.switch("UseContainerSupport") == Some(false) {
-        return Reads::Nothing("-XX:-UseContainerSupport switches container support off".to_owned());
+        return Reads::Nothing(
+            "-XX:-UseContainerSupport switches container support off".to_owned(),
+        );
     }
     if jdk.vm == Vm::HotSpot && !jdk.has_fix(&[(8, 191)], 10) && jdk.version.update != 0 {
         return Reads::Nothing(format!("{jdk} has no container support"));
@@ -94,7 +105,9 @@ fn reads(jdk: Jdk, files: &impl Files, options: &Options) -> Reads {
         return if is_unified { Reads::V2 } else { Reads::V1 };
     }
     let Ok(controllers) = files.read("/proc/cgroups") else {
-        return Reads::Nothing(format!("{jdk} needs /proc/cgroups, which could not be read"));
+        return Reads::Nothing(format!(
+            "{jdk} needs /proc/cgroups, which could not be read"
+        ));
     };
     match required_controllers(&controllers) {
         Err(missing) => Reads::Nothing(format!(
@@ -116,7 +129,9 @@ fn has_v2(jdk: Jdk) -> bool {
 fn required_controllers(text: &str) -> Result<bool, &'static str> {
     let mut is_v2 = true;
     for name in ["cpu", "cpuacct", "cpuset", "memory"] {
-        let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut rows = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>());
         let row = rows.find(|row| row.first() == Some(&name)).ok_or(name)?;
         if row.get(3) != Some(&"1") {
             return Err(name);
@@ -134,7 +149,11 @@ struct View<'a, F> {
 impl<F: Files> View<'_, F> {
     /// The directories this JVM looks into: ancestors only since 25.
     fn directories<'p>(&self, place: &'p Place) -> &'p [String] {
-        let count = if self.jdk.at_least(25) { place.directories.len() } else { 1 };
+        let count = if self.jdk.at_least(25) {
+            place.directories.len()
+        } else {
+            1
+        };
         &place.directories[..count]
     }
 
@@ -159,7 +178,10 @@ impl<F: Files> View<'_, F> {
             Hierarchy::V1 => "memory.limit_in_bytes",
             Hierarchy::V2 => "memory.max",
         };
-        let paths = self.directories(place).iter().map(|d| format!("{d}/{name}"));
+        let paths = self
+            .directories(place)
+            .iter()
+            .map(|d| format!("{d}/{name}"));
         let limit = paths.filter_map(|path| self.limit(&path)).min();
         let limit = limit.or_else(|| self.hierarchical_limit(place));
         limit.filter(|limit| *limit > 0).map(Bytes::from_bytes)
@@ -170,12 +192,17 @@ impl<F: Files> View<'_, F> {
         let is_v1 = place.hierarchy == Hierarchy::V1;
         let path = format!("{}/memory.stat", place.directories[0]);
         let text = self.files.read(&path).ok().filter(|_| is_v1)?;
-        let value = text.lines().find_map(|l| l.strip_prefix("hierarchical_memory_limit "));
+        let value = text
+            .lines()
+            .find_map(|l| l.strip_prefix("hierarchical_memory_limit "));
         parse_limit(value?).ok()?
     }
 
     fn processors(&self, place: &Place) -> Option<u32> {
-        let quotas = self.directories(place).iter().filter_map(|d| self.quota(place, d));
+        let quotas = self
+            .directories(place)
+            .iter()
+            .filter_map(|d| self.quota(place, d));
         quotas.min().or_else(|| self.by_shares(place))
     }
 
@@ -204,11 +231,14 @@ impl<F: Files> View<'_, F> {
             Hierarchy::V1 => self.limit(&format!("{}/cpu.shares", place.directories[0]))?,
             Hierarchy::V2 => {
                 let weight = self.limit(&format!("{}/cpu.weight", place.directories[0]))?;
-                if weight == 100 { 1024 } else { 2 + weight * 262_142 / 9999 }
+                if weight == 100 {
+                    1024
+                } else {
+                    2 + weight * 262_142 / 9999
+                }
             }
         };
         let count = u32::try_from(shares.div_ceil(1024)).ok()?;
         (shares != 1024).then_some(count.max(1))
     }
 }
-

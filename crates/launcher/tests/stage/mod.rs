@@ -30,13 +30,19 @@ impl Stage {
     /// The launcher, quiet, with the probe doing `what`; no variable of the outside is passed.
     pub fn launcher(&self, what: &str) -> Command {
         let mut command = Command::new(LAUNCHER);
-        command.env_clear().env("PROBE", what).env("LOADLINE_LOG", "quiet").env("PATH", "/usr/bin:/bin");
+        command
+            .env_clear()
+            .env("PROBE", what)
+            .env("LOADLINE_LOG", "quiet")
+            .env("PATH", "/usr/bin:/bin");
         command
     }
 }
 
 fn probe() -> PathBuf {
-    let directory = Path::new(LAUNCHER).parent().expect("the launcher lies in a directory");
+    let directory = Path::new(LAUNCHER)
+        .parent()
+        .expect("the launcher lies in a directory");
     directory.join("examples/probe")
 }
 

@@ -136,9 +136,16 @@ impl Limits {
     /// would never be usable.
     pub fn usable_memory(&self) -> Found<Bytes> {
         let host = Found::new(self.host.memory, "host memory");
-        let found = [&self.memory, &self.memory_high].into_iter().flatten().cloned();
+        let found = [&self.memory, &self.memory_high]
+            .into_iter()
+            .flatten()
+            .cloned();
         found.fold(host, |tightest, next| {
-            if next.value < tightest.value { next } else { tightest }
+            if next.value < tightest.value {
+                next
+            } else {
+                tightest
+            }
         })
     }
 
@@ -172,7 +179,9 @@ impl Limits {
     pub fn true_processor_count(&self) -> u32 {
         let processors = self.processors().value;
         let quota = self.quota.as_ref().map(|quota| quota.value.processors());
-        quota.map_or(processors, |quota| quota.min(processors)).max(1)
+        quota
+            .map_or(processors, |quota| quota.min(processors))
+            .max(1)
     }
 
     /// The amount of CPU that Kubernetes requested, from shares or weight; a guess.

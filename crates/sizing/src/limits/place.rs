@@ -62,8 +62,17 @@ fn mount(line: &str) -> Option<Mount> {
 
 /// `mountinfo` writes blanks and backslashes as three octal digits.
 fn unescape(text: &str) -> String {
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    escapes.iter().fold(text.to_owned(), |text, (escape, letter)| text.replace(escape, letter))
+    let escapes = [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ];
+    escapes
+        .iter()
+        .fold(text.to_owned(), |text, (escape, letter)| {
+            text.replace(escape, letter)
+        })
 }
 
 /// The own paths of a `/proc/self/cgroup`: controllers (empty for v2) and path.
@@ -87,7 +96,9 @@ pub fn places(controller: &str, mountinfo: &str, own: &str) -> Vec<Place> {
 /// The same as HotSpot reads it: the first mount of a controller, even where another covers it
 /// ("Duplicate memory controllers detected" in its log).
 pub fn places_of_first_mounts(controller: &str, mountinfo: &str, own: &str) -> Vec<Place> {
-    find(controller, mountinfo, own, |candidates| candidates.first().copied())
+    find(controller, mountinfo, own, |candidates| {
+        candidates.first().copied()
+    })
 }
 
 fn find(
@@ -100,13 +111,19 @@ fn find(
     let own = own_paths(own);
     let v1 = || {
         let has_controller = |mount: &&Mount| mount.controllers.iter().any(|c| c == controller);
-        let mounts = mounts.iter().filter(|mount| mount.hierarchy == Hierarchy::V1);
+        let mounts = mounts
+            .iter()
+            .filter(|mount| mount.hierarchy == Hierarchy::V1);
         let mounts: Vec<&Mount> = mounts.filter(has_controller).collect();
-        let path = own.iter().find(|(names, _)| names.iter().any(|c| c == controller));
+        let path = own
+            .iter()
+            .find(|(names, _)| names.iter().any(|c| c == controller));
         place(pick(&mounts)?, &path?.1)
     };
     let v2 = || {
-        let mounts = mounts.iter().filter(|mount| mount.hierarchy == Hierarchy::V2);
+        let mounts = mounts
+            .iter()
+            .filter(|mount| mount.hierarchy == Hierarchy::V2);
         let mounts: Vec<&Mount> = mounts.collect();
         let path = own.iter().find(|(names, _)| names.is_empty());
         place(pick(&mounts)?, &path?.1)
@@ -117,7 +134,11 @@ fn find(
 /// The first mount; a later one at the same point covers it.
 fn visible<'a>(candidates: &[&'a Mount]) -> Option<&'a Mount> {
     let first = candidates.first()?;
-    candidates.iter().rev().find(|mount| mount.point == first.point).copied()
+    candidates
+        .iter()
+        .rev()
+        .find(|mount| mount.point == first.point)
+        .copied()
 }
 
 fn place(mount: &Mount, path: &str) -> Option<Place> {
