@@ -27,10 +27,10 @@ fn loadline(arguments: &[&str]) -> String {
         .args(arguments)
         .env("COLUMNS", "100")
         .output()
-        .unwrap();
+        .expect("the program starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "loadline {arguments:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("help is text")
 }
 
 /// Compares with the file in docs/reference, or writes it.
@@ -38,8 +38,8 @@ fn check(name: &str, text: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     let path = folder.join(name);
     if std::env::var_os("LOADLINE_UPDATE").is_some() {
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(&path, text).unwrap();
+        fs::create_dir_all(&folder).expect("the folder can be made");
+        fs::write(&path, text).expect("the reference can be written");
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
     let how = "LOADLINE_UPDATE=1 cargo test -p loadline-cli --test reference";

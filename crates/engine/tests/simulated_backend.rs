@@ -78,6 +78,7 @@ fn plan(memory: Bytes, model: LoadModel) -> TrialPlan {
         path: "/".to_owned(),
         port: 8080,
         timeout: Duration::from_secs(5),
+        tightest: None,
     };
     let warm_up = LoadModel::Open {
         rate: 100.0,

@@ -8,7 +8,7 @@ use crate::error::{Error, Kind, Outcome};
 
 /// Reads the order from stdin, writes messages to stdout.
 pub fn run() -> Result<Outcome, Error> {
-    load_part()
+    load_part(std::io::stdin().lock(), std::io::stdout().lock())
         .map(|()| Outcome::Done)
         .map_err(|e| Error::new(kind(&e), e))
 }

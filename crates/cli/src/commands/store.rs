@@ -65,7 +65,7 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
                 status,
                 &row.trials.to_string(),
             ]
-            .map(|t| Cell::from(t)),
+            .map(Cell::from),
         );
     }
     print(&table.terminal(width()))?;

@@ -78,7 +78,10 @@ fn a_finished_trial_is_found_again_whatever_its_label() {
         store.find_trial(&relabelled).unwrap(),
         Some(written.clone())
     );
-    assert_eq!(store.trials(&result).unwrap(), [written.clone()]);
+    assert_eq!(
+        store.trials(&result).unwrap(),
+        std::slice::from_ref(&written)
+    );
     assert_eq!(store.trial(&id[..20]).unwrap(), written);
     assert_eq!(store.result("last").unwrap().trials, 1);
 }

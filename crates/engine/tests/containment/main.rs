@@ -20,7 +20,10 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("init") => code(loadline_engine::backend::local::init::run()),
-        Some("load-part") => code(loadline_engine::backend::local::load_part()),
+        Some("load-part") => code(loadline_engine::backend::local::load_part(
+            std::io::stdin().lock(),
+            std::io::stdout().lock(),
+        )),
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
         Some("trials-without-end") => killed::trials_without_end(arguments),
         first => runner::run(first.filter(|text| !text.starts_with('-'))),

@@ -246,7 +246,7 @@ fn times_and_sizes_have_three_digits() {
 
 #[test]
 fn findings_are_wrapped() {
-    let text = wrapped(&"word ".repeat(30).trim_end().to_owned());
+    let text = wrapped("word ".repeat(30).trim_end());
     assert!(
         text.lines().all(|line| line.chars().count() <= 98),
         "{text}"

@@ -34,13 +34,16 @@ const COMPLAINT: u64 = 4096;
 ///
 /// # Errors
 /// As [`loadline_load::part::run`].
-pub fn load_part() -> Result<(), LoadError> {
+pub fn load_part(
+    order: impl std::io::Read,
+    messages: impl std::io::Write,
+) -> Result<(), LoadError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| LoadError::System {
         call: "prctl(PR_SET_PDEATHSIG)",
         errno,
         hint: "a seccomp profile may forbid it",
     })?;
-    loadline_load::part::run(std::io::stdin().lock(), std::io::stdout().lock())
+    loadline_load::part::run(order, messages)
 }
 
 /// What the generator's output is read as.
