@@ -160,5 +160,6 @@ pub fn load(rate: f64, length: Duration) -> LoadPhase {
         path: "/".to_owned(),
         port: PORT,
         timeout: Duration::from_secs(2),
+        tightest: None,
     }
 }
