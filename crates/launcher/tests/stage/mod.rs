@@ -1,5 +1,8 @@
 //! A JDK that is none: `bin/java` is the probe of `examples`, `release` says 17.
 
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
