@@ -7,17 +7,17 @@ use memchr::memmem::Finder;
 use crate::outcome::ErrorKind;
 use crate::plan::Expectation;
 use crate::response::{Parser, Response};
-use crate::socket::Socket;
+use crate::wire::Wire;
 
 /// Where a connection is.
 #[derive(Debug)]
 pub(crate) enum State {
     /// No socket. The next request opens one; the handshake is part of its latency.
     Closed,
-    /// Waiting for the handshake.
-    Connecting(Socket),
+    /// Waiting for the TCP and TLS handshakes.
+    Connecting(Wire),
     /// Ready to send and receive.
-    Open(Socket),
+    Open(Wire),
 }
 
 /// A request on its way.
@@ -61,6 +61,11 @@ impl Connection {
             freed: 0,
             target,
         }
+    }
+
+    /// Whether encrypted bytes wait for room in the socket.
+    pub(crate) fn has_unflushed(&self) -> bool {
+        matches!(&self.state, State::Open(wire) if wire.has_unflushed())
     }
 
     /// Closes the socket and forgets what was read.

@@ -29,12 +29,14 @@ mod socket;
 pub mod summary;
 mod target;
 pub mod template;
+mod tls;
+mod wire;
 
 pub use clock::now_ns;
 pub use error::LoadError;
 pub use health::{Health, MAX_LAG, MAX_MISSED};
 pub use outcome::{ErrorKind, RequestTotals, Second, Totals};
-pub use plan::{Expectation, Model, Pacing, Part, Plan, RequestSpec, Weighted};
+pub use plan::{Expectation, Model, Pacing, Part, Plan, RequestSpec, TlsSpec, Weighted};
 pub use run::{Outcome, run};
 pub use schedule::{Arrivals, Segment};
 pub use target::Target;

@@ -46,6 +46,8 @@ error_kinds! {
     PortExhausted => "port_exhausted",
     /// No route to the target.
     Unreachable => "unreachable",
+    /// The TLS handshake failed or a record was broken.
+    Tls => "tls",
     /// The response breaks HTTP.
     Protocol => "protocol",
     /// A redirect where it is not expected; redirects are never followed.

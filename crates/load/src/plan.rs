@@ -3,6 +3,7 @@
 //! Owns the check that a plan makes sense. Durations stand in JSON as whole ns.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct Plan {
     /// What counts as a good response.
     #[serde(default)]
     pub expect: Expectation,
+    /// How connections are encrypted; `None` is not at all.
+    #[serde(default)]
+    pub tls: Option<TlsSpec>,
     /// How the load is made.
     pub model: Model,
     /// Leading part of the run that is recorded apart; part of the model's length.
@@ -165,6 +169,19 @@ impl RequestSpec {
     }
 }
 
+/// TLS, 1.2 or 1.3.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsSpec {
+    /// Name the certificate must be for, and SNI.
+    pub server_name: String,
+    /// Accept any certificate.
+    #[serde(default)]
+    pub insecure: bool,
+    /// PEM file with the accepted roots; `None` is the system's.
+    #[serde(default)]
+    pub roots: Option<PathBuf>,
+}
+
 /// What counts as a good response. The default accepts any status from 200 to 399.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Expectation {
@@ -207,6 +224,7 @@ impl Plan {
             request,
             mix: Vec::new(),
             expect: Expectation::default(),
+            tls: None,
             model,
             warmup: Duration::ZERO,
             connections: 100,

@@ -3,6 +3,11 @@
 //! Owns the file's form. `loadline profile` writes it from access logs, people may write it by
 //! hand; `loadline load --profile` replays it, scaled in rate and time.
 
+mod build;
+mod class;
+mod line;
+mod stamp;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::LoadError;
 use crate::plan::{RequestSpec, Weighted};
 use crate::schedule::Segment;
+pub use build::{Builder, Seen};
+pub use line::{Format, Source};
 
 /// Version of the form.
 pub const SCHEMA: u32 = 1;

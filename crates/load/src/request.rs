@@ -204,7 +204,8 @@ fn check(spec: &RequestSpec) -> Result<(), LoadError> {
     if !is_token(&spec.method) {
         return refuse("method", &spec.method, "is no HTTP method");
     }
-    if !spec.path.starts_with('/') && spec.path != "*" {
+    let is_path = spec.path.starts_with('/') || spec.path.starts_with("{pick:/");
+    if !is_path && spec.path != "*" {
         return refuse("path", &spec.path, "does not begin with a slash");
     }
     if spec.path.bytes().any(|b| b <= b' ' || b == 0x7f) {

@@ -30,6 +30,7 @@ use crate::outcome::Totals;
 use crate::plan::{Model, Pacing, Plan};
 use crate::request::Requests;
 use crate::schedule::Schedule;
+use crate::tls::TlsSetup;
 
 /// Events taken at once.
 const EVENTS: usize = 256;
@@ -100,6 +101,7 @@ pub(crate) struct Shard<'a> {
     plan: &'a Plan,
     index: u32,
     requests: Requests,
+    tls: Option<TlsSetup>,
     /// Distance of the grid that sends happen on, ns; 1 is exact.
     quantum: u64,
     epoll: OwnedFd,
@@ -143,6 +145,7 @@ impl<'a> Shard<'a> {
             plan,
             index,
             requests: Requests::new(plan, plan.stream(index))?,
+            tls: plan.tls.as_ref().map(TlsSetup::new).transpose()?,
             quantum: (plan.quantum().as_nanos() as u64).max(1),
             epoll,
             ready: (0..connections.len() as u32).collect(),

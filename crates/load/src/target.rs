@@ -1,6 +1,6 @@
 //! URLs of targets: `http://host:port/path?query`, and the addresses behind them.
 //!
-//! Owns the text form. Only http is read; user names and fragments are refused, since a request
+//! Owns the text form. Only http and https are read; user names and fragments are refused, since a request
 //! never carries them.
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -13,7 +13,9 @@ use crate::error::LoadError;
 pub struct Target {
     /// Host name or address, without brackets.
     pub host: String,
-    /// Port; 80 where the URL has none.
+    /// Whether it is https.
+    pub is_tls: bool,
+    /// Port; 80 or 443 where the URL has none.
     pub port: u16,
     /// Path and query, with the leading slash.
     pub path: String,
@@ -29,10 +31,11 @@ impl FromStr for Target {
             field: "URL",
             why: format!("`{url}` {why}; write for example http://localhost:8080/owners?page=1"),
         };
-        let rest = match url.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+        let (is_tls, rest) = match url.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
             Some(_) => return Err(refuse("is no http URL")),
-            None => url,
+            None => (false, url),
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -49,7 +52,8 @@ impl FromStr for Target {
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Self {
             host: host.to_owned(),
-            port: port.unwrap_or(80),
+            is_tls,
+            port: port.unwrap_or(if is_tls { 443 } else { 80 }),
             path: format!("{slash}{path}"),
             authority: authority.to_owned(),
         })
@@ -117,6 +121,7 @@ mod tests {
             ("a:82/x?y=z", "a", 82, "/x?y=z"),
             ("HTTP://[::1]:83?q", "::1", 83, "/?q"),
             ("http://[::1]", "::1", 80, "/"),
+            ("https://a/b", "a", 443, "/b"),
         ] {
             let target: Target = url.parse().unwrap();
             assert_eq!(

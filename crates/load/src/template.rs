@@ -1,4 +1,4 @@
-//! Variables in requests: `{seq}`, `{rand:1:100}`, `{uuid}`, `{csv:FILE:COLUMN}`.
+//! Variables in requests: `{seq}`, `{rand:1:100}`, `{uuid}`, `{csv:FILE:COLUMN}`, `{pick:A|B|C}`.
 //!
 //! Owns their text form and values. Values come from the plan's seed, so the same plan sends the
 //! same requests; threads and parts never share a value of `{seq}`. Any other text in braces
@@ -23,6 +23,7 @@ enum Segment {
     Random { low: u64, high: u64 },
     Uuid,
     Column(Vec<Vec<u8>>),
+    Pick(Vec<Vec<u8>>),
 }
 
 /// How values of variables are written.
@@ -122,6 +123,10 @@ impl Template {
                     push_number(out, low + variables.random.next_u64() % span);
                 }
                 Segment::Uuid => push_uuid(out, &mut variables.random),
+                Segment::Pick(values) => {
+                    let at = variables.random.next_u64() % values.len() as u64;
+                    out.extend_from_slice(&values[at as usize]);
+                }
                 Segment::Column(values) => {
                     let row = variables.sequence % values.len() as u64;
                     out.extend_from_slice(&values[row as usize]);
@@ -154,6 +159,10 @@ fn variable(text: &[u8], encoding: Encoding) -> Result<Option<(Segment, usize)>,
             let (low, high) =
                 bounds.ok_or_else(|| refuse("is no range; write {rand:1:100}".to_owned()))?;
             Segment::Random { low, high }
+        }
+        // Written out by the user: never encoded.
+        Some(("pick", values)) => {
+            Segment::Pick(values.split('|').map(|v| v.as_bytes().to_vec()).collect())
         }
         Some(("csv", source)) => {
             let (file, column) = source
@@ -267,6 +276,12 @@ mod tests {
             assert!(all.iter().any(|n| n == number));
         }
         assert!(all.iter().all(|n| ["3", "4", "5"].contains(&n.as_str())));
+    }
+
+    #[test]
+    fn one_of_several_texts_is_picked() {
+        let all = render("{pick:/a/1|/b}", Encoding::Path, 50);
+        assert!(all.iter().any(|p| p == "/a/1") && all.iter().any(|p| p == "/b"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use loadline_load::profile::Profile;
 use loadline_load::summary::{Summary, live_line};
 use loadline_load::{
     Arrivals, Expectation, LoadError, Model, Pacing, Part, Plan, RequestSpec, Segment, Target,
-    export, now_ns, part, run,
+    TlsSpec, export, now_ns, part, run,
 };
 
 use self::files::{Files, create, file_failed, write_to};
@@ -96,6 +96,12 @@ pub struct Arguments {
     /// A request without an answer after this has failed
     #[arg(long, value_parser = duration, default_value = "10s")]
     timeout: Duration,
+    /// Accept any certificate of an https target
+    #[arg(long)]
+    insecure: bool,
+    /// PEM file with the roots that certificates are checked against [default: the system's]
+    #[arg(long)]
+    cacert: Option<PathBuf>,
     /// CPUs for the generator, one thread on each, such as 1 or 2-3,6
     #[arg(long, value_parser = cpus)]
     cpus: Option<CpuList>,
@@ -207,6 +213,11 @@ fn plan(arguments: &Arguments, target: &Target, address: SocketAddr) -> Result<P
             body_contains: arguments.expect_body.clone(),
             body_bytes: None,
         },
+        tls: target.is_tls.then(|| TlsSpec {
+            server_name: target.host.clone(),
+            insecure: arguments.insecure,
+            roots: arguments.cacert.clone(),
+        }),
         warmup: arguments.warmup,
         connections: arguments.connections,
         timeout: arguments.timeout,

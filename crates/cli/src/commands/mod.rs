@@ -8,6 +8,7 @@ mod load_part;
 mod merge;
 mod plan;
 mod predict;
+mod profile;
 mod run;
 mod show;
 mod size;
@@ -34,6 +35,8 @@ pub enum Command {
     Plan(plan::PlanArguments),
     /// Send HTTP load to a URL and measure the latency
     Load(load::Arguments),
+    /// Turn access logs into a load profile to replay
+    Profile(profile::Arguments),
     /// Add up the results of the parts of one load
     Merge(merge::Arguments),
     /// Summarise GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out
@@ -80,6 +83,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Run(arguments) => run::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Load(arguments) => load::run_load(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Resume(arguments) => store::resume(arguments),
         Command::List(arguments) => store::list(arguments),

@@ -9,6 +9,7 @@ use crate::clock::now_ns;
 use crate::connection::{InFlight, State};
 use crate::outcome::ErrorKind;
 use crate::socket::{Moved, Socket};
+use crate::wire::Wire;
 
 /// How long a connection pauses after a failed connect in a closed model, which would otherwise
 /// try again at once, forever.
@@ -167,7 +168,7 @@ impl Shard<'_> {
     /// Sends the rest of a connection's request.
     pub(super) fn send(&mut self, id: u32, now: u64) {
         let connection = &mut self.connections[id as usize];
-        let (State::Open(socket), Some(request)) = (&connection.state, &mut connection.request)
+        let (State::Open(wire), Some(request)) = (&mut connection.state, &mut connection.request)
         else {
             return;
         };
@@ -176,11 +177,14 @@ impl Shard<'_> {
         }
         let bytes = self.requests.bytes(request.kind, &connection.rendered);
         while request.written < bytes.len() {
-            match socket.send(&bytes[request.written..]) {
+            match wire.send(&bytes[request.written..]) {
                 Ok(Moved::Bytes(n)) => request.written += n,
                 Ok(Moved::Later | Moved::End) => return,
                 Err(kind) => return self.fail(id, kind),
             }
+        }
+        if let Err(kind) = wire.flush() {
+            self.fail(id, kind);
         }
     }
 
@@ -197,8 +201,13 @@ impl Shard<'_> {
         if let Err(errno) = epoll::add(&self.epoll, &socket, data, flags) {
             return Some(ErrorKind::of(errno));
         }
-        connection.state = State::Connecting(socket);
-        None
+        match Wire::new(socket, self.tls.as_ref()) {
+            Ok(wire) => {
+                connection.state = State::Connecting(wire);
+                None
+            }
+            Err(kind) => Some(kind),
+        }
     }
 
     /// Ends a request as failed and its connection with it.

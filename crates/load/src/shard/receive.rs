@@ -26,7 +26,7 @@ impl Shard<'_> {
                     let bytes = self.requests.bytes(r.kind, &connection.rendered);
                     r.written < bytes.len()
                 });
-                if unsent {
+                if unsent || connection.has_unflushed() {
                     self.send(id, now_ns());
                 }
                 let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
@@ -35,18 +35,20 @@ impl Shard<'_> {
         }
     }
 
+    /// Goes on with the handshakes; sends the request that waits for them.
     fn on_connected(&mut self, id: u32) -> u64 {
         let now = now_ns();
         let connection = &mut self.connections[id as usize];
-        let State::Connecting(socket) = std::mem::replace(&mut connection.state, State::Closed)
+        let State::Connecting(mut wire) = std::mem::replace(&mut connection.state, State::Closed)
         else {
             return now;
         };
-        match socket.connected() {
-            Ok(()) => {
-                connection.state = State::Open(socket);
+        match wire.handshake() {
+            Ok(true) => {
+                connection.state = State::Open(wire);
                 self.send(id, now);
             }
+            Ok(false) => connection.state = State::Connecting(wire),
             Err(kind) => self.fail(id, kind),
         }
         now
@@ -57,14 +59,15 @@ impl Shard<'_> {
     pub(super) fn receive(&mut self, id: u32, ended: bool) -> u64 {
         for _ in 0..READS_IN_TURN {
             let connection = &mut self.connections[id as usize];
-            let State::Open(socket) = &connection.state else {
+            let State::Open(wire) = &mut connection.state else {
                 return now_ns();
             };
-            match socket.receive(&mut self.buffer) {
+            match wire.receive(&mut self.buffer) {
                 Ok(Moved::Bytes(n)) => {
-                    let now = self.take(id, n);
                     // Edge-triggered: a read that did not fill the buffer has emptied the socket.
-                    if n < BUFFER && !ended {
+                    let is_empty = n < BUFFER && wire.is_drained();
+                    let now = self.take(id, n);
+                    if is_empty && !ended {
                         return now;
                     }
                 }

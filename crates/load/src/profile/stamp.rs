@@ -1,0 +1,142 @@
+//! Time stamps of access logs, as seconds since 1970 (UTC).
+
+/// A parser that remembers the last day: most lines are of the same.
+#[derive(Debug, Default)]
+pub(super) struct Stamps {
+    /// `10/Oct/2000` and the seconds it begins at.
+    day: [u8; 11],
+    begin: i64,
+}
+
+impl Stamps {
+    /// Reads `10/Oct/2000:13:55:36 -0700`, with or without brackets.
+    pub(super) fn common(&mut self, text: &[u8]) -> Option<f64> {
+        let text = text.strip_prefix(b"[").unwrap_or(text);
+        let text = text.strip_suffix(b"]").unwrap_or(text);
+        if text.len() < 20 || text[11] != b':' {
+            return None;
+        }
+        if text[..11] != self.day {
+            self.begin = day_begin(&text[..11])?;
+            self.day.copy_from_slice(&text[..11]);
+        }
+        let clock = clock(&text[12..20])?;
+        let zone = match text.get(21..26) {
+            Some(zone) => offset(zone)?,
+            None => 0,
+        };
+        Some((self.begin + clock - zone) as f64)
+    }
+}
+
+/// Reads `2000-10-10T13:55:36-07:00`, `2000-10-10T13:55:36.123Z`, `2000-10-10 13:55:36`.
+pub(super) fn iso(text: &[u8]) -> Option<f64> {
+    let digits = |range: std::ops::Range<usize>| number(text.get(range)?);
+    if text.len() < 19 || text[4] != b'-' || text[7] != b'-' {
+        return None;
+    }
+    let days = days(digits(0..4)?, digits(5..7)?, digits(8..10)?)?;
+    let clock = clock(&text[11..19])?;
+    let rest = &text[19..];
+    let zone_at = rest.iter().position(|b| matches!(b, b'+' | b'-' | b'Z'));
+    let (fraction, zone) = rest.split_at(zone_at.unwrap_or(rest.len()));
+    let fraction: f64 = match fraction {
+        [] => 0.0,
+        digits => {
+            let digits = std::str::from_utf8(digits).ok()?;
+            format!("0{}", digits.replace(',', ".")).parse().ok()?
+        }
+    };
+    let zone = match zone {
+        [] | b"Z" => 0,
+        // +02:00 or +0200
+        zone => {
+            let plain: Vec<u8> = zone.iter().copied().filter(|b| *b != b':').collect();
+            offset(&plain)?
+        }
+    };
+    Some((days * 86_400 + clock - zone) as f64 + fraction)
+}
+
+fn day_begin(text: &[u8]) -> Option<i64> {
+    const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    let month = MONTHS.chunks(3).position(|m| m == &text[3..6])? as i64 + 1;
+    Some(days(number(&text[7..11])?, month, number(&text[..2])?)? * 86_400)
+}
+
+fn clock(text: &[u8]) -> Option<i64> {
+    if text[2] != b':' || text[5] != b':' {
+        return None;
+    }
+    Some(number(&text[..2])? * 3600 + number(&text[3..5])? * 60 + number(&text[6..8])?)
+}
+
+/// `-0700` in seconds.
+fn offset(text: &[u8]) -> Option<i64> {
+    let sign = match text.first()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    Some(sign * (number(text.get(1..3)?)? * 3600 + number(text.get(3..5)?)? * 60))
+}
+
+fn number(text: &[u8]) -> Option<i64> {
+    text.iter().try_fold(0, |n, b| {
+        b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0'))
+    })
+}
+
+/// Days since 1970-01-01 of a Gregorian date.
+/// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil.
+fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_of_all_forms_are_the_same_moment() {
+        let moment = Some(971_211_336.0);
+        let mut stamps = Stamps::default();
+        for text in ["[10/Oct/2000:13:55:36 -0700]", "10/Oct/2000:20:55:36 +0000"] {
+            assert_eq!(stamps.common(text.as_bytes()), moment, "{text}");
+        }
+        for text in [
+            "2000-10-10T13:55:36-07:00",
+            "2000-10-10T20:55:36Z",
+            "2000-10-10 20:55:36",
+            "2000-10-10T22:55:36+0200",
+        ] {
+            assert_eq!(iso(text.as_bytes()), moment, "{text}");
+        }
+        assert_eq!(iso(b"1970-01-01T00:00:01.250Z"), Some(1.25));
+        assert_eq!(
+            stamps.common(b"29/Feb/2024:00:00:00 +0000"),
+            Some(1_709_164_800.0)
+        );
+    }
+
+    #[test]
+    fn what_is_no_stamp_is_refused() {
+        for text in [
+            "",
+            "-",
+            "10/Foo/2000:13:55:36 -0700",
+            "10/Oct/2000 13:55:36",
+            "99",
+        ] {
+            assert_eq!(Stamps::default().common(text.as_bytes()), None, "{text}");
+            assert_eq!(iso(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! TLS on a non-blocking socket, with rustls: handshake, records, certificates.
+//!
+//! Owns no events: every call does what it can and says whether more is to come. The same
+//! session cache serves all connections of a thread, as a browser's would.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
+
+use crate::error::LoadError;
+use crate::outcome::ErrorKind;
+use crate::plan::TlsSpec;
+use crate::socket::{Moved, Socket};
+
+/// Where Debian, Ubuntu, Fedora (by link) and Alpine keep the system's roots.
+const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// What all connections of a thread share.
+#[derive(Debug)]
+pub(crate) struct TlsSetup {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl TlsSetup {
+    /// # Errors
+    /// [`LoadError::Plan`] for a name that is none or roots that cannot be read.
+    pub(crate) fn new(spec: &TlsSpec) -> Result<Self, LoadError> {
+        let refuse = |why: String| LoadError::Plan { field: "TLS", why };
+        let name = ServerName::try_from(spec.server_name.clone())
+            .map_err(|_| refuse(format!("`{}` is no host name", spec.server_name)))?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|e| refuse(e.to_string()))?;
+        let mut config = if spec.insecure {
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+                .with_no_client_auth()
+        } else {
+            let path = spec.roots.as_deref().unwrap_or(Path::new(SYSTEM_ROOTS));
+            builder
+                .with_root_certificates(roots(path).map_err(refuse)?)
+                .with_no_client_auth()
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+        })
+    }
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, String> {
+    let failed = |e: rustls::pki_types::pem::Error| {
+        format!(
+            "{}: {e}; give a PEM file with --cacert, or --insecure",
+            path.display()
+        )
+    };
+    let mut store = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(failed)? {
+        // The system's store may hold roots that rustls does not accept; the others count.
+        let _ = store.add(certificate.map_err(failed)?);
+    }
+    match store.is_empty() {
+        true => Err(format!("{}: it holds no certificate", path.display())),
+        false => Ok(store),
+    }
+}
+
+/// A TLS connection.
+#[derive(Debug)]
+pub(crate) struct TlsSocket {
+    socket: Socket,
+    session: ClientConnection,
+    /// The last read of the socket got less than there was room for.
+    drained: bool,
+}
+
+impl TlsSocket {
+    pub(crate) fn new(socket: Socket, setup: &TlsSetup) -> Result<Self, ErrorKind> {
+        let session = ClientConnection::new(Arc::clone(&setup.config), setup.name.clone());
+        Ok(Self {
+            socket,
+            session: session.map_err(|_| ErrorKind::Tls)?,
+            drained: false,
+        })
+    }
+
+    /// True when the handshake is over.
+    pub(crate) fn handshake(&mut self) -> Result<bool, ErrorKind> {
+        self.socket.connected()?;
+        self.flush()?;
+        while self.session.is_handshaking() {
+            match self.read_records()? {
+                Moved::Bytes(_) => self.flush()?,
+                Moved::Later => return Ok(false),
+                Moved::End => return Err(ErrorKind::Tls),
+            }
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<Moved, ErrorKind> {
+        // rustls takes at most its buffer limit, and nothing while that is full.
+        let taken = self
+            .session
+            .writer()
+            .write(bytes)
+            .map_err(|_| ErrorKind::Tls)?;
+        self.flush()?;
+        Ok(match taken {
+            0 => Moved::Later,
+            n => Moved::Bytes(n),
+        })
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), ErrorKind> {
+        while self.session.wants_write() {
+            let mut raw = Raw::new(&self.socket);
+            match self.session.write_tls(&mut raw) {
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Err(raw.error.unwrap_or(ErrorKind::Io)),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn has_unflushed(&self) -> bool {
+        self.session.wants_write()
+    }
+
+    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> Result<Moved, ErrorKind> {
+        loop {
+            match self.session.reader().read(buffer) {
+                Ok(0) => return Ok(Moved::End),
+                Ok(n) => return Ok(Moved::Bytes(n)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                // The peer closed without saying so in TLS: HTTP's own framing decides.
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Moved::End),
+                Err(_) => return Err(ErrorKind::Tls),
+            }
+            match self.read_records()? {
+                Moved::Later => return Ok(Moved::Later),
+                // After the end rustls hands out what it still holds, then the end.
+                Moved::Bytes(_) | Moved::End => {}
+            }
+        }
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        self.drained
+    }
+
+    fn read_records(&mut self) -> Result<Moved, ErrorKind> {
+        let mut raw = Raw::new(&self.socket);
+        let read = match self.session.read_tls(&mut raw) {
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.drained = true;
+                return Ok(Moved::Later);
+            }
+            Err(_) => return Err(raw.error.unwrap_or(ErrorKind::Io)),
+        };
+        self.drained = raw.was_short;
+        let processed = self.session.process_new_packets();
+        if processed.is_err() {
+            // Sends the alert, as far as there is room; the connection ends anyway.
+            let _ = self.flush();
+            return Err(ErrorKind::Tls);
+        }
+        self.flush()?;
+        Ok(match read {
+            0 => Moved::End,
+            n => Moved::Bytes(n),
+        })
+    }
+}
+
+/// The socket as rustls wants it; keeps the kind of an error that std's form would lose.
+struct Raw<'a> {
+    socket: &'a Socket,
+    error: Option<ErrorKind>,
+    was_short: bool,
+}
+
+impl<'a> Raw<'a> {
+    fn new(socket: &'a Socket) -> Self {
+        Self {
+            socket,
+            error: None,
+            was_short: false,
+        }
+    }
+
+    fn result(&mut self, moved: Result<Moved, ErrorKind>) -> io::Result<usize> {
+        match moved {
+            Ok(Moved::Bytes(n)) => Ok(n),
+            Ok(Moved::End) => Ok(0),
+            Ok(Moved::Later) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(kind) => {
+                self.error = Some(kind);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+}
+
+impl Read for Raw<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let moved = self.socket.receive(buffer);
+        self.was_short = matches!(moved, Ok(Moved::Bytes(n)) if n < buffer.len());
+        self.result(moved)
+    }
+}
+
+impl Write for Raw<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let moved = self.socket.send(bytes);
+        self.result(moved)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Accepts every certificate, for targets with self-signed ones; signatures are still checked.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
