@@ -261,11 +261,18 @@ fn answered_with_error(load: &LoadEvidence) -> u64 {
         .sum()
 }
 
-/// Error kinds that mean that nothing came back.
+/// The load generator's error kinds that mean that nothing came back.
 fn is_silence(kind: &str) -> bool {
-    ["timeout", "shed", "refused", "reset", "connect", "closed"]
-        .iter()
-        .any(|silence| kind.contains(silence))
+    const SILENCE: [&str; 7] = [
+        "timeout",
+        "shed",
+        "refused",
+        "reset",
+        "closed",
+        "unreachable",
+        "io",
+    ];
+    SILENCE.contains(&kind)
 }
 
 fn killed_by(evidence: &Evidence) -> Option<i32> {

@@ -87,10 +87,11 @@ fn solve(mut a: Matrix, mut b: [f64; 3], damping: f64) -> Option<[f64; 3]> {
         let pivot = (i..3).max_by(|x, y| a[*x][i].abs().total_cmp(&a[*y][i].abs()))?;
         a.swap(i, pivot);
         b.swap(i, pivot);
+        let pivot_row = a[i];
         for row in i + 1..3 {
-            let factor = a[row][i] / a[i][i];
-            for column in i..3 {
-                a[row][column] -= factor * a[i][column];
+            let factor = a[row][i] / pivot_row[i];
+            for (value, above) in a[row].iter_mut().zip(pivot_row) {
+                *value -= factor * above;
             }
             b[row] -= factor * b[i];
         }

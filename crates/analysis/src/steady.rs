@@ -227,7 +227,9 @@ mod tests {
     #[test]
     fn the_golden_series_have_the_golden_change_points() {
         let fifth = [(0, 10.0), (30, 5.0), (80, 5.6)];
-        let cases: [(usize, &[(usize, f64)], f64, &[usize], f64); 6] = [
+        // Length, levels, factor of the penalty; change points, cost.
+        type Case<'a> = (usize, &'a [(usize, f64)], f64, &'a [usize], f64);
+        let cases: [Case<'_>; 6] = [
             (
                 100,
                 &[(0, 10.0), (20, 7.0), (50, 5.0)],

@@ -143,7 +143,8 @@ fn plain_bisection_is_nearly_always_wrong() {
 }
 
 /// The acceptance of the whole search: three independent searches of one service agree within
-/// 8 %, in at most 21 starts. Both hold for most services, not for all of the noisiest third.
+/// 8 %, in at most 21 starts. Each holds for 95 % of these services: the noisiest third (3 %)
+/// has the exceptions.
 #[test]
 fn three_searches_of_one_service_agree() {
     let seeds = Random::from_seed(8);
@@ -166,6 +167,6 @@ fn three_searches_of_one_service_agree() {
     }
     let agreed = agreed as f64 / services as f64;
     let within = searches_in_21 as f64 / (3 * services) as f64;
-    assert!(agreed >= 0.85, "{agreed}");
-    assert!(within >= 0.94, "{within}");
+    assert!(agreed >= 0.93, "{agreed}");
+    assert!(within >= 0.935, "{within}");
 }

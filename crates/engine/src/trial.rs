@@ -13,6 +13,9 @@ use crate::backend::{
     Backend, BackendError, Driven, Instance, InstanceSpec, LoadModel, LoadPhase, Observer,
 };
 
+/// Grace for an application that never got ready, or whose trial is interrupted.
+const SHORT_GRACE: Duration = Duration::from_secs(1);
+
 /// Everything one trial needs.
 #[derive(Debug, Clone)]
 pub struct TrialPlan {
@@ -67,7 +70,14 @@ pub fn run(
         course.drive(instance.as_mut(), &plan.load, observer);
     }
     let stopping = backend.now_ns();
-    let mut evidence = instance.stop(plan.stop_grace, observer);
+    // Nothing is learned from a slow end of what never started, or of what the user stops.
+    let was_ready = start.as_ref().is_some_and(|s| s.ready.is_some());
+    let grace = if was_ready && !course.interrupted {
+        plan.stop_grace
+    } else {
+        plan.stop_grace.min(SHORT_GRACE)
+    };
+    let mut evidence = instance.stop(grace, observer);
     drop(instance);
     course.phase(Phase::Stop, stopping, backend.now_ns());
     if course.interrupted {

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use loadline_analysis::interval::quantile;
 use loadline_analysis::random::Random;
 use loadline_analysis::recommend::recommend;
 use loadline_analysis::record::{
     AppKo, Configuration, Evidence, Invalid, Phase, Purpose, SCHEMA, TrialRecord, Verdict,
 };
 use loadline_analysis::search::Outcome;
+use loadline_analysis::search::max_rate;
 use loadline_analysis::search::min_memory::{Answer, MinMemory, Parameters, Step};
 use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Slo;
@@ -266,7 +268,7 @@ fn a_seen_disturbance_is_invalid_and_an_unseen_glitch_is_a_miss() {
 fn searches_through_the_trait_are_as_good_as_the_state_machine_alone() {
     let seeds = Random::from_seed(11);
     let (mut bad, mut starts) = (0, 0);
-    let services = 60;
+    let services = 40;
     for service in 0..services {
         let wall = MemoryWall::draw(&mut seeds.derive(service));
         let world = World {
@@ -278,8 +280,8 @@ fn searches_through_the_trait_are_as_good_as_the_state_machine_alone() {
         bad += u32::from(wall.pass_probability(answer.size.as_mib()) < 0.95);
         starts += trials.len();
     }
-    // P(more than 2 of 60) is below 0.1 % at the published 0.2 %.
-    assert!(bad <= 2, "{bad} of {services}");
+    // P(more than 1 of 40) is 0.3 % at the published 0.2 %.
+    assert!(bad <= 1, "{bad} of {services}");
     let mean = starts as f64 / services as f64;
     // One start more than published: the largest size is tried, not assumed.
     assert!((mean - 16.2).abs() < 1.5, "{mean}");
@@ -290,7 +292,7 @@ fn searches_through_the_trait_are_as_good_as_the_state_machine_alone() {
 fn disturbed_trials_do_not_make_answers_too_small() {
     let seeds = Random::from_seed(12);
     let (mut bad, mut answered) = (0, 0);
-    for service in 0..60 {
+    for service in 0..40 {
         let wall = MemoryWall::draw(&mut seeds.derive(service));
         let world = World {
             wall,
@@ -306,7 +308,7 @@ fn disturbed_trials_do_not_make_answers_too_small() {
         bad += u32::from(wall.pass_probability(answer.size.as_mib()) < 0.95);
     }
     // Three invalid trials in a row end a search: 1 - 0.19^3 per step, 16 steps.
-    assert!(answered >= 50, "{answered}");
+    assert!(answered >= 34, "{answered}");
     assert!(bad <= 2, "{bad}");
 }
 
@@ -336,4 +338,36 @@ fn a_recommendation_can_be_derived_from_the_trials() {
     assert!(smaller.memory < answer.confirmed);
     assert!(backend.elapsed() > Duration::from_secs(600));
     assert_eq!(backend.machine().cgroup, "simulated");
+}
+
+/// Twelve max-rate searches on one service, one trial in ten with a stall of a second: the
+/// answers stay together and below the capacity.
+#[test]
+fn max_rate_searches_agree_although_trials_are_disturbed() {
+    let mut world = World {
+        glitch: 0.1,
+        ..World::default()
+    };
+    world.surface.per_cpu = 200.0;
+    let size = Bytes::from_gib(1);
+    let capacity = world.surface.capacity(1.0, 1.0);
+    let length = Duration::from_secs(30);
+    let mut backend = Simulated::new(world, 31);
+    let mut rates = Vec::new();
+    for _ in 0..12 {
+        let parameters = max_rate::Parameters::new(capacity / 8.0, capacity * 1.05, length);
+        let mut search = max_rate::MaxRate::new(parameters);
+        while let max_rate::Step::Try { rate, duration } = search.next() {
+            let model = LoadModel::Open { rate, duration };
+            let (_, judgement) = run(&mut backend, size, model);
+            search.record(&[Outcome::from(judgement.verdict)]);
+        }
+        let max_rate::Step::Done(answers) = search.next() else {
+            panic!("{:?}", search.next())
+        };
+        rates.push(answers[0].rate.unwrap() / capacity);
+    }
+    let at = |q: f64| quantile(&rates, q).unwrap();
+    assert!(at(0.95) / at(0.05) <= 1.10, "{rates:?}");
+    assert!(at(0.0) > 0.6 && at(1.0) < 1.0, "{rates:?}");
 }

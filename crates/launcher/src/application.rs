@@ -28,10 +28,7 @@ pub fn find(environment: &Environment) -> Result<Vec<OsString>, String> {
             return Ok(words);
         }
     }
-    let looked: Vec<String> = directories
-        .iter()
-        .map(|d| d.display().to_string())
-        .collect();
+    let looked: Vec<String> = directories.iter().map(|d| d.display().to_string()).collect();
     Err(format!(
         "no command was given and no application was found in {}; give one after `--` or set JAVA_APP_JAR",
         looked.join(", ")
@@ -76,11 +73,7 @@ fn by_layout(directory: &Path) -> Result<Option<Vec<OsString>>, String> {
     };
     if at("jib-main-class-file").is_file() && at("jib-classpath-file").is_file() {
         let path = argument(at("jib-classpath-file"));
-        return Ok(Some(vec![
-            "-cp".into(),
-            path,
-            argument(at("jib-main-class-file")),
-        ]));
+        return Ok(Some(vec!["-cp".into(), path, argument(at("jib-main-class-file"))]));
     }
     for quarkus in ["quarkus-run.jar", "quarkus-app/quarkus-run.jar"] {
         if at(quarkus).is_file() {
@@ -140,25 +133,14 @@ mod tests {
 
     #[test]
     fn every_layout_is_known() {
-        assert_eq!(
-            found(&["a.jar", "a-sources.jar"]).unwrap(),
-            ["-jar", "D/a.jar"]
-        );
+        assert_eq!(found(&["a.jar", "a-sources.jar"]).unwrap(), ["-jar", "D/a.jar"]);
         assert_eq!(
             found(&["quarkus-app/quarkus-run.jar"]).unwrap(),
             ["-jar", "D/quarkus-app/quarkus-run.jar"]
         );
         assert_eq!(
-            found(&[
-                "org/springframework/boot/loader/launch/JarLauncher.class",
-                "BOOT-INF/x"
-            ])
-            .unwrap(),
-            [
-                "-cp",
-                "D",
-                "org.springframework.boot.loader.launch.JarLauncher"
-            ]
+            found(&["org/springframework/boot/loader/launch/JarLauncher.class", "BOOT-INF/x"]).unwrap(),
+            ["-cp", "D", "org.springframework.boot.loader.launch.JarLauncher"]
         );
         assert_eq!(
             found(&["jib-main-class-file", "jib-classpath-file", "libs/x.jar"]).unwrap(),

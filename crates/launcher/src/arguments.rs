@@ -114,17 +114,11 @@ pub fn read(words: Vec<OsString>, is_java: bool) -> Result<Arguments, String> {
             "--cpus" | "--cpu" => arguments.variables.push(("LOADLINE_CPUS", value()?)),
             "--jdk" | "--classes" | "--threads" if arguments.action == Action::Calc => {
                 let value = value()?.to_string_lossy().into_owned();
-                arguments
-                    .inputs
-                    .push((name.trim_start_matches('-').to_owned(), value));
+                arguments.inputs.push((name.trim_start_matches('-').to_owned(), value));
             }
             "--help" | "-h" => arguments.action = Action::Help,
             "--version" | "-V" => arguments.action = Action::Version,
-            _ => {
-                return Err(format!(
-                    "{text} is no flag of loadline-launch; java's options stand after `--`"
-                ));
-            }
+            _ => return Err(format!("{text} is no flag of loadline-launch; java's options stand after `--`")),
         }
     }
     Ok(arguments)

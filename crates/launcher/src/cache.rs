@@ -36,9 +36,7 @@ pub fn find(
     ergonomics: Option<&Ergonomics>,
     notes: &mut Vec<String>,
 ) -> Option<Cache> {
-    let (Some(jdk), Target::Jar(jar)) = (java.jdk, target) else {
-        return None;
-    };
+    let (Some(jdk), Target::Jar(jar)) = (java.jdk, target) else { return None };
     if options.freezing(Dimension::StartupCache).is_some() {
         return None;
     }
@@ -59,10 +57,7 @@ pub fn find(
                     reason,
                 });
             }
-            Err(reason) => notes.push(format!(
-                "the cache {} is passed over: {reason}",
-                path.display()
-            )),
+            Err(reason) => notes.push(format!("the cache {} is passed over: {reason}", path.display())),
         }
     }
     None
@@ -86,28 +81,16 @@ fn usable(
     ergonomics: Option<&Ergonomics>,
 ) -> Result<(), String> {
     let header = files::read_bytes(cache, HEADER).map_err(|_| "it cannot be read".to_owned())?;
-    let magic = header
-        .first_chunk::<4>()
-        .map(|bytes| u32::from_ne_bytes(*bytes));
+    let magic = header.first_chunk::<4>().map(|bytes| u32::from_ne_bytes(*bytes));
     if !magic.is_some_and(|magic| MAGIC.contains(&magic)) {
         return Err("it is no archive".to_owned());
     }
-    let build = java
-        .build
-        .as_deref()
-        .ok_or("the JDK's build is not known")?;
+    let build = java.build.as_deref().ok_or("the JDK's build is not known")?;
     let name = format!("({build})");
-    if !header
-        .windows(name.len())
-        .any(|window| window == name.as_bytes())
-    {
+    if !header.windows(name.len()).any(|window| window == name.as_bytes()) {
         return Err(format!("it was made by another build than {build}"));
     }
-    let modified = |path: &Path| {
-        path.metadata()
-            .and_then(|metadata| metadata.modified())
-            .ok()
-    };
+    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     if modified(cache) < modified(jar) {
         return Err("it is older than the jar".to_owned());
     }
@@ -117,18 +100,13 @@ fn usable(
 /// Measured on 25: with ZGC or without compressed oops the whole cache is rejected. From 26 on
 /// (JEP 516) caches fit every collector.
 fn fits(java: &Java, ergonomics: Option<&Ergonomics>) -> Result<(), String> {
-    let Some(ergonomics) = ergonomics else {
-        return Ok(());
-    };
+    let Some(ergonomics) = ergonomics else { return Ok(()) };
     let any_collector = java.jdk.is_some_and(|jdk| jdk.at_least(26));
     if ergonomics.collector == Collector::Z && !any_collector {
         return Err("ZGC rejects it".to_owned());
     }
     if !ergonomics.heap.compressed_oops && !any_collector {
-        return Err(format!(
-            "a heap of {} has no compressed oops",
-            ergonomics.heap.max
-        ));
+        return Err(format!("a heap of {} has no compressed oops", ergonomics.heap.max));
     }
     Ok(())
 }

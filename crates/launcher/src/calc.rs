@@ -34,14 +34,7 @@ struct Row {
 
 /// The table.
 pub fn table(case: &Case) -> String {
-    let rows = [
-        ours(case),
-        plain(case),
-        paketo(case),
-        cloud_foundry(case),
-        fabric8(case),
-        openj9(case),
-    ];
+    let rows = [ours(case), plain(case), paketo(case), cloud_foundry(case), fabric8(case), openj9(case)];
     let mut page = format!(
         "limit {}, {} CPUs, JDK {}, {} classes, {} threads\n",
         case.memory, case.cpus, case.jdk, case.classes, case.threads
@@ -75,16 +68,11 @@ fn ours(case: &Case) -> Row {
         profile: Some(&profile),
     });
     let options: Vec<&str> = decision.options.iter().map(|c| c.option.as_str()).collect();
-    let leaves_out =
-        "nothing by itself; without a measured profile the regions are those of a typical service";
+    let leaves_out = "nothing by itself; without a measured profile the regions are those of a typical service";
     Row {
         name: "loadline-launch",
         answer: options.join(" "),
-        leaves_out: decision
-            .warnings
-            .first()
-            .cloned()
-            .unwrap_or_else(|| leaves_out.to_owned()),
+        leaves_out: decision.warnings.first().cloned().unwrap_or_else(|| leaves_out.to_owned()),
     }
 }
 
@@ -152,19 +140,11 @@ fn calculator_row(name: &'static str, flavour: calculator::Flavour, case: &Case)
 }
 
 fn paketo(case: &Case) -> Row {
-    calculator_row(
-        "Paketo memory calculator",
-        calculator::Flavour::Paketo,
-        case,
-    )
+    calculator_row("Paketo memory calculator", calculator::Flavour::Paketo, case)
 }
 
 fn cloud_foundry(case: &Case) -> Row {
-    calculator_row(
-        "Cloud Foundry memory calculator",
-        calculator::Flavour::CloudFoundry,
-        case,
-    )
+    calculator_row("Cloud Foundry memory calculator", calculator::Flavour::CloudFoundry, case)
 }
 
 fn fabric8(case: &Case) -> Row {

@@ -73,15 +73,11 @@ pub fn read(words: &[OsString]) -> Reading {
     let mut texts = texts.into_iter();
     while let Some(text) = texts.next() {
         if text == "-jar" {
-            reading.target = texts
-                .next()
-                .map_or(Target::Nothing, |jar| Target::Jar(jar.into()));
+            reading.target = texts.next().map_or(Target::Nothing, |jar| Target::Jar(jar.into()));
             break;
         }
         if text == "-m" || text == "--module" {
-            reading.target = texts
-                .next()
-                .map_or(Target::Nothing, |m| Target::Main(m.into()));
+            reading.target = texts.next().map_or(Target::Nothing, |m| Target::Main(m.into()));
             break;
         }
         if !text.starts_with('-') {
@@ -106,14 +102,13 @@ pub fn options(
     reads_jdk_java_options: bool,
     notes: &mut Vec<String>,
 ) -> (Options, Vec<String>) {
-    let mut words =
-        |name: &str| match words::environment(&environment.text(name).unwrap_or_default()) {
-            Ok(words) => words,
-            Err(error) => {
-                notes.push(format!("{name}: {error}; it was passed over"));
-                Vec::new()
-            }
-        };
+    let mut words = |name: &str| match words::environment(&environment.text(name).unwrap_or_default()) {
+        Ok(words) => words,
+        Err(error) => {
+            notes.push(format!("{name}: {error}; it was passed over"));
+            Vec::new()
+        }
+    };
     let mut own = words("JAVA_OPTS");
     own.extend(words("JAVA_OPTIONS"));
     let mut all: Vec<(String, Origin)> = Vec::new();

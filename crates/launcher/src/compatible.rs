@@ -18,17 +18,11 @@ pub fn options(
     jdk: Jdk,
     profile: Option<&Profile>,
 ) -> Result<Vec<String>, String> {
-    let number = |name: &str| {
-        environment
-            .text(name)
-            .and_then(|text| text.parse::<u64>().ok())
-    };
+    let number = |name: &str| environment.text(name).and_then(|text| text.parse::<u64>().ok());
     if name == "fabric8" {
         let limits = &plan.limits;
         let answer = fabric8::calculate(&fabric8::Input {
-            limit: limits
-                .is_memory_limited()
-                .then(|| limits.usable_memory().value),
+            limit: limits.is_memory_limited().then(|| limits.usable_memory().value),
             cpus: limits.quota.as_ref().map(|quota| quota.value.cpus()),
             jdk: jdk.version,
             max_ratio: number("JAVA_MAX_MEM_RATIO"),

@@ -28,18 +28,14 @@ pub fn options(
     if let Some(level) = environment.text("LOADLINE_NMT") {
         match level.as_str() {
             "summary" | "detail" => options.push(format!("-XX:NativeMemoryTracking={level}")),
-            _ => notes.push(format!(
-                "LOADLINE_NMT is `{level}`, not summary or detail; it was passed over"
-            )),
+            _ => notes.push(format!("LOADLINE_NMT is `{level}`, not summary or detail; it was passed over")),
         }
     }
     if let Some(directory) = environment.text("LOADLINE_HEAP_DUMP") {
         options.extend(heap_dump(&directory, heap, notes));
     }
     if let Some(file) = environment.text("LOADLINE_JFR") {
-        options.push(format!(
-            "-XX:StartFlightRecording=filename={file},dumponexit=true"
-        ));
+        options.push(format!("-XX:StartFlightRecording=filename={file},dumponexit=true"));
     }
     if let Some(address) = environment.text("LOADLINE_DEBUG") {
         options.push(debug(environment, &address, is_9));
@@ -57,9 +53,7 @@ pub fn options(
 
 fn heap_dump(directory: &str, heap: Option<Bytes>, notes: &mut Vec<String>) -> Vec<String> {
     let Some(free) = sys::free_space(Path::new(directory)) else {
-        notes.push(format!(
-            "LOADLINE_HEAP_DUMP: {directory} is no directory that can be used; no heap dumps"
-        ));
+        notes.push(format!("LOADLINE_HEAP_DUMP: {directory} is no directory that can be used; no heap dumps"));
         return Vec::new();
     };
     // A dump is about as large as what is alive, at most the heap.
@@ -77,11 +71,7 @@ fn heap_dump(directory: &str, heap: Option<Bytes>, notes: &mut Vec<String>) -> V
 }
 
 fn debug(environment: &Environment, address: &str, is_9: bool) -> String {
-    let suspend = if environment.is_on("LOADLINE_DEBUG_SUSPEND") {
-        "y"
-    } else {
-        "n"
-    };
+    let suspend = if environment.is_on("LOADLINE_DEBUG_SUSPEND") { "y" } else { "n" };
     // Since 9 a bare port means localhost; before, every interface.
     let address = match (address.contains(':'), is_9) {
         (false, false) => format!("127.0.0.1:{address}"),
@@ -102,9 +92,7 @@ fn jmx(port: &str) -> Vec<String> {
     ]
     .map(|setting| format!("-Dcom.sun.management.jmxremote.{setting}"))
     .into_iter()
-    .chain(std::iter::once(
-        "-Djava.rmi.server.hostname=127.0.0.1".to_owned(),
-    ))
+    .chain(std::iter::once("-Djava.rmi.server.hostname=127.0.0.1".to_owned()))
     .collect()
 }
 
@@ -117,26 +105,17 @@ mod tests {
         let jdk = Some(Jdk::hotspot("17".parse().unwrap()));
         let user = Options::from_words(user.iter().copied());
         let heap = Some(Bytes::from_mib(64));
-        (
-            options(&Environment::of(pairs), jdk, &user, heap, &mut notes),
-            notes,
-        )
+        (options(&Environment::of(pairs), jdk, &user, heap, &mut notes), notes)
     }
 
     #[test]
     fn presets_give_options_unless_the_user_did() {
         let (given, _) = of(&[("LOADLINE_NMT", "summary")], &[]);
         assert_eq!(given, ["-XX:NativeMemoryTracking=summary"]);
-        let (given, _) = of(
-            &[("LOADLINE_NMT", "summary")],
-            &["-XX:NativeMemoryTracking=detail"],
-        );
+        let (given, _) = of(&[("LOADLINE_NMT", "summary")], &["-XX:NativeMemoryTracking=detail"]);
         assert!(given.is_empty());
         let (given, _) = of(&[("LOADLINE_DEBUG", "5005")], &[]);
-        assert_eq!(
-            given,
-            ["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=5005"]
-        );
+        assert_eq!(given, ["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=5005"]);
     }
 
     #[test]

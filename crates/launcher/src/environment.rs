@@ -63,23 +63,15 @@ impl Environment {
 
     /// A variable's bytes; an empty one counts as not set.
     pub fn raw(&self, name: &str) -> Option<&OsStr> {
-        let flag = self
-            .flags
-            .iter()
-            .rev()
-            .find(|(n, _)| *n == name)
-            .map(|(_, value)| value);
+        let flag = self.flags.iter().rev().find(|(n, _)| *n == name).map(|(_, value)| value);
         let variable = || self.variables.iter().find(|(n, _)| n == OsStr::new(name));
         let value = flag.or_else(|| variable().map(|(_, value)| value));
-        value
-            .map(OsString::as_os_str)
-            .filter(|value| !value.is_empty())
+        value.map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
     /// A variable's text; invalid UTF-8 is replaced.
     pub fn text(&self, name: &str) -> Option<String> {
-        self.raw(name)
-            .map(|value| value.to_string_lossy().into_owned())
+        self.raw(name).map(|value| value.to_string_lossy().into_owned())
     }
 
     /// Whether a switch is on: `1`, `true`, `on`, `yes`.

@@ -12,23 +12,12 @@ use crate::secret::mask;
 /// The text of `--explain`.
 pub fn text(plan: &Plan) -> String {
     let mut page = String::new();
-    let jdk = plan
-        .java
-        .jdk
-        .map_or("unknown version".to_owned(), |jdk| jdk.to_string());
-    line(
-        &mut page,
-        "java",
-        format!("{} ({jdk})", plan.java.path.display()),
-    );
+    let jdk = plan.java.jdk.map_or("unknown version".to_owned(), |jdk| jdk.to_string());
+    line(&mut page, "java", format!("{} ({jdk})", plan.java.path.display()));
     limits(&mut page, &plan.limits);
     if let Some(sight) = &plan.sight {
         let cpus = sight.cpus;
-        line(
-            &mut page,
-            "the JVM sees",
-            format!("{} and {cpus} processors", sight.memory),
-        );
+        line(&mut page, "the JVM sees", format!("{} and {cpus} processors", sight.memory));
     }
     if let Some(profile) = &plan.profile {
         line(&mut page, "profile", profile.display().to_string());
@@ -48,11 +37,7 @@ pub fn text(plan: &Plan) -> String {
     for warning in warnings(plan) {
         line(&mut page, "warning", warning);
     }
-    let words: Vec<String> = plan
-        .words
-        .iter()
-        .map(|w| mask(&w.to_string_lossy()))
-        .collect();
+    let words: Vec<String> = plan.words.iter().map(|w| mask(&w.to_string_lossy())).collect();
     line(&mut page, "starts", words.join(" "));
     page
 }
@@ -67,24 +52,15 @@ fn limits(page: &mut String, limits: &Limits) {
     line(page, "CPU", limits.usable_cpus().to_string());
     let found = [
         ("memory limit", limits.memory.as_ref().map(Found::to_string)),
-        (
-            "memory.high",
-            limits.memory_high.as_ref().map(Found::to_string),
-        ),
+        ("memory.high", limits.memory_high.as_ref().map(Found::to_string)),
         ("swap limit", limits.swap.as_ref().map(Found::to_string)),
         ("CPU quota", limits.quota.as_ref().map(Found::to_string)),
         ("CPU shares", limits.shares.as_ref().map(Found::to_string)),
         ("CPU weight", limits.weight.as_ref().map(Found::to_string)),
         ("cpuset", limits.cpuset.as_ref().map(Found::to_string)),
         ("process limit", limits.pids.as_ref().map(Found::to_string)),
-        (
-            "RLIMIT_AS",
-            limits.host.address_space.map(|size| size.to_string()),
-        ),
-        (
-            "RLIMIT_NPROC",
-            limits.host.processes.map(|count| count.to_string()),
-        ),
+        ("RLIMIT_AS", limits.host.address_space.map(|size| size.to_string())),
+        ("RLIMIT_NPROC", limits.host.processes.map(|count| count.to_string())),
     ];
     for (name, value) in found {
         if let Some(value) = value {
@@ -94,33 +70,19 @@ fn limits(page: &mut String, limits: &Limits) {
 }
 
 fn regions(page: &mut String, decision: &Decision) {
-    let Some(budget) = &decision.budget else {
-        return;
-    };
+    let Some(budget) = &decision.budget else { return };
     for region in &budget.fixed {
         let size = format!("{:>6.1} MiB", region.size.as_mib());
-        let text = format!(
-            "{:<14} {size}  {} ({})",
-            region.name, region.how, region.provenance
-        );
+        let text = format!("{:<14} {size}  {} ({})", region.name, region.how, region.provenance);
         line(page, "region", text);
     }
     let heap = decision.heap.unwrap_or(budget.heap);
-    line(
-        page,
-        "region",
-        format!("{:<14} {:>6.1} MiB", "heap", heap.as_mib()),
-    );
+    line(page, "region", format!("{:<14} {:>6.1} MiB", "heap", heap.as_mib()));
     let total = budget.total(heap);
     line(
         page,
         "region",
-        format!(
-            "{:<14} {:>6.1} MiB of {}",
-            "sum",
-            total.as_mib(),
-            budget.limit
-        ),
+        format!("{:<14} {:>6.1} MiB of {}", "sum", total.as_mib(), budget.limit),
     );
 }
 
@@ -134,10 +96,7 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
 pub fn json(plan: &Plan) -> String {
     let found = |name: &'static str, found: Option<(u64, &str)>| {
         let value = found.map(|(value, from)| {
-            Json::Object(vec![
-                ("value", Json::Number(value)),
-                ("from", Json::text(from)),
-            ])
+            Json::Object(vec![("value", Json::Number(value)), ("from", Json::text(from))])
         });
         (name, value.unwrap_or(Json::Null))
     };
@@ -146,14 +105,8 @@ pub fn json(plan: &Plan) -> String {
     let cpus = limits.usable_cpus();
     let pids = limits.pids.as_ref();
     let limits = Json::Object(vec![
-        found(
-            "memory_bytes",
-            Some((memory.value.as_bytes(), &memory.from)),
-        ),
-        found(
-            "cpu_millis",
-            Some((u64::from(cpus.value.as_millis()), &cpus.from)),
-        ),
+        found("memory_bytes", Some((memory.value.as_bytes(), &memory.from))),
+        found("cpu_millis", Some((u64::from(cpus.value.as_millis()), &cpus.from))),
         found("pids", pids.map(|pids| (pids.value, pids.from.as_str()))),
     ]);
     let sight = plan.sight.as_ref().map_or(Json::Null, |sight| {
@@ -163,43 +116,22 @@ pub fn json(plan: &Plan) -> String {
         ])
     });
     let decision = plan.decision.as_ref();
-    let options = decision.map_or(Vec::new(), |decision| {
-        decision.options.iter().map(option).collect()
-    });
+    let options = decision.map_or(Vec::new(), |decision| decision.options.iter().map(option).collect());
     let kept = decision.map_or(Vec::new(), |decision| {
-        decision
-            .kept
-            .iter()
-            .map(|kept| Json::text(mask(&kept.option)))
-            .collect()
+        decision.kept.iter().map(|kept| Json::text(mask(&kept.option))).collect()
     });
-    let words: Vec<String> = plan
-        .words
-        .iter()
-        .map(|word| mask(&word.to_string_lossy()))
-        .collect();
-    let jdk = plan
-        .java
-        .jdk
-        .map_or(Json::Null, |jdk| Json::text(jdk.to_string()));
+    let words: Vec<String> = plan.words.iter().map(|word| mask(&word.to_string_lossy())).collect();
+    let jdk = plan.java.jdk.map_or(Json::Null, |jdk| Json::text(jdk.to_string()));
     Json::Object(vec![
         ("event", Json::text("loadline-launch")),
         ("schema", Json::Number(1)),
         ("jdk", jdk),
         ("limits", limits),
         ("jvm_sees", sight),
-        (
-            "heap_bytes",
-            decision
-                .and_then(|d| d.heap)
-                .map_or(Json::Null, |h| Json::Number(h.as_bytes())),
-        ),
+        ("heap_bytes", decision.and_then(|d| d.heap).map_or(Json::Null, |h| Json::Number(h.as_bytes()))),
         ("options", Json::List(options)),
         ("kept", Json::List(kept)),
-        (
-            "added",
-            Json::List(plan.added.iter().map(|o| Json::text(mask(o))).collect()),
-        ),
+        ("added", Json::List(plan.added.iter().map(|o| Json::text(mask(o))).collect())),
         ("warnings", Json::texts(&warnings(plan))),
         ("command", Json::texts(&words)),
     ])

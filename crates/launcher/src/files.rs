@@ -52,9 +52,7 @@ pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, Unreadable> {
         return Err(Unreadable::Refused);
     }
     let mut bytes = Vec::new();
-    file.take(cap)
-        .read_to_end(&mut bytes)
-        .map_err(|_| Unreadable::Refused)?;
+    file.take(cap).read_to_end(&mut bytes).map_err(|_| Unreadable::Refused)?;
     Ok(bytes)
 }
 

@@ -17,9 +17,7 @@ pub fn run(program: &Program, inherited: &Inherited) -> i32 {
         Err(error) => return sys::exec_failure_code(&error),
     };
     loop {
-        let Some((signal, is_sent)) = sys::wait_signal() else {
-            continue;
-        };
+        let Some((signal, is_sent)) = sys::wait_signal() else { continue };
         if signal != libc::SIGCHLD || is_sent {
             sys::send(child, signal);
         }

@@ -34,14 +34,9 @@ pub fn find(word: &OsStr, environment: &Environment) -> Option<Java> {
 fn by_environment(environment: &Environment) -> Option<PathBuf> {
     let own = std::fs::canonicalize("/proc/self/exe").ok();
     let set = environment.raw("LOADLINE_JAVA").map(PathBuf::from);
-    let home = environment
-        .raw("JAVA_HOME")
-        .map(|home| Path::new(home).join("bin/java"));
+    let home = environment.raw("JAVA_HOME").map(|home| Path::new(home).join("bin/java"));
     let path = environment.raw("PATH").map(std::env::split_paths);
-    let path = path
-        .into_iter()
-        .flatten()
-        .map(|directory| directory.join("java"));
+    let path = path.into_iter().flatten().map(|directory| directory.join("java"));
     let mut candidates = set.into_iter().chain(home).chain(path);
     candidates.find(|candidate| {
         let real = std::fs::canonicalize(candidate).ok();
@@ -66,7 +61,5 @@ fn describe(path: PathBuf) -> Java {
 fn release_text(java: &Path) -> Option<String> {
     let real = std::fs::canonicalize(java).ok()?;
     let homes = real.ancestors().skip(2).take(2);
-    homes
-        .map(|home| home.join("release"))
-        .find_map(|path| files::read_text(&path).ok())
+    homes.map(|home| home.join("release")).find_map(|path| files::read_text(&path).ok())
 }

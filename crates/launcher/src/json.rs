@@ -26,12 +26,7 @@ impl Json {
 
     /// A list of texts.
     pub fn texts<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
-        Self::List(
-            texts
-                .into_iter()
-                .map(|text| Self::Text(text.clone()))
-                .collect(),
-        )
+        Self::List(texts.into_iter().map(|text| Self::Text(text.clone())).collect())
     }
 
     /// One line.
@@ -98,10 +93,7 @@ mod tests {
     fn texts_are_escaped_and_order_is_kept() {
         let json = Json::Object(vec![
             ("b", Json::text("a\"\\\n\u{1}é")),
-            (
-                "a",
-                Json::List(vec![Json::Number(1), Json::Null, Json::Switch(true)]),
-            ),
+            ("a", Json::List(vec![Json::Number(1), Json::Null, Json::Switch(true)])),
         ]);
         assert_eq!(json.print(), r#"{"b":"a\"\\\n\u0001é","a":[1,null,true]}"#);
     }

@@ -48,9 +48,7 @@ pub fn run(inherited: &sys::Inherited) -> i32 {
     let arguments = match arguments::read(words.collect(), is_java) {
         Ok(arguments) => arguments,
         Err(error) => {
-            say(&format!(
-                "loadline-launch: {error}\nhint: loadline-launch --help\n"
-            ));
+            say(&format!("loadline-launch: {error}\nhint: loadline-launch --help\n"));
             return USAGE;
         }
     };
@@ -77,13 +75,7 @@ fn launch(arguments: Arguments, environment: &Environment, inherited: &sys::Inhe
             "loadline-launch: {} is not java; it is started unchanged\n",
             command[0].to_string_lossy()
         ));
-        return start(
-            &command[0],
-            &command,
-            environment.all(),
-            environment,
-            inherited,
-        );
+        return start(&command[0], &command, environment.all(), environment, inherited);
     }
     let plan = match plan::plan(environment, &command) {
         Ok(plan) => plan,
@@ -93,40 +85,22 @@ fn launch(arguments: Arguments, environment: &Environment, inherited: &sys::Inhe
         }
     };
     if arguments.action == Action::Options {
-        return print(
-            &plan
-                .added
-                .iter()
-                .map(|o| format!("{o}\n"))
-                .collect::<String>(),
-        );
+        return print(&plan.added.iter().map(|o| format!("{o}\n")).collect::<String>());
     }
     tell(&plan, environment);
-    let refusal = plan
-        .refusal()
-        .filter(|_| environment.is_on("LOADLINE_STRICT"));
+    let refusal = plan.refusal().filter(|_| environment.is_on("LOADLINE_STRICT"));
     if let Some(refusal) = refusal {
-        say(&format!(
-            "loadline-launch: refused by LOADLINE_STRICT: {refusal}\n"
-        ));
+        say(&format!("loadline-launch: refused by LOADLINE_STRICT: {refusal}\n"));
         return REFUSED;
     }
     let variables = plan.environment(environment);
-    start(
-        plan.java.path.as_os_str(),
-        &plan.words,
-        &variables,
-        environment,
-        inherited,
-    )
+    start(plan.java.path.as_os_str(), &plan.words, &variables, environment, inherited)
 }
 
 /// The command given, or java with the application found.
 fn command(arguments: &Arguments, environment: &Environment) -> Result<Vec<OsString>, String> {
     let mut command = arguments.command.clone();
-    let first = command
-        .first()
-        .map(|word| word.to_string_lossy().into_owned());
+    let first = command.first().map(|word| word.to_string_lossy().into_owned());
     match first.as_deref() {
         None if arguments.action == Action::Options => Ok(vec!["java".into()]),
         None => {
@@ -180,10 +154,7 @@ fn start(
         in_path(path, environment)
     };
     let Some(path) = path else {
-        say(&format!(
-            "loadline-launch: {} was not found in PATH\n",
-            words[0].to_string_lossy()
-        ));
+        say(&format!("loadline-launch: {} was not found in PATH\n", words[0].to_string_lossy()));
         return NOT_FOUND;
     };
     let program = match sys::Program::new(&path, words, variables) {
@@ -202,19 +173,13 @@ fn start(
         return mapped(init::run(&program, inherited), environment);
     }
     let error = program.exec(inherited);
-    say(&format!(
-        "loadline-launch: {} could not be started: {error}\n",
-        path.display()
-    ));
+    say(&format!("loadline-launch: {} could not be started: {error}\n", path.display()));
     sys::exec_failure_code(&error)
 }
 
 fn in_path(word: &OsStr, environment: &Environment) -> Option<std::path::PathBuf> {
     let directories = std::env::split_paths(environment.raw("PATH")?).collect::<Vec<_>>();
-    directories
-        .into_iter()
-        .map(|directory| directory.join(word))
-        .find(|path| path.is_file())
+    directories.into_iter().map(|directory| directory.join(word)).find(|path| path.is_file())
 }
 
 /// `LOADLINE_EXIT_ZERO`: codes that count as success.
@@ -235,18 +200,9 @@ fn calculate(arguments: &Arguments, environment: &Environment) -> i32 {
 }
 
 fn case(arguments: &Arguments, environment: &Environment) -> Result<Case, String> {
-    let input = |name: &str| {
-        arguments
-            .inputs
-            .iter()
-            .rev()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v)
-    };
+    let input = |name: &str| arguments.inputs.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v);
     let number = |name: &str, default| match input(name) {
-        Some(text) => text
-            .parse()
-            .map_err(|_| format!("--{name} `{text}` is no whole number")),
+        Some(text) => text.parse().map_err(|_| format!("--{name} `{text}` is no whole number")),
         None => Ok(default),
     };
     let limits = loadline_sizing::limits::discover(&files::FileSystem::real(), sys::host());
@@ -255,9 +211,7 @@ fn case(arguments: &Arguments, environment: &Environment) -> Result<Case, String
         None => loadline_sizing::Version::feature(25),
     };
     Ok(Case {
-        memory: environment
-            .memory()?
-            .unwrap_or(limits.usable_memory().value),
+        memory: environment.memory()?.unwrap_or(limits.usable_memory().value),
         cpus: environment.cpus()?.unwrap_or(limits.usable_cpus().value),
         jdk,
         classes: number("classes", 10_000)?,
@@ -273,9 +227,5 @@ fn say(text: &str) {
 /// To stdout; the exit code says whether it worked.
 fn print(text: &str) -> i32 {
     let mut out = std::io::stdout();
-    i32::from(
-        out.write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .is_err(),
-    )
+    i32::from(out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err())
 }

@@ -57,11 +57,7 @@ pub fn plan(environment: &Environment, command: &[OsString]) -> Result<Plan, Str
     let (options, own) =
         command::options(environment, &reading, reads_jdk_java_options, &mut notes);
     let file_system = FileSystem::real();
-    let limits = overridden(
-        limits::discover(&file_system, sys::host()),
-        environment,
-        &mut notes,
-    );
+    let limits = overridden(limits::discover(&file_system, sys::host()), environment, &mut notes);
     notes.extend(limits.notes.iter().cloned());
     let mut plan = Plan {
         java,
@@ -84,8 +80,7 @@ pub fn plan(environment: &Environment, command: &[OsString]) -> Result<Plan, Str
 
 fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, reading: &Reading) {
     let Some(jdk) = plan.java.jdk else {
-        let note =
-            "the JDK has no readable release file; its version is not known, nothing is added";
+        let note = "the JDK has no readable release file; its version is not known, nothing is added";
         plan.notes.push(note.to_owned());
         return;
     };
@@ -100,34 +95,22 @@ fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, readin
     };
     let mut decision = decision::decide(&input);
     if environment.is_off("LOADLINE_EXIT_ON_OOM") {
-        decision
-            .options
-            .retain(|chosen| chosen.option != "-XX:+ExitOnOutOfMemoryError");
+        decision.options.retain(|chosen| chosen.option != "-XX:+ExitOnOutOfMemoryError");
     }
-    plan.added = decision
-        .options
-        .iter()
-        .map(|chosen| chosen.option.clone())
-        .collect();
+    plan.added = decision.options.iter().map(|chosen| chosen.option.clone()).collect();
     if let Some(name) = environment.text("LOADLINE_COMPAT") {
         match compatible::options(&name, environment, plan, jdk, profile.as_ref()) {
             Ok(options) => plan.added = options,
             Err(reason) => {
-                plan.notes
-                    .push(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
+                plan.notes.push(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
                 plan.added.clear();
             }
         }
     }
     if jdk.vm == Vm::HotSpot && !environment.is_off("LOADLINE_CACHE") {
         let ergonomics = decision.ergonomics.as_ref();
-        let found = cache::find(
-            &plan.java,
-            &reading.target,
-            &plan.options,
-            ergonomics,
-            &mut plan.notes,
-        );
+        let found =
+            cache::find(&plan.java, &reading.target, &plan.options, ergonomics, &mut plan.notes);
         if let Some(cache) = found {
             plan.added.extend(cache.options);
             plan.cache = Some(cache.reason);
@@ -150,17 +133,12 @@ fn profile(
 ) -> (Option<Profile>, Option<PathBuf>) {
     let set = environment.raw("LOADLINE_PROFILE").map(PathBuf::from);
     let beside = match target {
-        Target::Jar(jar) => Path::new(jar)
-            .parent()
-            .map(|parent| parent.join("loadline.profile")),
+        Target::Jar(jar) => Path::new(jar).parent().map(|parent| parent.join("loadline.profile")),
         _ => None,
     };
     let candidates = match &set {
         Some(set) => vec![set.clone()],
-        None => beside
-            .into_iter()
-            .chain([PathBuf::from("/etc/loadline/profile")])
-            .collect(),
+        None => beside.into_iter().chain([PathBuf::from("/etc/loadline/profile")]).collect(),
     };
     for path in candidates {
         match files::read_text(&path) {
@@ -234,12 +212,8 @@ impl Plan {
     pub fn refusal(&self) -> Option<String> {
         let decision = self.decision.as_ref();
         if let Some(minimum) = decision.and_then(|decision| decision.minimum) {
-            let limit = decision
-                .map(|decision| decision.memory.to_string())
-                .unwrap_or_default();
-            return Some(format!(
-                "the limit of {limit} is too small; at least {minimum} is needed"
-            ));
+            let limit = decision.map(|decision| decision.memory.to_string()).unwrap_or_default();
+            return Some(format!("the limit of {limit} is too small; at least {minimum} is needed"));
         }
         self.notes.first().cloned()
     }

@@ -1,17 +1,7 @@
 //! Hiding secrets in what is printed.
 
 /// Words in a property's name that mark its value as secret.
-const WORDS: &[&str] = &[
-    "password",
-    "passwd",
-    "secret",
-    "token",
-    "apikey",
-    "api-key",
-    "api_key",
-    "credential",
-    "private",
-];
+const WORDS: &[&str] = &["password", "passwd", "secret", "token", "apikey", "api-key", "api_key", "credential", "private"];
 
 /// The option as it may be shown: `-Ddb.password=***`.
 pub fn mask(option: &str) -> String {
@@ -22,11 +12,7 @@ pub fn mask(option: &str) -> String {
     let is_secret = WORDS.iter().any(|word| lower.contains(word)) || lower.ends_with("key");
     // The debugger and agents take options after `=`; their own secrets cannot be told apart.
     let is_agent = lower.starts_with("-javaagent") || lower.starts_with("-agent");
-    if is_secret || is_agent {
-        format!("{name}=***")
-    } else {
-        option.to_owned()
-    }
+    if is_secret || is_agent { format!("{name}=***") } else { option.to_owned() }
 }
 
 #[cfg(test)]

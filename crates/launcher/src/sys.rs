@@ -24,15 +24,8 @@ pub fn host() -> Host {
 
 fn physical_memory() -> Bytes {
     // SAFETY: sysconf reads no memory of ours.
-    let (pages, page) = unsafe {
-        (
-            libc::sysconf(libc::_SC_PHYS_PAGES),
-            libc::sysconf(libc::_SC_PAGESIZE),
-        )
-    };
-    let product = u64::try_from(pages)
-        .unwrap_or(0)
-        .saturating_mul(u64::try_from(page).unwrap_or(0));
+    let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let product = u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(page).unwrap_or(0));
     Bytes::from_bytes(product)
 }
 
@@ -41,19 +34,10 @@ fn affinity() -> u32 {
     let mut mask = [0u8; 8192];
     // SAFETY: the kernel writes at most `mask.len()` bytes into `mask`, which lives on.
     let written = unsafe {
-        libc::syscall(
-            libc::SYS_sched_getaffinity,
-            0,
-            mask.len(),
-            mask.as_mut_ptr(),
-        )
+        libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr())
     };
     let written = usize::try_from(written).unwrap_or(0).min(mask.len());
-    mask[..written]
-        .iter()
-        .map(|byte| byte.count_ones())
-        .sum::<u32>()
-        .max(1)
+    mask[..written].iter().map(|byte| byte.count_ones()).sum::<u32>().max(1)
 }
 
 fn rlimit(resource: libc::__rlimit_resource_t) -> Option<u64> {
@@ -108,11 +92,7 @@ impl Inherited {
         // SAFETY: both were filled by the kernel in `take`.
         unsafe {
             libc::sigaction(libc::SIGPIPE, &raw const self.pipe, std::ptr::null_mut());
-            libc::sigprocmask(
-                libc::SIG_SETMASK,
-                &raw const self.mask,
-                std::ptr::null_mut(),
-            );
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const self.mask, std::ptr::null_mut());
         }
     }
 }
@@ -137,24 +117,19 @@ impl Program {
         environment: &[(OsString, OsString)],
     ) -> io::Result<Self> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(io::Error::from);
-        let arguments: Vec<CString> = arguments
-            .iter()
-            .map(|a| text(a))
-            .collect::<io::Result<_>>()?;
+        let arguments: Vec<CString> =
+            arguments.iter().map(|a| text(a)).collect::<io::Result<_>>()?;
         let assignment = |(name, value): &(OsString, OsString)| {
             let mut bytes = name.as_bytes().to_vec();
             bytes.push(b'=');
             bytes.extend_from_slice(value.as_bytes());
             text(&OsString::from_vec(bytes))
         };
-        let environment: Vec<CString> = environment
-            .iter()
-            .map(assignment)
-            .collect::<io::Result<_>>()?;
+        let environment: Vec<CString> =
+            environment.iter().map(assignment).collect::<io::Result<_>>()?;
         let pointers = |texts: &[CString]| {
             let ends = texts.iter().map(|text| text.as_ptr());
-            ends.chain(std::iter::once(std::ptr::null()))
-                .collect::<Vec<_>>()
+            ends.chain(std::iter::once(std::ptr::null())).collect::<Vec<_>>()
         };
         Ok(Self {
             path: text(path.as_os_str())?,
@@ -182,11 +157,7 @@ impl Program {
 
 /// Exit code for a failed exec, as shells have it: 127 not found, 126 not executable.
 pub fn exec_failure_code(error: &io::Error) -> i32 {
-    if error.kind() == io::ErrorKind::NotFound {
-        127
-    } else {
-        126
-    }
+    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
 /// Makes this process the one that orphans are given to, as PID 1 is.

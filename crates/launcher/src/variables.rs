@@ -32,175 +32,35 @@ const fn row(
 
 /// All of them, in the order of the reference.
 pub const TABLE: &[Variable] = &[
-    row(
-        "LOADLINE_MODE",
-        "`apply`, `report`, `off`",
-        "`apply`",
-        "`report` says what it would add and starts java unchanged; `off` starts java unchanged",
-    ),
-    row(
-        "LOADLINE_EXPLAIN",
-        "`1`",
-        "off",
-        "print limits, decisions and reasons to stderr before the start",
-    ),
-    row(
-        "LOADLINE_LOG",
-        "`text`, `json`, `quiet`",
-        "`text`",
-        "`text` prints warnings; `json` prints one JSON line with limits, decisions and reasons; `quiet` prints nothing",
-    ),
-    row(
-        "LOADLINE_STRICT",
-        "`1`",
-        "off",
-        "refuse to start (exit 78) when the limit is too small or a file cannot be understood",
-    ),
-    row(
-        "LOADLINE_INIT",
-        "`auto`, `always`, `never`",
-        "`auto`",
-        "act as init: reap orphans, forward signals; `auto` does so as PID 1",
-    ),
-    row(
-        "LOADLINE_EXIT_ZERO",
-        "exit codes, such as `143`",
-        "none",
-        "as init, end with 0 when the application ends with one of these",
-    ),
-    row(
-        "LOADLINE_PROFILE",
-        "a file",
-        "`loadline.profile` beside the application, then `/etc/loadline/profile`",
-        "the measured profile of the application",
-    ),
-    row(
-        "LOADLINE_MEMORY",
-        "`512Mi`",
-        "the cgroup limit",
-        "plan for this much memory instead",
-    ),
-    row(
-        "LOADLINE_CPUS",
-        "`1.5`, `250m`",
-        "the CFS quota",
-        "plan for this much CPU instead",
-    ),
-    row(
-        "LOADLINE_JAVA",
-        "a file",
-        "`$JAVA_HOME/bin/java`, then `PATH`",
-        "the java to start",
-    ),
-    row(
-        "LOADLINE_APP_DIR",
-        "a directory",
-        "`JAVA_APP_DIR`, `/app`, `/deployments`, the working directory",
-        "where to find the application when no command is given",
-    ),
-    row(
-        "LOADLINE_COMPAT",
-        "`paketo`, `cf`, `fabric8`",
-        "none",
-        "reproduce another launcher's memory options instead",
-    ),
-    row(
-        "LOADLINE_CACHE",
-        "`auto`, `off`",
-        "`auto`",
-        "use a start-up cache (`app.aot`, `app.jsa`) that lies beside the application",
-    ),
-    row(
-        "LOADLINE_EXIT_ON_OOM",
-        "`on`, `off`",
-        "`on`",
-        "end the JVM at the first OutOfMemoryError",
-    ),
-    row(
-        "LOADLINE_GC_LOG",
-        "a file",
-        "off",
-        "write the GC and safepoint log there, 5 files of 20 MB",
-    ),
-    row(
-        "LOADLINE_NMT",
-        "`summary`, `detail`",
-        "off",
-        "switch native memory tracking on",
-    ),
-    row(
-        "LOADLINE_HEAP_DUMP",
-        "a directory",
-        "off",
-        "dump the heap there at an OutOfMemoryError, when the heap fits into its free space",
-    ),
-    row(
-        "LOADLINE_JFR",
-        "a file",
-        "off",
-        "record a flight recording, written at exit",
-    ),
-    row(
-        "LOADLINE_DEBUG",
-        "`[host:]port`",
-        "off",
-        "accept a debugger; only from this host unless a host is given",
-    ),
-    row(
-        "LOADLINE_DEBUG_SUSPEND",
-        "`1`",
-        "off",
-        "wait for the debugger before main",
-    ),
-    row(
-        "LOADLINE_JMX",
-        "a port",
-        "off",
-        "accept JMX on localhost, without password",
-    ),
-    row(
-        "JAVA_OPTS, JAVA_OPTIONS",
-        "options",
-        "none",
-        "added before the options of the command line; quotes group, no shell reads them",
-    ),
-    row(
-        "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, _JAVA_OPTIONS",
-        "options",
-        "none",
-        "read by the JVM itself; here they freeze what they set",
-    ),
-    row(
-        "OPENJ9_JAVA_OPTIONS",
-        "options",
-        "none",
-        "the same for OpenJ9",
-    ),
+    row("LOADLINE_MODE", "`apply`, `report`, `off`", "`apply`", "`report` says what it would add and starts java unchanged; `off` starts java unchanged"),
+    row("LOADLINE_EXPLAIN", "`1`", "off", "print limits, decisions and reasons to stderr before the start"),
+    row("LOADLINE_LOG", "`text`, `json`, `quiet`", "`text`", "`text` prints warnings; `json` prints one JSON line with limits, decisions and reasons; `quiet` prints nothing"),
+    row("LOADLINE_STRICT", "`1`", "off", "refuse to start (exit 78) when the limit is too small or a file cannot be understood"),
+    row("LOADLINE_INIT", "`auto`, `always`, `never`", "`auto`", "act as init: reap orphans, forward signals; `auto` does so as PID 1"),
+    row("LOADLINE_EXIT_ZERO", "exit codes, such as `143`", "none", "as init, end with 0 when the application ends with one of these"),
+    row("LOADLINE_PROFILE", "a file", "`loadline.profile` beside the application, then `/etc/loadline/profile`", "the measured profile of the application"),
+    row("LOADLINE_MEMORY", "`512Mi`", "the cgroup limit", "plan for this much memory instead"),
+    row("LOADLINE_CPUS", "`1.5`, `250m`", "the CFS quota", "plan for this much CPU instead"),
+    row("LOADLINE_JAVA", "a file", "`$JAVA_HOME/bin/java`, then `PATH`", "the java to start"),
+    row("LOADLINE_APP_DIR", "a directory", "`JAVA_APP_DIR`, `/app`, `/deployments`, the working directory", "where to find the application when no command is given"),
+    row("LOADLINE_COMPAT", "`paketo`, `cf`, `fabric8`", "none", "reproduce another launcher's memory options instead"),
+    row("LOADLINE_CACHE", "`auto`, `off`", "`auto`", "use a start-up cache (`app.aot`, `app.jsa`) that lies beside the application"),
+    row("LOADLINE_EXIT_ON_OOM", "`on`, `off`", "`on`", "end the JVM at the first OutOfMemoryError"),
+    row("LOADLINE_GC_LOG", "a file", "off", "write the GC and safepoint log there, 5 files of 20 MB"),
+    row("LOADLINE_NMT", "`summary`, `detail`", "off", "switch native memory tracking on"),
+    row("LOADLINE_HEAP_DUMP", "a directory", "off", "dump the heap there at an OutOfMemoryError, when the heap fits into its free space"),
+    row("LOADLINE_JFR", "a file", "off", "record a flight recording, written at exit"),
+    row("LOADLINE_DEBUG", "`[host:]port`", "off", "accept a debugger; only from this host unless a host is given"),
+    row("LOADLINE_DEBUG_SUSPEND", "`1`", "off", "wait for the debugger before main"),
+    row("LOADLINE_JMX", "a port", "off", "accept JMX on localhost, without password"),
+    row("JAVA_OPTS, JAVA_OPTIONS", "options", "none", "added before the options of the command line; quotes group, no shell reads them"),
+    row("JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, _JAVA_OPTIONS", "options", "none", "read by the JVM itself; here they freeze what they set"),
+    row("OPENJ9_JAVA_OPTIONS", "options", "none", "the same for OpenJ9"),
     row("JAVA_HOME", "a directory", "none", "where java is"),
-    row(
-        "JAVA_APP_DIR, JAVA_APP_JAR, JAVA_MAIN_CLASS, JAVA_CLASSPATH",
-        "names",
-        "none",
-        "the application, by the names of run-java.sh, when no command is given",
-    ),
-    row(
-        "JAVA_MAX_MEM_RATIO, JAVA_INIT_MEM_RATIO",
-        "percent",
-        "none",
-        "with `fabric8` compatibility",
-    ),
-    row(
-        "BPL_JVM_LOADED_CLASS_COUNT, BPL_JVM_THREAD_COUNT, BPL_JVM_HEAD_ROOM",
-        "numbers",
-        "classes of the profile, 250, 0",
-        "with `paketo` and `cf` compatibility",
-    ),
-    row(
-        "MALLOC_ARENA_MAX",
-        "a number",
-        "`2` where memory is limited",
-        "glibc's arenas; set for the application unless it is set already",
-    ),
+    row("JAVA_APP_DIR, JAVA_APP_JAR, JAVA_MAIN_CLASS, JAVA_CLASSPATH", "names", "none", "the application, by the names of run-java.sh, when no command is given"),
+    row("JAVA_MAX_MEM_RATIO, JAVA_INIT_MEM_RATIO", "percent", "none", "with `fabric8` compatibility"),
+    row("BPL_JVM_LOADED_CLASS_COUNT, BPL_JVM_THREAD_COUNT, BPL_JVM_HEAD_ROOM", "numbers", "classes of the profile, 250, 0", "with `paketo` and `cf` compatibility"),
+    row("MALLOC_ARENA_MAX", "a number", "`2` where memory is limited", "glibc's arenas; set for the application unless it is set already"),
 ];
 
 /// The reference page.
@@ -212,11 +72,7 @@ pub fn reference() -> String {
     );
     for v in TABLE {
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            page,
-            "| {} | {} | {} | {} |",
-            v.name, v.values, v.default, v.meaning
-        );
+        let _ = writeln!(page, "| {} | {} | {} | {} |", v.name, v.values, v.default, v.meaning);
     }
     page
 }

@@ -151,7 +151,10 @@ fn probe(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<f64, LoadError> {
     match outcome.measure.ok {
         0 => Err(LoadError::Target {
             authority: plan.targets[0].to_string(),
-            why: format!("no good response in {PROBE:?}: {:?}", outcome.measure.errors()),
+            why: format!(
+                "no good response in {PROBE:?}: {:?}",
+                outcome.measure.errors()
+            ),
         }),
         _ => Ok(rate),
     }

@@ -87,7 +87,7 @@ pub struct Totals {
     pub scheduled: u64,
     /// Good responses.
     pub ok: u64,
-    errors: [u64; ErrorKind::ALL.len()],
+    pub(crate) errors: [u64; ErrorKind::ALL.len()],
     /// Requests without an outcome at the end of the drain.
     pub unfinished: u64,
     /// Body bytes of complete responses.
@@ -165,7 +165,12 @@ impl Totals {
 
     /// Counts a failed request.
     pub(crate) fn fail(&mut self, kind: ErrorKind) {
-        self.errors[kind as usize] += 1;
+        self.fail_many(kind, 1);
+    }
+
+    /// Counts several failed requests.
+    pub(crate) fn fail_many(&mut self, kind: ErrorKind, count: u64) {
+        self.errors[kind as usize] += count;
     }
 
     /// Failed requests, shed ones included.

@@ -109,6 +109,20 @@ pub struct TotalsMessage {
     pub service_time: String,
     /// The generator's own send lag, the same form; empty histogram in a closed model.
     pub send_lag: String,
+    /// The requests of the mix, in its order; empty without a mix.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<RequestMessage>,
+}
+
+/// Outcomes of one request of a mix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestMessage {
+    /// Good responses.
+    pub ok: u64,
+    /// Failed requests.
+    pub failed: u64,
+    /// Latency, the same form as that of all.
+    pub latency: String,
 }
 
 impl TotalsMessage {
@@ -123,6 +137,15 @@ impl TotalsMessage {
             latency: histogram::encode(&totals.latency),
             service_time: histogram::encode(&totals.service_time),
             send_lag: histogram::encode(&totals.send_lag),
+            by_request: totals
+                .by_request
+                .iter()
+                .map(|request| RequestMessage {
+                    ok: request.ok,
+                    failed: request.failed,
+                    latency: histogram::encode(&request.latency),
+                })
+                .collect(),
         }
     }
 }
@@ -206,7 +229,8 @@ fn second_message(second: &Second) -> SecondMessage {
     }
 }
 
-fn result_message(plan: &Plan, outcome: &Outcome) -> ResultMessage {
+/// The result of a run as a message.
+pub(crate) fn result_message(plan: &Plan, outcome: &Outcome) -> ResultMessage {
     let has_warmup = !plan.warmup.is_zero();
     ResultMessage {
         start_ns: outcome.start_ns,

@@ -54,6 +54,9 @@ pub struct Plan {
     /// Which part of the load this process makes.
     #[serde(default)]
     pub part: Part,
+    /// When to begin, CLOCK_MONOTONIC; `None` or a time that has passed is at once.
+    #[serde(default)]
+    pub start_ns: Option<u64>,
     /// Tightest latency bound of the SLO; the generator must not lag by more than a tenth of it.
     #[serde(rename = "slo_ns", with = "nanos_opt", default)]
     pub slo: Option<Duration>,
@@ -213,6 +216,7 @@ impl Plan {
             seed: 0,
             pacing: Pacing::Auto,
             part: Part::default(),
+            start_ns: None,
             slo: None,
         }
     }

@@ -70,7 +70,8 @@ pub fn run(
         run_delay: Duration::ZERO,
         throttled: throttled_time(),
     };
-    let times = Times::starting(now_ns() + LEAD_NS, plan);
+    let begin = (now_ns() + LEAD_NS).max(plan.start_ns.unwrap_or(0));
+    let times = Times::starting(begin, plan);
     thread::scope(|scope| {
         let threads: Vec<_> = shards
             .into_iter()

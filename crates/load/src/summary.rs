@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::health::Health;
 use crate::histogram::{self, Histogram};
 use crate::outcome::Totals;
 use crate::plan::{Model, Plan};
@@ -56,6 +57,9 @@ pub struct Summary {
     pub service_time_us: Percentiles,
     /// The generator's own delay; `None` in a closed model.
     pub send_lag_us: Option<Percentiles>,
+    /// The requests of the mix, in its order; empty without a mix.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<RequestSummary>,
     /// CPU time of the generator.
     pub cpu_seconds: f64,
     /// CPU time of the generator by request that was answered; `None` without any.
@@ -66,6 +70,19 @@ pub struct Summary {
     pub saturated: Option<String>,
     /// Whether it was stopped before its end.
     pub stopped: bool,
+}
+
+/// One request of a mix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestSummary {
+    /// Its name.
+    pub name: String,
+    /// Good responses.
+    pub ok: u64,
+    /// Failed requests.
+    pub errors: u64,
+    /// From the intended send time.
+    pub latency_us: Percentiles,
 }
 
 /// Percentiles in µs; `None` is infinite: the request at that rank failed, or there was none.
@@ -118,38 +135,95 @@ impl Percentiles {
     }
 }
 
+/// What a summary needs besides the outcomes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Where requests went.
+    pub url: String,
+    /// The model in words.
+    pub model: String,
+    /// Whether requests were scheduled, so that there is an offered rate.
+    pub is_open: bool,
+    /// Connections kept open.
+    pub connections: u32,
+    /// Threads of the generator.
+    pub threads: u32,
+    /// Length of the measured part.
+    pub duration_seconds: f64,
+    /// Names of the requests of the mix.
+    pub requests: Vec<String>,
+}
+
+impl Setting {
+    /// Of a run.
+    pub fn new(plan: &Plan, outcome: &Outcome, url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            model: model_words(&plan.model).to_owned(),
+            is_open: matches!(plan.model, Model::Open { .. }),
+            connections: plan.connections,
+            threads: plan.shards(),
+            duration_seconds: outcome.measured(plan).as_secs_f64().max(1e-9),
+            requests: plan.mix.iter().map(|w| w.name.clone()).collect(),
+        }
+    }
+}
+
 impl Summary {
     /// Sums up a run.
     pub fn new(plan: &Plan, outcome: &Outcome, url: &str) -> Self {
-        let totals = &outcome.measure;
-        let seconds = outcome.measured(plan).as_secs_f64().max(1e-9);
-        let is_open = matches!(plan.model, Model::Open { .. });
+        let setting = Setting::new(plan, outcome, url);
+        let mut summary = Self::of(
+            &setting,
+            &outcome.measure,
+            outcome.warmup.ok + outcome.measure.ok,
+            &outcome.health,
+        );
+        summary.warmup_requests = outcome.warmup.scheduled;
+        summary.stopped = outcome.stopped;
+        summary
+    }
+
+    /// From outcomes that may come from several processes; `answered` counts good responses of
+    /// the warm-up too.
+    pub fn of(setting: &Setting, totals: &Totals, answered: u64, health: &Health) -> Self {
+        let seconds = setting.duration_seconds;
         let failed = totals.failed() + totals.unfinished;
-        let cpu = outcome.health.cpu.as_secs_f64();
-        let answered = outcome.warmup.ok + totals.ok;
+        let cpu = health.cpu.as_secs_f64();
+        let named = setting.requests.iter().zip(&totals.by_request);
         Self {
             schema: SCHEMA,
-            url: url.to_owned(),
-            model: model_words(&plan.model).to_owned(),
-            connections: plan.connections,
-            threads: plan.shards(),
+            url: setting.url.clone(),
+            model: setting.model.clone(),
+            connections: setting.connections,
+            threads: setting.threads,
             duration_seconds: seconds,
             requests: totals.scheduled,
             ok: totals.ok,
             errors: totals.failed(),
             unfinished: totals.unfinished,
             errors_by_kind: totals.errors(),
-            offered_rate: is_open.then(|| totals.scheduled as f64 / seconds),
+            offered_rate: setting.is_open.then(|| totals.scheduled as f64 / seconds),
             achieved_rate: totals.ok as f64 / seconds,
             body_bytes_per_second: totals.body_bytes as f64 / seconds,
             latency_us: Percentiles::new(&totals.latency, failed),
             service_time_us: Percentiles::new(&totals.service_time, failed),
-            send_lag_us: is_open.then(|| Percentiles::new(&totals.send_lag, 0)),
+            send_lag_us: setting
+                .is_open
+                .then(|| Percentiles::new(&totals.send_lag, 0)),
+            by_request: named
+                .map(|(name, request)| RequestSummary {
+                    name: name.clone(),
+                    ok: request.ok,
+                    errors: request.failed,
+                    latency_us: Percentiles::new(&request.latency, request.failed),
+                })
+                .collect(),
             cpu_seconds: cpu,
             cpu_us_per_request: (answered > 0).then(|| cpu * 1e6 / answered as f64),
-            warmup_requests: outcome.warmup.scheduled,
-            saturated: outcome.health.saturated.clone(),
-            stopped: outcome.stopped,
+            warmup_requests: 0,
+            saturated: health.saturated.clone(),
+            stopped: false,
         }
     }
 
@@ -191,8 +265,31 @@ impl Summary {
         )?;
         writeln!(out)?;
         self.write_percentiles(out)?;
+        self.write_requests(out)?;
         self.write_errors(out)?;
         self.write_generator(out)
+    }
+
+    fn write_requests(&self, out: &mut String) -> std::fmt::Result {
+        if self.by_request.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            "\n        good   failed        p50        p99  request"
+        )?;
+        for request in &self.by_request {
+            writeln!(
+                out,
+                "  {:>10} {:>8} {:>10} {:>10}  {}",
+                request.ok,
+                request.errors,
+                time(request.latency_us.p50),
+                time(request.latency_us.p99),
+                request.name
+            )?;
+        }
+        Ok(())
     }
 
     fn write_percentiles(&self, out: &mut String) -> std::fmt::Result {
@@ -333,6 +430,7 @@ mod tests {
             latency_us: percentiles(&totals.latency),
             service_time_us: percentiles(&totals.service_time),
             send_lag_us: Some(Percentiles::new(&totals.send_lag, 0)),
+            by_request: Vec::new(),
             cpu_seconds: 0.05,
             cpu_us_per_request: Some(50.0),
             warmup_requests: 0,

@@ -1,5 +1,6 @@
 //! The records as JSON, for other programs. Secrets are taken out, nothing else is changed.
 
+use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Machine, TrialRecord};
 use serde::Serialize;
 
@@ -18,6 +19,7 @@ struct Export<'a> {
     slo: String,
     machine: &'a Machine,
     incomplete: Option<&'a str>,
+    recommendation: Option<&'a Recommendation>,
     warnings: &'a [String],
     trials: Vec<TrialRecord>,
 }
@@ -34,6 +36,7 @@ pub fn json(view: &ResultView) -> String {
         slo: view.slo.to_string(),
         machine: &view.machine,
         incomplete: view.incomplete.as_deref(),
+        recommendation: view.recommendation.as_ref(),
         warnings: &view.warnings,
         trials: view.trials.iter().map(redact::record).collect(),
     };

@@ -189,8 +189,7 @@ mod tests {
         let temurin = "IMPLEMENTOR=\"Eclipse Adoptium\"\nJAVA_VERSION=\"25.0.3\"\n";
         let jdk = Jdk::from_release(temurin).unwrap();
         assert_eq!(jdk, Jdk::hotspot(Version::new(25, 3)));
-        let semeru =
-            "JAVA_VERSION=\"17.0.9\"\nJVM_VARIANT=\"Openj9\"\nIMPLEMENTOR=\"IBM Corporation\"\n";
+        let semeru = "JAVA_VERSION=\"17.0.9\"\nJVM_VARIANT=\"Openj9\"\nIMPLEMENTOR=\"IBM Corporation\"\n";
         assert_eq!(Jdk::from_release(semeru).unwrap().vm, Vm::OpenJ9);
         assert_eq!(Jdk::from_release("no version here"), None);
     }

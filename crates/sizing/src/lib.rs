@@ -5,9 +5,9 @@
 //! cannot compute different options. Read [`units`] first, then [`limits`], [`hotspot`],
 //! [`regions`] and [`decision`], which is the order in which a decision is made.
 
+pub mod hotspot;
 pub mod compat;
 pub mod decision;
-pub mod hotspot;
 pub mod jdk;
 pub mod limits;
 pub mod options;

@@ -60,9 +60,7 @@ impl Profile {
                 .split_once('=')
                 .is_some_and(|(name, value)| profile.set(name.trim(), value.trim()));
             if !is_understood {
-                profile
-                    .notes
-                    .push(format!("profile line not understood: {line}"));
+                profile.notes.push(format!("profile line not understood: {line}"));
             }
         }
         profile
@@ -101,8 +99,7 @@ impl Profile {
 
     /// The file's text; [`Profile::parse`] reads it back unchanged.
     pub fn print(&self) -> String {
-        let mut text =
-            String::from("# loadline profile: measured, see `loadline-launch --explain`\n");
+        let mut text = String::from("# loadline profile: measured, see `loadline-launch --explain`\n");
         let mut line = |name: &str, value: Option<String>| {
             if let Some(value) = value {
                 // Writing to a String cannot fail.
@@ -143,9 +140,7 @@ impl Profile {
 }
 
 fn collector(text: &str) -> Option<Collector> {
-    Collector::ALL
-        .into_iter()
-        .find(|c| c.to_string() == text || c.flag() == text)
+    Collector::ALL.into_iter().find(|c| c.to_string() == text || c.flag() == text)
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@
 //! Facts: cgroupSubsystem_linux.cpp and cgroupUtil_linux.cpp of 17 and 25; JDK-8346874, 8347129 and
 //! 8349988 (kernels from 6.12 on list no cpuset and memory in /proc/cgroups); JDK-8281181 (shares).
 
-use crate::Bytes;
 use crate::jdk::{Jdk, Vm};
-use crate::limits::{Files, Hierarchy, Limits, Place, parse_cpu_max, parse_limit, places};
+use crate::limits::{Files, Hierarchy, Limits, Place, parse_cpu_max, parse_limit, places_of_first_mounts};
 use crate::options::Options;
+use crate::Bytes;
 
 /// What the JVM takes for the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,12 +50,13 @@ pub fn predict(jdk: Jdk, files: &impl Files, limits: &Limits, options: &Options)
     let mountinfo = read("/proc/self/mountinfo").unwrap_or_default();
     let own = read("/proc/self/cgroup").unwrap_or_default();
     let place = |controller: &str| {
-        let mut found = places(controller, &mountinfo, &own).into_iter();
+        let mut found = places_of_first_mounts(controller, &mountinfo, &own).into_iter();
         found.find(|place| place.hierarchy == hierarchy)
     };
     let view = View { jdk, files };
     let memory = place("memory").and_then(|place| view.memory(&place));
-    let cpus = place("cpu").and_then(|place| view.processors(&place));
+    let cpus = place("cpu").filter(|place| !view.is_covered(place));
+    let cpus = cpus.and_then(|place| view.processors(&place));
     let mut sight = Sight {
         memory: memory.map_or(host.memory, |limit| limit.min(host.memory)),
         cpus: cpus.map_or(host.cpus, |count| count.min(host.cpus)).max(1),
@@ -67,28 +68,19 @@ pub fn predict(jdk: Jdk, files: &impl Files, limits: &Limits, options: &Options)
 
 fn differences(jdk: Jdk, sight: &Sight, limits: &Limits) -> Vec<String> {
     let mut reasons = Vec::new();
-    if let Some(limit) = limits
-        .memory
-        .as_ref()
-        .filter(|limit| limit.value < sight.memory)
-    {
+    if let Some(limit) = limits.memory.as_ref().filter(|limit| limit.value < sight.memory) {
         reasons.push(format!("{jdk} does not see the memory limit {limit}"));
     }
     let truth = limits.true_processor_count();
     if truth != sight.cpus {
-        reasons.push(format!(
-            "{jdk} counts {} processors, there are {truth}",
-            sight.cpus
-        ));
+        reasons.push(format!("{jdk} counts {} processors, there are {truth}", sight.cpus));
     }
     reasons
 }
 
 fn reads(jdk: Jdk, files: &impl Files, options: &Options) -> Reads {
     if options.switch("UseContainerSupport") == Some(false) {
-        return Reads::Nothing(
-            "-XX:-UseContainerSupport switches container support off".to_owned(),
-        );
+        return Reads::Nothing("-XX:-UseContainerSupport switches container support off".to_owned());
     }
     if jdk.vm == Vm::HotSpot && !jdk.has_fix(&[(8, 191)], 10) && jdk.version.update != 0 {
         return Reads::Nothing(format!("{jdk} has no container support"));
@@ -102,9 +94,7 @@ fn reads(jdk: Jdk, files: &impl Files, options: &Options) -> Reads {
         return if is_unified { Reads::V2 } else { Reads::V1 };
     }
     let Ok(controllers) = files.read("/proc/cgroups") else {
-        return Reads::Nothing(format!(
-            "{jdk} needs /proc/cgroups, which could not be read"
-        ));
+        return Reads::Nothing(format!("{jdk} needs /proc/cgroups, which could not be read"));
     };
     match required_controllers(&controllers) {
         Err(missing) => Reads::Nothing(format!(
@@ -126,9 +116,7 @@ fn has_v2(jdk: Jdk) -> bool {
 fn required_controllers(text: &str) -> Result<bool, &'static str> {
     let mut is_v2 = true;
     for name in ["cpu", "cpuacct", "cpuset", "memory"] {
-        let mut rows = text
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let row = rows.find(|row| row.first() == Some(&name)).ok_or(name)?;
         if row.get(3) != Some(&"1") {
             return Err(name);
@@ -146,12 +134,20 @@ struct View<'a, F> {
 impl<F: Files> View<'_, F> {
     /// The directories this JVM looks into: ancestors only since 25.
     fn directories<'p>(&self, place: &'p Place) -> &'p [String] {
-        let count = if self.jdk.at_least(25) {
-            place.directories.len()
-        } else {
-            1
-        };
+        let count = if self.jdk.at_least(25) { place.directories.len() } else { 1 };
         &place.directories[..count]
+    }
+
+    /// Whether another mount hides the own group: it has no files where the JVM looks. Measured on
+    /// 17 and 25: the quota is then not seen, although 25 finds the memory limit of an ancestor.
+    fn is_covered(&self, place: &Place) -> bool {
+        let own = &place.directories[0];
+        let name = match place.hierarchy {
+            Hierarchy::V1 => "cpu.cfs_quota_us",
+            Hierarchy::V2 => "cpu.max",
+        };
+        let is_root = place.directories.len() == 1;
+        !is_root && self.files.read(&format!("{own}/{name}")).is_err()
     }
 
     fn limit(&self, path: &str) -> Option<u64> {
@@ -163,10 +159,7 @@ impl<F: Files> View<'_, F> {
             Hierarchy::V1 => "memory.limit_in_bytes",
             Hierarchy::V2 => "memory.max",
         };
-        let paths = self
-            .directories(place)
-            .iter()
-            .map(|d| format!("{d}/{name}"));
+        let paths = self.directories(place).iter().map(|d| format!("{d}/{name}"));
         let limit = paths.filter_map(|path| self.limit(&path)).min();
         let limit = limit.or_else(|| self.hierarchical_limit(place));
         limit.filter(|limit| *limit > 0).map(Bytes::from_bytes)
@@ -177,17 +170,12 @@ impl<F: Files> View<'_, F> {
         let is_v1 = place.hierarchy == Hierarchy::V1;
         let path = format!("{}/memory.stat", place.directories[0]);
         let text = self.files.read(&path).ok().filter(|_| is_v1)?;
-        let value = text
-            .lines()
-            .find_map(|l| l.strip_prefix("hierarchical_memory_limit "));
+        let value = text.lines().find_map(|l| l.strip_prefix("hierarchical_memory_limit "));
         parse_limit(value?).ok()?
     }
 
     fn processors(&self, place: &Place) -> Option<u32> {
-        let quotas = self
-            .directories(place)
-            .iter()
-            .filter_map(|d| self.quota(place, d));
+        let quotas = self.directories(place).iter().filter_map(|d| self.quota(place, d));
         quotas.min().or_else(|| self.by_shares(place))
     }
 
@@ -216,14 +204,11 @@ impl<F: Files> View<'_, F> {
             Hierarchy::V1 => self.limit(&format!("{}/cpu.shares", place.directories[0]))?,
             Hierarchy::V2 => {
                 let weight = self.limit(&format!("{}/cpu.weight", place.directories[0]))?;
-                if weight == 100 {
-                    1024
-                } else {
-                    2 + weight * 262_142 / 9999
-                }
+                if weight == 100 { 1024 } else { 2 + weight * 262_142 / 9999 }
             }
         };
         let count = u32::try_from(shares.div_ceil(1024)).ok()?;
         (shares != 1024).then_some(count.max(1))
     }
 }
+

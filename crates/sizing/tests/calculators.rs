@@ -26,11 +26,7 @@ fn row(line: &str) -> Row {
         Some((plain, error)) => (plain.trim_end_matches(','), error.trim_end_matches('"')),
         None => (line, ""),
     };
-    let fields: Vec<&str> = plain
-        .split(',')
-        .chain(std::iter::repeat(""))
-        .take(8)
-        .collect();
+    let fields: Vec<&str> = plain.split(',').chain(std::iter::repeat("")).take(8).collect();
     let number = |text: &str| text.parse().unwrap_or(0);
     Row {
         source: fields[0].to_owned(),
@@ -52,10 +48,7 @@ fn paketo_and_cloud_foundry_rows_are_reproduced_to_the_letter() {
         ("cloudfoundry", calculator::Flavour::CloudFoundry, 10),
     ];
     for (source, flavour, count) in flavours {
-        let rows: Vec<Row> = rows()
-            .into_iter()
-            .filter(|row| row.source == source)
-            .collect();
+        let rows: Vec<Row> = rows().into_iter().filter(|row| row.source == source).collect();
         for row in &rows {
             let options = Options::from_words(row.extra.split_whitespace());
             let input = calculator::Input {
@@ -100,17 +93,11 @@ fn cloud_foundry_prints_its_options_in_its_own_order() {
 
 #[test]
 fn fabric8_rows_are_reproduced() {
-    let rows: Vec<Row> = rows()
-        .into_iter()
-        .filter(|r| r.source.starts_with("fabric8"))
-        .collect();
+    let rows: Vec<Row> = rows().into_iter().filter(|r| r.source.starts_with("fabric8")).collect();
     for row in &rows {
         let variable = |name: &str| {
             let words = row.extra.split_whitespace();
-            words
-                .filter_map(|word| word.split_once('='))
-                .find(|(n, _)| *n == name)
-                .map(|(_, v)| v)
+            words.filter_map(|word| word.split_once('=')).find(|(n, _)| *n == name).map(|(_, v)| v)
         };
         let number = |name: &str| variable(name).and_then(|value| value.parse().ok());
         let options = Options::from_words(variable("JAVA_OPTIONS"));
@@ -122,9 +109,7 @@ fn fabric8_rows_are_reproduced() {
             init_ratio: number("JAVA_INIT_MEM_RATIO"),
             options: &options,
         });
-        let set = options
-            .setting("MaxHeapSize")
-            .map(|setting| setting.value.as_str());
+        let set = options.setting("MaxHeapSize").map(|setting| setting.value.as_str());
         let heap = answer.max_heap().or(set).unwrap_or("none");
         assert_eq!(heap, row.heap, "{} {} {}", row.source, row.total, row.extra);
     }
@@ -133,10 +118,7 @@ fn fabric8_rows_are_reproduced() {
 
 #[test]
 fn openj9_rows_are_reproduced() {
-    let rows: Vec<Row> = rows()
-        .into_iter()
-        .filter(|row| row.source == "openj9")
-        .collect();
+    let rows: Vec<Row> = rows().into_iter().filter(|row| row.source == "openj9").collect();
     for row in &rows {
         let answer = openj9::calculate(row.total);
         assert_eq!(answer.max_heap(), Some(row.heap.as_str()), "{}", row.total);

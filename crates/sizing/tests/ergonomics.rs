@@ -16,9 +16,7 @@ fn predict(jdk: &str, memory_mib: u64, cpus: u32, options: &str) -> BTreeMap<&'s
     let options = Options::from_words(options.split_whitespace());
     let prediction = hotspot::predict(jdk, machine, &options).expect("the recorded JVM started");
     let flags = prediction.flags().into_iter();
-    flags
-        .map(|flag| (flag.name, flag.value.to_string()))
-        .collect()
+    flags.map(|flag| (flag.name, flag.value.to_string())).collect()
 }
 
 fn table(path: &Path) -> (Vec<String>, Vec<Vec<String>>) {
@@ -29,9 +27,7 @@ fn table(path: &Path) -> (Vec<String>, Vec<Vec<String>>) {
 }
 
 fn data(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
 #[test]
@@ -51,12 +47,7 @@ fn equals_every_row_of_the_240_row_grid() {
         "ReservedCodeCacheSize",
     ];
     for row in rows {
-        let got = predict(
-            &row[0],
-            row[1].parse().unwrap(),
-            row[2].parse().unwrap(),
-            "",
-        );
+        let got = predict(&row[0], row[1].parse().unwrap(), row[2].parse().unwrap(), "");
         assert_eq!(got[format!("Use{}GC", row[3]).as_str()], "true", "{row:?}");
         for (column, expected) in columns.iter().zip(&row[4..]) {
             assert_eq!(got[column], *expected, "{column} of {row:?}");
@@ -71,27 +62,12 @@ fn equals_every_recorded_flag_of_seventeen_option_sets() {
     let mut compared = 0;
     let mut wrong = Vec::new();
     for row in &rows {
-        let got = predict(
-            &row[0],
-            row[1].parse().unwrap(),
-            row[2].parse().unwrap(),
-            &row[3],
-        );
-        for (name, expected) in header
-            .iter()
-            .zip(row)
-            .skip(4)
-            .filter(|(_, e)| !e.is_empty())
-        {
+        let got = predict(&row[0], row[1].parse().unwrap(), row[2].parse().unwrap(), &row[3]);
+        for (name, expected) in header.iter().zip(row).skip(4).filter(|(_, e)| !e.is_empty()) {
             compared += 1;
-            let got = got
-                .get(name.as_str())
-                .map_or("(not predicted)", String::as_str);
+            let got = got.get(name.as_str()).map_or("(not predicted)", String::as_str);
             if got != expected {
-                wrong.push(format!(
-                    "{name}: {got}, recorded {expected}, {:?}",
-                    &row[..4]
-                ));
+                wrong.push(format!("{name}: {got}, recorded {expected}, {:?}", &row[..4]));
             }
         }
     }

@@ -12,9 +12,7 @@ use loadline_sizing::hotspot::{self, Machine};
 use loadline_sizing::{Bytes, Jdk, Options};
 
 /// None of these is in the recorded tables.
-const MEMORY_MIB: &[u64] = &[
-    72, 120, 180, 251, 299, 400, 504, 640, 900, 1400, 1800, 2500, 5000, 11_000,
-];
+const MEMORY_MIB: &[u64] = &[72, 120, 180, 251, 299, 400, 504, 640, 900, 1400, 1800, 2500, 5000, 11_000];
 const CPUS: &[u32] = &[1, 2, 4, 9, 10, 13, 17, 20, 40, 60, 72, 100];
 const OPTIONS: &[&str] = &[
     "",
@@ -44,13 +42,8 @@ fn jvms() -> Vec<PathBuf> {
     let set = std::env::var_os("LOADLINE_JVMS");
     let set = set.map(|paths| std::env::split_paths(&paths).collect::<Vec<_>>());
     set.unwrap_or_else(|| {
-        let entries = std::fs::read_dir("/usr/lib/jvm")
-            .into_iter()
-            .flatten()
-            .flatten();
-        let homes = entries
-            .map(|entry| entry.path())
-            .filter(|path| !path.is_symlink());
+        let entries = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+        let homes = entries.map(|entry| entry.path()).filter(|path| !path.is_symlink());
         homes.filter(|home| home.join("release").exists()).collect()
     })
 }
@@ -64,8 +57,7 @@ struct Groups(PathBuf);
 
 impl Groups {
     fn new() -> Option<Self> {
-        let root =
-            Path::new("/sys/fs/cgroup/memory").join(format!("loadline-jvm-{}", std::process::id()));
+        let root = Path::new("/sys/fs/cgroup/memory").join(format!("loadline-jvm-{}", std::process::id()));
         std::fs::create_dir(&root).ok()?;
         Some(Self(root))
     }
@@ -88,11 +80,7 @@ impl Drop for Groups {
 }
 
 /// Flags as the JVM prints them. `None` when it did not start.
-fn print_flags(
-    home: &Path,
-    group: &Path,
-    words: &[String],
-) -> Result<BTreeMap<String, String>, String> {
+fn print_flags(home: &Path, group: &Path, words: &[String]) -> Result<BTreeMap<String, String>, String> {
     let script = r#"echo $$ > "$1/cgroup.procs"; shift; exec "$@""#;
     let output = Command::new("sh")
         .args(["-c", script, "sh"])
@@ -131,18 +119,14 @@ fn predicts_every_flag_of_the_jvms_here() {
     let mut wrong = Vec::new();
     for home in &jvms {
         let Some(jdk) = jdk(home) else { continue };
-        let cells = MEMORY_MIB
-            .iter()
-            .flat_map(|m| CPUS.iter().map(move |c| (*m, *c)));
+        let cells = MEMORY_MIB.iter().flat_map(|m| CPUS.iter().map(move |c| (*m, *c)));
         let cells = cells.flat_map(|(m, c)| OPTIONS.iter().map(move |o| (m, c, *o)));
         for (i, (memory, cpus, options)) in cells.enumerate() {
             // A prime step touches every option set, size and count in the small grid.
             if !is_full && i % 53 != 0 {
                 continue;
             }
-            let group = groups
-                .limited(memory)
-                .expect("a child of a group just made");
+            let group = groups.limited(memory).expect("a child of a group just made");
             let words: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
             let machine = Machine {
                 memory: Bytes::from_mib(memory),
@@ -155,33 +139,20 @@ fn predicts_every_flag_of_the_jvms_here() {
             let cell = format!("{jdk} {memory}Mi {cpus} {options}");
             match (print_flags(home, &group, &all), predicted) {
                 (Err(_), Err(_)) => {}
-                (Ok(_), Err(refusal)) => {
-                    wrong.push(format!("{cell}: started, predicted: {refusal}"))
-                }
+                (Ok(_), Err(refusal)) => wrong.push(format!("{cell}: started, predicted: {refusal}")),
                 (Err(text), Ok(_)) => wrong.push(format!("{cell}: did not start: {text}")),
                 (Ok(real), Ok(predicted)) => {
                     for flag in predicted.flags() {
                         flags += 1;
                         let got = flag.value.to_string();
                         if real.get(flag.name) != Some(&got) {
-                            wrong.push(format!(
-                                "{cell}: {} is {:?}, predicted {got}",
-                                flag.name,
-                                real.get(flag.name)
-                            ));
+                            wrong.push(format!("{cell}: {} is {:?}, predicted {got}", flag.name, real.get(flag.name)));
                         }
                     }
                 }
             }
         }
     }
-    println!(
-        "{name}: {runs} starts, {flags} flags compared, {} differ",
-        wrong.len()
-    );
-    assert!(
-        wrong.is_empty(),
-        "{}",
-        wrong[..wrong.len().min(60)].join("\n")
-    );
+    println!("{name}: {runs} starts, {flags} flags compared, {} differ", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong[..wrong.len().min(60)].join("\n"));
 }

@@ -194,29 +194,11 @@ pub struct MaxRate {
     invalid_in_a_row: u32,
 }
 
-/// All trials at one rate; per trial one loss for each goal.
+/// All trials at one rate, by goal.
 #[derive(Debug, Clone, PartialEq)]
 struct Load {
     rate: f64,
-    durations: Vec<Duration>,
-    losses: Vec<Vec<f64>>,
-}
-
-impl Load {
-    fn bound(&self, goal: usize, rule: &Goal) -> Bound {
-        let trials: Vec<Trial> = self
-            .durations
-            .iter()
-            .zip(&self.losses)
-            .filter_map(|(duration, losses)| {
-                Some(Trial {
-                    duration: *duration,
-                    loss: *losses.get(goal)?,
-                })
-            })
-            .collect();
-        classify(&trials, rule)
-    }
+    trials: Vec<Vec<Trial>>,
 }
 
 impl MaxRate {
@@ -261,18 +243,16 @@ impl MaxRate {
         }
         self.invalid_in_a_row = 0;
         self.trials += 1;
-        let loss = |outcome: &Outcome| f64::from(u8::from(*outcome != Outcome::Pass));
-        let losses: Vec<f64> = outcomes.iter().map(loss).collect();
-        match self.loads.iter_mut().find(|load| load.rate == rate) {
-            Some(load) => {
-                load.durations.push(duration);
-                load.losses.push(losses);
-            }
-            None => self.loads.push(Load {
-                rate,
-                durations: vec![duration],
-                losses: vec![losses],
-            }),
+        let goals = self.parameters.goals.len();
+        let known = self.loads.iter().position(|load| load.rate == rate);
+        let index = known.unwrap_or_else(|| {
+            let trials = vec![Vec::new(); goals];
+            self.loads.push(Load { rate, trials });
+            self.loads.len() - 1
+        });
+        for (trials, outcome) in self.loads[index].trials.iter_mut().zip(outcomes) {
+            let loss = f64::from(u8::from(*outcome != Outcome::Pass));
+            trials.push(Trial { duration, loss });
         }
     }
 
@@ -295,7 +275,7 @@ impl MaxRate {
     fn bound_at(&self, rate: f64, goal: usize) -> Bound {
         let load = self.loads.iter().find(|load| load.rate == rate);
         let rule = &self.parameters.goals[goal];
-        load.map_or(Bound::Undecided, |load| load.bound(goal, rule))
+        load.map_or(Bound::Undecided, |load| classify(&load.trials[goal], rule))
     }
 
     /// The relevant bounds: the lowest rate that is too high, and the highest carried below it.
@@ -303,7 +283,9 @@ impl MaxRate {
         let rule = &self.parameters.goals[goal];
         let of = |bound: Bound| {
             let loads = self.loads.iter();
-            loads.filter_map(move |load| (load.bound(goal, rule) == bound).then_some(load.rate))
+            loads.filter_map(move |load| {
+                (classify(&load.trials[goal], rule) == bound).then_some(load.rate)
+            })
         };
         let too_high = of(Bound::Upper).reduce(f64::min);
         let below = too_high.unwrap_or(f64::INFINITY);

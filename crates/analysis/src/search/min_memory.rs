@@ -15,12 +15,17 @@ use crate::record::Purpose;
 pub struct Parameters {
     /// Sizes are whole multiples of it.
     pub step: Bytes,
-    /// A size taken to fail, not tried: from the live set and the non-heap memory of a roomy run.
+    /// A size that fails: the end of the range, or a guess that is tried.
     pub low: Bytes,
-    /// A size taken to pass, or to be tried first.
+    /// Whether `low` is a guess (from the live set and non-heap memory of a roomy run). It is
+    /// then tried too, and left downwards when it passes.
+    pub low_is_guess: bool,
+    /// A size that passes, or that is tried first; left upwards, up to `max`, when it fails.
     pub high: Bytes,
     /// Whether `high` has already passed (the roomy run).
     pub high_passed: bool,
+    /// A size taken to fail for sure; no guess leads to it or below.
+    pub min: Bytes,
     /// Largest size allowed; confirmation and margin may go above `high`, never above this.
     pub max: Bytes,
     /// The bisection ends when high/low is at most this.
@@ -41,14 +46,28 @@ impl Parameters {
         Self {
             step: Bytes::from_mib(4),
             low,
+            low_is_guess: false,
             high,
             high_passed: false,
+            min: low,
             max: high,
             resolution: 1.02,
             confirmations: 5,
             backoff: 1.02,
             margin: 0.08,
             retries: 2,
+        }
+    }
+
+    /// The default within `min`..`max`, but starting from guesses. Good guesses save most of the
+    /// bisection; bad ones cost a start or two and never the answer.
+    pub fn guessed(low: Bytes, high: Bytes, min: Bytes, max: Bytes) -> Self {
+        Self {
+            low: low.max(min),
+            low_is_guess: true,
+            min,
+            max,
+            ..Self::new(low, high.min(max))
         }
     }
 
@@ -117,6 +136,7 @@ pub struct MinMemory {
     /// In grid steps: largest size known (or taken) to fail, smallest known to pass.
     low: u64,
     high: u64,
+    low_known: bool,
     high_known: bool,
     confirming: Option<Confirming>,
     over: Option<Over>,
@@ -149,6 +169,7 @@ impl MinMemory {
             parameters,
             low,
             high,
+            low_known: !parameters.low_is_guess || parameters.low <= parameters.min,
             high_known: parameters.high_passed,
             confirming: None,
             over: None,
@@ -255,17 +276,33 @@ impl MinMemory {
         match (self.confirming, passed) {
             (Some(confirming), true) => self.confirmed_once(confirming),
             (Some(confirming), false) => self.confirmation_failed(confirming),
-            (None, true) => {
-                self.high = at;
-                self.high_known = true;
-                self.confirm_when_narrow();
+            (None, true) => self.bisection_passed(at),
+            (None, false) if !self.high_known && at >= self.max() => {
+                self.over = Some(Over::Infeasible);
             }
-            (None, false) if !self.high_known => self.over = Some(Over::Infeasible),
-            (None, false) => {
-                self.low = at;
-                self.confirm_when_narrow();
-            }
+            (None, false) => self.bisection_failed(at),
         }
+    }
+
+    fn bisection_passed(&mut self, at: u64) {
+        self.high = at;
+        self.high_known = true;
+        if at == self.low {
+            // The guess was too high: go down by half as much again.
+            let min = self.min();
+            self.low = (at * 2 / 3).max(min).min(at - 1);
+            self.low_known = self.low <= min;
+        }
+        self.confirm_when_narrow();
+    }
+
+    fn bisection_failed(&mut self, at: u64) {
+        self.low = at;
+        self.low_known = true;
+        if !self.high_known {
+            self.high = scaled(at, 1.5).clamp(at + 1, self.max().max(at + 1));
+        }
+        self.confirm_when_narrow();
     }
 
     fn confirmed_once(&mut self, confirming: Confirming) {
@@ -295,10 +332,7 @@ impl MinMemory {
     }
 
     fn confirm_when_narrow(&mut self) {
-        // Rounded products: 612/600 is 1.02 exactly and must end the search.
-        let limit = self.low as f64 * self.parameters.resolution * (1.0 + 1e-12);
-        let is_narrow = self.high as f64 <= limit || self.high <= self.low + 1;
-        if self.high_known && is_narrow {
+        if self.high_known && self.low_known && self.is_narrow() {
             self.confirming = Some(Confirming {
                 at: self.high,
                 passes: 0,
@@ -310,10 +344,19 @@ impl MinMemory {
         }
     }
 
+    fn is_narrow(&self) -> bool {
+        // Rounded products: 612/600 is 1.02 exactly and must end the search.
+        let limit = self.low as f64 * self.parameters.resolution * (1.0 + 1e-12);
+        self.high as f64 <= limit || self.high <= self.low + 1
+    }
+
     /// The next size of the bisection, in grid steps.
     fn candidate(&self) -> u64 {
         if !self.high_known {
             return self.high;
+        }
+        if !self.low_known {
+            return self.low;
         }
         let middle = (self.low.max(1) as f64 * self.high as f64).sqrt();
         let middle = (middle * (1.0 - 1e-12)).ceil() as u64;
@@ -331,6 +374,11 @@ impl MinMemory {
             starts: self.starts,
             invalid: self.invalid,
         }
+    }
+
+    fn min(&self) -> u64 {
+        let step = self.parameters.step.as_bytes().max(1);
+        self.parameters.min.as_bytes() / step
     }
 
     fn max(&self) -> u64 {
@@ -406,6 +454,20 @@ mod tests {
             Step::Try(mib(1024), Purpose::Search)
         );
         insta::assert_snapshot!(trace(parameters, 2000), @"1024- Infeasible { largest: Bytes(1073741824) }");
+    }
+
+    #[test]
+    fn good_guesses_save_starts_and_bad_ones_do_no_harm() {
+        let guessed = |low, high| Parameters::guessed(mib(low), mib(high), mib(64), mib(1024));
+        let lines =
+            [(280, 340), (400, 500), (100, 200)].map(|(low, high)| trace(guessed(low, high), 300));
+        insta::assert_snapshot!(lines.join("\n"), @"
+        340+ 280- 312+ 296- 304+ 300+ = 300, answer 324, 11 starts
+        500+ 400+ 264- 328+ 296- 312+ 304+ 300+ = 300, answer 324, 13 starts
+        200- 300+ 248- 276- 288- 296- = 300, answer 324, 11 starts
+        ");
+        // Below every guess the floor is still taken to fail.
+        insta::assert_snapshot!(trace(guessed(70, 80), 1), @"80+ 68+ = 68, answer 76, 7 starts");
     }
 
     #[test]

@@ -1,18 +1,26 @@
 //! `loadline load`: the load generator alone, against a URL the user names.
 
-use std::fs::File;
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+mod files;
+mod max_rate;
+mod texts;
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use loadline_analysis::slo::parse_duration;
+use loadline_analysis::slo::Slo;
+use loadline_load::parts::PartFile;
+use loadline_load::profile::Profile;
 use loadline_load::summary::{Summary, live_line};
 use loadline_load::{
-    Arrivals, Expectation, Model, Pacing, Plan, RequestSpec, Second, Segment, Target, export, part,
-    run,
+    Arrivals, Expectation, LoadError, Model, Pacing, Part, Plan, RequestSpec, Segment, Target,
+    export, now_ns, part, run,
 };
 
+use self::files::{Files, create, file_failed, write_to};
+use self::texts::{CpuList, Shape, cpus, duration, factor, header, pacing, shape};
 use super::load_part::kind;
 use crate::error::{Error, Kind, Outcome};
 
@@ -21,18 +29,40 @@ use crate::error::{Error, Kind, Outcome};
 pub struct Arguments {
     /// Where to send requests, such as http://localhost:8080/owners
     url: String,
-    /// Open model: requests leave at this rate whether or not answers come, such as 5000/s
-    #[arg(long, value_parser = rate, required_unless_present = "closed", conflicts_with = "closed")]
-    rate: Option<f64>,
+    /// Open model: requests leave at this rate whether or not answers come: 5000/s; a ramp
+    /// 100/s..1000/s; steps 100/s,200/s
+    #[arg(long, value_parser = shape, conflicts_with = "closed",
+          required_unless_present_any = ["closed", "max_rate", "profile"])]
+    rate: Option<Shape>,
     /// Closed model: each connection sends its next request when the last answer came
     #[arg(long)]
     closed: bool,
+    /// Search the highest rate that keeps the SLO
+    #[arg(long, conflicts_with_all = ["rate", "closed", "requests", "part"])]
+    max_rate: bool,
+    /// SLO of the search, such as p99<20ms; several times for several rates
+    /// [default: p99 below 10, 25, 50, 75 and 100 ms]
+    #[arg(long, requires = "max_rate")]
+    slo: Vec<Slo>,
+    /// Decide each rate of the search by a majority of five trials
+    #[arg(long, requires = "max_rate")]
+    strict: bool,
+    /// Requests and their weights, and the rate over time unless another is given (TOML, as
+    /// `loadline profile` writes)
+    #[arg(long)]
+    profile: Option<PathBuf>,
+    /// Multiply the rates of the profile
+    #[arg(long, value_parser = factor, default_value = "1", requires = "profile")]
+    scale: f64,
+    /// Replay the profile so many times faster, at the same rates
+    #[arg(long, value_parser = factor, default_value = "1", requires = "profile")]
+    speed: f64,
     /// Connections kept open
     #[arg(long, short, default_value_t = 100)]
     connections: u32,
-    /// How long to measure, such as 30s or 5m
-    #[arg(long, short, value_parser = duration, default_value = "30s", conflicts_with = "requests")]
-    duration: Duration,
+    /// How long to measure, such as 5m [default: 30s; each trial of a search 10s]
+    #[arg(long, short, value_parser = duration, conflicts_with = "requests")]
+    duration: Option<Duration>,
     /// How many requests to make, instead of a duration
     #[arg(long, short = 'n')]
     requests: Option<u64>,
@@ -40,7 +70,7 @@ pub struct Arguments {
     #[arg(long, value_parser = duration, default_value = "0s")]
     warmup: Duration,
     /// Spread requests as independent users would (Poisson) instead of evenly
-    #[arg(long, requires = "rate")]
+    #[arg(long, conflicts_with = "closed")]
     poisson: bool,
     /// Bundle sends on a grid of this length (1ms costs least CPU), `exact` or `spin`
     #[arg(long, value_parser = pacing, default_value = "auto")]
@@ -72,6 +102,16 @@ pub struct Arguments {
     /// Seed of all that is random
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Make one of several parts of this load, such as 0/4; the parts' results merge with
+    /// `loadline merge`
+    #[arg(long, value_parser = texts::part, default_value = "0/1")]
+    part: Part,
+    /// Begin at this time (seconds since 1970), so that parts begin together
+    #[arg(long)]
+    start_at: Option<f64>,
+    /// Write the whole result, histograms included, to this file
+    #[arg(long)]
+    out: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -88,10 +128,12 @@ pub struct Arguments {
 
 /// Makes the load and prints what came of it.
 pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
-    let load_error = |e| Error::new(kind(&e), e);
     let target: Target = arguments.url.parse().map_err(load_error)?;
     let address = target.address().map_err(load_error)?;
     let plan = plan(arguments, &target, address)?;
+    if arguments.max_rate {
+        return max_rate::run(arguments, &plan);
+    }
     let stop = part::stop_on_signals().map_err(load_error)?;
     let mut files = Files::create(arguments)?;
     let is_watched = std::io::stderr().is_terminal();
@@ -110,20 +152,23 @@ pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
         return Err(error);
     }
     if let Some(path) = &arguments.hgrm {
-        write_to(
-            path,
-            &mut create(path)?,
-            &export::hgrm(&outcome.measure.latency),
-        )?;
+        let text = export::hgrm(&outcome.measure.latency);
+        write_to(path, &mut create(path)?, &text)?;
     }
-    print(arguments, &Summary::new(&plan, &outcome, &arguments.url))
+    if let Some(path) = &arguments.out {
+        let part = PartFile::new(&plan, &outcome, &arguments.url);
+        write_to(path, &mut create(path)?, &json(&part)?)?;
+    }
+    print(
+        arguments.json,
+        &Summary::new(&plan, &outcome, &arguments.url),
+    )
 }
 
-fn print(arguments: &Arguments, summary: &Summary) -> Result<Outcome, Error> {
-    if arguments.json {
-        let json = serde_json::to_string_pretty(summary)
-            .map_err(|e| Error::new(Kind::Internal, format!("the summary as JSON: {e}")))?;
-        println!("{json}");
+/// Prints a summary; exit code 4 when the generator says that it was the bottleneck.
+pub(super) fn print(as_json: bool, summary: &Summary) -> Result<Outcome, Error> {
+    if as_json {
+        println!("{}", json(summary)?);
     } else {
         print!("{}", summary.text());
     }
@@ -139,24 +184,24 @@ fn print(arguments: &Arguments, summary: &Summary) -> Result<Outcome, Error> {
     }
 }
 
-fn plan(
-    arguments: &Arguments,
-    target: &Target,
-    address: std::net::SocketAddr,
-) -> Result<Plan, Error> {
-    let body = match (&arguments.body, &arguments.body_file) {
-        (Some(text), _) => text.clone().into_bytes(),
-        (None, Some(path)) => std::fs::read(path).map_err(|e| file_failed(path, &e))?,
-        (None, None) => Vec::new(),
+pub(super) fn load_error(error: LoadError) -> Error {
+    Error::new(kind(&error), error)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string_pretty(value)
+        .map_err(|e| Error::new(Kind::Internal, format!("the result as JSON: {e}")))
+}
+
+fn plan(arguments: &Arguments, target: &Target, address: SocketAddr) -> Result<Plan, Error> {
+    let profile = match &arguments.profile {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|e| file_failed(path, &e))?;
+            Some(Profile::parse(&text).map_err(load_error)?)
+        }
+        None => None,
     };
-    let request = RequestSpec {
-        method: arguments.method.clone(),
-        path: target.path.clone(),
-        host: Some(target.authority.clone()),
-        headers: arguments.header.clone(),
-        body,
-    };
-    Ok(Plan {
+    let mut plan = Plan {
         expect: Expectation {
             status: arguments.expect_status.clone(),
             body_contains: arguments.expect_body.clone(),
@@ -169,148 +214,79 @@ fn plan(
         cpus: arguments.cpus.clone().unwrap_or_default().0,
         seed: arguments.seed,
         pacing: arguments.pacing,
-        ..Plan::new(vec![address], request, model(arguments))
+        part: arguments.part,
+        start_ns: arguments.start_at.map(monotonic),
+        ..Plan::new(
+            vec![address],
+            request(arguments, target)?,
+            model(arguments, profile.as_ref())?,
+        )
+    };
+    if let Some(profile) = profile {
+        plan.mix = profile.mix(&plan.request);
+    }
+    Ok(plan)
+}
+
+fn request(arguments: &Arguments, target: &Target) -> Result<RequestSpec, Error> {
+    let body = match (&arguments.body, &arguments.body_file) {
+        (Some(text), _) => text.clone().into_bytes(),
+        (None, Some(path)) => std::fs::read(path).map_err(|e| file_failed(path, &e))?,
+        (None, None) => Vec::new(),
+    };
+    Ok(RequestSpec {
+        method: arguments.method.clone(),
+        path: target.path.clone(),
+        host: Some(target.authority.clone()),
+        headers: arguments.header.clone(),
+        body,
     })
 }
 
-fn model(arguments: &Arguments) -> Model {
-    let Some(rate) = arguments.rate else {
-        return match arguments.requests {
+/// A wall-clock time on CLOCK_MONOTONIC.
+fn monotonic(unix_seconds: f64) -> u64 {
+    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let ahead = unix_seconds - wall.unwrap_or_default().as_secs_f64();
+    now_ns() + (ahead.max(0.0) * 1e9) as u64
+}
+
+const DEFAULT_DURATION: Duration = Duration::from_secs(30);
+
+fn model(arguments: &Arguments, profile: Option<&Profile>) -> Result<Model, Error> {
+    let duration = arguments.duration.unwrap_or(DEFAULT_DURATION);
+    if arguments.closed || arguments.max_rate {
+        return Ok(match arguments.requests {
             Some(requests) => Model::ClosedRequests { requests },
             None => Model::ClosedFor {
-                duration: arguments.warmup + arguments.duration,
+                duration: arguments.warmup + duration,
             },
-        };
+        });
+    }
+    let measured = match (&arguments.rate, profile) {
+        (Some(shape), _) => match arguments.requests {
+            Some(requests) => {
+                shape.segments(Duration::from_secs_f64(requests as f64 / shape.mean()))
+            }
+            None => shape.segments(duration),
+        },
+        (None, Some(profile)) => profile
+            .segments(arguments.scale, arguments.speed, arguments.duration)
+            .map_err(load_error)?,
+        (None, None) => Vec::new(),
     };
-    let measured = match arguments.requests {
-        Some(requests) => Duration::from_secs_f64(requests as f64 / rate),
-        None => arguments.duration,
+    let first = match &arguments.rate {
+        Some(shape) => shape.first(),
+        None => measured.first().map_or(0.0, |s| s.from),
     };
-    Model::Open {
-        segments: vec![Segment::constant(rate, arguments.warmup + measured)],
+    let mut segments = measured;
+    if !arguments.warmup.is_zero() {
+        segments.insert(0, Segment::constant(first, arguments.warmup));
+    }
+    Ok(Model::Open {
+        segments,
         arrivals: match arguments.poisson {
             true => Arrivals::Poisson,
             false => Arrivals::Uniform,
         },
-    }
-}
-
-/// Files that get a row a second.
-struct Files<'a> {
-    hlog: Option<(&'a Path, File)>,
-    csv: Option<(&'a Path, File)>,
-}
-
-impl<'a> Files<'a> {
-    fn create(arguments: &'a Arguments) -> Result<Self, Error> {
-        let open = |path: &'a Option<PathBuf>, head: &str| {
-            path.as_deref()
-                .map(|path| {
-                    let mut file = create(path)?;
-                    write_to(path, &mut file, head)?;
-                    Ok((path, file))
-                })
-                .transpose()
-        };
-        Ok(Self {
-            hlog: open(&arguments.hlog, &export::hlog_head(SystemTime::now()))?,
-            csv: open(&arguments.csv, export::CSV_HEAD)?,
-        })
-    }
-
-    fn second(&mut self, second: &Second) -> Result<(), Error> {
-        if let Some((path, file)) = &mut self.hlog {
-            let offset = Duration::from_secs(second.index);
-            write_to(path, file, &export::hlog_row(offset, second))?;
-        }
-        if let Some((path, file)) = &mut self.csv {
-            write_to(path, file, &export::csv_row(second))?;
-        }
-        Ok(())
-    }
-}
-
-fn create(path: &Path) -> Result<File, Error> {
-    File::create(path).map_err(|e| file_failed(path, &e))
-}
-
-fn write_to(path: &Path, file: &mut File, text: &str) -> Result<(), Error> {
-    file.write_all(text.as_bytes())
-        .map_err(|e| file_failed(path, &e))
-}
-
-fn file_failed(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(Kind::Environment, format!("{}: {error}", path.display()))
-}
-
-/// Reads `5000/s`, `5000`, `30/m`; requests a second.
-fn rate(text: &str) -> Result<f64, String> {
-    let (number, per) = match text.split_once('/') {
-        None | Some((_, "s")) => (text.trim_end_matches("/s"), 1.0),
-        Some((number, "m" | "min")) => (number, 60.0),
-        Some((number, "h")) => (number, 3600.0),
-        Some(_) => return Err("the unit is none of /s, /m, /h".to_owned()),
-    };
-    match number.parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate / per),
-        _ => Err("it is no rate above 0; write for example 5000/s or 30/m".to_owned()),
-    }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "it is no duration; write for example 30s or 5m".to_owned())
-}
-
-fn pacing(text: &str) -> Result<Pacing, String> {
-    match text {
-        "auto" => Ok(Pacing::Auto),
-        "exact" => Ok(Pacing::Exact),
-        "spin" => Ok(Pacing::Spin),
-        _ => duration(text)
-            .map(|quantum| Pacing::Quantum { quantum })
-            .map_err(|_| "it is none of auto, exact, spin, or a duration such as 1ms".to_owned()),
-    }
-}
-
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once(':')
-        .ok_or("there is no colon; write for example 'Accept: text/html'")?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
-/// CPU numbers, from `1` or `0,2-3`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct CpuList(Vec<u32>);
-
-fn cpus(text: &str) -> Result<CpuList, String> {
-    let mut list = Vec::new();
-    for range in text.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
-            (Ok(first), Ok(last)) if first <= last && last < 1024 => list.extend(first..=last),
-            _ => return Err("it is no list of CPUs; write for example 1 or 0,2-3".to_owned()),
-        }
-    }
-    Ok(CpuList(list))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_of_the_command_line_are_read() {
-        assert_eq!(rate("5000/s"), Ok(5000.0));
-        assert_eq!(rate("30/m"), Ok(0.5));
-        assert_eq!(rate("2.5"), Ok(2.5));
-        assert_eq!(cpus("0,2-3"), Ok(CpuList(vec![0, 2, 3])));
-        assert_eq!(header("A: b:c"), Ok(("A".to_owned(), "b:c".to_owned())));
-        for text in ["0", "-1", "x", "5/d", "inf"] {
-            assert!(rate(text).is_err(), "{text}");
-        }
-        for text in ["", "3-2", "a", "1-"] {
-            assert!(cpus(text).is_err(), "{text}");
-        }
-    }
+    })
 }

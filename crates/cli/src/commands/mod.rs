@@ -5,6 +5,7 @@ mod gc;
 mod init;
 mod load;
 mod load_part;
+mod merge;
 mod plan;
 mod predict;
 mod run;
@@ -33,6 +34,8 @@ pub enum Command {
     Plan(plan::PlanArguments),
     /// Send HTTP load to a URL and measure the latency
     Load(load::Arguments),
+    /// Add up the results of the parts of one load
+    Merge(merge::Arguments),
     /// Summarise GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out
     Gc(gc::GcArgs),
     /// Show what the JVM would choose by itself under limits
@@ -77,6 +80,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Run(arguments) => run::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Load(arguments) => load::run_load(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
         Command::Resume(arguments) => store::resume(arguments),
         Command::List(arguments) => store::list(arguments),
         Command::Show(arguments) => show::run(arguments),

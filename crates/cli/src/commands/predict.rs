@@ -21,7 +21,12 @@ pub struct Predict {
     #[arg(long, value_name = "VERSION")]
     jdk: Version,
     /// JVM options, as one text: '-XX:+UseG1GC -Xms64m'.
-    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "")]
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        allow_hyphen_values = true,
+        default_value = ""
+    )]
     flags: String,
     /// Print JSON; `flags` has HotSpot's names and units, as -XX:+PrintFlagsFinal prints them.
     #[arg(long)]
@@ -39,7 +44,11 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
         Error::new(Kind::Usage, format!("the JVM would not start: {refusal}"))
             .hint("java exits with 1 and the same reason; change --flags")
     })?;
-    let text = if arguments.json { as_json(&prediction) } else { as_text(&prediction) };
+    let text = if arguments.json {
+        as_json(&prediction)
+    } else {
+        as_text(&prediction)
+    };
     println!("{text}");
     Ok(Outcome::Done)
 }
@@ -50,8 +59,9 @@ fn as_json(prediction: &Ergonomics) -> String {
         Value::Number(value) => json!(value),
     };
     let flags = prediction.flags().into_iter();
-    let flags: serde_json::Map<_, _> =
-        flags.map(|flag| (flag.name.to_owned(), value(flag.value))).collect();
+    let flags: serde_json::Map<_, _> = flags
+        .map(|flag| (flag.name.to_owned(), value(flag.value)))
+        .collect();
     let document = json!({
         "schema": 1,
         "jdk": prediction.jdk.version.to_string(),

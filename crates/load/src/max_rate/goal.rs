@@ -80,13 +80,16 @@ impl Goal {
 
     /// The latency objective that allows the fewest slow requests: their share, its bound in ns.
     fn tightest(&self) -> Option<(f64, u64)> {
-        let latencies = self.objectives.iter().filter_map(|objective| match objective {
-            Objective::Latency { quantile, bound } => {
-                let nanos = u64::try_from(bound.as_nanos()).unwrap_or(MAX_NS);
-                Some((1.0 - quantile.as_fraction(), nanos.min(MAX_NS)))
-            }
-            _ => None,
-        });
+        let latencies = self
+            .objectives
+            .iter()
+            .filter_map(|objective| match objective {
+                Objective::Latency { quantile, bound } => {
+                    let nanos = u64::try_from(bound.as_nanos()).unwrap_or(MAX_NS);
+                    Some((1.0 - quantile.as_fraction(), nanos.min(MAX_NS)))
+                }
+                _ => None,
+            });
         latencies.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use super::{Found, Trial};
 
 /// The head of the trials' table; one [`Trial::row`] follows for each.
-pub const TRIALS_HEAD: &str =
-    "   offered/s   achieved/s        p50        p99   failed  verdict";
+pub const TRIALS_HEAD: &str = "   offered/s   achieved/s        p50        p99   failed  verdict";
 
 impl Trial {
     /// One row of the trials' table.
     pub fn row(&self) -> String {
-        let time = |us: Option<f64>| us.map_or("failed".to_owned(), |us| format!("{:.2} ms", us / 1e3));
+        let time =
+            |us: Option<f64>| us.map_or("failed".to_owned(), |us| format!("{:.2} ms", us / 1e3));
         let kept = self.broke.iter().filter(|b| b.is_none()).count();
         let verdict = match (&self.saturated, kept == self.broke.len()) {
             (Some(reason), _) => format!("not valid: {reason}"),
@@ -31,7 +31,11 @@ impl Trial {
             time(self.p50_us),
             time(self.p99_us),
             self.failed,
-            if self.ended_early { ", ended early" } else { "" }
+            if self.ended_early {
+                ", ended early"
+            } else {
+                ""
+            }
         )
     }
 }
@@ -90,6 +94,9 @@ mod tests {
             trials: Vec::new(),
             incomplete: None,
         };
-        insta::assert_snapshot!(found.text(), @"");
+        insta::assert_snapshot!(found.text(), @"
+        closed model, for comparison: 1200.0/s
+        p99<20ms,errors<1%: carried 980.0/s, too high 1005.0/s where p99 84ms (p99<20ms)
+        ");
     }
 }

@@ -68,8 +68,9 @@ impl Sizes {
         Self {
             headroom: total.mul_ratio(input.headroom_percent, 100),
             direct: set("MaxDirectMemorySize").unwrap_or(Bytes::from_mib(10)),
-            metaspace: set("MaxMetaspaceSize")
-                .unwrap_or_else(|| Bytes::from_bytes(14_000_000 + 5_800 * input.classes)),
+            metaspace: set("MaxMetaspaceSize").unwrap_or_else(|| {
+                Bytes::from_bytes(14_000_000 + 5_800 * input.classes)
+            }),
             code_cache: set("ReservedCodeCacheSize").unwrap_or(Bytes::from_mib(240)),
             stack: stack.unwrap_or(Bytes::from_mib(1)),
             threads: input.threads,
@@ -79,9 +80,7 @@ impl Sizes {
     fn fixed(&self) -> Bytes {
         let stacks = self.stack.mul_ratio(self.threads, 1);
         let regions = [self.direct, self.metaspace, self.code_cache, stacks];
-        regions
-            .into_iter()
-            .fold(Bytes::default(), Bytes::saturating_add)
+        regions.into_iter().fold(Bytes::default(), Bytes::saturating_add)
     }
 
     /// The regions as the refusal lists them.
@@ -117,25 +116,14 @@ pub fn calculate(flavour: Flavour, input: &Input<'_>) -> Result<Answer, DoesNotF
     let heap = total.saturating_sub(non_heap);
     let is_set = |flag: &str| input.options.is_set(flag);
     let rows = [
-        (
-            "MaxDirectMemorySize",
-            "-XX:MaxDirectMemorySize=",
-            sizes.direct,
-        ),
+        ("MaxDirectMemorySize", "-XX:MaxDirectMemorySize=", sizes.direct),
         ("MaxHeapSize", "-Xmx", heap),
         ("MaxMetaspaceSize", "-XX:MaxMetaspaceSize=", sizes.metaspace),
-        (
-            "ReservedCodeCacheSize",
-            "-XX:ReservedCodeCacheSize=",
-            sizes.code_cache,
-        ),
+        ("ReservedCodeCacheSize", "-XX:ReservedCodeCacheSize=", sizes.code_cache),
         ("ThreadStackSize", "-Xss", sizes.stack),
     ];
     // Paketo's order; Cloud Foundry prints stack before heap.
-    let mut rows: Vec<_> = rows
-        .into_iter()
-        .filter(|(flag, ..)| !is_set(flag))
-        .collect();
+    let mut rows: Vec<_> = rows.into_iter().filter(|(flag, ..)| !is_set(flag)).collect();
     if flavour == Flavour::CloudFoundry {
         let order = |flag: &str| match flag {
             "MaxDirectMemorySize" => 0,
@@ -147,10 +135,7 @@ pub fn calculate(flavour: Flavour, input: &Input<'_>) -> Result<Answer, DoesNotF
         rows.sort_by_key(|(flag, ..)| order(flag));
     }
     Ok(Answer {
-        options: rows
-            .into_iter()
-            .map(|(_, o, size)| format!("{o}{}", print(size)))
-            .collect(),
+        options: rows.into_iter().map(|(_, o, size)| format!("{o}{}", print(size))).collect(),
         leaves_out: "the collector's own memory, JIT arenas, malloc, CDS; never chooses collector or JIT; \
                      counts reserved stacks and code cache as used",
     })
@@ -178,11 +163,7 @@ fn paketo_refusal(
         says("non-heap", non_heap, format!("{headroom} headroom, {list}"))
     } else if all > total {
         let heap = print(set_heap.unwrap_or_default());
-        says(
-            "all",
-            all,
-            format!("-Xmx{heap}, {headroom} headroom, {list}"),
-        )
+        says("all", all, format!("-Xmx{heap}, {headroom} headroom, {list}"))
     } else {
         None
     }

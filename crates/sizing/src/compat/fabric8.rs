@@ -45,9 +45,7 @@ fn memory(input: &Input<'_>, is_tuned: bool) -> Vec<String> {
     if input.options.is_set("MaxHeapSize") {
         return Vec::new();
     }
-    let Some(limit) = input.limit else {
-        return Vec::new();
-    };
+    let Some(limit) = input.limit else { return Vec::new() };
     let mut options = Vec::new();
     if let Some(ratio) = input.init_ratio.filter(|ratio| *ratio > 0) {
         options.push(format!("-Xms{}m", share(limit, ratio)));
@@ -69,9 +67,7 @@ fn share(limit: Bytes, percent: u64) -> u64 {
 }
 
 fn cpu(input: &Input<'_>) -> Vec<String> {
-    let Some(cpus) = input.cpus else {
-        return Vec::new();
-    };
+    let Some(cpus) = input.cpus else { return Vec::new() };
     let count = cpus.ceil().max(1);
     let is_c1_only = input.limit.is_some_and(|limit| limit <= SMALL) && input.max_ratio.is_none();
     let compilers = compilers(count, is_c1_only);
@@ -136,16 +132,10 @@ mod tests {
             "-Xms256m -Xmx768m -XX:+ExitOnOutOfMemoryError"
         );
         let many = calculate(Bytes::from_gib(2), "10", 8, (80, 0));
-        assert!(
-            many.starts_with("-Xmx1638m -XX:ParallelGCThreads=10"),
-            "{many}"
-        );
+        assert!(many.starts_with("-Xmx1638m -XX:ParallelGCThreads=10"), "{many}");
         assert!(many.contains("CICompilerCount=4"), "{many}");
         let small = calculate(Bytes::from_mib(300), "1.5", 8, (0, 0));
-        assert!(
-            small.starts_with("-Xmx75m -XX:TieredStopAtLevel=1"),
-            "{small}"
-        );
+        assert!(small.starts_with("-Xmx75m -XX:TieredStopAtLevel=1"), "{small}");
         assert!(small.contains("CICompilerCount=1 "), "{small}");
     }
 }

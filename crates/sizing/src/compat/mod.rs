@@ -20,15 +20,11 @@ pub struct Answer {
 impl Answer {
     /// The value of its `-Xmx`, as printed. `None` when it gives none.
     pub fn max_heap(&self) -> Option<&str> {
-        self.options
-            .iter()
-            .find_map(|option| option.strip_prefix("-Xmx"))
+        self.options.iter().find_map(|option| option.strip_prefix("-Xmx"))
     }
 
     /// The value of an option with this prefix, as printed.
     pub fn value(&self, prefix: &str) -> Option<&str> {
-        self.options
-            .iter()
-            .find_map(|option| option.strip_prefix(prefix))
+        self.options.iter().find_map(|option| option.strip_prefix(prefix))
     }
 }

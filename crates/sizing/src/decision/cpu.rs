@@ -25,19 +25,14 @@ pub fn plan(input: &Input<'_>, decision: &mut Decision) -> Plan {
 }
 
 fn processors(input: &Input<'_>, decision: &mut Decision) -> u32 {
-    let set = input
-        .options
-        .count("ActiveProcessorCount")
-        .filter(|n| *n > 0);
+    let set = input.options.count("ActiveProcessorCount").filter(|n| *n > 0);
     if let Some(set) = set {
         return u32::try_from(set).unwrap_or(u32::MAX);
     }
     let (wanted, reason) = wanted(input);
     if wanted != input.sight.cpus {
         let option = format!("-XX:ActiveProcessorCount={wanted}");
-        decision
-            .options
-            .push(Chosen::new(option, Provenance::Calculated, reason));
+        decision.options.push(Chosen::new(option, Provenance::Calculated, reason));
     }
     wanted
 }
@@ -47,15 +42,11 @@ fn processors(input: &Input<'_>, decision: &mut Decision) -> u32 {
 fn wanted(input: &Input<'_>) -> (u32, String) {
     let truth = input.limits.true_processor_count();
     // Two shares are what Kubernetes writes for "no request".
-    let requested = input
-        .limits
-        .requested_cpus()
-        .filter(|r| r.value.as_millis() > 2);
+    let requested = input.limits.requested_cpus().filter(|r| r.value.as_millis() > 2);
     match requested {
         Some(requested) if input.limits.quota.is_none() => {
             let burst = requested.value.ceil().saturating_mul(2).max(2);
-            let reason =
-                format!("no CPU limit, {requested} requested: twice that, at most {truth}");
+            let reason = format!("no CPU limit, {requested} requested: twice that, at most {truth}");
             (burst.min(truth), reason)
         }
         _ => (truth, "the JVM counts wrongly".to_owned()),
@@ -66,9 +57,7 @@ fn wanted(input: &Input<'_>) -> (u32, String) {
 /// the quota in three quarters of the period and all threads wait.
 fn gc_workers(input: &Input<'_>, processors: u32) -> u32 {
     let default = parallel_workers(processors);
-    let Some(quota) = &input.limits.quota else {
-        return default;
-    };
+    let Some(quota) = &input.limits.quota else { return default };
     let whole = quota.value.cpus().as_millis() / 1000;
     default.min(whole.max(1))
 }
@@ -79,8 +68,6 @@ fn common_pool(input: &Input<'_>, processors: u32, decision: &mut Decision) {
     if is_free && !input.jdk.at_least(25) && processors <= 2 {
         let option = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=2";
         let reason = "with one worker CompletableFuture starts a thread for every task";
-        decision
-            .options
-            .push(Chosen::new(option, Provenance::Default, reason));
+        decision.options.push(Chosen::new(option, Provenance::Default, reason));
     }
 }

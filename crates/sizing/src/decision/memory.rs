@@ -72,10 +72,7 @@ fn budget(input: &Input<'_>, profile: &Profile, choice: Choice, limit: Bytes) ->
         cpus: choice.cpu.processors,
     };
     let compilers = threads::compilers(input.jdk, machine, input.options);
-    let workers = input
-        .options
-        .count("ParallelGCThreads")
-        .and_then(|n| u32::try_from(n).ok());
+    let workers = input.options.count("ParallelGCThreads").and_then(|n| u32::try_from(n).ok());
     let situation = Situation {
         jdk: input.jdk,
         collector: choice.collector,
@@ -93,9 +90,7 @@ fn budget(input: &Input<'_>, profile: &Profile, choice: Choice, limit: Bytes) ->
 
 /// The least heap: a quarter above what was alive under load.
 fn needed(profile: &Profile) -> Bytes {
-    let live = profile
-        .live_heap
-        .map(|live| live.mul_ratio(5, 4).round_up(Bytes::from_mib(1)));
+    let live = profile.live_heap.map(|live| live.mul_ratio(5, 4).round_up(Bytes::from_mib(1)));
     live.unwrap_or(LEAST).max(LEAST)
 }
 
@@ -118,9 +113,7 @@ fn shrink(
         budget = self::budget(input, profile, *choice, limit);
         let reason = "with C2 the measured heap does not fit";
         let option = "-XX:TieredStopAtLevel=1";
-        decision
-            .options
-            .push(Chosen::new(option, Provenance::Calculated, reason));
+        decision.options.push(Chosen::new(option, Provenance::Calculated, reason));
     }
     if budget.heap < needed {
         let given = budget.reserve.mul_ratio(3, 4);
@@ -145,9 +138,7 @@ fn replace_collector(old: Collector, new: Collector, decision: &mut Decision) {
 fn by_rule(budget: &Budget) -> Bytes {
     let limit = budget.limit;
     let heap = if limit <= SMALL_LIMIT {
-        limit
-            .percent(SMALL_SHARE)
-            .min(limit.saturating_sub(OUTSIDE_HEAP))
+        limit.percent(SMALL_SHARE).min(limit.saturating_sub(OUTSIDE_HEAP))
     } else {
         // Never less than a container at the border gets.
         let least = SMALL_LIMIT.percent(SMALL_SHARE);
@@ -179,10 +170,7 @@ fn heap(input: &Input<'_>, wanted: Bytes, decision: &mut Decision) -> Bytes {
         let option = option.to_owned();
         return users_heap(input, &option, wanted, decision);
     }
-    let initial = input
-        .options
-        .size("InitialHeapSize")
-        .max(input.options.size("MinHeapSize"));
+    let initial = input.options.size("InitialHeapSize").max(input.options.size("MinHeapSize"));
     let heap = match initial.filter(|initial| *initial > wanted) {
         Some(initial) => {
             decision.warnings.push(format!(
@@ -196,20 +184,12 @@ fn heap(input: &Input<'_>, wanted: Bytes, decision: &mut Decision) -> Bytes {
     let reason = match is_measured {
         true => format!("{} less the measured regions", decision.memory),
         false if decision.memory.value <= SMALL_LIMIT => {
-            format!(
-                "{}: 30 %, and {OUTSIDE_HEAP} outside the heap",
-                decision.memory
-            )
+            format!("{}: 30 %, and {OUTSIDE_HEAP} outside the heap", decision.memory)
         }
-        false => format!(
-            "{} less the regions of a typical service, at most 75 %",
-            decision.memory
-        ),
+        false => format!("{} less the regions of a typical service, at most 75 %", decision.memory),
     };
     let option = format!("-Xmx{}", heap.jvm());
-    decision
-        .options
-        .push(Chosen::new(option, Provenance::Calculated, reason));
+    decision.options.push(Chosen::new(option, Provenance::Calculated, reason));
     heap
 }
 
@@ -231,9 +211,7 @@ fn users_heap(input: &Input<'_>, option: &str, fits: Bytes, decision: &mut Decis
     if believed.is_ok_and(|believed| believed.max != truth.max) {
         let xmx = format!("-Xmx{}", truth.max.jvm());
         let reason = format!("what {option} means for {}", decision.memory);
-        decision
-            .options
-            .push(Chosen::new(xmx, Provenance::Calculated, reason));
+        decision.options.push(Chosen::new(xmx, Provenance::Calculated, reason));
     }
     if truth.max > fits {
         decision.warnings.push(format!(
@@ -251,30 +229,20 @@ fn gc_threads(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
     let is_free = input.options.freezing(Dimension::GcThreads).is_none();
     if uses_workers && is_free && choice.cpu.gc_workers < default {
         let workers = choice.cpu.gc_workers;
-        let reason = format!(
-            "{} are {workers} whole CPUs for the collector",
-            decision.cpus
-        );
+        let reason = format!("{} are {workers} whole CPUs for the collector", decision.cpus);
         let option = format!("-XX:ParallelGCThreads={workers}");
-        decision
-            .options
-            .push(Chosen::new(option, Provenance::Calculated, reason));
+        decision.options.push(Chosen::new(option, Provenance::Calculated, reason));
     }
 }
 
 /// [fabric8]: no -Xms; instead a heap that grows late and gives back early.
 fn shape(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
     let is_free = input.options.freezing(Dimension::HeapShape).is_none();
-    let applies = matches!(
-        choice.collector,
-        Collector::Serial | Collector::Parallel | Collector::G1
-    );
+    let applies = matches!(choice.collector, Collector::Serial | Collector::Parallel | Collector::G1);
     if is_free && applies && decision.memory.value < SHRINK_LIMIT {
         for option in ["-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40"] {
             let reason = "a small container: the heap gives memory back early";
-            decision
-                .options
-                .push(Chosen::new(option, Provenance::Default, reason));
+            decision.options.push(Chosen::new(option, Provenance::Default, reason));
         }
     }
 }

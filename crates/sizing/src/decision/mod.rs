@@ -180,9 +180,7 @@ fn collector(input: &Input<'_>, decision: &mut Decision) -> Collector {
         None => by_size(decision),
     };
     let option = format!("-XX:+{}", collector.flag());
-    decision
-        .options
-        .push(Chosen::new(option, provenance, reason));
+    decision.options.push(Chosen::new(option, provenance, reason));
     collector
 }
 
@@ -215,9 +213,7 @@ fn compilers(input: &Input<'_>, decision: &mut Decision) -> bool {
     };
     if is_c1_only {
         let option = "-XX:TieredStopAtLevel=1";
-        decision
-            .options
-            .push(Chosen::new(option, provenance, reason));
+        decision.options.push(Chosen::new(option, provenance, reason));
     }
     is_c1_only
 }
@@ -227,9 +223,7 @@ fn out_of_memory(input: &Input<'_>, decision: &mut Decision) {
     if input.options.freezing(Dimension::OutOfMemory).is_none() {
         let option = "-XX:+ExitOnOutOfMemoryError";
         let reason = "the platform restarts a container that ends";
-        decision
-            .options
-            .push(Chosen::new(option, Provenance::Default, reason));
+        decision.options.push(Chosen::new(option, Provenance::Default, reason));
     }
 }
 
@@ -247,9 +241,7 @@ fn measured_options(input: &Input<'_>, decision: &mut Decision) {
             !input.options.is_set(name) && !is_frozen && !is_chosen
         });
         if is_new {
-            decision
-                .options
-                .push(Chosen::new(option, Provenance::Measured, "the profile's"));
+            decision.options.push(Chosen::new(option, Provenance::Measured, "the profile's"));
         }
     }
 }
@@ -258,18 +250,13 @@ fn measured_options(input: &Input<'_>, decision: &mut Decision) {
 fn gate(input: &Input<'_>, decision: &mut Decision) {
     let is_known = |chosen: &Chosen| {
         let own = Options::from_words([chosen.option.as_str()]);
-        own.settings()
-            .all(|(name, _)| gate::is_known(input.jdk, name))
+        own.settings().all(|(name, _)| gate::is_known(input.jdk, name))
     };
-    let (known, unknown): (Vec<_>, Vec<_>) = std::mem::take(&mut decision.options)
-        .into_iter()
-        .partition(is_known);
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut decision.options).into_iter().partition(is_known);
     decision.options = known;
     for chosen in unknown {
-        decision.warnings.push(format!(
-            "{} is left out: {} does not know it",
-            chosen.option, input.jdk
-        ));
+        decision.warnings.push(format!("{} is left out: {} does not know it", chosen.option, input.jdk));
     }
 }
 
@@ -283,9 +270,7 @@ fn check(input: &Input<'_>, decision: &mut Decision) {
     match hotspot::predict(input.jdk, seen, &with(input.options, &decision.options)) {
         Ok(ergonomics) => decision.ergonomics = Some(ergonomics),
         Err(refusal) => {
-            decision.warnings.push(format!(
-                "the JVM would refuse to start: {refusal}; nothing is added"
-            ));
+            decision.warnings.push(format!("the JVM would refuse to start: {refusal}; nothing is added"));
             decision.options.clear();
             decision.heap = None;
             decision.ergonomics = hotspot::predict(input.jdk, seen, input.options).ok();
@@ -295,11 +280,7 @@ fn check(input: &Input<'_>, decision: &mut Decision) {
 
 /// The user's options with the chosen ones below them.
 fn with(options: &Options, chosen: &[Chosen]) -> Options {
-    let chosen = chosen
-        .iter()
-        .map(|c| (c.option.clone(), Origin::JdkJavaOptions));
-    let own = options
-        .texts()
-        .map(|(text, origin)| (text.to_owned(), origin));
+    let chosen = chosen.iter().map(|c| (c.option.clone(), Origin::JdkJavaOptions));
+    let own = options.texts().map(|(text, origin)| (text.to_owned(), origin));
     Options::merge(chosen.chain(own))
 }

@@ -17,28 +17,18 @@ pub fn decide(input: &Input<'_>, decision: &mut Decision) {
         // OpenJ9's own rule leaves 512 MiB free from 1 GiB on; its share is kept.
         let heap = own.max(Bytes::from_mib(16)).round_down(Bytes::from_mib(1));
         let reason = format!("OpenJ9's rule for {}", decision.memory);
-        decision.options.push(Chosen::new(
-            format!("-Xmx{}", heap.jvm()),
-            calculated,
-            reason,
-        ));
+        decision.options.push(Chosen::new(format!("-Xmx{}", heap.jvm()), calculated, reason));
         decision.heap = Some(heap);
     }
     let is_tuned = input.options.with_prefix("-Xtune:").next().is_some();
     if !is_tuned && decision.cpus.value.as_millis() < 2000 {
         let reason = "less JIT work where CPU is scarce";
-        decision.options.push(Chosen::new(
-            "-Xtune:virtualized",
-            Provenance::Default,
-            reason,
-        ));
+        decision.options.push(Chosen::new("-Xtune:virtualized", Provenance::Default, reason));
     }
     let processors = input.limits.true_processor_count();
     if is_free(Dimension::CpuCount) && processors != input.sight.cpus {
         let option = format!("-XX:ActiveProcessorCount={processors}");
         let reason = "the JVM counts wrongly";
-        decision
-            .options
-            .push(Chosen::new(option, calculated, reason));
+        decision.options.push(Chosen::new(option, calculated, reason));
     }
 }

@@ -48,11 +48,7 @@ pub struct CodeCache {
 /// [`Refusal::CodeCacheTooSmall`].
 pub fn size(jdk: Jdk, compilers: &Compilers, options: &Options) -> Result<CodeCache, Refusal> {
     let set = options.size("ReservedCodeCacheSize");
-    let initial = if compilers.is_client {
-        CLIENT_INITIAL
-    } else {
-        INITIAL
-    };
+    let initial = if compilers.is_client { CLIENT_INITIAL } else { INITIAL };
     if let Some(size) = set.filter(|size| *size < INITIAL) {
         return Err(Refusal::CodeCacheTooSmall {
             size,
@@ -66,7 +62,8 @@ pub fn size(jdk: Jdk, compilers: &Compilers, options: &Options) -> Result<CodeCa
     };
     let reserved = set.unwrap_or(default);
     let by_size = compilers.is_full() && reserved >= TIERED;
-    let is_segmented = jdk.at_least(9) && options.switch("SegmentedCodeCache").unwrap_or(by_size);
+    let is_segmented =
+        jdk.at_least(9) && options.switch("SegmentedCodeCache").unwrap_or(by_size);
     if !is_segmented {
         return Ok(CodeCache {
             reserved,
@@ -99,9 +96,7 @@ fn segments(jdk: Jdk, reserved: Bytes, is_set: bool, compilers: &Compilers) -> C
     }
     let non_nmethod = non_nmethod.round_up(PAGE);
     let profiled = profiled.round_up(PAGE);
-    let sum = non_nmethod
-        .saturating_add(profiled)
-        .saturating_add(profiled);
+    let sum = non_nmethod.saturating_add(profiled).saturating_add(profiled);
     let reserved = if is_set { reserved.round_up(PAGE) } else { sum };
     CodeCache {
         reserved,

@@ -24,13 +24,7 @@ pub enum Collector {
 
 impl Collector {
     /// All of them, in the order HotSpot prints them.
-    pub const ALL: [Self; 5] = [
-        Self::Serial,
-        Self::Parallel,
-        Self::G1,
-        Self::Z,
-        Self::Shenandoah,
-    ];
+    pub const ALL: [Self; 5] = [Self::Serial, Self::Parallel, Self::G1, Self::Z, Self::Shenandoah];
 
     /// The flag that selects it: `UseG1GC`.
     pub const fn flag(self) -> &'static str {
@@ -106,7 +100,8 @@ pub fn named(options: &Options) -> Result<Option<Collector>, Refusal> {
 /// (JEP 248) and Parallel on 8; other machines take Serial, until 27 (JEP 523: G1 everywhere).
 fn default(jdk: Jdk, machine: Machine, options: &Options) -> Collector {
     let off = |c: Collector| options.switch(c.flag()) == Some(false);
-    let by_size = machine.cpus >= SERVER_CLASS_CPUS && machine.memory >= SERVER_CLASS_MEMORY;
+    let by_size =
+        machine.cpus >= SERVER_CLASS_CPUS && machine.memory >= SERVER_CLASS_MEMORY;
     let is_server = match (
         options.switch("NeverActAsServerClassMachine"),
         options.switch("AlwaysActAsServerClassMachine"),
@@ -115,14 +110,6 @@ fn default(jdk: Jdk, machine: Machine, options: &Options) -> Collector {
         (_, Some(true)) => true,
         _ => by_size || jdk.at_least(27),
     };
-    let server = if jdk.at_least(9) {
-        Collector::G1
-    } else {
-        Collector::Parallel
-    };
-    if is_server && !off(server) {
-        server
-    } else {
-        Collector::Serial
-    }
+    let server = if jdk.at_least(9) { Collector::G1 } else { Collector::Parallel };
+    if is_server && !off(server) { server } else { Collector::Serial }
 }

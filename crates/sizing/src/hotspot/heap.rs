@@ -181,13 +181,9 @@ fn by_percentage(base: Bytes, percentages: &Percentages, options: &Options) -> B
     } else {
         base.percent(percentages.max).max(DEFAULT_MAX_HEAP)
     };
-    let cap = options
-        .size("ErgoHeapSizeLimit")
-        .filter(|cap| *cap > Bytes::default());
+    let cap = options.size("ErgoHeapSizeLimit").filter(|cap| *cap > Bytes::default());
     let wanted = cap.map_or(wanted, |cap| wanted.min(cap));
-    let initial = options
-        .size("InitialHeapSize")
-        .or(options.size("MinHeapSize"));
+    let initial = options.size("InitialHeapSize").or(options.size("MinHeapSize"));
     wanted.max(initial.unwrap_or_default())
 }
 
@@ -219,10 +215,7 @@ fn initial_and_min(
     let min_set = zero_is_unset(options.size("MinHeapSize"));
     let initial = zero_is_unset(options.size("InitialHeapSize")).unwrap_or_else(|| {
         let wanted = base.percent(percentages.initial);
-        wanted
-            .max(smallest)
-            .max(min_set.unwrap_or_default())
-            .min(max)
+        wanted.max(smallest).max(min_set.unwrap_or_default()).min(max)
     });
     (initial, min_set.unwrap_or(smallest.min(initial)))
 }
@@ -243,10 +236,7 @@ fn g1_region(
         return Bytes::default();
     }
     let mib = Bytes::from_mib;
-    let size = match options
-        .size("G1HeapRegionSize")
-        .filter(|s| *s > Bytes::default())
-    {
+    let size = match options.size("G1HeapRegionSize").filter(|s| *s > Bytes::default()) {
         Some(set) => set,
         None if jdk.at_least(16) => max.mul_ratio(1, 2048).clamp(mib(1), mib(32)),
         None => {
@@ -268,8 +258,7 @@ fn g1_region(
 /// Source: shenandoahHeapRegion.cpp, `setup_sizes`; agrees with the recorded grid.
 fn shenandoah_region(max: Bytes) -> Bytes {
     let size = max.mul_ratio(1, 2048);
-    size.clamp(Bytes::from_kib(256), Bytes::from_mib(32))
-        .power_of_two_below()
+    size.clamp(Bytes::from_kib(256), Bytes::from_mib(32)).power_of_two_below()
 }
 
 fn alignment(collector: Collector, max: Bytes, g1_region: Bytes) -> Bytes {

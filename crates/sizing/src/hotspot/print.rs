@@ -48,11 +48,7 @@ impl Ergonomics {
             ("CICompilerCount", count(self.compilers.count), true),
             ("CompressedClassSpaceSize", size(self.class_space), true),
             ("ConcGCThreads", count(self.gc_threads.concurrent), true),
-            (
-                "G1ConcRefinementThreads",
-                count(self.gc_threads.refinement),
-                true,
-            ),
+            ("G1ConcRefinementThreads", count(self.gc_threads.refinement), true),
             ("G1HeapRegionSize", size(self.heap.g1_region), true),
             ("InitialCodeCacheSize", size(self.code_cache.initial), true),
             ("InitialHeapSize", size(self.heap.initial), true),
@@ -64,62 +60,18 @@ impl Ergonomics {
             ("MetaspaceSize", size(METASPACE_START), true),
             ("MinHeapSize", size(self.heap.min), jdk.at_least(14)),
             ("NewSize", size(self.young.initial), true),
-            (
-                "NonNMethodCodeHeapSize",
-                size(self.code_cache.non_nmethod),
-                jdk.at_least(9),
-            ),
-            (
-                "NonProfiledCodeHeapSize",
-                size(self.code_cache.non_profiled),
-                jdk.at_least(9),
-            ),
-            (
-                "OldSize",
-                size(self.young.old.unwrap_or_default()),
-                self.young.old.is_some(),
-            ),
+            ("NonNMethodCodeHeapSize", size(self.code_cache.non_nmethod), jdk.at_least(9)),
+            ("NonProfiledCodeHeapSize", size(self.code_cache.non_profiled), jdk.at_least(9)),
+            ("OldSize", size(self.young.old.unwrap_or_default()), self.young.old.is_some()),
             ("ParallelGCThreads", count(self.gc_threads.parallel), true),
-            (
-                "ProfiledCodeHeapSize",
-                size(self.code_cache.profiled),
-                jdk.at_least(9),
-            ),
-            (
-                "ReservedCodeCacheSize",
-                size(self.code_cache.reserved),
-                true,
-            ),
-            (
-                "SegmentedCodeCache",
-                Value::Switch(self.code_cache.is_segmented),
-                jdk.at_least(9),
-            ),
-            (
-                "SoftMaxHeapSize",
-                size(self.heap.soft_max),
-                jdk.at_least(13),
-            ),
-            (
-                "ThreadStackSize",
-                Value::Number(self.thread_stack.as_bytes() / 1024),
-                true,
-            ),
-            (
-                "TieredCompilation",
-                Value::Switch(self.compilers.is_tiered),
-                true,
-            ),
-            (
-                "TieredStopAtLevel",
-                count(self.compilers.stop_at_level),
-                true,
-            ),
-            (
-                "UseCompressedOops",
-                Value::Switch(self.heap.compressed_oops),
-                true,
-            ),
+            ("ProfiledCodeHeapSize", size(self.code_cache.profiled), jdk.at_least(9)),
+            ("ReservedCodeCacheSize", size(self.code_cache.reserved), true),
+            ("SegmentedCodeCache", Value::Switch(self.code_cache.is_segmented), jdk.at_least(9)),
+            ("SoftMaxHeapSize", size(self.heap.soft_max), jdk.at_least(13)),
+            ("ThreadStackSize", Value::Number(self.thread_stack.as_bytes() / 1024), true),
+            ("TieredCompilation", Value::Switch(self.compilers.is_tiered), true),
+            ("TieredStopAtLevel", count(self.compilers.stop_at_level), true),
+            ("UseCompressedOops", Value::Switch(self.heap.compressed_oops), true),
         ];
         rows.extend(Collector::ALL.map(|collector| {
             let exists = match collector {
@@ -127,11 +79,7 @@ impl Ergonomics {
                 Collector::Shenandoah => jdk.at_least(12),
                 _ => true,
             };
-            (
-                collector.flag(),
-                Value::Switch(collector == self.collector),
-                exists,
-            )
+            (collector.flag(), Value::Switch(collector == self.collector), exists)
         }));
         let known = rows.into_iter().filter(|(_, _, exists)| *exists);
         let mut flags: Vec<Flag> = known.map(|(name, value, _)| Flag { name, value }).collect();

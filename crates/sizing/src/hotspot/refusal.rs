@@ -89,10 +89,7 @@ impl fmt::Display for Refusal {
                 "the initial heap ({initial}) is larger than the largest heap ({max})"
             ),
             Self::HeapTooSmall { size } => {
-                write!(
-                    f,
-                    "a heap of {size} is below the least of 2Mi (1Mi initial)"
-                )
+                write!(f, "a heap of {size} is below the least of 2Mi (1Mi initial)")
             }
             Self::NoGcThreads { collector } => {
                 write!(f, "{collector} needs at least one of ParallelGCThreads")
@@ -134,11 +131,7 @@ const SIZES: &[&str] = &[
 ];
 
 /// Flags whose value is a percentage from 0 to 100.
-const PERCENTAGES: &[&str] = &[
-    "MaxRAMPercentage",
-    "MinRAMPercentage",
-    "InitialRAMPercentage",
-];
+const PERCENTAGES: &[&str] = &["MaxRAMPercentage", "MinRAMPercentage", "InitialRAMPercentage"];
 
 /// Flags whose value is a count.
 const COUNTS: &[&str] = &[
@@ -183,9 +176,7 @@ pub fn check_flags(jdk: Jdk, options: &Options) -> Result<(), Refusal> {
     let stack = options.count("ThreadStackSize");
     match stack.filter(|kib| *kib > 0 && *kib < 136) {
         Some(_) => Err(Refusal::BadValue {
-            option: options
-                .setting("ThreadStackSize")
-                .map_or_else(String::new, |s| s.text.clone()),
+            option: options.setting("ThreadStackSize").map_or_else(String::new, |s| s.text.clone()),
             expected: "a thread stack of at least 136k",
         }),
         None => Ok(()),

@@ -22,11 +22,7 @@ pub struct GcThreads {
 /// Source: workerPolicy.cpp, `WorkerPolicy::calc_parallel_worker_threads` (5/8 on x86-64 and
 /// aarch64).
 pub const fn parallel_workers(cpus: u32) -> u32 {
-    if cpus <= 8 {
-        cpus
-    } else {
-        8 + (cpus - 8) * 5 / 8
-    }
+    if cpus <= 8 { cpus } else { 8 + (cpus - 8) * 5 / 8 }
 }
 
 /// The collector's threads.
@@ -64,14 +60,7 @@ pub fn collector(
                 refinement: set("G1ConcRefinementThreads").unwrap_or(parallel),
             }
         }
-        Collector::Z => z(
-            jdk,
-            machine,
-            max_heap,
-            parallel_set,
-            concurrent_set,
-            options,
-        ),
+        Collector::Z => z(jdk, machine, max_heap, parallel_set, concurrent_set, options),
         Collector::Shenandoah => shenandoah(machine, parallel_set, concurrent_set),
     };
     refuse_impossible(jdk, collector, threads, parallel_set.is_some())?;
@@ -99,11 +88,7 @@ fn z(
     let concurrent = concurrent.unwrap_or_else(|| {
         let own = workers(25.0);
         // Generational ZGC lets the young collection use at most the parallel workers.
-        if has_generational_z(jdk, options) {
-            own.min(parallel.max(1))
-        } else {
-            own
-        }
+        if has_generational_z(jdk, options) { own.min(parallel.max(1)) } else { own }
     });
     GcThreads {
         parallel,
@@ -204,11 +189,7 @@ pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compil
     let both = is_tiered && !is_c1_only;
     // Measured: with one compiler 25 starts one thread, 17 still two.
     let least = if both || !jdk.at_least(18) { 2 } else { 1 };
-    let own = if is_client {
-        1
-    } else {
-        compiler_threads(machine.cpus).max(least)
-    };
+    let own = if is_client { 1 } else { compiler_threads(machine.cpus).max(least) };
     let count = options.count("CICompilerCount").map_or(own, |n| n as u32);
     let needed = if both { 2 } else { 1 };
     if count < needed {
@@ -234,9 +215,7 @@ pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compil
 
 /// No JIT at all. Measured: 17 still counts two threads, 25 none; the flag keeps level 4 with -Xint.
 fn interpreter_only(jdk: Jdk, options: &Options) -> Compilers {
-    let is_by_xint = options
-        .setting("TieredStopAtLevel")
-        .is_some_and(|s| s.text == "-Xint");
+    let is_by_xint = options.setting("TieredStopAtLevel").is_some_and(|s| s.text == "-Xint");
     Compilers {
         is_tiered: false,
         stop_at_level: if is_by_xint { 4 } else { 0 },

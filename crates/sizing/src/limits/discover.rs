@@ -11,9 +11,7 @@ pub fn discover(files: &impl Files, host: Host) -> Limits {
     let mut read_proc = |path: &str| match files.read(path) {
         Ok(text) => text,
         Err(_) => {
-            notes.push(format!(
-                "{path} could not be read; no limit can be found through it"
-            ));
+            notes.push(format!("{path} could not be read; no limit can be found through it"));
             String::new()
         }
     };
@@ -63,8 +61,7 @@ impl<F: Files> Walk<'_, F> {
             Ok(text) => Some(text),
             Err(Unreadable::Missing) => None,
             Err(Unreadable::Refused) => {
-                self.notes
-                    .push(format!("{path} could not be read; it was passed over"));
+                self.notes.push(format!("{path} could not be read; it was passed over"));
                 None
             }
         }
@@ -72,9 +69,7 @@ impl<F: Files> Walk<'_, F> {
 
     fn understood<T>(&mut self, path: &str, value: Result<Option<T>, String>) -> Option<T> {
         value.unwrap_or_else(|text| {
-            self.notes.push(format!(
-                "{path} says `{text}`, which is no limit; it was passed over"
-            ));
+            self.notes.push(format!("{path} says `{text}`, which is no limit; it was passed over"));
             None
         })
     }
@@ -90,12 +85,8 @@ impl<F: Files> Walk<'_, F> {
             };
             for directory in place.directories.iter().filter(|_| !name.is_empty()) {
                 let path = format!("{directory}/{name}");
-                let Some(text) = self.text(&path) else {
-                    continue;
-                };
-                let Some(value) = self.understood(&path, parse_limit(&text)) else {
-                    continue;
-                };
+                let Some(text) = self.text(&path) else { continue };
+                let Some(value) = self.understood(&path, parse_limit(&text)) else { continue };
                 if tightest.as_ref().is_none_or(|found| value < found.value) {
                     tightest = Some(Found::new(value, path));
                 }
@@ -106,19 +97,20 @@ impl<F: Files> Walk<'_, F> {
     }
 
     /// v1 in a container shows no ancestors; memory.stat still says what they allow.
-    fn ancestors_by_stat(&mut self, place: &Place, name: &str, tightest: &mut Option<Found<u64>>) {
+    fn ancestors_by_stat(
+        &mut self,
+        place: &Place,
+        name: &str,
+        tightest: &mut Option<Found<u64>>,
+    ) {
         if place.hierarchy != Hierarchy::V1 || name != "memory.limit_in_bytes" {
             return;
         }
         let path = format!("{}/memory.stat", place.directories[0]);
         let text = self.text(&path).unwrap_or_default();
-        let value = text
-            .lines()
-            .find_map(|l| l.strip_prefix("hierarchical_memory_limit "));
+        let value = text.lines().find_map(|l| l.strip_prefix("hierarchical_memory_limit "));
         let Some(value) = value else { return };
-        let Some(value) = self.understood(&path, parse_limit(value)) else {
-            return;
-        };
+        let Some(value) = self.understood(&path, parse_limit(value)) else { return };
         if tightest.as_ref().is_none_or(|found| value < found.value) {
             *tightest = Some(Found::new(value, path));
         }
@@ -134,7 +126,8 @@ impl<F: Files> Walk<'_, F> {
                     Hierarchy::V2 => self.quota_v2(directory),
                 };
                 let Some(found) = found else { continue };
-                let is_tighter = |old: &Found<Quota>| found.value.cpus() < old.value.cpus();
+                let is_tighter =
+                    |old: &Found<Quota>| found.value.cpus() < old.value.cpus();
                 if tightest.as_ref().is_none_or(is_tighter) {
                     tightest = Some(found);
                 }

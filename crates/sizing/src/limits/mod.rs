@@ -16,7 +16,7 @@ use std::fmt;
 use crate::{Bytes, Cpus};
 
 pub use discover::discover;
-pub use place::{Hierarchy, Mount, Place, mounts, own_paths, places};
+pub use place::{Hierarchy, Mount, Place, mounts, own_paths, places, places_of_first_mounts};
 pub use value::{count_cpu_list, parse_cpu_max, parse_limit};
 
 /// Where files are read. Implemented over the file system by those who may, over a map in tests.
@@ -136,16 +136,9 @@ impl Limits {
     /// would never be usable.
     pub fn usable_memory(&self) -> Found<Bytes> {
         let host = Found::new(self.host.memory, "host memory");
-        let found = [&self.memory, &self.memory_high]
-            .into_iter()
-            .flatten()
-            .cloned();
+        let found = [&self.memory, &self.memory_high].into_iter().flatten().cloned();
         found.fold(host, |tightest, next| {
-            if next.value < tightest.value {
-                next
-            } else {
-                tightest
-            }
+            if next.value < tightest.value { next } else { tightest }
         })
     }
 
@@ -179,9 +172,7 @@ impl Limits {
     pub fn true_processor_count(&self) -> u32 {
         let processors = self.processors().value;
         let quota = self.quota.as_ref().map(|quota| quota.value.processors());
-        quota
-            .map_or(processors, |quota| quota.min(processors))
-            .max(1)
+        quota.map_or(processors, |quota| quota.min(processors)).max(1)
     }
 
     /// The amount of CPU that Kubernetes requested, from shares or weight; a guess.

@@ -62,17 +62,8 @@ fn mount(line: &str) -> Option<Mount> {
 
 /// `mountinfo` writes blanks and backslashes as three octal digits.
 fn unescape(text: &str) -> String {
-    let escapes = [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ];
-    escapes
-        .iter()
-        .fold(text.to_owned(), |text, (escape, letter)| {
-            text.replace(escape, letter)
-        })
+    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    escapes.iter().fold(text.to_owned(), |text, (escape, letter)| text.replace(escape, letter))
 }
 
 /// The own paths of a `/proc/self/cgroup`: controllers (empty for v2) and path.
@@ -90,26 +81,43 @@ pub fn own_paths(text: &str) -> Vec<(Vec<String>, String)> {
 /// The places that bind `controller`, v1 and v2 (hybrid systems have both; the one without the
 /// controller has no files, which costs nothing).
 pub fn places(controller: &str, mountinfo: &str, own: &str) -> Vec<Place> {
+    find(controller, mountinfo, own, visible)
+}
+
+/// The same as HotSpot reads it: the first mount of a controller, even where another covers it
+/// ("Duplicate memory controllers detected" in its log).
+pub fn places_of_first_mounts(controller: &str, mountinfo: &str, own: &str) -> Vec<Place> {
+    find(controller, mountinfo, own, |candidates| candidates.first().copied())
+}
+
+fn find(
+    controller: &str,
+    mountinfo: &str,
+    own: &str,
+    pick: impl for<'a> Fn(&[&'a Mount]) -> Option<&'a Mount>,
+) -> Vec<Place> {
     let mounts = mounts(mountinfo);
     let own = own_paths(own);
     let v1 = || {
-        let mount = mounts
-            .iter()
-            .filter(|mount| mount.hierarchy == Hierarchy::V1);
-        let mut mount = mount.filter(|mount| mount.controllers.iter().any(|c| c == controller));
-        let path = own
-            .iter()
-            .find(|(names, _)| names.iter().any(|c| c == controller));
-        place(mount.next()?, &path?.1)
+        let has_controller = |mount: &&Mount| mount.controllers.iter().any(|c| c == controller);
+        let mounts = mounts.iter().filter(|mount| mount.hierarchy == Hierarchy::V1);
+        let mounts: Vec<&Mount> = mounts.filter(has_controller).collect();
+        let path = own.iter().find(|(names, _)| names.iter().any(|c| c == controller));
+        place(pick(&mounts)?, &path?.1)
     };
     let v2 = || {
-        let mut mount = mounts
-            .iter()
-            .filter(|mount| mount.hierarchy == Hierarchy::V2);
+        let mounts = mounts.iter().filter(|mount| mount.hierarchy == Hierarchy::V2);
+        let mounts: Vec<&Mount> = mounts.collect();
         let path = own.iter().find(|(names, _)| names.is_empty());
-        place(mount.next()?, &path?.1)
+        place(pick(&mounts)?, &path?.1)
     };
     [v1(), v2()].into_iter().flatten().collect()
+}
+
+/// The first mount; a later one at the same point covers it.
+fn visible<'a>(candidates: &[&'a Mount]) -> Option<&'a Mount> {
+    let first = candidates.first()?;
+    candidates.iter().rev().find(|mount| mount.point == first.point).copied()
 }
 
 fn place(mount: &Mount, path: &str) -> Option<Place> {
@@ -178,6 +186,16 @@ mod tests {
         assert_eq!(both[1].directories[0], "/sys/fs/cgroup/b");
         let moved = places("memory", V2, "0::/../other\n");
         assert_eq!(moved[0].directories, ["/sys/fs/cgroup"]);
+    }
+
+    #[test]
+    fn a_mount_over_another_covers_it() {
+        let info = format!("{V1}{}", V1.replace(" / /sys", " /a /sys"));
+        let covered = places("memory", &info, "4:memory:/a/b\n");
+        assert_eq!(
+            covered[0].directories,
+            ["/sys/fs/cgroup/memory/b", "/sys/fs/cgroup/memory"]
+        );
     }
 
     #[test]

@@ -93,16 +93,12 @@ impl Options {
 
     /// Every option as written, weakest source first.
     pub fn texts(&self) -> impl Iterator<Item = (&str, Origin)> {
-        self.texts
-            .iter()
-            .map(|(text, origin)| (text.as_str(), *origin))
+        self.texts.iter().map(|(text, origin)| (text.as_str(), *origin))
     }
 
     /// Every flag set, by name.
     pub fn settings(&self) -> impl Iterator<Item = (&str, &Setting)> {
-        self.settings
-            .iter()
-            .map(|(name, setting)| (name.as_str(), setting))
+        self.settings.iter().map(|(name, setting)| (name.as_str(), setting))
     }
 
     /// A flag's setting, by HotSpot's name (`MaxHeapSize`, also for `-Xmx`).
@@ -141,9 +137,7 @@ impl Options {
 
     /// The options that begin with this prefix, as written.
     pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = &str> {
-        self.texts()
-            .map(|(text, _)| text)
-            .filter(move |text| text.starts_with(prefix))
+        self.texts().map(|(text, _)| text).filter(move |text| text.starts_with(prefix))
     }
 }
 

@@ -120,10 +120,7 @@ fn skip_line_break(letters: &mut Letters<'_>) {
 }
 
 fn skip_indentation(letters: &mut Letters<'_>) {
-    while letters
-        .next_if(|c| matches!(c, ' ' | '\t' | '\x0c'))
-        .is_some()
-    {}
+    while letters.next_if(|c| matches!(c, ' ' | '\t' | '\x0c')).is_some() {}
 }
 
 fn is_space(c: char) -> bool {

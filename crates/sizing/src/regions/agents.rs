@@ -10,10 +10,7 @@ const EACH: Bytes = Bytes::from_mib(30);
 /// Plans the region from the `-javaagent`, `-agentpath` and `-agentlib` options.
 pub fn plan(situation: &Situation<'_>) -> Region {
     let prefixes = ["-javaagent:", "-agentpath:", "-agentlib:"];
-    let count: usize = prefixes
-        .iter()
-        .map(|p| situation.options.with_prefix(p).count())
-        .sum();
+    let count: usize = prefixes.iter().map(|p| situation.options.with_prefix(p).count()).sum();
     // The debugger agent takes next to nothing.
     let debuggers = situation.options.with_prefix("-agentlib:jdwp").count();
     let count = count.saturating_sub(debuggers) as u64;

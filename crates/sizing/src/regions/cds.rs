@@ -8,10 +8,5 @@ const DEFAULT: Bytes = Bytes::from_mib(13);
 
 /// Plans the region.
 pub fn plan(situation: &Situation<'_>) -> Region {
-    measured_or(
-        "CDS",
-        situation.profile.cds,
-        DEFAULT,
-        "the JDK's own archive",
-    )
+    measured_or("CDS", situation.profile.cds, DEFAULT, "the JDK's own archive")
 }

@@ -17,11 +17,6 @@ pub fn plan(situation: &Situation<'_>) -> Region {
             provenance: Provenance::User,
             how: "MaxDirectMemorySize".to_owned(),
         },
-        None => measured_or(
-            "direct",
-            situation.profile.direct,
-            DEFAULT,
-            "a few NIO buffers",
-        ),
+        None => measured_or("direct", situation.profile.direct, DEFAULT, "a few NIO buffers"),
     }
 }

@@ -29,9 +29,7 @@ impl Budget {
 
     /// Everything planned, with a heap of this size; without the reserve.
     pub fn total(&self, heap: Bytes) -> Bytes {
-        sum(&self.fixed)
-            .saturating_add(heap)
-            .saturating_add(self.gc_for(heap))
+        sum(&self.fixed).saturating_add(heap).saturating_add(self.gc_for(heap))
     }
 
     /// The smallest limit that this budget fits into with a heap of this size.

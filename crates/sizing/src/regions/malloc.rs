@@ -9,10 +9,5 @@ const DEFAULT: Bytes = Bytes::from_mib(12);
 
 /// Plans the region.
 pub fn plan(situation: &Situation<'_>) -> Region {
-    measured_or(
-        "malloc",
-        situation.profile.malloc,
-        DEFAULT,
-        "libraries and malloc arenas",
-    )
+    measured_or("malloc", situation.profile.malloc, DEFAULT, "libraries and malloc arenas")
 }

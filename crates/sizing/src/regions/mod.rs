@@ -18,11 +18,11 @@ pub mod threads;
 
 use std::fmt;
 
-use crate::Bytes;
 use crate::hotspot::Collector;
 use crate::jdk::Jdk;
 use crate::options::Options;
 use crate::profile::Profile;
+use crate::Bytes;
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,10 +13,7 @@ const TYPICAL_THREADS: u64 = 60;
 pub fn plan(situation: &Situation<'_>) -> Region {
     let profile = situation.profile;
     let touched = profile.thread_stack.unwrap_or(TOUCHED);
-    let stack = situation
-        .options
-        .count("ThreadStackSize")
-        .filter(|kib| *kib > 0);
+    let stack = situation.options.count("ThreadStackSize").filter(|kib| *kib > 0);
     let touched = stack.map_or(touched, |kib| touched.min(Bytes::from_kib(kib)));
     // A measured count has the JVM's own threads in it.
     let own = u64::from(situation.gc_workers) + u64::from(situation.compiler_threads) + 12;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{LoadEvidence, SecondEvidence};
 use loadline_cgroup::NoiseMeter;
 use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
-use loadline_load::{Expectation, LoadError, Model, Pacing, Plan, RequestSpec};
+use loadline_load::{LoadError, Model, Plan, RequestSpec};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::instance::{LocalInstance, Note, invalid, tool_error};
@@ -242,26 +242,19 @@ fn order(instance: &LocalInstance, load: &LoadPhase) -> Order {
     } else {
         plan.generator[plan.generator.len() - threads..].to_vec()
     };
+    let targets = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, load.port))];
+    let request = RequestSpec {
+        method: load.method.clone(),
+        ..RequestSpec::get(&load.path)
+    };
     Order {
         plan: Plan {
-            targets: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, load.port))],
-            request: RequestSpec {
-                method: load.method.clone(),
-                path: load.path.clone(),
-                host: None,
-                headers: Vec::new(),
-                body: Vec::new(),
-            },
-            expect: Expectation::default(),
-            model: model(load.model),
-            warmup: Duration::ZERO,
             connections: load.connections,
             timeout: load.timeout,
             drain: load.timeout,
             cpus,
-            seed: 0,
-            pacing: Pacing::Auto,
             slo: load.tightest,
+            ..Plan::new(targets, request, model(load.model))
         },
         netns: (instance.spec.network == Network::Own).then(|| instance.sandbox.network_path()),
     }

@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -42,6 +43,7 @@ impl Page {
         );
         let mut browser = Command::new("sh")
             .args(["-c", &script])
+            .env("TMPDIR", profile.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -183,7 +185,16 @@ fn decode(data: &Value) -> Vec<u8> {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // Ends the whole browser; the processes it started end with its pipe.
+        // Asked to close, it ends its own processes; one that does not within 3 s is killed.
+        let _ = self
+            .to
+            .write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        for _ in 0..150 {
+            if matches!(self.browser.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.browser.kill();
         let _ = self.browser.wait();
     }

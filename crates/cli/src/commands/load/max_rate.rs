@@ -1,0 +1,46 @@
+//! `loadline load --max-rate`: the search, and its table as it grows.
+
+use std::time::Duration;
+
+use loadline_analysis::slo::Slo;
+use loadline_load::max_rate::{Search, TRIALS_HEAD, max_rate};
+use loadline_load::{Plan, part};
+
+use super::{Arguments, json, load_error};
+use crate::error::{Error, Kind, Outcome};
+
+/// Source: SPECjbb2015 run rules, "critical-jOPS".
+const CRITICAL: [&str; 5] = ["p99<10ms", "p99<25ms", "p99<50ms", "p99<75ms", "p99<100ms"];
+const DEFAULT_TRIAL: Duration = Duration::from_secs(10);
+
+/// Searches and prints; exit code 1 when an SLO is kept at no rate, 4 when the search could not
+/// be finished.
+pub(super) fn run(arguments: &Arguments, plan: &Plan) -> Result<Outcome, Error> {
+    let slos = if arguments.slo.is_empty() {
+        let parsed: Result<Vec<Slo>, _> = CRITICAL.iter().map(|text| text.parse()).collect();
+        parsed.map_err(|e| Error::new(Kind::Internal, e))?
+    } else {
+        arguments.slo.clone()
+    };
+    let search = Search {
+        slos,
+        trial: arguments.duration.unwrap_or(DEFAULT_TRIAL),
+        is_strict: arguments.strict,
+    };
+    let stop = part::stop_on_signals().map_err(load_error)?;
+    eprintln!("{TRIALS_HEAD}");
+    let found = max_rate(plan, &search, &stop, &mut |trial| {
+        eprintln!("{}", trial.row())
+    })
+    .map_err(load_error)?;
+    if arguments.json {
+        println!("{}", json(&found)?);
+    } else {
+        print!("{}", found.text());
+    }
+    match &found.incomplete {
+        Some(reason) => Err(Error::new(Kind::Invalid, format!("not complete: {reason}"))),
+        None if found.goals.iter().all(|g| g.rate.is_some()) => Ok(Outcome::Done),
+        None => Ok(Outcome::SloMissed),
+    }
+}

@@ -1,0 +1,36 @@
+//! `loadline merge`: the sum of the parts of one load.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use loadline_load::parts::{PartFile, merge};
+
+use super::load::{load_error, print};
+use crate::error::{Error, Kind, Outcome};
+
+/// Arguments of `loadline merge`.
+#[derive(Args)]
+pub struct Arguments {
+    /// Files that `loadline load --part I/N --out FILE` wrote
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads the files and prints their sum.
+pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
+    let parts: Result<Vec<PartFile>, Error> = arguments.files.iter().map(read).collect();
+    print(arguments.json, &merge(&parts?).map_err(load_error)?)
+}
+
+fn read(path: &PathBuf) -> Result<PartFile, Error> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Error::new(Kind::Environment, format!("{name}: {e}")))?;
+    serde_json::from_str(&text).map_err(|e| {
+        Error::new(Kind::Usage, format!("{name}: {e}"))
+            .hint("only files that `loadline load --out` wrote can be merged")
+    })
+}

@@ -1,0 +1,85 @@
+//! The same answer however the container is laid out: v1, v2, namespaces, ancestors, kernels.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LAUNCHER: &str = env!("CARGO_BIN_EXE_loadline-launch");
+const LAYOUTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/layouts.sh");
+
+/// The output of a command in every layout, by layout. `None` when layouts cannot be made here.
+fn in_every_layout(words: &[&str]) -> Option<BTreeMap<String, String>> {
+    let controller = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    let unified = Path::new("/sys/fs/cgroup/unified");
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    if !is_root || !controller.exists() || !unified.exists() {
+        return None;
+    }
+    let output = Command::new("sh").arg(LAYOUTS).args(words).output().expect("sh exists");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = |line: &str| line.split_once(':').map(|(l, o)| (l.to_owned(), o.trim().to_owned()));
+    let lines: BTreeMap<String, String> = text.lines().filter_map(line).collect();
+    assert_eq!(lines.len(), 8, "{text} {errors}");
+    Some(lines)
+}
+
+/// JDKs on this machine.
+fn javas() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    let homes = entries.map(|entry| entry.path()).filter(|path| !path.is_symlink());
+    homes.map(|home| home.join("bin/java")).filter(|java| java.exists()).collect()
+}
+
+#[test]
+fn options_are_the_same_in_every_layout() {
+    let name = "options_are_the_same_in_every_layout";
+    for java in javas() {
+        let java = java.display().to_string();
+        let Some(lines) = in_every_layout(&[LAUNCHER, "options", "--", &java]) else {
+            println!("SKIP {name}: needs root and v1 controllers beside a cgroup2 mount");
+            return;
+        };
+        for (layout, options) in &lines {
+            // What a JVM sees differs; where it is blind, its processor count is passed.
+            let own: Vec<&str> =
+                options.split(' ').filter(|o| !o.starts_with("-XX:ActiveProcessorCount")).collect();
+            let first: Vec<&str> = lines["v1-leaf"].split(' ').collect();
+            assert_eq!(own, first, "{java} {layout}");
+            assert!(options.contains("-Xmx"), "{java} {layout}: {options}");
+        }
+        println!("{name}: {java}: {} layouts agree", lines.len());
+    }
+}
+
+/// What the JVM makes of it, with and without the launcher.
+const SHOW: &str = "public class Show { public static void main(String[] a) { \
+    System.out.println(Runtime.getRuntime().maxMemory() / 1048576 + \" \" + Runtime.getRuntime().availableProcessors()); } }";
+
+#[test]
+fn every_jvm_ends_up_with_the_same_heap_and_processors() {
+    let name = "every_jvm_ends_up_with_the_same_heap_and_processors";
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let source = directory.path().join("Show.java");
+    std::fs::write(&source, SHOW).expect("a fresh file");
+    for java in javas() {
+        let javac = java.with_file_name("javac");
+        let compiled = Command::new(&javac).arg("-d").arg(directory.path()).arg(&source).status();
+        if !compiled.is_ok_and(|status| status.success()) {
+            println!("SKIP {name}: no javac beside {}", java.display());
+            continue;
+        }
+        let (java, classes) = (java.display().to_string(), directory.path().display().to_string());
+        let command = ["env", "LOADLINE_LOG=quiet", LAUNCHER, "--", &java, "-cp", &classes, "Show"];
+        let Some(launched) = in_every_layout(&command) else {
+            println!("SKIP {name}: needs root and v1 controllers beside a cgroup2 mount");
+            return;
+        };
+        let plain = in_every_layout(&command[4..]).expect("as before");
+        for (layout, seen) in &launched {
+            println!("{name}: {java} {layout}: plain {}, launched {seen}", plain[layout]);
+            assert_eq!(*seen, launched["v1-leaf"], "{java} {layout}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Load profiles: a request mix with weights, and the rate over time (TOML).
+//!
+//! Owns the file's form. `loadline profile` writes it from access logs, people may write it by
+//! hand; `loadline load --profile` replays it, scaled in rate and time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LoadError;
+use crate::plan::{RequestSpec, Weighted};
+use crate::schedule::Segment;
+
+/// Version of the form.
+pub const SCHEMA: u32 = 1;
+
+/// A load profile.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Profile {
+    /// [`SCHEMA`].
+    #[serde(default = "schema")]
+    pub schema: u32,
+    /// Where it comes from, in words; for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
+    /// Length of each interval of `rates`, in seconds.
+    #[serde(default = "one_minute")]
+    pub interval_seconds: f64,
+    /// Requests a second in each interval, from the first to the last; empty is no curve.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<f64>,
+    /// The requests.
+    #[serde(default, rename = "request")]
+    pub requests: Vec<Request>,
+}
+
+/// A request of the mix.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Request {
+    /// Its name in results; method and path where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its share is its weight over the sum of weights.
+    pub weight: f64,
+    /// HTTP method.
+    #[serde(default = "get")]
+    pub method: String,
+    /// Path and query; may hold variables, see [`crate::template`].
+    pub path: String,
+    /// More headers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// The body; may hold variables.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+}
+
+fn schema() -> u32 {
+    SCHEMA
+}
+
+fn one_minute() -> f64 {
+    60.0
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+impl Profile {
+    /// Reads the TOML form.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] with the place and what is wrong.
+    pub fn parse(text: &str) -> Result<Self, LoadError> {
+        let refuse = |why: String| LoadError::Plan {
+            field: "profile",
+            why,
+        };
+        let profile: Self = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        if profile.requests.is_empty() && profile.rates.is_empty() {
+            return Err(refuse("it has neither [[request]] nor rates".to_owned()));
+        }
+        if profile.schema != SCHEMA {
+            return Err(refuse(format!(
+                "its schema is {}, this loadline reads {SCHEMA}",
+                profile.schema
+            )));
+        }
+        let interval = profile.interval_seconds;
+        if !(interval.is_finite() && interval > 0.0) {
+            return Err(refuse("interval-seconds must be above 0".to_owned()));
+        }
+        Ok(profile)
+    }
+
+    /// As TOML.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] when a value has no TOML form.
+    pub fn text(&self) -> Result<String, LoadError> {
+        toml::to_string(self).map_err(|e| LoadError::Plan {
+            field: "profile",
+            why: e.to_string(),
+        })
+    }
+
+    /// The mix; Host and headers of `base` are kept, its method, path and body are not.
+    pub fn mix(&self, base: &RequestSpec) -> Vec<Weighted> {
+        let headers = |own: &BTreeMap<String, String>| {
+            let base = base.headers.iter().cloned();
+            let own = own.iter().map(|(n, v)| (n.clone(), v.clone()));
+            base.chain(own).collect()
+        };
+        self.requests
+            .iter()
+            .map(|request| Weighted {
+                name: match &request.name {
+                    Some(name) => name.clone(),
+                    None => format!("{} {}", request.method, request.path),
+                },
+                weight: request.weight,
+                request: RequestSpec {
+                    method: request.method.clone(),
+                    path: request.path.clone(),
+                    host: base.host.clone(),
+                    headers: headers(&request.headers),
+                    body: request.body.clone().into_bytes(),
+                },
+            })
+            .collect()
+    }
+
+    /// The rate curve: `scale` times the rates, each interval `speed` times shorter; cut off or
+    /// repeated where a length is given.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] when the profile has no rates.
+    pub fn segments(
+        &self,
+        scale: f64,
+        speed: f64,
+        length: Option<Duration>,
+    ) -> Result<Vec<Segment>, LoadError> {
+        let refuse = |why: &str| LoadError::Plan {
+            field: "profile",
+            why: why.to_owned(),
+        };
+        if self.rates.is_empty() {
+            return Err(refuse("it has no rates; say one with --rate"));
+        }
+        let interval = Duration::try_from_secs_f64(self.interval_seconds / speed)
+            .ok()
+            .filter(|d| !d.is_zero())
+            .ok_or_else(|| refuse("the interval is too short or too long at this speed"))?;
+        let whole = interval * u32::try_from(self.rates.len()).unwrap_or(u32::MAX);
+        let mut left = length.unwrap_or(whole);
+        let mut segments = Vec::new();
+        for rate in self.rates.iter().cycle() {
+            if left.is_zero() {
+                break;
+            }
+            let duration = interval.min(left);
+            segments.push(Segment::constant(rate * scale, duration));
+            left -= duration;
+        }
+        Ok(segments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        interval-seconds = 10
+        rates = [1.0, 3.0]
+
+        [[request]]
+        weight = 3
+        path = "/owners/{rand:1:10}"
+
+        [[request]]
+        name = "new owner"
+        weight = 1
+        method = "POST"
+        path = "/owners"
+        body = '{"name": "{csv:names.csv:last}"}'
+        headers = { Content-Type = "application/json" }
+    "#;
+
+    #[test]
+    fn a_profile_gives_a_mix_and_a_curve() {
+        let profile = Profile::parse(TEXT).unwrap();
+        let mut base = RequestSpec::get("/ignored");
+        base.headers.push(("A".to_owned(), "b".to_owned()));
+        let mix = profile.mix(&base);
+        assert_eq!(mix[0].name, "GET /owners/{rand:1:10}");
+        assert_eq!(mix[1].request.headers.len(), 2);
+        let segments = profile.segments(2.0, 5.0, None).unwrap();
+        let expected = [2.0, 6.0].map(|r| Segment::constant(r, Duration::from_secs(2)));
+        assert_eq!(segments, expected);
+        let cut = profile.segments(1.0, 1.0, Some(Duration::from_secs(25)));
+        let lengths: Vec<_> = cut.unwrap().iter().map(|s| s.duration.as_secs()).collect();
+        assert_eq!(lengths, [10, 10, 5]);
+    }
+
+    #[test]
+    fn what_was_written_reads_back() {
+        let profile = Profile::parse(TEXT).unwrap();
+        assert_eq!(Profile::parse(&profile.text().unwrap()).unwrap(), profile);
+    }
+
+    #[test]
+    fn what_is_no_profile_is_refused_with_the_place() {
+        for (text, expected) in [
+            ("", "neither"),
+            ("ratse = [1]", "ratse"),
+            ("schema = 9\nrates = [1]", "schema is 9"),
+            ("interval-seconds = 0\nrates = [1]", "above 0"),
+        ] {
+            let error = Profile::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
