@@ -206,7 +206,8 @@ impl Session<'_> {
         if !is_disturbed || !self.experiment.accept_noise {
             return strict;
         }
-        let warning = "other programs disturbed it; judged all the same, as the experiment accepts noise";
+        let warning =
+            "other programs disturbed it; judged all the same, as the experiment accepts noise";
         evidence.warnings.push(warning.to_owned());
         let lenient = self.thresholds.accepting_neighbours();
         judge(configuration, slo, evidence, &lenient)

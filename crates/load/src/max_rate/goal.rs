@@ -104,8 +104,10 @@ mod tests {
 
     /// 1000 requests of 1 to 100 ms, 10 of each.
     fn totals() -> Totals {
-        let mut totals = Totals::default();
-        totals.scheduled = 1000;
+        let mut totals = Totals {
+            scheduled: 1000,
+            ..Totals::default()
+        };
         for n in 0..1000 {
             totals.succeed(0, (n / 10 + 1) * 1_000_000, 1_000_000);
         }

@@ -153,11 +153,10 @@ impl Builder {
         self.key.extend_from_slice(line.method);
         self.key.push(b' ');
         normalise(line.path, &mut self.key);
+        let has_room = self.classes.len() < MAX_CLASSES;
         let class = match self.classes.get_mut(&self.key) {
             Some(class) => class,
-            None if self.classes.len() < MAX_CLASSES => {
-                self.classes.entry(self.key.clone()).or_default()
-            }
+            None if has_room => self.classes.entry(self.key.clone()).or_default(),
             None => {
                 self.seen.other += 1;
                 return;
