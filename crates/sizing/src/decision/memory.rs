@@ -25,7 +25,7 @@ pub struct Choice {
     pub cpu: Plan,
 }
 
-/// Memory that must stay outside the heap where nothing was measured: [fabric8]'s walk of a real
+/// Memory that must stay outside the heap where nothing was measured: \[fabric8\]'s walk of a real
 /// service from 600 down to 150 MB.
 const OUTSIDE_HEAP: Bytes = Bytes::from_mib(110);
 /// The heap's share of a small container, same origin: 45 of 150 MB.
@@ -262,7 +262,7 @@ fn gc_threads(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
     }
 }
 
-/// [fabric8]: no -Xms; instead a heap that grows late and gives back early.
+/// \[fabric8\]: no -Xms; instead a heap that grows late and gives back early.
 fn shape(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
     let is_free = input.options.freezing(Dimension::HeapShape).is_none();
     let applies = matches!(

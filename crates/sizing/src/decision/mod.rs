@@ -5,7 +5,7 @@
 //! that the JVM would refuse is never returned. Never refuses to start an application; whether a
 //! budget that does not fit is an error is the caller's choice.
 //!
-//! Facts: [fabric8] (small containers), the collector costs in [`crate::regions::gc_native`],
+//! Facts: \[fabric8\] (small containers), the collector costs in [`crate::regions::gc_native`],
 //! published benchmarks of G1 and Serial in small containers, measurements in ARCHITECTURE.
 
 mod cpu;
@@ -99,7 +99,7 @@ pub struct Decision {
     pub ergonomics: Option<Ergonomics>,
 }
 
-/// Up to this limit C2 is off and the heap is small: [fabric8]'s rule.
+/// Up to this limit C2 is off and the heap is small: \[fabric8\]'s rule.
 pub const SMALL_LIMIT: Bytes = Bytes::from_mib(300);
 
 /// From this limit on G1 is the fallback where there are two CPUs. Source: published runs of a
