@@ -85,7 +85,7 @@ fn generational_zgc_with_stalls_reads_like_this() {
       Concurrent Reset Relocation Set       8  9.00 us      0 s  4.00 us  4.00 us  4.00 us
       Concurrent Mark Free                  8  5.00 us      0 s  2.00 us  2.00 us  2.00 us
 
-    Heap, highest  before 48 MiB, after 48 MiB, after a full one 48 MiB
+    Heap, highest  before 48 MiB, after 48 MiB
     Allocated      54 MiB, 450 MiB/s
     Safepoints     23, total 6.70 ms, longest 2.05 ms; reaching them: total 740 us, longest 99.0 us
     Lines          527 read
