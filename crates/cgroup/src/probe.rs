@@ -20,7 +20,7 @@ use crate::limits::Limits;
 use crate::name::GroupName;
 
 /// How long a child may take to show what it is there for.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long killing and removing the group may take.
 const DEADLINE: Duration = Duration::from_secs(5);

@@ -162,3 +162,87 @@ pub fn outer_conflict(outer: &[OuterLimit], limits: &Limits) -> Result<(), Cgrou
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, ROOT};
+    use crate::layout::Privilege;
+
+    fn text(fake: &Fake, limits: &[OuterLimit]) -> String {
+        let line = |l: &OuterLimit| {
+            let dir = l.dir.strip_prefix(fake.root()).unwrap().display();
+            format!("/{dir} {} {:?} {:?} {:?}", l.scope, l.cpu, l.memory, l.pids)
+        };
+        limits.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_delegated_group_on_v2_is_inside_every_limit_above_it() {
+        let fake = Fake::new(
+            "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "0::/slice/scope\n",
+        );
+        fake.group(
+            "slice",
+            &[("cpu.max", "150000 100000\n"), ("memory.max", "max\n")],
+        );
+        let own = [
+            ("cgroup.controllers", "cpu memory pids\n"),
+            ("cgroup.procs", ""),
+            ("cpu.max", "max 100000\n"),
+            ("memory.max", "1073741824\n"),
+            ("pids.max", "max\n"),
+        ];
+        fake.group("slice/scope", &own);
+        let user = Privilege {
+            root: false,
+            systemd: true,
+        };
+        let found = outer_limits(&fake.layout(user)).unwrap();
+        insta::assert_snapshot!(text(&fake, &found), @r"
+        /slice trials Some(Cpus(1500)) None None
+        /slice/scope trials None Some(Bytes(1073741824)) None
+        ");
+        let with = |cpu: u32, mib: u64| Limits {
+            cpu_quota: Some(Cpus::from_millis(cpu)),
+            memory: Some(Bytes::from_mib(mib)),
+            ..Limits::default()
+        };
+        outer_conflict(&found, &with(1499, 1023)).unwrap();
+        for limits in [with(1500, 512), with(500, 1024), Limits::default()] {
+            outer_conflict(&found, &limits).unwrap_err();
+        }
+        let error = outer_conflict(&found, &with(2000, 1024))
+            .unwrap_err()
+            .to_string();
+        let error = error.replace(&fake.root().display().to_string(), "ROOT");
+        insta::assert_snapshot!(error, @r"
+        the group ROOT/slice around the trials is limited to 1500m (CPU), and the trial asks for 2
+        hint: raise that limit, run loadline outside of it, or stay below it
+        ");
+    }
+
+    #[test]
+    fn on_v1_the_groups_of_root_are_beside_loadline_and_not_inside_its_limit() {
+        let fake = Fake::captured("hybrid");
+        fake.group("unified", &[("cgroup.controllers", "")]);
+        fake.group(
+            "cpu",
+            &[
+                ("cpu.cfs_quota_us", "-1\n"),
+                ("cpu.cfs_period_us", "100000\n"),
+            ],
+        );
+        let none = [("memory.limit_in_bytes", "9223372036854771712\n")];
+        fake.group("memory", &none);
+        let some = [("memory.limit_in_bytes", "536870912\n")];
+        fake.group("memory/example", &some);
+        let found = outer_limits(&fake.layout(ROOT)).unwrap();
+        insta::assert_snapshot!(
+            text(&fake, &found),
+            @"/memory/example loadline None Some(Bytes(536870912)) None"
+        );
+        outer_conflict(&found, &Limits::default()).unwrap();
+    }
+}

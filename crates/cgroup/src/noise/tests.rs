@@ -1,0 +1,132 @@
+use super::*;
+use crate::fake::{Fake, ROOT};
+use crate::sample::Pressure;
+
+fn group(usage_ms: &[u64], throttled_ms: u64, full_ms: u64) -> (CpuSample, PressureSample) {
+    let cpu = CpuSample {
+        usage: Some(Duration::from_millis(usage_ms.iter().sum())),
+        usage_percpu: usage_ms.iter().map(|m| Duration::from_millis(*m)).collect(),
+        throttled_time: Some(Duration::from_millis(throttled_ms)),
+        ..CpuSample::default()
+    };
+    let full = Some(Duration::from_millis(full_ms));
+    let pressure = Pressure {
+        some: Duration::ZERO,
+        full,
+    };
+    let pressure = PressureSample {
+        cpu: Some(pressure),
+        ..PressureSample::default()
+    };
+    (cpu, pressure)
+}
+
+#[test]
+fn throttling_alone_is_no_contention() {
+    let wall = Duration::from_secs(1);
+    let start = group(&[0, 0], 0, 0);
+    for (end, wanted) in [
+        (group(&[500, 0], 500, 500), 0.0),
+        (group(&[250, 250], 1500, 750), 0.0),
+        (group(&[500, 0], 310, 500), 0.19),
+        (group(&[900, 900], 0, 100), 0.1),
+        (group(&[100, 0], 900, 500), 0.0),
+    ] {
+        let got = contention(Some(&start), Some(&end), wall).unwrap();
+        assert!((got - wanted).abs() < 1e-9, "{end:?}: {got}");
+    }
+}
+
+#[test]
+fn a_child_that_ended_is_not_foreign() {
+    let second = Duration::from_secs(1);
+    let start = Reading {
+        machine_usage: Some(100 * second),
+        own: 10 * second,
+        processes: vec![Some(2 * second), Some(second)],
+        groups: vec![group(&[1000], 0, 0)],
+        ..Reading::default()
+    };
+    // Own 1 s, the child that ended 3 s more (5 in all), the other child 1 s, the group 4 s.
+    let end = Reading {
+        machine_usage: Some(112 * second),
+        own: 16 * second,
+        processes: vec![None, Some(2 * second)],
+        groups: vec![group(&[5000], 0, 0)],
+        ..Reading::default()
+    };
+    assert_eq!(foreign(&start, &end), 3 * second);
+}
+
+/// A hybrid machine with two CPUs, 100 ticks a second, and one group; all counters are numbers of
+/// seconds since boot times a share, so that a window of one second has round results.
+fn machine(fake: &Fake, seconds: u64) {
+    let ticks = seconds * rustix::param::clock_ticks_per_second();
+    let nanos = seconds * 1_000_000_000;
+    // Of two CPUs: 5/10 busy, 4/10 idle, 1/10 stolen.
+    fake.put(
+        "proc/stat",
+        &format!(
+            "cpu  {} 0 0 {} 0 0 0 {} 0 0\n",
+            ticks,
+            ticks * 8 / 10,
+            ticks * 2 / 10
+        ),
+    );
+    fake.put(
+        "proc/vmstat",
+        &format!("pswpin {}\npswpout 7\n", seconds * 3),
+    );
+    fake.put(
+        "proc/pressure/cpu",
+        &format!("some avg10=0.00 total={}\n", nanos / 4000),
+    );
+    let stat = |ticks: u64| format!("7 (x) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 55");
+    fake.put("proc/self/stat", &stat(ticks / 10));
+    fake.put("proc/42/stat", &stat(ticks / 5));
+    // Exactly what all tasks used: 1 CPU.
+    fake.group(
+        "cpuacct",
+        &[
+            ("cgroup.sane_behavior", "0\n"),
+            ("cpuacct.usage", &format!("{nanos}\n")),
+        ],
+    );
+    let usage = [("cpuacct.usage_percpu", &*format!("{} 0 \n", nanos * 4 / 10))];
+    fake.group("cpuacct/loadline-x", &usage);
+    let throttled = |share: u64| {
+        format!(
+            "nr_periods 10\nnr_throttled 3\nthrottled_time {}\n",
+            nanos * share / 10
+        )
+    };
+    fake.group("cpu/loadline-x", &[("cpu.stat", &throttled(3))]);
+    fake.group("cpu", &[("cpu.stat", &throttled(1))]);
+    fake.group("unified", &[("cgroup.controllers", "")]);
+    let micros = nanos / 1000;
+    let full = format!("some total={}\nfull total={}\n", micros, micros * 4 / 10);
+    fake.group("unified/loadline-x", &[("cpu.pressure", &full)]);
+}
+
+#[test]
+fn a_window_gives_shares_of_the_machine() {
+    let fake = Fake::captured("hybrid");
+    machine(&fake, 1000);
+    let layout = fake.layout(ROOT);
+    let group = Group::open(&layout, "loadline-x").unwrap();
+    let mut meter = NoiseMeter::start(&layout, &[&group], &[42]).unwrap();
+    machine(&fake, 1001);
+    // The clock is real, the counters are not: a window of one second.
+    meter.start.at_ns = monotonic_ns() - 1_000_000_000;
+    let noise = meter.finish().unwrap();
+    let near = |got: Option<f64>, wanted: f64| {
+        assert!((got.unwrap() - wanted).abs() < 0.01, "{wanted}: {noise:?}");
+    };
+    near(noise.steal, 0.1);
+    // 1 CPU in use, less 0.4 of the group, 0.1 of loadline, 0.2 of its child, of 2 CPUs.
+    near(noise.foreign_cpu, 0.15);
+    near(noise.host_cpu_pressure, 0.25);
+    near(noise.contention, 0.1);
+    assert_eq!(noise.swap_in_pages, Some(3));
+    assert_eq!(noise.outer_throttled, Some(Duration::from_millis(100)));
+}
