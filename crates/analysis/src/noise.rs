@@ -42,6 +42,20 @@ impl Default for NoiseThresholds {
     }
 }
 
+impl NoiseThresholds {
+    /// Accepts other programs on the machine, however much they take. Stepped clocks and a
+    /// throttled cgroup around loadline still count: they break the measurement itself.
+    pub fn accepting_neighbours() -> Self {
+        Self {
+            steal: f64::INFINITY,
+            foreign_cpu: f64::INFINITY,
+            contention: f64::INFINITY,
+            swap_in_pages: u64::MAX,
+            ..Self::default()
+        }
+    }
+}
+
 /// Why the machine's noise forbids a verdict, with the number; `None` when it does not.
 pub fn gate(noise: &NoiseEvidence, limits: &NoiseThresholds) -> Option<(Invalid, String)> {
     let over = |value: Option<f64>, limit: f64| value.filter(|value| *value > limit);
@@ -160,6 +174,24 @@ mod tests {
         };
         assert!(!canary_is_suspect(&ratio(0.97, 1.04)));
         assert!(canary_is_suspect(&ratio(1.01, 1.09)));
+    }
+
+    #[test]
+    fn neighbours_can_be_accepted_but_not_a_broken_measurement() {
+        let limits = NoiseThresholds::accepting_neighbours();
+        let neighbours = NoiseEvidence {
+            steal: Some(0.9),
+            foreign_cpu: Some(0.9),
+            contention: Some(0.9),
+            swap_in_pages: Some(1 << 40),
+            ..NoiseEvidence::default()
+        };
+        assert_eq!(gate(&neighbours, &limits), None);
+        let suspended = NoiseEvidence {
+            clock_jump: Some(Duration::from_secs(90)),
+            ..NoiseEvidence::default()
+        };
+        assert!(gate(&suspended, &limits).is_some());
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Thresholds {
     pub refaults_per_second: f64,
     /// Share of CPU time for the collector that is worth a word beside a miss, in [0, 1].
     pub gc_share_worth_a_word: f64,
+    /// Whether a trial counts although its load generator found itself too slow.
+    pub accept_saturated: bool,
     /// Share of throttled periods that is worth a word beside a miss, in [0, 1].
     pub throttled_share_worth_a_word: f64,
 }
@@ -51,7 +53,20 @@ impl Default for Thresholds {
             send_lag_share: 0.1,
             refaults_per_second: 1000.0,
             gc_share_worth_a_word: 0.2,
+            accept_saturated: false,
             throttled_share_worth_a_word: 0.1,
+        }
+    }
+}
+
+impl Thresholds {
+    /// The same, but other programs on the machine may disturb the trial as they like: for
+    /// trying things out. What they cost is then counted against the application.
+    pub fn accepting_neighbours(self) -> Self {
+        Self {
+            noise: NoiseThresholds::accepting_neighbours(),
+            accept_saturated: true,
+            ..self
         }
     }
 }
@@ -157,7 +172,8 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
         let reason = format!("the generator ran out of ports or descriptors: {kind} {count} times");
         return Some((Invalid::PortExhausted, reason));
     }
-    if let Some(why) = &measured.saturated {
+    let saturated = measured.saturated.as_ref();
+    if let Some(why) = saturated.filter(|_| !thresholds.accept_saturated) {
         let reason = format!("the load generator was the bottleneck: {why}");
         return Some((Invalid::GeneratorSaturated, reason));
     }

@@ -78,6 +78,10 @@ pub struct ExperimentFlags {
     #[arg(long)]
     pub network: Option<String>,
 
+    /// Judge trials although other programs disturbed them; the result says which were
+    #[arg(long)]
+    pub accept_noise: bool,
+
     /// The application's command, after --
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -303,7 +307,13 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
             port: None,
         });
     }
-    flags.requests.is_some() || flags.connections.is_some() || flags.ready.is_some()
+    if flags.accept_noise {
+        file.run.accept_noise = Some(true);
+    }
+    flags.requests.is_some()
+        || flags.connections.is_some()
+        || flags.ready.is_some()
+        || flags.accept_noise
 }
 
 fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {

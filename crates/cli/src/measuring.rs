@@ -190,6 +190,16 @@ impl Measuring {
             .set_status(&self.result, ResultStatus::Done, outcome)
             .map_err(|e| store_refused(&e))
     }
+
+    /// Notes that there is no outcome because something could not be measured.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn failed(&self) -> Result<(), Error> {
+        self.store
+            .set_status(&self.result, ResultStatus::Failed, None)
+            .map_err(|e| store_refused(&e))
+    }
 }
 
 /// The experiment of a stored result, with the directory it ran in.

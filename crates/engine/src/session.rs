@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    Configuration, Failure, Invalid, Phase, Purpose, SCHEMA, TrialRecord, Verdict,
+    Configuration, Evidence, Failure, Invalid, Phase, Purpose, SCHEMA, TrialRecord, Verdict,
 };
-use loadline_analysis::verdict::{Thresholds, judge};
+use loadline_analysis::verdict::{Judgement, Thresholds, judge};
 use loadline_jvm::detect::{Found, Places};
 
 use crate::backend::{
@@ -92,8 +92,9 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// The record of this trial: from the store, or measured now. The last attempt's record is
-    /// given even when it is INVALID.
+    /// The record of this trial: from the store, or measured now. What could not be measured is
+    /// tried again, and again when the result is resumed; the last attempt's record is given even
+    /// when it is INVALID.
     ///
     /// # Errors
     /// [`SessionError`]; records finished before stay.
@@ -103,8 +104,9 @@ impl Session<'_> {
         purpose: Purpose,
         repeat: u32,
     ) -> Result<TrialRecord, SessionError> {
-        let mut attempt = 1;
+        let (mut attempt, mut tried) = (0, 0);
         loop {
+            attempt += 1;
             let key = TrialKey {
                 result: self.result.clone(),
                 purpose,
@@ -115,11 +117,15 @@ impl Session<'_> {
             let record = match self.store.find_trial(&key)? {
                 Some(record) => {
                     self.watcher.trial_ends(&record, true);
-                    record
+                    if record.verdict.is_evidence() {
+                        return Ok(record);
+                    }
+                    continue;
                 }
                 None => self.measure(&key)?,
             };
-            if record.verdict.is_evidence() || attempt == ATTEMPTS {
+            tried += 1;
+            if record.verdict.is_evidence() || tried == ATTEMPTS {
                 return Ok(record);
             }
             if let Verdict::Invalid(Invalid::DiskFull) = record.verdict {
@@ -128,8 +134,7 @@ impl Session<'_> {
                 }
                 .into());
             }
-            self.pause(BACK_OFF * attempt)?;
-            attempt += 1;
+            self.pause(BACK_OFF * tried)?;
         }
     }
 
@@ -161,19 +166,18 @@ impl Session<'_> {
     fn run(&mut self, id: &str, key: &TrialKey) -> Result<TrialRecord, SessionError> {
         let started_at_unix_ms = unix_ms();
         let plan = self.plan(id, &key.configuration)?;
-        let evidence = match trial::run(self.backend, &plan, &mut *self.watcher) {
+        let mut evidence = match trial::run(self.backend, &plan, &mut *self.watcher) {
             Ok(evidence) => evidence,
             Err(BackendError::Interrupted) => return Err(SessionError::Interrupted),
             Err(BackendError::Unable { what, why, hint }) => {
                 return Err(SessionError::Unable { what, why, hint });
             }
-            Err(BackendError::Invalid { cause, detail }) => loadline_analysis::record::Evidence {
+            Err(BackendError::Invalid { cause, detail }) => Evidence {
                 failure: Some(Failure { cause, detail }),
                 ..Default::default()
             },
         };
-        let slo = &self.experiment.slo;
-        let judgement = judge(&key.configuration, slo, &evidence, &self.thresholds);
+        let judgement = self.judge(&key.configuration, &mut evidence);
         Ok(TrialRecord {
             schema: SCHEMA,
             id: id.to_owned(),
@@ -182,12 +186,30 @@ impl Session<'_> {
             configuration: key.configuration.clone(),
             repeat: key.repeat,
             started_at_unix_ms,
-            slo: slo.clone(),
+            slo: self.experiment.slo.clone(),
             verdict: judgement.verdict,
             reason: judgement.reason,
             objectives: judgement.objectives,
             evidence,
         })
+    }
+
+    /// Judges strictly; a disturbed trial again without regard to the disturbance, where the
+    /// experiment accepts it.
+    fn judge(&self, configuration: &Configuration, evidence: &mut Evidence) -> Judgement {
+        let slo = &self.experiment.slo;
+        let strict = judge(configuration, slo, evidence, &self.thresholds);
+        let is_disturbed = matches!(
+            strict.verdict,
+            Verdict::Invalid(Invalid::Noise | Invalid::GeneratorSaturated)
+        );
+        if !is_disturbed || !self.experiment.accept_noise {
+            return strict;
+        }
+        let warning = "other programs disturbed it; judged all the same, as the experiment accepts noise";
+        evidence.warnings.push(warning.to_owned());
+        let lenient = self.thresholds.accepting_neighbours();
+        judge(configuration, slo, evidence, &lenient)
     }
 
     fn plan(&self, id: &str, configuration: &Configuration) -> Result<TrialPlan, SessionError> {

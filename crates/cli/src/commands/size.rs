@@ -47,7 +47,10 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
     let recommendation = recommendation
         .transpose()
         .map_err(|e| Error::new(Kind::Internal, e))?;
-    measuring.done(recommendation.as_deref())?;
+    match &answer.why_none {
+        Some(_) => measuring.failed()?,
+        None => measuring.done(recommendation.as_deref())?,
+    }
     super::show::print_result(&measuring.store, &measuring.result, output)?;
     match (recommendation, answer.proven, answer.why_none) {
         (Some(_), true, _) => Ok(Outcome::Done),

@@ -45,6 +45,8 @@ pub struct Experiment {
     pub repeats: u32,
     /// Seed of the order of trials and of the statistics.
     pub seed: u64,
+    /// Judge trials although other programs disturbed them.
+    pub accept_noise: bool,
     /// The search for the smallest memory.
     pub search: Search,
 }

@@ -62,6 +62,7 @@ impl Experiment {
             factors,
             repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
             seed: file.run.seed.unwrap_or(1),
+            accept_noise: file.run.accept_noise.unwrap_or(false),
             search: search(&file.search, source)?,
         })
     }

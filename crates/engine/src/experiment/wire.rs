@@ -179,6 +179,10 @@ pub struct RunTable {
     /// Seed of the order of trials and of the statistics; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Judge trials although other programs disturbed them; each disturbed trial says so in its
+    /// warnings. For trying things out on a busy machine; default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_noise: Option<bool>,
 }
 
 /// The search for the smallest memory.

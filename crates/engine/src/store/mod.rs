@@ -217,6 +217,8 @@ impl Store {
                 .map_err(|e| refuse(e.to_string()))?;
         }
         refuse_network_file_system(directory).map_err(refuse)?;
+        // Trials see these paths from another working directory.
+        let directory = &std::path::absolute(directory).map_err(|e| refuse(e.to_string()))?;
         let path = directory.join("loadline.db");
         let failed = |source| StoreError::Database {
             path: path.clone(),
