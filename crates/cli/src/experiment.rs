@@ -208,7 +208,8 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
             Kind::Usage,
             "the application's command is missing, and no experiment file was given",
         )
-        .hint("put it last, after --, as you would start it: -- java -jar app.jar"));
+        .hint("put it last, after --, as you would start it: -- java -jar app.jar")
+        .hint("or name an experiment file, which has it"));
     }
     Ok(ExperimentFile {
         question: None,

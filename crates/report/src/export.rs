@@ -19,7 +19,7 @@ struct Export<'a> {
     slo: String,
     machine: &'a Machine,
     incomplete: Option<&'a str>,
-    recommendation: Option<&'a Recommendation>,
+    recommendation: Option<Recommendation>,
     warnings: &'a [String],
     trials: Vec<TrialRecord>,
 }
@@ -36,7 +36,7 @@ pub fn json(view: &ResultView) -> String {
         slo: view.slo.to_string(),
         machine: &view.machine,
         incomplete: view.incomplete.as_deref(),
-        recommendation: view.recommendation.as_ref(),
+        recommendation: view.recommendation.as_ref().map(redact::recommendation),
         warnings: &view.warnings,
         trials: view.trials.iter().map(redact::record).collect(),
     };

@@ -5,7 +5,8 @@
 
 use std::borrow::Cow;
 
-use loadline_analysis::record::TrialRecord;
+use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::record::{Configuration, TrialRecord};
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -92,17 +93,7 @@ pub fn text(file: &str) -> String {
 /// A copy of a record without secrets.
 pub fn record(trial: &TrialRecord) -> TrialRecord {
     let mut trial = trial.clone();
-    for option in &mut trial.configuration.jvm_options {
-        option.text = line(&option.text);
-    }
-    trial.configuration.args = command(&trial.configuration.args);
-    for (name, value) in &mut trial.configuration.env {
-        *value = if is_secret_name(name) {
-            REDACTED.to_owned()
-        } else {
-            line(value)
-        };
-    }
+    trial.configuration = configuration(&trial.configuration);
     for shown in [
         &mut trial.evidence.last_output,
         &mut trial.evidence.thread_dump,
@@ -112,6 +103,30 @@ pub fn record(trial: &TrialRecord) -> TrialRecord {
         }
     }
     trial
+}
+
+/// A copy of a recommendation without secrets.
+pub fn recommendation(recommendation: &Recommendation) -> Recommendation {
+    Recommendation {
+        configuration: configuration(&recommendation.configuration),
+        ..recommendation.clone()
+    }
+}
+
+fn configuration(configuration: &Configuration) -> Configuration {
+    let mut configuration = configuration.clone();
+    for option in &mut configuration.jvm_options {
+        option.text = line(&option.text);
+    }
+    configuration.args = command(&configuration.args);
+    for (name, value) in &mut configuration.env {
+        *value = if is_secret_name(name) {
+            REDACTED.to_owned()
+        } else {
+            line(value)
+        };
+    }
+    configuration
 }
 
 /// The last word before the separator: `-Dspring.datasource.password` of a whole line.

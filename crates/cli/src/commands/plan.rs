@@ -15,7 +15,7 @@ use crate::ui::text::span;
 #[derive(Args)]
 pub struct PlanArguments {
     /// Experiment file
-    #[arg(value_name = "EXPERIMENT", conflicts_with = "file", required_unless_present_any = ["file", "command", "schema"])]
+    #[arg(value_name = "EXPERIMENT", conflicts_with = "file")]
     experiment: Option<std::path::PathBuf>,
     #[command(flatten)]
     flags: ExperimentFlags,

@@ -17,7 +17,7 @@ use crate::measuring::{MeasureFlags, Measuring};
 #[derive(Args)]
 pub struct RunArguments {
     /// Experiment file
-    #[arg(value_name = "EXPERIMENT", conflicts_with = "file", required_unless_present_any = ["file", "command"])]
+    #[arg(value_name = "EXPERIMENT", conflicts_with = "file")]
     experiment: Option<PathBuf>,
     #[command(flatten)]
     flags: ExperimentFlags,

@@ -1,0 +1,158 @@
+//! What a user asks for and gets: the size, the matrix, and every form a result can be had in.
+
+use std::process::Stdio;
+
+use crate::lab::{ANSWER, Lab, recommended};
+use crate::runner::{Case, Outcome};
+
+pub const CASES: [Case; 4] = [
+    ("a_search_finds_the_size", a_search_finds_the_size),
+    ("an_slo_that_cannot_be_met", an_slo_that_cannot_be_met),
+    ("a_matrix_says_what_breaks", a_matrix_says_what_breaks),
+    ("a_closed_output_is_no_error", a_closed_output_is_no_error),
+];
+
+fn a_search_finds_the_size() -> Outcome {
+    let lab = Lab::new();
+    let report = lab.path().join("first.html");
+    let sized = lab.size_with(&["--json", "--report=first.html"]);
+    let sized = sized.to_end().expect_code(0).says(&["report: first.html"]);
+    let result = sized.json();
+    assert_eq!(recommended(&result), Some(ANSWER), "{result:#}");
+    let smaller = &result["recommendation"]["next_smaller"];
+    assert_eq!(smaller["memory_bytes"], 32 << 20, "{result:#}");
+    assert!(is_page(&report), "{}", report.display());
+    lab.call("show").to_end().expect_code(0).prints(&[
+        "a 48Mi",
+        "2 of 2 fresh starts",
+        "32Mi is too small",
+    ]);
+    lab.call("list").to_end().expect_code(0).prints(&[
+        "result kind title status trials",
+        "size",
+        "done",
+    ]);
+    let trials = result["trials"].as_array().map_or(0, Vec::len);
+    let listed = lab.results();
+    assert_eq!(listed[0]["trials"], trials, "{listed:?}");
+    assert_eq!(listed[0]["status"], "done", "{listed:?}");
+    every_form(&lab, trials);
+    // A trial by its id, and the experiment as it can be run again.
+    let id = result["trials"][0]["id"].as_str().expect("an id");
+    let shown = lab.call("show").arg(id).to_end().expect_code(0).json();
+    assert_eq!(shown["verdict"], result["trials"][0]["verdict"]);
+    let again = lab.call("show").arg("--experiment").to_end().expect_code(0);
+    let file = lab.path().join("again.toml");
+    std::fs::write(&file, &again.stdout).expect("a file");
+    let plan = lab.bare(&["plan", "again.toml"]).to_end().expect_code(0);
+    plan.prints(&["1 trials"]);
+    None
+}
+
+fn every_form(lab: &Lab, trials: usize) {
+    let export = |format: &str| {
+        let exported = lab.call("export").args(&["--format", format]).to_end();
+        exported.expect_code(0)
+    };
+    assert_eq!(recommended(&export("json").json()), Some(ANSWER));
+    let csv = export("csv").stdout;
+    assert_eq!(csv.lines().count(), trials + 1, "a row a trial:\n{csv}");
+    let junit = export("junit").stdout;
+    let cases = junit.matches("<testcase").count();
+    assert_eq!(cases, trials, "a test case a trial:\n{junit}");
+    export("markdown").prints(&["48Mi", "| Memory |"]);
+    let file = lab.path().join("second.html");
+    let call = lab.call("report").arg("-o").arg(&file);
+    call.to_end().expect_code(0).says(&["report: "]);
+    assert!(is_page(&file), "{}", file.display());
+}
+
+fn is_page(file: &std::path::Path) -> bool {
+    let page = std::fs::read_to_string(file).unwrap_or_default();
+    page.contains("48Mi") && page.trim_end().ends_with("</html>")
+}
+
+fn an_slo_that_cannot_be_met() -> Outcome {
+    let lab = Lab::new();
+    // 100 ms an answer, and none may take longer than one.
+    let call = lab
+        .call("size")
+        .args(&["--wait", "--accept-noise", "--slo=p50<1ms", "--rate=20/s"])
+        .args(&["--warm-up=0s", "--measure=300ms"])
+        .args(&["--url=http://localhost:8080/", "--max-memory=64Mi"])
+        .zoo(&lab, &["serve", "slow_ms=100"]);
+    call.to_end()
+        .expect_code(1)
+        .says(&["SLO_MISS", "p50 was"])
+        .prints(&["64Mi", "the SLO allows 1ms"]);
+    assert_eq!(lab.results()[0]["status"], "done");
+    None
+}
+
+fn a_matrix_says_what_breaks() -> Outcome {
+    let lab = Lab::new();
+    let command = lab.application(&["serve", "heap_mib=34"]);
+    let file = format!(
+        r#"
+question = "Which of two sizes?"
+slo = "errors<50%,p99<4s"
+[app]
+command = {command:?}
+[load]
+url = "http://localhost:8080/"
+rate = "50/s"
+warm-up = "0s"
+measure = "300ms"
+[run]
+accept-noise = true
+repeats = 2
+[[factor]]
+name = "memory"
+levels = ["64Mi", "16Mi"]
+"#
+    );
+    std::fs::write(lab.path().join("two.toml"), file).expect("a file");
+    lab.bare(&["plan", "two.toml"])
+        .to_end()
+        .expect_code(0)
+        .prints(&["64Mi", "16Mi", "4 trials"]);
+    let call = lab.call("run").args(&["--wait", "two.toml"]);
+    call.to_end()
+        .expect_code(0)
+        .says(&["64Mi #2", "16Mi #2", "cgroup_oom"])
+        .prints(&["2 of 2", "0 of 2", "KO cgroup oom"]);
+    let result = lab.result("last");
+    let passes = |memory: u64| {
+        let trials = result["trials"].as_array().into_iter().flatten();
+        let of_size = trials.filter(|t| t["configuration"]["memory_bytes"] == memory);
+        of_size.filter(|t| t["verdict"]["class"] == "pass").count()
+    };
+    assert_eq!((passes(64 << 20), passes(16 << 20)), (2, 0), "{result:#}");
+    None
+}
+
+fn a_closed_output_is_no_error() -> Outcome {
+    let lab = Lab::new();
+    let call = lab.measure("run").zoo(&lab, &["serve"]);
+    call.to_end().expect_code(0);
+    let reading: [&[&str]; 7] = [
+        &["list"],
+        &["list", "--json"],
+        &["show"],
+        &["show", "--json"],
+        &["export"],
+        &["export", "--format=markdown"],
+        &["clean"],
+    ];
+    for arguments in reading {
+        let call = lab.call(arguments[0]).args(&arguments[1..]);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        call.start_with(Stdio::from(writer)).end().expect_code(0);
+    }
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let help = lab.bare(&["--help"]).start_with(Stdio::from(writer)).end();
+    assert!(!help.stderr.contains("panicked"), "{help}");
+    None
+}

@@ -1,0 +1,122 @@
+//! Applications that do not work: what the user is told about them, and how it ends.
+
+use std::path::{Path, PathBuf};
+
+use crate::lab::Lab;
+use crate::process::Ended;
+use crate::runner::{Case, Outcome};
+use crate::traces::assert_nothing_left;
+
+pub const CASES: [Case; 6] = [
+    ("it_answers_500", it_answers_500),
+    ("it_exits_early_with_0", it_exits_early_with_0),
+    ("it_never_listens", it_never_listens),
+    ("it_is_killed_for_its_memory", it_is_killed_for_its_memory),
+    ("the_jvm_refuses_its_options", the_jvm_refuses_its_options),
+    ("a_real_jvm_passes", a_real_jvm_passes),
+];
+
+/// One trial of an application of the zoo.
+fn run(lab: &Lab, flags: &[&str], application: &[&str]) -> Ended {
+    lab.measure("run")
+        .args(flags)
+        .zoo(lab, application)
+        .to_end()
+}
+
+fn verdict(lab: &Lab) -> serde_json::Value {
+    lab.result("last")["trials"][0]["verdict"].clone()
+}
+
+fn it_answers_500() -> Outcome {
+    let lab = Lab::new();
+    run(&lab, &["--start-deadline=1s"], &["serve", "status=500"])
+        .expect_code(1)
+        .says(&["APP_KO never_ready", "not ready within 1s", "HTTP 500"])
+        .prints(&["None of 1 configuration keeps"]);
+    None
+}
+
+fn it_exits_early_with_0() -> Outcome {
+    let lab = Lab::new();
+    run(&lab, &[], &["exit", "code=0"]).expect_code(1).says(&[
+        "APP_KO crash",
+        "exit code 0",
+        "before it was ready",
+    ]);
+    let under_load = ["exit", "code=0", "after_ms=1000"];
+    run(&lab, &["--measure=20s"], &under_load)
+        .expect_code(1)
+        .says(&["APP_KO crash", "exit code 0", "in the measure phase"]);
+    None
+}
+
+fn it_never_listens() -> Outcome {
+    let lab = Lab::new();
+    run(&lab, &["--start-deadline=500ms"], &["never-ready"])
+        .expect_code(1)
+        .says(&["APP_KO never_ready", "within 500ms", "connection refused"]);
+    None
+}
+
+fn it_is_killed_for_its_memory() -> Outcome {
+    let lab = Lab::new();
+    let file = format!(
+        "slo = 'errors<50%'\n[app]\ncommand = {:?}\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '20s'\nwarm-up = '0s'\n[limits]\nmemory = '32Mi'\n",
+        lab.application(&["oom", "step_mib=4", "step_ms=20"])
+    );
+    std::fs::write(lab.path().join("oom.toml"), file).expect("a file");
+    lab.call("run")
+        .args(&["--wait", "oom.toml"])
+        .to_end()
+        .expect_code(1)
+        .says(&["APP_KO cgroup_oom", "memory limit of 32Mi"]);
+    assert_nothing_left(&lab, &[], &Default::default());
+    None
+}
+
+fn the_jvm_refuses_its_options() -> Outcome {
+    let jar = match ping() {
+        Ok(jar) => jar,
+        Err(reason) => return Some(reason),
+    };
+    let lab = Lab::new();
+    java(&lab, &["-XX:+NoSuchFlag"], &jar)
+        .expect_code(1)
+        .says(&["APP_KO bad_flags", "Unrecognized VM option 'NoSuchFlag'"]);
+    assert_eq!(verdict(&lab)["cause"], "bad_flags");
+    None
+}
+
+fn a_real_jvm_passes() -> Outcome {
+    let jar = match ping() {
+        Ok(jar) => jar,
+        Err(reason) => return Some(reason),
+    };
+    let lab = Lab::new();
+    let ended = java(&lab, &["-XX:+UseSerialGC", "-Xmx32m"], &jar).expect_code(0);
+    ended.says(&["PASS"]).prints(&["1 of 1"]);
+    let gc = lab.result("last")["trials"][0]["evidence"]["gc"].clone();
+    assert_eq!(gc["collector"], "Serial", "the GC log was read");
+    None
+}
+
+fn java(lab: &Lab, options: &[&str], jar: &Path) -> Ended {
+    lab.measure("run")
+        .args(&["--", "java"])
+        .args(options)
+        .arg("-jar")
+        .arg(jar)
+        .to_end()
+}
+
+/// The smallest workload, or why it cannot run here.
+fn ping() -> Result<PathBuf, String> {
+    let jar = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/workloads/ping.jar");
+    let jar = jar.canonicalize().map_err(|_| {
+        "build/workloads/ping.jar is not there; `make workloads` builds it".to_owned()
+    })?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has_java = std::env::split_paths(&path).any(|place| place.join("java").is_file());
+    has_java.then_some(jar).ok_or("no java in PATH".to_owned())
+}

@@ -1,0 +1,102 @@
+//! State directories that cannot be written: read-only, full, no directory at all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
+
+use crate::lab::Lab;
+use crate::runner::{Case, Outcome};
+use crate::traces::processes;
+
+pub const CASES: [Case; 3] = [
+    ("no_state_directory", no_state_directory),
+    ("a_read_only_state_directory", a_read_only_state_directory),
+    ("a_full_disk", a_full_disk),
+];
+
+/// A mount that goes away with the test, however it ends.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // A failing test has said more than this could.
+        let _ = unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+fn no_state_directory() -> Outcome {
+    let lab = Lab::new();
+    for directory in ["/proc/loadline", "/dev/null/loadline"] {
+        let calls = [
+            lab.bare(&["list", "--state", directory]),
+            lab.bare(&["run", "--wait", "--state", directory])
+                .args(&["--slo=p99<1s", "--rate=1/s", "--url=http://localhost/"])
+                .zoo(&lab, &["serve"]),
+        ];
+        for call in calls {
+            let texts = ["cannot use the state directory", directory, "hint: "];
+            call.to_end().expect_code(3).says(&texts);
+        }
+    }
+    None
+}
+
+fn a_read_only_state_directory() -> Outcome {
+    let lab = Lab::new();
+    let state = lab.state();
+    fs::create_dir(&state).expect("a directory");
+    mount_bind(&state, &state).expect("a mount");
+    let _mounted = Mounted(state.clone());
+    mount_remount(&state, MountFlags::BIND | MountFlags::RDONLY, "").expect("it becomes read-only");
+    let call = lab.measure("run").zoo(&lab, &["serve"]);
+    let texts = ["cannot use the state directory", "Read-only", "hint: "];
+    call.to_end().expect_code(3).says(&texts);
+    None
+}
+
+fn a_full_disk() -> Outcome {
+    let lab = Lab::new();
+    let state = lab.state();
+    fs::create_dir(&state).expect("a directory");
+    mount(
+        "tmpfs",
+        &state,
+        "tmpfs",
+        MountFlags::empty(),
+        c"size=2m,mode=0700",
+    )
+    .expect("a mount");
+    let mounted = Mounted(state.clone());
+    // More trials than fit: each keeps its record, its samples and its output.
+    let call = lab.measure("run").zoo(&lab, &["serve"]);
+    call.to_end().expect_code(0);
+    let first = lab.result("last");
+    fill(&state.join("filler"), 64 << 10);
+    let call = lab.size();
+    let ended = call.to_end().expect_code(3);
+    let ended = ended.says(&["error: ", "disk", "full", "hint: free some space"]);
+    assert!(
+        ended.stderr.contains(&state.display().to_string()),
+        "{ended}"
+    );
+    assert_eq!(processes(&lab), Vec::<PathBuf>::new());
+    // What was there before can be read, on the full disk too.
+    let id = first["result"].as_str().expect("an id");
+    assert_eq!(lab.result(id)["trials"], first["trials"]);
+    fs::remove_file(state.join("filler")).expect("it is there");
+    lab.call("show")
+        .arg(id)
+        .to_end()
+        .expect_code(0)
+        .prints(&["1 of 1"]);
+    drop(mounted);
+    None
+}
+
+/// Writes a file until so many bytes are left.
+fn fill(file: &Path, left: u64) {
+    let free = rustix::fs::statvfs(file.parent().expect("a directory")).expect("its size");
+    let size = (free.f_bavail * free.f_frsize).saturating_sub(left);
+    fs::write(file, vec![0; usize::try_from(size).expect("small")]).expect("it fits");
+}

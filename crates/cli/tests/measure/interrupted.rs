@@ -1,0 +1,68 @@
+//! Ctrl-C and its relatives: the first ends cleanly and says how to go on, the second ends at once.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::lab::{ANSWER, Lab, recommended};
+use crate::runner::{Case, Outcome};
+use crate::traces::{assert_dead, assert_nothing_left, networks};
+
+pub const CASES: [Case; 2] = [
+    (
+        "a_signal_ends_it_and_resume_goes_on",
+        a_signal_ends_it_and_resume_goes_on,
+    ),
+    (
+        "a_second_signal_ends_it_at_once",
+        a_second_signal_ends_it_at_once,
+    ),
+];
+
+fn a_signal_ends_it_and_resume_goes_on() -> Outcome {
+    let lab = Lab::new();
+    let mut owners = Vec::new();
+    let mut sizing = lab.size().start();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        sizing.until("two more trials", |text| {
+            let new = text
+                .lines()
+                .filter(|line| !line.contains("(from the store)"));
+            new.filter(|line| line.contains(" #")).count() >= 2
+        });
+        owners.push(sizing.id());
+        let networks = networks(&lab);
+        sizing.signal(signal);
+        let ended = sizing.end().expect_code(code);
+        ended.says(&["interrupted", "hint: ", "loadline resume "]);
+        assert_nothing_left(&lab, &owners, &networks);
+        assert_eq!(lab.results()[0]["status"], "interrupted");
+        sizing = lab.call("resume").args(&["--wait", "--json"]).start();
+    }
+    let ended = sizing.end().expect_code(0).says(&["(from the store)"]);
+    assert_eq!(recommended(&ended.json()), Some(ANSWER), "{ended}");
+    assert_eq!(lab.results()[0]["status"], "done");
+    None
+}
+
+fn a_second_signal_ends_it_at_once() -> Outcome {
+    let lab = Lab::new();
+    // The application ignores SIGTERM: a clean end takes the whole grace of ten seconds.
+    let call = lab.measure("run").zoo(&lab, &["ignore-term"]);
+    let mut running = call.start();
+    running.until_it_measures();
+    while networks(&lab).is_empty() && !running.has_ended() {
+        std::thread::sleep(crate::process::POLL);
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let (owner, networks) = (running.id(), networks(&lab));
+    running.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.signal, Some(2), "{ended}");
+    assert_dead(&lab, Duration::from_secs(1));
+    lab.call("clean").to_end().expect_code(0);
+    assert_nothing_left(&lab, &[owner], &networks);
+    None
+}

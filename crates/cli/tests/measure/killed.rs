@@ -1,0 +1,131 @@
+//! loadline killed by SIGKILL at random times: its trial dies with it, nothing finished is lost,
+//! and `resume` comes to the result of a run that nobody disturbed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::lab::{ANSWER, Lab, recommended};
+use crate::process::Ended;
+use crate::runner::{Case, Outcome};
+use crate::traces::{assert_dead, assert_nothing_left, networks};
+
+pub const CASES: [Case; 1] = [("killed_at_random_times", killed_at_random_times)];
+
+/// How often, unless LOADLINE_KILLS says otherwise.
+const KILLS: u32 = 25;
+
+/// When everything must be dead.
+const DEAD_WITHIN: Duration = Duration::from_secs(1);
+
+/// Longest time between taking the machine and the kill: some trials long.
+const LATEST_MS: u64 = 2000;
+
+/// Trials that were printed as finished, by result: purpose, configuration and repeat.
+type Printed = BTreeMap<String, BTreeSet<String>>;
+
+fn killed_at_random_times() -> Outcome {
+    let kills = std::env::var("LOADLINE_KILLS").ok();
+    let kills = kills.and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    let lab = Lab::new();
+    let (mut owners, mut spaces) = (Vec::new(), BTreeSet::new());
+    let (mut printed, mut finished, mut in_trial) = (Printed::new(), 0, 0);
+    // A simple generator of times: the test must be the same each time it runs.
+    let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
+    for _ in 0..kills {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let mut victim = go_on(&lab).start();
+        victim.until_it_measures();
+        std::thread::sleep(Duration::from_millis((random >> 33) % LATEST_MS));
+        owners.push(victim.id());
+        let seen = networks(&lab);
+        in_trial += u32::from(!seen.is_empty());
+        spaces.extend(seen);
+        victim.kill();
+        assert_dead(&lab, DEAD_WITHIN);
+        note(&lab, &victim.end(), &mut printed);
+        let now = count(&lab);
+        assert!(
+            now >= finished,
+            "{finished} trials were finished, {now} are left"
+        );
+        finished = now;
+    }
+    for result in lab.results() {
+        let id = result["id"].as_str().expect("an id");
+        let call = lab.call("resume").arg(id).args(&["--wait", "--json"]);
+        let resumed = call.to_end().expect_code(0);
+        let answer = resumed.json();
+        assert_eq!(recommended(&answer), Some(ANSWER), "{resumed}");
+        let stored = stored(&answer);
+        let lost: Vec<_> = printed
+            .entry(id.to_owned())
+            .or_default()
+            .difference(&stored)
+            .collect();
+        assert!(
+            lost.is_empty(),
+            "printed as finished, but not stored: {lost:?}"
+        );
+    }
+    lab.call("clean")
+        .to_end()
+        .expect_code(0)
+        .prints(&["removed 0 control groups"]);
+    assert_nothing_left(&lab, &owners, &spaces);
+    let searches = lab.results().len();
+    println!(
+        "{kills} kills, {in_trial} of them in a trial; {searches} searches, {finished} trials, none lost"
+    );
+    assert!(in_trial * 2 > kills, "most kills must hit a trial");
+    None
+}
+
+/// Resumes the newest search, or begins one when there is none to resume.
+fn go_on(lab: &Lab) -> crate::process::Call {
+    let newest = lab.results().into_iter().next();
+    match newest.filter(|result| result["status"] != "done") {
+        Some(_) => lab.call("resume").arg("--wait"),
+        None => lab.size(),
+    }
+}
+
+fn count(lab: &Lab) -> u64 {
+    let results = lab.results();
+    results.iter().filter_map(|r| r["trials"].as_u64()).sum()
+}
+
+/// Notes what the victim printed as finished; its result is the newest.
+fn note(lab: &Lab, victim: &Ended, printed: &mut Printed) {
+    let results = lab.results();
+    let Some(id) = results.first().and_then(|result| result["id"].as_str()) else {
+        return;
+    };
+    let trials = victim.stderr.lines().filter_map(trial_of_line);
+    printed.entry(id.to_owned()).or_default().extend(trials);
+}
+
+/// `confirm  48Mi #2             PASS ...`: `confirm 48Mi #2`. A kill may cut the last line.
+fn trial_of_line(line: &str) -> Option<String> {
+    let (head, tail) = line.split_once(" #")?;
+    let (repeat, _) = tail.split_once(' ')?;
+    let mut words = head.split_whitespace();
+    let purpose = words.next()?;
+    Some(format!("{purpose} {} #{repeat}", words.next()?))
+}
+
+fn stored(result: &Value) -> BTreeSet<String> {
+    let trials = result["trials"].as_array().into_iter().flatten();
+    let trial = |trial: &Value| {
+        let purpose = match trial["purpose"].as_str().expect("a purpose") {
+            "neighbour" => "below",
+            other => other,
+        };
+        let label = trial["configuration"]["label"].as_str().expect("a label");
+        format!("{purpose} {label} #{}", trial["repeat"])
+    };
+    trials.map(trial).collect()
+}

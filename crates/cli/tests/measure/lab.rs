@@ -1,0 +1,121 @@
+//! A place for one test: a state directory of its own, and a loadline that can be told from any
+//! other on this machine.
+//!
+//! loadline runs from a link inside the lab's directory. So does everything that it starts of
+//! itself, and the applications name the directory in their command line: whatever is left of a
+//! trial is found by that name ([`crate::traces`]).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::Call;
+
+/// Directory, store and program of one test.
+pub struct Lab {
+    directory: tempfile::TempDir,
+}
+
+impl Lab {
+    pub fn new() -> Self {
+        // Beside the program, so that it can be linked instead of copied.
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let lab = Self { directory };
+        fs::hard_link(env!("CARGO_BIN_EXE_loadline"), lab.program()).expect("a link");
+        lab
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn program(&self) -> PathBuf {
+        self.path().join("loadline")
+    }
+
+    /// Where results are kept.
+    pub fn state(&self) -> PathBuf {
+        self.path().join("state")
+    }
+
+    /// loadline with exactly these arguments, called in the lab's directory.
+    pub fn bare(&self, arguments: &[&str]) -> Call {
+        let mut command = Command::new(self.program());
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env_remove("LOADLINE_STATE");
+        Call::new(command)
+    }
+
+    /// A subcommand on this lab's store.
+    pub fn call(&self, subcommand: &str) -> Call {
+        self.bare(&[subcommand]).arg("--state").arg(self.state())
+    }
+
+    /// A subcommand that measures: trials of a fraction of a second that judge next to nothing.
+    /// The application's command comes last ([`Call::zoo`]).
+    pub fn measure(&self, subcommand: &str) -> Call {
+        self.call(subcommand).args(&QUICK)
+    }
+
+    /// A search for the memory of an application that needs 34 MiB: the answer is 48 MiB, the 40
+    /// that suffice and the margin, in steps of 8.
+    pub fn size(&self) -> Call {
+        self.size_with(&[])
+    }
+
+    /// The same with more flags.
+    pub fn size_with(&self, flags: &[&str]) -> Call {
+        let search = ["--min-memory=8Mi", "--max-memory=96Mi", "--step=8Mi"];
+        let counts = ["--confirm=3", "--prove=2"];
+        self.measure("size")
+            .args(&search)
+            .args(&counts)
+            .args(flags)
+            .zoo(self, &["serve", "heap_mib=34"])
+    }
+
+    /// The command of an application of the zoo: mode and settings, and this lab's name.
+    pub fn application(&self, arguments: &[&str]) -> Vec<String> {
+        let own = std::env::current_exe().expect("this program");
+        let mark = format!("mark={}", self.path().display());
+        let command = [own.display().to_string(), "zoo".to_owned()];
+        let arguments = arguments.iter().map(|a| (*a).to_owned());
+        command.into_iter().chain(arguments).chain([mark]).collect()
+    }
+
+    /// What `list --json` says, newest first.
+    pub fn results(&self) -> Vec<serde_json::Value> {
+        let listed = self.call("list").arg("--json").to_end().expect_code(0);
+        let results = listed.json()["results"].take();
+        serde_json::from_value(results).expect("an array")
+    }
+
+    /// A result as `show --json` has it.
+    pub fn result(&self, id: &str) -> serde_json::Value {
+        let call = self.call("show").arg(id).arg("--json");
+        call.to_end().expect_code(0).json()
+    }
+}
+
+/// The recommended memory of a search in [`Lab::size`].
+pub const ANSWER: u64 = 48 << 20;
+
+/// Short trials with an SLO that a busy machine keeps too: these tests are about what loadline
+/// does, not about how fast the machine is.
+const QUICK: [&str; 8] = [
+    "--wait",
+    "--accept-noise",
+    "--slo=errors<50%,p99<4s",
+    "--rate=50/s",
+    "--warm-up=0s",
+    "--measure=300ms",
+    "--start-deadline=20s",
+    "--url=http://localhost:8080/",
+];
+
+/// The recommended memory in a result, if there is one.
+pub fn recommended(result: &serde_json::Value) -> Option<u64> {
+    result["recommendation"]["memory_bytes"].as_u64()
+}

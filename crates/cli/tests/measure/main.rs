@@ -1,0 +1,29 @@
+//! loadline as a user runs it: arguments in, exit code and text out, real trials in between.
+//!
+//! One program plays all parts but loadline's own: the test runner, and the applications
+//! (`zoo MODE`). Tests run one at a time, because a measurement takes the whole machine. Needs root
+//! and cgroups; without them every test is skipped by name. `measure [FILTER]` runs the tests whose
+//! name contains the filter; LOADLINE_KILLS=200 kills loadline that often instead of 25 times.
+
+mod answers;
+mod applications;
+mod disk;
+mod instances;
+mod interrupted;
+mod killed;
+mod lab;
+mod ports;
+mod process;
+mod refused;
+mod runner;
+mod traces;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
+        first => runner::run(first.filter(|text| !text.starts_with('-'))),
+    }
+}

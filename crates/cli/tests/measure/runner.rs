@@ -1,0 +1,80 @@
+//! Runs the tests in order, one at a time.
+
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+
+use crate::lab::Lab;
+use crate::{answers, applications, disk, instances, interrupted, killed, ports, refused};
+
+/// A test: its name, and a function that panics when it fails and gives the reason when this
+/// machine cannot run it.
+pub type Case = (&'static str, fn() -> Outcome);
+
+/// `Some(reason)` for a test that was skipped.
+pub type Outcome = Option<String>;
+
+const SUITES: [&[Case]; 8] = [
+    &refused::CASES,
+    &answers::CASES,
+    &applications::CASES,
+    &ports::CASES,
+    &disk::CASES,
+    &instances::CASES,
+    &interrupted::CASES,
+    &killed::CASES,
+];
+
+pub fn run(filter: Option<&str>) -> ExitCode {
+    let wanted = |case: &&Case| filter.is_none_or(|filter| case.0.contains(filter));
+    let cases: Vec<Case> = SUITES.concat().iter().filter(wanted).copied().collect();
+    println!("running {} tests", cases.len());
+    let missing = missing();
+    let (mut failed, mut skipped) = (0, 0);
+    for case in &cases {
+        match outcome(case, missing.as_deref()) {
+            Ok(None) => {}
+            Ok(Some(reason)) => {
+                println!("SKIP {}: {reason}", case.0);
+                skipped += 1;
+            }
+            Err(()) => failed += 1,
+        }
+    }
+    let passed = cases.len() - failed - skipped;
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    // Skipped tests count as passed, as libtest has it: whoever counts takes the SKIP lines off.
+    println!(
+        "test result: {word}. {} passed; {failed} failed; 0 ignored",
+        passed + skipped
+    );
+    ExitCode::from(u8::from(failed > 0))
+}
+
+fn outcome((name, test): &Case, missing: Option<&str>) -> Result<Outcome, ()> {
+    if let Some(reason) = missing {
+        return Ok(Some(reason.to_owned()));
+    }
+    let begin = std::time::Instant::now();
+    // A panic has printed its message by itself.
+    let outcome = catch_unwind(test).map_err(|_| ());
+    let word = match &outcome {
+        Ok(None) => "ok",
+        Ok(Some(_)) => return outcome,
+        Err(()) => "FAILED",
+    };
+    println!(
+        "test {name} ... {word} ({:.1} s)",
+        begin.elapsed().as_secs_f64()
+    );
+    outcome
+}
+
+/// Why trials cannot run here, if they cannot.
+fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("not root".to_owned());
+    }
+    let lab = Lab::new();
+    let doctor = lab.call("clean").to_end();
+    (doctor.code != Some(0)).then(|| doctor.stderr.trim().replace('\n', "; "))
+}

@@ -1,0 +1,106 @@
+//! What loadline and its trials could leave on this machine, found by the lab's name.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::lab::Lab;
+use crate::process::POLL;
+
+/// Running processes of this lab: loadline, what it starts of itself, and the applications.
+pub fn processes(lab: &Lab) -> Vec<PathBuf> {
+    let name = lab.path().as_os_str().as_bytes();
+    let is_ours = |process: &PathBuf| {
+        let command = fs::read(process.join("cmdline")).unwrap_or_default();
+        let program = fs::read_link(process.join("exe")).unwrap_or_default();
+        let names_it = command.windows(name.len()).any(|part| part == name);
+        names_it || program.starts_with(lab.path())
+    };
+    all_processes().into_iter().filter(is_ours).collect()
+}
+
+/// Asserts that no process of the lab is left within this time.
+#[track_caller]
+pub fn assert_dead(lab: &Lab, within: Duration) {
+    let begin = Instant::now();
+    loop {
+        let left = processes(lab);
+        if left.is_empty() {
+            return;
+        }
+        let commands = || {
+            let command = |p: &PathBuf| fs::read_to_string(p.join("cmdline")).unwrap_or_default();
+            left.iter().map(command).collect::<Vec<_>>()
+        };
+        assert!(
+            begin.elapsed() < within,
+            "alive after {within:?}: {left:?} {:?}",
+            commands()
+        );
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Network namespaces of the lab's processes but the one of this test.
+pub fn networks(lab: &Lab) -> BTreeSet<PathBuf> {
+    let own = fs::read_link("/proc/self/ns/net").ok();
+    let mut found: BTreeSet<PathBuf> = processes(lab).into_iter().filter_map(network).collect();
+    found.retain(|namespace| Some(namespace) != own.as_ref());
+    found
+}
+
+/// Asserts that nothing of the lab is left: processes, mounts, these network namespaces, files of
+/// running trials, and the groups of these owners.
+#[track_caller]
+pub fn assert_nothing_left(lab: &Lab, owners: &[u32], networks: &BTreeSet<PathBuf>) {
+    assert_dead(lab, Duration::from_secs(1));
+    let table = fs::read_to_string("/proc/self/mountinfo").expect("a mount table");
+    let name = lab.path().display().to_string();
+    assert!(!table.contains(&name), "mounts are left:\n{table}");
+    let mut alive = all_processes().into_iter().filter_map(network);
+    let held = alive.find(|namespace| networks.contains(namespace));
+    assert_eq!(held, None, "a network namespace is left");
+    for namespace in networks {
+        let is_mounted = table.contains(&namespace.display().to_string());
+        assert!(!is_mounted, "{} is mounted", namespace.display());
+    }
+    let trials = entries(&lab.state().join("trials"));
+    assert_eq!(trials, Vec::<PathBuf>::new(), "files of trials are left");
+    let groups = groups(owners);
+    assert_eq!(groups, Vec::<PathBuf>::new(), "control groups are left");
+}
+
+/// Directories `loadline-BOOT-OWNER-...` of these owners. v1 and hybrid have them below a level of
+/// controllers, v2 has not.
+pub fn groups(owners: &[u32]) -> Vec<PathBuf> {
+    let top = entries(Path::new("/sys/fs/cgroup"));
+    let below = top.iter().flat_map(|directory| entries(directory));
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let mut fields = name.split('-');
+        let is_loadline = fields.next() == Some("loadline");
+        let owner = fields.nth(1).and_then(|pid| pid.parse().ok());
+        is_loadline && owner.is_some_and(|pid| owners.contains(&pid))
+    };
+    below.chain(top.iter().cloned()).filter(is_ours).collect()
+}
+
+fn network(process: PathBuf) -> Option<PathBuf> {
+    fs::read_link(process.join("ns/net")).ok()
+}
+
+fn all_processes() -> Vec<PathBuf> {
+    let mut found = entries(Path::new("/proc"));
+    found.retain(|path| {
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        name.iter().all(u8::is_ascii_digit)
+    });
+    found
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
