@@ -249,21 +249,44 @@ fn zombies(pid: u32) -> usize {
 const ORPHANS: &str = "exec 3<&0; i=0; while [ $i -lt 1000 ]; do (read x <&3 &); i=$((i+1)); done; \
                        echo ready; exec sleep 60";
 
-/// Children of this PID 1 before 1,000 orphans end, and zombies one second later.
-fn orphans(command: &mut Command) -> (usize, usize) {
+/// Waits for something, ten seconds at most: a busy machine needs its time.
+fn wait_until(happens: impl Fn() -> bool) {
+    for _ in 0..200 {
+        if happens() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn is_sleep(pid: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
+}
+
+/// Children of a process, zombies included.
+fn children(pid: u32) -> usize {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    list.unwrap_or_default().split_whitespace().count()
+}
+
+/// Children of this PID 1 before 1,000 orphans end, and zombies once `is_over`.
+fn orphans(command: &mut Command, is_over: impl Fn(u32) -> bool) -> (usize, usize) {
     command
         .args(["sh", "-c", ORPHANS])
         .stdin(Stdio::piped())
         .stderr(Stdio::null());
     let (mut child, _lines) = start(command);
     let init = child_of(child.id()).expect("unshare forked");
-    let path = format!("/proc/{init}/task/{init}/children");
-    let before = std::fs::read_to_string(path)
-        .expect("it runs")
-        .split_whitespace()
-        .count();
+    // Until the shell has become `sleep` it would reap what ends.
+    wait_until(|| {
+        let list = std::fs::read_to_string(format!("/proc/{init}/task/{init}/children"));
+        let list = list.unwrap_or_default();
+        let first = list.split_whitespace().next().unwrap_or_default();
+        is_sleep(&init.to_string()) || is_sleep(first)
+    });
+    let before = children(init);
     drop(child.stdin.take());
-    std::thread::sleep(Duration::from_secs(1));
+    wait_until(|| is_over(init));
     let left = zombies(init);
     child.kill().expect("it runs");
     child.wait().expect("it ends");
@@ -276,10 +299,12 @@ fn a_thousand_orphans_are_reaped() {
         println!("SKIP a_thousand_orphans_are_reaped: no PID namespaces (needs root)");
         return;
     }
-    let (before, left) = orphans(&mut as_pid_one(""));
+    let (before, left) = orphans(&mut as_pid_one(""), |init| children(init) <= 1);
     assert!(before >= 1000, "{before}");
     assert_eq!(left, 0);
     // The same without init: the test can fail.
-    let (before, left) = orphans(as_pid_one("").env("LOADLINE_INIT", "never"));
+    let (before, left) = orphans(as_pid_one("").env("LOADLINE_INIT", "never"), |init| {
+        zombies(init) >= 900
+    });
     assert!(before >= 1000 && left >= 900, "{before} {left}");
 }
