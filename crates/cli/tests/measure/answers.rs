@@ -16,18 +16,21 @@ fn a_search_finds_the_size() -> Outcome {
     let lab = Lab::new();
     let report = lab.path().join("first.html");
     let sized = lab.size_with(&["--json", "--report=first.html"]);
-    let sized = sized.to_end().expect_code(0).says(&["report: first.html"]);
+    let sized = sized
+        .into_end()
+        .expect_code(0)
+        .says(&["report: first.html"]);
     let result = sized.json();
     assert_eq!(recommended(&result), Some(ANSWER), "{result:#}");
     let smaller = &result["recommendation"]["next_smaller"];
     assert_eq!(smaller["memory_bytes"], 32 << 20, "{result:#}");
     assert!(is_page(&report), "{}", report.display());
-    lab.call("show").to_end().expect_code(0).prints(&[
+    lab.call("show").into_end().expect_code(0).prints(&[
         "a 48Mi",
         "2 of 2 fresh starts",
         "32Mi is too small",
     ]);
-    lab.call("list").to_end().expect_code(0).prints(&[
+    lab.call("list").into_end().expect_code(0).prints(&[
         "result kind title status trials",
         "size",
         "done",
@@ -39,19 +42,23 @@ fn a_search_finds_the_size() -> Outcome {
     every_form(&lab, trials);
     // A trial by its id, and the experiment as it can be run again.
     let id = result["trials"][0]["id"].as_str().expect("an id");
-    let shown = lab.call("show").arg(id).to_end().expect_code(0).json();
+    let shown = lab.call("show").arg(id).into_end().expect_code(0).json();
     assert_eq!(shown["verdict"], result["trials"][0]["verdict"]);
-    let again = lab.call("show").arg("--experiment").to_end().expect_code(0);
+    let again = lab
+        .call("show")
+        .arg("--experiment")
+        .into_end()
+        .expect_code(0);
     let file = lab.path().join("again.toml");
     std::fs::write(&file, &again.stdout).expect("a file");
-    let plan = lab.bare(&["plan", "again.toml"]).to_end().expect_code(0);
+    let plan = lab.bare(&["plan", "again.toml"]).into_end().expect_code(0);
     plan.prints(&["1 trials"]);
     None
 }
 
 fn every_form(lab: &Lab, trials: usize) {
     let export = |format: &str| {
-        let exported = lab.call("export").args(&["--format", format]).to_end();
+        let exported = lab.call("export").args(&["--format", format]).into_end();
         exported.expect_code(0)
     };
     assert_eq!(recommended(&export("json").json()), Some(ANSWER));
@@ -63,7 +70,7 @@ fn every_form(lab: &Lab, trials: usize) {
     export("markdown").prints(&["48Mi", "| Memory |"]);
     let file = lab.path().join("second.html");
     let call = lab.call("report").arg("-o").arg(&file);
-    call.to_end().expect_code(0).says(&["report: "]);
+    call.into_end().expect_code(0).says(&["report: "]);
     assert!(is_page(&file), "{}", file.display());
 }
 
@@ -81,7 +88,7 @@ fn an_slo_that_cannot_be_met() -> Outcome {
         .args(&["--warm-up=0s", "--measure=300ms"])
         .args(&["--url=http://localhost:8080/", "--max-memory=64Mi"])
         .zoo(&lab, &["serve", "slow_ms=100"]);
-    call.to_end()
+    call.into_end()
         .expect_code(1)
         .says(&["SLO_MISS", "p50 was"])
         .prints(&["64Mi", "the SLO allows 1ms"]);
@@ -113,11 +120,11 @@ levels = ["64Mi", "16Mi"]
     );
     std::fs::write(lab.path().join("two.toml"), file).expect("a file");
     lab.bare(&["plan", "two.toml"])
-        .to_end()
+        .into_end()
         .expect_code(0)
         .prints(&["64Mi", "16Mi", "4 trials"]);
     let call = lab.call("run").args(&["--wait", "two.toml"]);
-    call.to_end()
+    call.into_end()
         .expect_code(0)
         .says(&["64Mi #2", "16Mi #2", "cgroup_oom"])
         .prints(&["2 of 2", "0 of 2", "KO cgroup oom"]);
@@ -134,7 +141,7 @@ levels = ["64Mi", "16Mi"]
 fn a_closed_output_is_no_error() -> Outcome {
     let lab = Lab::new();
     let call = lab.measure("run").zoo(&lab, &["serve"]);
-    call.to_end().expect_code(0);
+    call.into_end().expect_code(0);
     let reading: [&[&str]; 7] = [
         &["list"],
         &["list", "--json"],

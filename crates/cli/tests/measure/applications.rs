@@ -21,7 +21,7 @@ fn run(lab: &Lab, flags: &[&str], application: &[&str]) -> Ended {
     lab.measure("run")
         .args(flags)
         .zoo(lab, application)
-        .to_end()
+        .into_end()
 }
 
 fn verdict(lab: &Lab) -> serde_json::Value {
@@ -68,7 +68,7 @@ fn it_is_killed_for_its_memory() -> Outcome {
     std::fs::write(lab.path().join("oom.toml"), file).expect("a file");
     lab.call("run")
         .args(&["--wait", "oom.toml"])
-        .to_end()
+        .into_end()
         .expect_code(1)
         .says(&["APP_KO cgroup_oom", "memory limit of 32Mi"]);
     assert_nothing_left(&lab, &[], &Default::default());
@@ -107,7 +107,7 @@ fn java(lab: &Lab, options: &[&str], jar: &Path) -> Ended {
         .args(options)
         .arg("-jar")
         .arg(jar)
-        .to_end()
+        .into_end()
 }
 
 /// The smallest workload, or why it cannot run here.

@@ -36,7 +36,7 @@ fn no_state_directory() -> Outcome {
         ];
         for call in calls {
             let texts = ["cannot use the state directory", directory, "hint: "];
-            call.to_end().expect_code(3).says(&texts);
+            call.into_end().expect_code(3).says(&texts);
         }
     }
     None
@@ -51,7 +51,7 @@ fn a_read_only_state_directory() -> Outcome {
     mount_remount(&state, MountFlags::BIND | MountFlags::RDONLY, "").expect("it becomes read-only");
     let call = lab.measure("run").zoo(&lab, &["serve"]);
     let texts = ["cannot use the state directory", "Read-only", "hint: "];
-    call.to_end().expect_code(3).says(&texts);
+    call.into_end().expect_code(3).says(&texts);
     None
 }
 
@@ -70,11 +70,11 @@ fn a_full_disk() -> Outcome {
     let mounted = Mounted(state.clone());
     // More trials than fit: each keeps its record, its samples and its output.
     let call = lab.measure("run").zoo(&lab, &["serve"]);
-    call.to_end().expect_code(0);
+    call.into_end().expect_code(0);
     let first = lab.result("last");
     fill(&state.join("filler"), 64 << 10);
     let call = lab.size();
-    let ended = call.to_end().expect_code(3);
+    let ended = call.into_end().expect_code(3);
     let ended = ended.says(&["error: ", "disk", "full", "hint: free some space"]);
     assert!(
         ended.stderr.contains(&state.display().to_string()),
@@ -87,7 +87,7 @@ fn a_full_disk() -> Outcome {
     fs::remove_file(state.join("filler")).expect("it is there");
     lab.call("show")
         .arg(id)
-        .to_end()
+        .into_end()
         .expect_code(0)
         .prints(&["1 of 1"]);
     drop(mounted);

@@ -14,7 +14,7 @@ fn the_second_refuses_or_waits() -> Outcome {
     let call = second.call("size").args(&["--slo=p99<4s", "--rate=50/s"]);
     let call = call.arg("--url=http://localhost:8080/");
     let texts = ["another loadline is measuring", &pid, "hint: ", "--wait"];
-    let refused = call.zoo(&second, &["serve"]).to_end();
+    let refused = call.zoo(&second, &["serve"]).into_end();
     refused.expect_code(3).says(&texts);
     assert!(
         !second.state().join("loadline.db").exists(),
@@ -23,7 +23,7 @@ fn the_second_refuses_or_waits() -> Outcome {
     // Reading needs no machine.
     first
         .call("list")
-        .to_end()
+        .into_end()
         .expect_code(0)
         .prints(&["running"]);
 

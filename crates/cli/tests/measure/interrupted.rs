@@ -62,7 +62,7 @@ fn a_second_signal_ends_it_at_once() -> Outcome {
     let ended = running.end();
     assert_eq!(ended.signal, Some(2), "{ended}");
     assert_dead(&lab, Duration::from_secs(1));
-    lab.call("clean").to_end().expect_code(0);
+    lab.call("clean").into_end().expect_code(0);
     assert_nothing_left(&lab, &[owner], &networks);
     None
 }

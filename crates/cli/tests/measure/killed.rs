@@ -57,7 +57,7 @@ fn killed_at_random_times() -> Outcome {
     for result in lab.results() {
         let id = result["id"].as_str().expect("an id");
         let call = lab.call("resume").arg(id).args(&["--wait", "--json"]);
-        let resumed = call.to_end().expect_code(0);
+        let resumed = call.into_end().expect_code(0);
         let answer = resumed.json();
         assert_eq!(recommended(&answer), Some(ANSWER), "{resumed}");
         let stored = stored(&answer);
@@ -72,7 +72,7 @@ fn killed_at_random_times() -> Outcome {
         );
     }
     lab.call("clean")
-        .to_end()
+        .into_end()
         .expect_code(0)
         .prints(&["removed 0 control groups"]);
     assert_nothing_left(&lab, &owners, &spaces);

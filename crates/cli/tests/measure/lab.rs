@@ -87,7 +87,7 @@ impl Lab {
 
     /// What `list --json` says, newest first.
     pub fn results(&self) -> Vec<serde_json::Value> {
-        let listed = self.call("list").arg("--json").to_end().expect_code(0);
+        let listed = self.call("list").arg("--json").into_end().expect_code(0);
         let results = listed.json()["results"].take();
         serde_json::from_value(results).expect("an array")
     }
@@ -95,7 +95,7 @@ impl Lab {
     /// A result as `show --json` has it.
     pub fn result(&self, id: &str) -> serde_json::Value {
         let call = self.call("show").arg(id).arg("--json");
-        call.to_end().expect_code(0).json()
+        call.into_end().expect_code(0).json()
     }
 }
 

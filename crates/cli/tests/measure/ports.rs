@@ -61,11 +61,11 @@ fn a_foreign_server_does_not_fool_it() -> Outcome {
     let (lab, foreign) = (Lab::new(), Foreign::start());
     let port = format!("port={}", foreign.port);
     let call = measure(&lab, &foreign).zoo(&lab, &["serve", &port]);
-    call.to_end().expect_code(0).says(&["PASS"]);
+    call.into_end().expect_code(0).says(&["PASS"]);
     // An application that does not listen has nobody to answer for it.
     let call = measure(&lab, &foreign).arg("--start-deadline=500ms");
     let call = call.zoo(&lab, &["never-ready"]);
-    call.to_end()
+    call.into_end()
         .expect_code(1)
         .says(&["never_ready", "connection refused"]);
     foreign.assert_untouched();
@@ -78,7 +78,7 @@ fn a_taken_port_is_refused() -> Outcome {
     let call = measure(&lab, &foreign).arg("--network=host");
     let call = call.zoo(&lab, &["serve", &port]);
     let number = foreign.port.to_string();
-    call.to_end().expect_code(3).says(&[&number, "hint: "]);
+    call.into_end().expect_code(3).says(&[&number, "hint: "]);
     foreign.assert_untouched();
     None
 }

@@ -47,7 +47,7 @@ impl Call {
     }
 
     /// Runs it to its end.
-    pub fn to_end(self) -> Ended {
+    pub fn into_end(self) -> Ended {
         self.start().end()
     }
 

@@ -22,7 +22,7 @@ fn refused(lab: &Lab, ended: Ended, code: i32, texts: &[&str]) {
 
 fn wrong_commands_are_refused() -> Outcome {
     let lab = Lab::new();
-    let run = |command: &[&str]| lab.measure("run").arg("--").args(command).to_end();
+    let run = |command: &[&str]| lab.measure("run").arg("--").args(command).into_end();
     let jar = lab.path().join("nosuch.jar").display().to_string();
     let ended = run(&["java", "-jar", "nosuch.jar"]);
     refused(
@@ -38,7 +38,7 @@ fn wrong_commands_are_refused() -> Outcome {
     ];
     refused(&lab, ended, 2, &texts);
     for subcommand in ["run", "size"] {
-        let ended = lab.measure(subcommand).to_end();
+        let ended = lab.measure(subcommand).into_end();
         let texts = [
             "the application's command is missing",
             "hint: put it last, after --",
@@ -49,7 +49,7 @@ fn wrong_commands_are_refused() -> Outcome {
         .measure("run")
         .arg("--jdk=99")
         .args(&["--", "java", "-version"])
-        .to_end();
+        .into_end();
     refused(&lab, ended, 3, &["no JDK `99` here", "hint: "]);
     None
 }
@@ -109,10 +109,10 @@ fn wrong_flags_are_refused() -> Outcome {
         ),
     ];
     for (flags, texts) in wrong {
-        let ended = base("size").args(flags).zoo(&lab, &["serve"]).to_end();
+        let ended = base("size").args(flags).zoo(&lab, &["serve"]).into_end();
         refused(&lab, ended, 2, texts);
     }
-    let ended = base("run").arg("--frobnicate").to_end();
+    let ended = base("run").arg("--frobnicate").into_end();
     refused(&lab, ended, 2, &["--frobnicate", "--help"]);
     None
 }
@@ -144,10 +144,10 @@ fn wrong_files_are_refused() -> Outcome {
     ];
     for (text, texts) in wrong {
         std::fs::write(lab.path().join("wrong.toml"), text).expect("a file");
-        let ended = lab.call("run").args(&["--wait", "wrong.toml"]).to_end();
+        let ended = lab.call("run").args(&["--wait", "wrong.toml"]).into_end();
         refused(&lab, ended, 2, texts);
     }
-    let ended = lab.call("run").args(&["--wait", "nosuch.toml"]).to_end();
+    let ended = lab.call("run").args(&["--wait", "nosuch.toml"]).into_end();
     refused(
         &lab,
         ended,
@@ -162,12 +162,12 @@ fn unknown_results_are_refused() -> Outcome {
     for subcommand in ["show", "resume", "export", "report"] {
         lab.call(subcommand)
             .arg("0123-nosuch")
-            .to_end()
+            .into_end()
             .expect_code(2)
             .says(&["there is no result `0123-nosuch`", "hint: loadline list"]);
     }
     lab.call("list")
-        .to_end()
+        .into_end()
         .expect_code(0)
         .says(&["no results in"]);
     None

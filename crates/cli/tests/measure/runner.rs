@@ -75,6 +75,6 @@ fn missing() -> Option<String> {
         return Some("not root".to_owned());
     }
     let lab = Lab::new();
-    let doctor = lab.call("clean").to_end();
+    let doctor = lab.call("clean").into_end();
     (doctor.code != Some(0)).then(|| doctor.stderr.trim().replace('\n', "; "))
 }
