@@ -7,7 +7,8 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -16,6 +17,13 @@ use crate::file;
 use crate::group::Group;
 use crate::layout::{Controller, Version};
 use crate::sample::oom_kill;
+
+/// v1 signals that memory is out before it kills and counts: the count is looked at so often...
+const COUNT_POLL: Duration = Duration::from_millis(1);
+
+/// ... and for so long before the next sleep. A group that is over its limit may also be saved by
+/// reclaim, and then no kill follows.
+const COUNT_GRACE: Duration = Duration::from_millis(500);
 
 /// Waits for OOM kills in one group.
 #[derive(Debug)]
@@ -83,20 +91,24 @@ impl OomWatch {
     /// # Errors
     /// A group that is gone.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, CgroupError> {
-        let end = std::time::Instant::now() + timeout;
+        let end = Instant::now() + timeout;
+        let mut grace_end = None;
         loop {
             // Counted before the sleep as well: what came between two calls must not be missed.
-            self.drain();
             let kills = self.kills()?;
             if kills > self.seen {
                 self.seen = kills;
                 return Ok(true);
             }
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
+            let now = Instant::now();
+            if now >= end {
                 return Ok(false);
             }
-            self.sleep(left);
+            if grace_end.is_some_and(|end| now < end) {
+                thread::sleep(COUNT_POLL);
+            } else if self.is_woken(end - now) {
+                grace_end = Some(Instant::now() + COUNT_GRACE);
+            }
         }
     }
 
@@ -110,14 +122,8 @@ impl OomWatch {
         Ok(oom_kill(&text).unwrap_or(0))
     }
 
-    /// Takes the signal off the eventfd; it is non-blocking.
-    fn drain(&self) {
-        if let Wake::Event(event) = &self.wake {
-            let _ = rustix::io::read(event, &mut [0u8; 8]);
-        }
-    }
-
-    fn sleep(&self, left: Duration) {
+    /// Sleeps until the kernel says something, or the time is over: `false`.
+    fn is_woken(&self, left: Duration) -> bool {
         let mut fd = match &self.wake {
             Wake::Event(event) => [PollFd::new(event, PollFlags::IN)],
             Wake::Events(events) => [PollFd::new(events, PollFlags::PRI)],
@@ -126,7 +132,12 @@ impl OomWatch {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: left.subsec_nanos().into(),
         };
-        // EINTR: the loop looks at the clock again.
-        let _ = poll(&mut fd, Some(&timeout));
+        // EINTR: the caller looks at the clock again.
+        let is_woken = matches!(poll(&mut fd, Some(&timeout)), Ok(1..));
+        if let (true, Wake::Event(event)) = (is_woken, &self.wake) {
+            // Takes the signal off the eventfd; it is non-blocking.
+            let _ = rustix::io::read(event, &mut [0u8; 8]);
+        }
+        is_woken
     }
 }

@@ -1,7 +1,7 @@
 //! Limits, counters, killing, removing, sweeping.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use loadline_cgroup::{CgroupError, Controller, CpuSet, Group, Limits, Mode};
 use loadline_sizing::{Bytes, Cpus};
@@ -132,7 +132,10 @@ fn an_oom_kill_wakes_its_watch() {
     assert!(!watch.wait(Duration::from_millis(20)).unwrap());
     for _ in 0..2 {
         let mut child = group.sh("exec dd if=/dev/zero of=/dev/null bs=64M count=1");
+        let start = Instant::now();
         assert!(watch.wait(SOON).unwrap());
+        // By the signal, not by a last look when the time was over.
+        assert!(start.elapsed() < SOON);
         assert!(!child.wait().unwrap().success());
         assert!(!watch.wait(Duration::from_millis(20)).unwrap());
     }
