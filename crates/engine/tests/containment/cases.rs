@@ -10,9 +10,10 @@ use loadline_sizing::Bytes;
 use crate::lab::{Lab, PORT, Quiet, UID, load};
 use crate::runner::Case;
 
-pub const CASES: [Case; 18] = [
+pub const CASES: [Case; 19] = [
     ("confined", confined),
     ("served_and_measured", served_and_measured),
+    ("shared_cpus", shared_cpus),
     ("log_line_and_tcp_readiness", log_line_and_tcp_readiness),
     ("closed_home", closed_home),
     ("early_exit", early_exit),
@@ -102,6 +103,22 @@ fn served_and_measured() {
     assert!(evidence.noise.foreign_cpu.is_some() && evidence.noise.clock_jump.is_some());
     assert_eq!(evidence.failure, None);
     assert!(spec.samples.is_file());
+    lab.assert_clean();
+}
+
+/// Without a quota the application may run everywhere: the generator gets a group of its own.
+fn shared_cpus() {
+    let mut lab = Lab::new();
+    let mut spec = lab.spec(&["serve"]);
+    spec.configuration.cpu = None;
+    let trial = lab.run(&spec, Some(&load(50.0, Duration::from_secs(1))));
+    let driven = trial.driven.expect("it was driven").expect("it works");
+    assert_eq!(driven.load.ok, 50);
+    let warnings = trial.evidence.warnings;
+    assert!(
+        warnings.iter().any(|w| w.contains("shares CPUs")),
+        "{warnings:?}"
+    );
     lab.assert_clean();
 }
 

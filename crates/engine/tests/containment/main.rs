@@ -9,6 +9,7 @@
 
 mod cases;
 mod hundred;
+mod java;
 mod killed;
 mod lab;
 mod oracle;

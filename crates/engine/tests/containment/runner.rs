@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use loadline_engine::backend::local::{LocalBackend, Options};
 
-use crate::{cases, hundred, killed};
+use crate::{cases, hundred, java, killed};
 
 /// A test: its name, and a function that panics when it fails.
 pub type Case = (&'static str, fn());
@@ -13,6 +13,7 @@ pub type Case = (&'static str, fn());
 pub fn run(filter: Option<&str>) -> ExitCode {
     let all: Vec<Case> = cases::CASES
         .iter()
+        .chain(&java::CASES)
         .chain(&killed::CASES)
         .chain(&hundred::CASES)
         .copied()
@@ -30,10 +31,17 @@ pub fn run(filter: Option<&str>) -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
+    let without_java = java::java().is_none();
+    let (skipped, cases): (Vec<Case>, Vec<Case>) = cases
+        .into_iter()
+        .partition(|(name, _)| without_java && name.starts_with("jvm_"));
+    for (name, _) in &skipped {
+        println!("SKIP {name}: no JDK with javac in PATH");
+    }
     let failed = cases.iter().filter(|case| !passes(case)).count();
     let word = if failed == 0 { "ok" } else { "FAILED" };
-    let passed = cases.len() - failed;
-    println!("test result: {word}. {passed} passed; {failed} failed; 0 ignored");
+    let (passed, skipped) = (cases.len() - failed, skipped.len());
+    println!("test result: {word}. {passed} passed; {failed} failed; {skipped} ignored");
     ExitCode::from(u8::from(failed > 0))
 }
 

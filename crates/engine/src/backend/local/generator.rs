@@ -171,6 +171,7 @@ fn start(instance: &LocalInstance, load: &LoadPhase) -> Result<Generator, Backen
     command
         .arg("load-part")
         .env_clear()
+        .env("LOADLINE_TRIAL", &instance.spec.trial)
         .current_dir("/")
         .process_group(0)
         .stdin(Stdio::piped())

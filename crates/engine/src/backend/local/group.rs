@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_cgroup::{CgroupError, CpuSet, Group, Layout, Limits};
+use loadline_cgroup::{CgroupError, Controller, CpuSet, Group, Layout, Limits};
 
 use super::cpus::CpuPlan;
 
@@ -63,14 +63,18 @@ impl Drop for TrialGroup {
     }
 }
 
-/// The limits of a configuration, on the CPUs of the plan.
-pub(super) fn limits(configuration: &Configuration, plan: &CpuPlan) -> Limits {
+/// The limits of a configuration, on the CPUs of the plan. Where the kernel has no cpuset
+/// controller, only a configuration that asks for one gets one (and is refused); otherwise the
+/// application's CPU mask alone keeps it there.
+pub(super) fn limits(layout: &Layout, configuration: &Configuration, plan: &CpuPlan) -> Limits {
+    let has_cpuset = layout.place(Controller::Cpuset).is_some();
+    let cpuset = has_cpuset || configuration.cpuset.is_some();
     Limits {
         cpu_quota: configuration.cpu,
         cpu_period: configuration.cpu_period,
         cpu_burst: None,
         cpu_shares: configuration.cpu_shares,
-        cpuset: Some(plan.application.iter().copied().collect::<CpuSet>()),
+        cpuset: cpuset.then(|| plan.application.iter().copied().collect::<CpuSet>()),
         memory: configuration.memory,
         pids: Some(configuration.pids.unwrap_or(TASKS)),
     }

@@ -10,6 +10,8 @@ use std::io::{PipeReader, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use super::cpus;
+
 /// Of the output, so much is kept in memory.
 const TAIL: usize = 64 << 10;
 
@@ -42,16 +44,24 @@ pub struct Watch {
 }
 
 impl Output {
-    /// Starts reading; ends when the last writer is gone.
+    /// Starts reading, on `cpus`; ends when the last writer is gone.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn read(pipe: PipeReader, log: File, watch: Option<Watch>) -> std::io::Result<Self> {
+    pub fn read(
+        pipe: PipeReader,
+        log: File,
+        watch: Option<Watch>,
+        cpus: Vec<u32>,
+    ) -> std::io::Result<Self> {
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::clone(&state);
         let reader = std::thread::Builder::new()
             .name("output".to_owned())
-            .spawn(move || drain(pipe, log, watch, &shared))?;
+            .spawn(move || {
+                cpus::pin_this_thread(&cpus);
+                drain(pipe, log, watch, &shared);
+            })?;
         Ok(Self {
             state,
             reader: Some(reader),
@@ -215,7 +225,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let log = File::create(directory.path().join("output.log")).expect("a file");
         let (reader, writer) = std::io::pipe().expect("a pipe");
-        let output = Output::read(reader, log, watch).expect("a thread");
+        let output =
+            Output::read(reader, log, watch, cpus::available().expect("known")).expect("a thread");
         (writer, output, directory)
     }
 

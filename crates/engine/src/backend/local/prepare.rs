@@ -33,7 +33,7 @@ pub(super) fn prepare(
     refuse_taken_ports(spec)?;
     let needs = Needs::of(spec).map_err(|error| unreachable(&error))?;
     let plan = plan_cpus(backend, spec)?;
-    let limits = group::limits(&spec.configuration, &plan);
+    let limits = group::limits(&backend.layout, &spec.configuration, &plan);
     refuse_outer_limits(backend, &limits)?;
     refuse_full_memory(backend, &limits)?;
     let name = GroupName::new(Path::new("/proc"), &spec.trial)
@@ -51,7 +51,7 @@ pub(super) fn prepare(
     let (tell, notes) = channel();
     let log = scratch.create_output_log().map_err(scratch_unable)?;
     let (reader, writer) = std::io::pipe().map_err(tool_error("making a pipe"))?;
-    let output = Output::read(reader, log, watch(spec, &tell))
+    let output = Output::read(reader, log, watch(spec, &tell), plan.generator.clone())
         .map_err(tool_error("starting the thread that reads the output"))?;
     let order = order(backend, spec, &needs, &plan, &group, view);
     let events = tell.clone();
@@ -69,7 +69,8 @@ pub(super) fn prepare(
         options: backend.options.clone(),
         layout: backend.layout.clone(),
         plan,
-        is_jvm: needs.jdk.is_some(),
+        // A start script has no JDK of its own, but the caller may know better.
+        is_jvm: needs.jdk.is_some() || spec.gc_log.is_some(),
         recording: None,
         sandbox,
         output,
