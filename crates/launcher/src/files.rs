@@ -25,6 +25,13 @@ impl FileSystem {
             root: PathBuf::from("/"),
         }
     }
+
+    /// The one below this directory.
+    pub fn below(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+        }
+    }
 }
 
 impl Files for FileSystem {
@@ -65,4 +72,34 @@ pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, Unreadable> {
 pub fn read_text(path: &Path) -> Result<String, Unreadable> {
     let bytes = read_bytes(path, CAP)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that may lie where a limit file is expected.
+    #[test]
+    fn nothing_that_lies_there_blocks_or_fails() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("text"), "512\n").unwrap();
+        std::fs::write(at("binary"), [0xff, 0xfe, 0]).unwrap();
+        std::fs::write(at("large"), vec![b'1'; 3 << 20]).unwrap();
+        std::fs::create_dir(at("directory")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+        std::os::unix::fs::symlink("loop", at("loop")).unwrap();
+        let fifo = std::process::Command::new("mkfifo")
+            .arg(at("fifo"))
+            .status();
+        assert!(fifo.unwrap().success());
+        let files = FileSystem::below(directory.path());
+        assert_eq!(files.read("/text"), Ok("512\n".to_owned()));
+        assert_eq!(files.read("/none"), Err(Unreadable::Missing));
+        assert_eq!(files.read("/text/none"), Err(Unreadable::Missing));
+        for refused in ["/binary", "/directory", "/device", "/fifo", "/loop"] {
+            assert_eq!(files.read(refused), Err(Unreadable::Refused), "{refused}");
+        }
+        assert_eq!(files.read("/large").unwrap().len(), 1 << 20);
+    }
 }

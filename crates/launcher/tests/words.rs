@@ -7,7 +7,7 @@ mod stage;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-use stage::{Random, Stage};
+use stage::Stage;
 
 /// Pieces that shells, launchers and the JVM's own readers stumble over.
 const PIECES: &[&[u8]] = &[
@@ -51,6 +51,19 @@ const PIECES: &[&[u8]] = &[
     b"Zz9",
     b"",
 ];
+
+/// Small and good enough for tests: xorshift64*, from a fixed seed.
+struct Random(u64);
+
+impl Random {
+    /// A number below `end`.
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % end.max(1)
+    }
+}
 
 fn vector(random: &mut Random) -> Vec<OsString> {
     let words = random.below(9);

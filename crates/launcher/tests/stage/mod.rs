@@ -48,16 +48,3 @@ fn probe() -> PathBuf {
         .expect("the launcher lies in a directory");
     directory.join("examples/probe")
 }
-
-/// Small and good enough for tests: xorshift64*, from a fixed seed.
-pub struct Random(pub u64);
-
-impl Random {
-    /// A number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % end.max(1)
-    }
-}

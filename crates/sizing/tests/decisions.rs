@@ -1,0 +1,392 @@
+//! Limits, sight and decisions over made-up containers: no file system, no JVM.
+
+use std::collections::BTreeMap;
+
+use loadline_sizing::decision::{self, Decision, Input};
+use loadline_sizing::limits::{self, Files, Host, Limits, Unreadable};
+use loadline_sizing::profile::Profile;
+use loadline_sizing::regions::Provenance;
+use loadline_sizing::sight::{self, Sight};
+use loadline_sizing::{Bytes, Cpus, Jdk, Options};
+
+/// Files by path. `None` is a file that refuses to be read.
+#[derive(Default)]
+struct Fake(BTreeMap<String, Option<String>>);
+
+impl Files for Fake {
+    fn read(&self, path: &str) -> Result<String, Unreadable> {
+        match self.0.get(path) {
+            Some(Some(text)) => Ok(text.clone()),
+            Some(None) => Err(Unreadable::Refused),
+            None => Err(Unreadable::Missing),
+        }
+    }
+}
+
+impl Fake {
+    fn with(mut self, path: &str, text: &str) -> Self {
+        self.0.insert(path.to_owned(), Some(text.to_owned()));
+        self
+    }
+
+    /// A unified tree, own group /pod/app, an old or new kernel's /proc/cgroups.
+    fn v2(kernel: &str) -> Self {
+        let mut controllers = vec!["cpu", "cpuacct", "blkio", "devices", "freezer"];
+        if kernel == "old" {
+            controllers.extend(["cpuset", "memory", "pids"]);
+        }
+        let rows: String = controllers
+            .iter()
+            .map(|name| format!("{name}\t0\t1\t1\n"))
+            .collect();
+        Self::default()
+            .with(
+                "/proc/self/mountinfo",
+                "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            )
+            .with("/proc/self/cgroup", "0::/pod/app\n")
+            .with(
+                "/proc/cgroups",
+                &format!("#subsys_name\thierarchy\tnum_cgroups\tenabled\n{rows}"),
+            )
+            .with("/sys/fs/cgroup/pod/app/memory.max", "max\n")
+            .with("/sys/fs/cgroup/pod/app/cpu.max", "max 100000\n")
+    }
+
+    fn limited(self, group: &str, memory: &str, cpu: &str) -> Self {
+        self.with(&format!("/sys/fs/cgroup{group}/memory.max"), memory)
+            .with(&format!("/sys/fs/cgroup{group}/cpu.max"), cpu)
+    }
+}
+
+const HOST: Host = Host {
+    memory: Bytes::from_gib(64),
+    affinity: 16,
+    address_space: None,
+    processes: None,
+};
+
+fn jdk(text: &str) -> Jdk {
+    Jdk::hotspot(text.parse().expect("a version"))
+}
+
+/// Limits, sight and decision, as the launcher makes them.
+fn decide(
+    files: &Fake,
+    jdk: Jdk,
+    options: &str,
+    profile: Option<&Profile>,
+) -> (Limits, Sight, Decision) {
+    let limits = limits::discover(files, HOST);
+    let options = Options::from_words(options.split_whitespace());
+    let sight = sight::predict(jdk, files, &limits, &options);
+    let decision = decision::decide(&Input {
+        jdk,
+        limits: &limits,
+        sight: &sight,
+        options: &options,
+        profile,
+    });
+    (limits, sight, decision)
+}
+
+fn texts(decision: &Decision) -> Vec<&str> {
+    decision
+        .options
+        .iter()
+        .map(|chosen| chosen.option.as_str())
+        .collect()
+}
+
+fn has(decision: &Decision, prefix: &str) -> bool {
+    texts(decision)
+        .iter()
+        .any(|option| option.starts_with(prefix))
+}
+
+#[test]
+fn the_tightest_limit_of_the_path_counts_with_its_file() {
+    let files = Fake::v2("old").limited("/pod", "536870912\n", "150000 100000\n");
+    let limits = limits::discover(&files, HOST);
+    assert_eq!(
+        limits.usable_memory().to_string(),
+        "512Mi (/sys/fs/cgroup/pod/memory.max)"
+    );
+    assert_eq!(limits.usable_cpus().value, Cpus::from_millis(1500));
+    assert_eq!(limits.true_processor_count(), 2);
+}
+
+#[test]
+fn memory_high_pids_cpuset_and_weight_are_read() {
+    let files = Fake::v2("old")
+        .limited("/pod/app", "1073741824", "max")
+        .with("/sys/fs/cgroup/pod/app/memory.high", "805306368")
+        .with("/sys/fs/cgroup/pod/app/memory.swap.max", "0")
+        .with("/sys/fs/cgroup/pod/pids.max", "100")
+        .with("/sys/fs/cgroup/pod/app/cpuset.cpus.effective", "0-3")
+        .with("/sys/fs/cgroup/pod/app/cpu.weight", "39");
+    let limits = limits::discover(&files, HOST);
+    assert_eq!(limits.usable_memory().value, Bytes::from_mib(768));
+    assert_eq!(
+        limits.swap.as_ref().map(|swap| swap.value),
+        Some(Bytes::default())
+    );
+    assert_eq!(limits.pids.as_ref().map(|pids| pids.value), Some(100));
+    assert_eq!(limits.processors().value, 4);
+    let requested = limits
+        .requested_cpus()
+        .expect("a weight that is not the default");
+    assert_eq!(requested.value.as_millis(), 975);
+}
+
+#[test]
+fn nonsense_in_files_is_a_note_and_no_limit() {
+    let mut files = Fake::v2("old")
+        .limited("/pod/app", "a lot", "\u{0}")
+        .limited("/pod", "0", "0 100000");
+    files.0.insert("/sys/fs/cgroup/memory.max".to_owned(), None);
+    let limits = limits::discover(&files, HOST);
+    assert_eq!(limits.usable_memory().value, HOST.memory);
+    assert_eq!(limits.quota, None);
+    assert_eq!(limits.notes.len(), 3, "{:?}", limits.notes);
+    assert_eq!(limits::discover(&Fake::default(), HOST).notes.len(), 2);
+}
+
+#[test]
+fn a_jvm_blind_on_a_new_kernel_gets_explicit_values() {
+    let files = |kernel| Fake::v2(kernel).limited("/pod/app", "536870912", "150000 100000");
+    let (_, sight, decision) = decide(&files("new"), jdk("17.0.15"), "", None);
+    assert_eq!((sight.memory, sight.cpus), (HOST.memory, 16));
+    assert!(
+        sight.blindness[0].contains("`cpuset`"),
+        "{:?}",
+        sight.blindness
+    );
+    assert!(has(&decision, "-XX:ActiveProcessorCount=2"), "{decision:?}");
+    assert!(has(&decision, "-Xmx"), "{decision:?}");
+    for (kernel, version) in [("old", "17.0.15"), ("new", "25.0.3"), ("old", "25.0.3")] {
+        let (_, sight, decision) = decide(&files(kernel), jdk(version), "", None);
+        assert_eq!(
+            (sight.memory, sight.cpus),
+            (Bytes::from_mib(512), 2),
+            "{kernel} {version}"
+        );
+        assert!(
+            !has(&decision, "-XX:ActiveProcessorCount"),
+            "{kernel} {version}"
+        );
+    }
+}
+
+#[test]
+fn only_25_sees_the_limits_of_ancestors_on_v2() {
+    let files = Fake::v2("old").limited("/pod", "536870912", "150000 100000");
+    let (_, sight, _) = decide(&files, jdk("17.0.15"), "", None);
+    assert_eq!((sight.memory, sight.cpus), (HOST.memory, 16));
+    let (_, sight, _) = decide(&files, jdk("25.0.3"), "", None);
+    assert_eq!((sight.memory, sight.cpus), (Bytes::from_mib(512), 2));
+    let (_, sight, _) = decide(&files, jdk("11.0.15"), "", None);
+    assert!(
+        sight.blindness[0].contains("cgroup v2"),
+        "{:?}",
+        sight.blindness
+    );
+}
+
+#[test]
+fn a_percentage_of_a_blind_jvm_is_made_explicit() {
+    let files = Fake::v2("new").limited("/pod/app", "1073741824", "max");
+    let (_, _, decision) = decide(&files, jdk("17.0.15"), "-XX:MaxRAMPercentage=75", None);
+    assert!(has(&decision, "-Xmx768m"), "{decision:?}");
+    let (_, _, decision) = decide(&files, jdk("25.0.3"), "-XX:MaxRAMPercentage=75", None);
+    assert!(!has(&decision, "-Xmx"), "{decision:?}");
+    assert_eq!(decision.heap, Some(Bytes::from_mib(768)));
+}
+
+#[test]
+fn small_containers_follow_the_study() {
+    let files = |memory: &str| Fake::v2("old").limited("/pod/app", memory, "100000 100000");
+    let (_, _, decision) = decide(&files("157286400"), jdk("17.0.15"), "", None);
+    assert_eq!(
+        texts(&decision),
+        [
+            "-Djava.util.concurrent.ForkJoinPool.common.parallelism=2",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Xmx40m",
+            "-XX:MinHeapFreeRatio=20",
+            "-XX:MaxHeapFreeRatio=40",
+            "-XX:+ExitOnOutOfMemoryError",
+        ]
+    );
+    let (_, _, tiny) = decide(&files("67108864"), jdk("25.0.3"), "", None);
+    assert_eq!(tiny.minimum, Some(Bytes::from_mib(126)));
+    assert!(
+        tiny.warnings[0].contains("at least 126Mi"),
+        "{:?}",
+        tiny.warnings
+    );
+}
+
+#[test]
+fn each_user_option_freezes_its_own_dimension() {
+    let files = Fake::v2("old").limited("/pod/app", "209715200", "100000 100000");
+    for (option, gone) in [
+        ("-Xmx99m", "-Xmx"),
+        ("-XX:MaxRAMPercentage=50", "-Xmx"),
+        ("-XX:+UseParallelGC", "-XX:+UseSerialGC"),
+        ("-XX:-TieredCompilation", "-XX:TieredStopAtLevel"),
+        ("-XX:MaxHeapFreeRatio=50", "-XX:MinHeapFreeRatio"),
+        (
+            "-XX:+CrashOnOutOfMemoryError",
+            "-XX:+ExitOnOutOfMemoryError",
+        ),
+        (
+            "-Djava.util.concurrent.ForkJoinPool.common.parallelism=9",
+            "-Djava.util",
+        ),
+    ] {
+        let (_, _, without) = decide(&files, jdk("17.0.15"), "", None);
+        let (_, _, with) = decide(&files, jdk("17.0.15"), option, None);
+        assert!(
+            has(&without, gone) && !has(&with, gone),
+            "{option}: {:?}",
+            texts(&with)
+        );
+        assert_eq!(with.kept.len(), 1, "{option}");
+        assert!(texts(&with).len() >= 4, "{option}: {:?}", texts(&with));
+    }
+}
+
+#[test]
+fn a_large_initial_heap_does_not_make_the_jvm_refuse() {
+    let files = Fake::v2("old").limited("/pod/app", "268435456", "max");
+    let (_, _, decision) = decide(&files, jdk("17.0.15"), "-Xms200m", None);
+    assert!(has(&decision, "-Xmx200m"), "{decision:?}");
+    assert!(decision.ergonomics.is_some());
+    // What the JVM refuses anyway is not made worse.
+    let (_, _, decision) = decide(&files, jdk("17.0.15"), "-XX:+UseG1GC -XX:+UseZGC", None);
+    assert!(decision.options.is_empty() && decision.ergonomics.is_none());
+}
+
+#[test]
+fn a_pod_with_a_request_and_no_limit_is_not_the_whole_node() {
+    let files = Fake::v2("old").with("/sys/fs/cgroup/pod/app/cpu.weight", "39");
+    let (_, _, decision) = decide(&files, jdk("25.0.3"), "", None);
+    assert!(has(&decision, "-XX:ActiveProcessorCount=2"), "{decision:?}");
+    let (_, _, decision) = decide(&Fake::v2("old"), jdk("25.0.3"), "", None);
+    assert!(!has(&decision, "-XX:ActiveProcessorCount"), "{decision:?}");
+}
+
+#[test]
+fn a_fraction_of_a_cpu_is_no_collector_thread() {
+    let files = Fake::v2("old").limited("/pod/app", "4294967296", "250000 100000");
+    let (_, _, decision) = decide(&files, jdk("25.0.3"), "", None);
+    assert!(
+        has(&decision, "-XX:+UseG1GC") && has(&decision, "-XX:ParallelGCThreads=2"),
+        "{decision:?}"
+    );
+    let (_, _, decision) = decide(&files, jdk("25.0.3"), "-XX:ConcGCThreads=1", None);
+    assert!(!has(&decision, "-XX:ParallelGCThreads"), "{decision:?}");
+}
+
+fn profile() -> Profile {
+    Profile {
+        metaspace: Some(Bytes::from_mib(70)),
+        code_cache: Some(Bytes::from_mib(30)),
+        threads: Some(40),
+        thread_stack: Some(Bytes::from_kib(100)),
+        direct: Some(Bytes::from_mib(2)),
+        jit: Some(Bytes::from_mib(20)),
+        cds: Some(Bytes::from_mib(12)),
+        malloc: Some(Bytes::from_mib(8)),
+        live_heap: Some(Bytes::from_mib(60)),
+        ..Profile::default()
+    }
+}
+
+#[test]
+fn a_profile_replaces_constants_and_things_give_way_in_order() {
+    let files =
+        |mib: u64| Fake::v2("old").limited("/pod/app", &(mib << 20).to_string(), "200000 100000");
+    let profile = profile();
+    let decide = |mib| decide(&files(mib), jdk("25.0.3"), "", Some(&profile)).2;
+    let roomy = decide(2048);
+    assert!(
+        has(&roomy, "-XX:+UseG1GC") && !has(&roomy, "-XX:TieredStopAtLevel"),
+        "{roomy:?}"
+    );
+    let budget = roomy.budget.as_ref().expect("a limit");
+    assert!(
+        budget
+            .fixed
+            .iter()
+            .filter(|r| r.provenance == Provenance::Measured)
+            .count()
+            >= 6
+    );
+    let tight = decide(225);
+    assert!(
+        has(&tight, "-XX:TieredStopAtLevel=1") && tight.minimum.is_none(),
+        "{tight:?}"
+    );
+    let hopeless = decide(150);
+    assert!(has(&hopeless, "-Xmx75m"), "{hopeless:?}");
+    let minimum = hopeless.minimum.expect("it does not fit");
+    // What it says would fit does.
+    assert!(
+        decide(minimum.as_bytes() >> 20).minimum.is_none(),
+        "{minimum}"
+    );
+}
+
+#[test]
+fn regions_never_exceed_the_limit_when_they_are_said_to_fit() {
+    let profile = profile();
+    for mib in (64..6000).step_by(37) {
+        for cpus in [
+            "25000 100000",
+            "100000 100000",
+            "190000 100000",
+            "1600000 100000",
+        ] {
+            for version in ["11.0.20", "17.0.15", "21.0.3", "25.0.3"] {
+                for known in [None, Some(&profile)] {
+                    let files = Fake::v2("old").limited("/pod/app", &(mib << 20).to_string(), cpus);
+                    let (_, _, decision) = decide(&files, jdk(version), "", known);
+                    let heap = decision.heap.expect("a limit");
+                    let budget = decision.budget.as_ref().expect("a limit");
+                    let is_planned = known.is_some() && decision.minimum.is_none();
+                    let cell = format!("{mib} {cpus} {version}");
+                    assert!(
+                        decision.ergonomics.is_some(),
+                        "{cell}: {:?}",
+                        decision.warnings
+                    );
+                    assert!(
+                        !is_planned || budget.total(heap) <= Bytes::from_mib(mib),
+                        "{cell}"
+                    );
+                    assert!(
+                        heap <= Bytes::from_mib(mib).percent(80.0).max(Bytes::from_mib(75))
+                            || known.is_some(),
+                        "{cell}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn openj9_gets_its_own_dialect() {
+    let files = Fake::v2("old").limited("/pod/app", "536870912", "100000 100000");
+    let j9 = Jdk {
+        vm: loadline_sizing::Vm::OpenJ9,
+        ..jdk("17.0.9")
+    };
+    let (_, _, decision) = decide(&files, j9, "", None);
+    assert_eq!(texts(&decision), ["-Xmx256m", "-Xtune:virtualized"]);
+    let (_, _, decision) = decide(&files, j9, "-Xmx99m -Xtune:quickstart", None);
+    assert!(decision.options.is_empty(), "{decision:?}");
+}
