@@ -1,0 +1,25 @@
+//! Any bytes as lines of a unified GC log: no panic, every line counted once.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use loadline_jvm::gclog;
+
+fuzz_target!(|data: &[u8]| {
+    // Decorations in front make the fuzzer start behind them.
+    let mut text = Vec::with_capacity(data.len() * 2);
+    for line in data.split(|b| *b == b'\n') {
+        text.extend_from_slice(b"[1.5s][123456789ns][info][gc] GC(1) ");
+        text.extend_from_slice(line);
+        text.push(b'\n');
+    }
+    for input in [data, &text] {
+        let log = gclog::read(input, 100);
+        let counts = &log.input;
+        let known = counts.gc_lines + counts.other_lines + counts.unknown_lines;
+        assert_eq!(
+            counts.counts.lines,
+            known + counts.empty_lines + counts.counts.too_long
+        );
+    }
+});
