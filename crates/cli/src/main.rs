@@ -16,7 +16,12 @@ use clap::Parser;
 
 /// Finds how much a JVM in a container can carry.
 #[derive(Parser)]
-#[command(name = "loadline", version, arg_required_else_help = true)]
+#[command(
+    name = "loadline",
+    version,
+    arg_required_else_help = true,
+    args_override_self = true
+)]
 struct Arguments {
     #[command(subcommand)]
     command: commands::Command,

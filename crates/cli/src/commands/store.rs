@@ -106,7 +106,7 @@ enum Format {
     Json,
     /// One row a trial
     Csv,
-    /// For continuous integration: a test case a trial
+    /// For continuous integration: a test case a configuration
     Junit,
     /// For a pull request
     Markdown,

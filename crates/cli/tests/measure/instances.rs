@@ -20,7 +20,10 @@ fn the_second_refuses_or_waits() -> Outcome {
         !second.state().join("loadline.db").exists(),
         "nothing is stored"
     );
-    // Reading needs no machine.
+    // Reading needs no machine. The result is there a moment after the lock.
+    while first.results().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     first
         .call("list")
         .into_end()
