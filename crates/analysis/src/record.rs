@@ -393,7 +393,7 @@ pub struct CgroupEvidence {
     /// Highest share of it in transparent huge pages.
     #[serde(rename = "peak_anon_huge_bytes", with = "wire::bytes_opt", default)]
     pub peak_anon_huge: Option<Bytes>,
-    /// Highest RSS of the application's processes, smaps_rollup.
+    /// Highest RSS of the application's processes, `/proc/PID/status` (VmRSS, VmHWM).
     #[serde(rename = "peak_rss_bytes", with = "wire::bytes_opt", default)]
     pub peak_rss: Option<Bytes>,
     /// Times the kernel killed for memory in this cgroup.
