@@ -1,7 +1,7 @@
 //! How an application failed, told from its exit, the kernel's counters and its last output.
 //!
-//! Owns the texts by which a JVM's end is known. Facts: exit codes and texts of the ten
-//! out-of-memory cases as seen on JDK 17 and 25 (`-XX:+ExitOnOutOfMemoryError` exits with 3 only
+//! Owns the texts by which a JVM's end is known. Facts: exit codes of the ten
+//! out-of-memory cases on JDK 17 and 25 (`-XX:+ExitOnOutOfMemoryError` exits with 3 only
 //! where the VM itself raised the error: direct buffers and threads still end with 1).
 
 use std::time::Duration;

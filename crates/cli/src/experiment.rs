@@ -191,7 +191,7 @@ fn checked(file: &ExperimentFile, here: &Path, title: String) -> Result<Given, E
 fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|e| {
         Error::new(Kind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
-            .hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.md")
+            .hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline plan --schema)")
     })
 }
 

@@ -38,7 +38,7 @@ fn a_sound_trial_passes() {
     assert!(judged(&evidence()).objectives.iter().all(|o| o.met));
 }
 
-/// The ten out-of-memory cases, output texts as JDK 17 and 25 print them.
+/// The ten out-of-memory cases; the texts are written after the JDK's sources, not captured.
 #[test]
 fn the_ten_out_of_memory_cases_are_told_apart() {
     let direct = "Exception in thread \"main\" java.lang.OutOfMemoryError: Cannot reserve 16777216 bytes of direct buffer memory (allocated: 16777216, limit: 16777216)";

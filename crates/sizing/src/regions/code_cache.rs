@@ -3,8 +3,8 @@
 use super::{Provenance, Region, Situation, measured_or};
 use crate::Bytes;
 
-/// Used with both compilers after warm-up of a web service. Origin: \[fabric8\] and NMT of Spring
-/// Boot services: 25 to 45 MB; the upper end. Too small: the container is killed late.
+/// Used with both compilers after warm-up of a web service. Origin: an estimate, not
+/// measured here. Too small: the container is killed late.
 const BOTH: Bytes = Bytes::from_mib(40);
 /// Used with C1 alone: about a third.
 const C1_ONLY: Bytes = Bytes::from_mib(16);

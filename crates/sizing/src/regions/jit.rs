@@ -5,8 +5,8 @@ use crate::Bytes;
 
 /// Symbols, internal structures, the JVM's libraries' writable pages.
 const BASE: Bytes = Bytes::from_mib(14);
-/// Peak arena of a C2 thread; large methods take tens of megabytes for a moment. Origin: NMT
-/// "Compiler" peaks of Spring Boot start-ups. Too small: killed during start.
+/// Peak arena of a C2 thread; large methods take tens of megabytes for a moment. Origin: an
+/// estimate, not measured here. Too small: killed during start.
 const PER_C2_THREAD: Bytes = Bytes::from_mib(6);
 /// Peak arena of a C1 thread.
 const PER_C1_THREAD: Bytes = Bytes::from_mib(2);

@@ -3,8 +3,8 @@
 use super::{Region, Situation, measured_or};
 use crate::Bytes;
 
-/// glibc arenas and libraries of a JVM at rest. Origin: smaps less NMT of plain services, 8 to 20
-/// MB. Too small: killed late (Cloud Foundry #157: arenas).
+/// glibc arenas and libraries of a JVM at rest. Origin: an estimate, not measured here. Too small:
+/// killed late (Cloud Foundry #157: arenas).
 const DEFAULT: Bytes = Bytes::from_mib(12);
 
 /// Plans the region.

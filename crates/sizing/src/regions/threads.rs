@@ -3,7 +3,7 @@
 use super::{Provenance, Region, Situation};
 use crate::Bytes;
 
-/// Touched stack of a thread in a web service (smaps of stacks, request threads after load). The
+/// Touched stack of a thread in a web service. Origin: an estimate, not measured here. The
 /// reserved 1 MiB of other calculators is address space, not memory. Too small: killed late.
 pub const TOUCHED: Bytes = Bytes::from_kib(128);
 /// Application threads of a service nobody measured: a small pool and the framework's own.
