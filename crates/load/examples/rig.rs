@@ -1,8 +1,9 @@
 //! The test server as a program, for measurements with the generator in another process.
 //!
-//! `rig PORT [stall-at-ms=N stall-ms=N] [slow-every=N slow-ms=N] [capacity=R]` serves until
-//! standard input ends, then prints the arrivals analysed for `rate=R` (and `skip=SECONDS`) as
-//! JSON.
+//! `rig PORT [stall-at-ms=N stall-ms=N] [slow-every=N slow-ms=N] [capacity=R]
+//! [warm-s=N warm-ms=N] [bins-ms=N]` serves until standard input ends, then prints the arrivals as
+//! JSON: analysed for `rate=R` (and `skip=SECONDS`), or counted in bins of `bins-ms` from the
+//! first one.
 
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../tests/rig/mod.rs"]
@@ -30,10 +31,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             stall: millis("stall-at-ms").zip(millis("stall-ms")),
             slow: value("slow-every").map(|n| n as u64).zip(millis("slow-ms")),
             capacity: value("capacity"),
+            warm_up: value("warm-s")
+                .map(Duration::from_secs_f64)
+                .zip(millis("warm-ms")),
         },
     )?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
     let arrivals = server.stop();
+    if let Some(bin) = millis("bins-ms") {
+        return write_out(&format!("{:?}", bins(&arrivals, bin)));
+    }
     let skip = value("skip").unwrap_or(1.0);
     let seen = value("rate").and_then(|rate| analyse(&arrivals, rate, skip));
     let report = match seen {
@@ -48,6 +55,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ),
     };
     write_out(&report)
+}
+
+/// Arrivals in each stretch of time, from the first arrival on.
+fn bins(arrivals: &[u64], length: Duration) -> Vec<u64> {
+    let mut bins = Vec::new();
+    for at in arrivals {
+        let bin = ((at - arrivals[0]) / length.as_nanos() as u64) as usize;
+        bins.resize(bins.len().max(bin + 1), 0);
+        bins[bin] += 1;
+    }
+    bins
 }
 
 fn write_out(report: &str) -> Result<(), Box<dyn std::error::Error>> {

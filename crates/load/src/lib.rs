@@ -30,6 +30,7 @@ pub mod summary;
 mod target;
 pub mod template;
 mod tls;
+pub mod warmup;
 mod wire;
 
 pub use clock::now_ns;

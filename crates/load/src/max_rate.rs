@@ -1,12 +1,14 @@
 //! The highest rate a target carries under an SLO.
 //!
-//! Owns the trials of the search; the rule that decides (MLRsearch) is
-//! `loadline_analysis::search::max_rate`. A short closed-model probe finds the ceiling, then
-//! open-model trials narrow it down. A trial ends early once more requests were slow than its
-//! whole length allows. Several SLOs share one search and its trials.
+//! Owns the search over trials; the rule that decides (MLRsearch) is
+//! `loadline_analysis::search::max_rate`, one trial is `trial`, the response-time curve `curve`. A
+//! short closed-model probe finds the ceiling, then open-model trials narrow the answer down.
+//! Several SLOs share one search: each trial is evidence for all of them.
 
+mod curve;
 mod goal;
 mod text;
+mod trial;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +21,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
 use crate::plan::{Model, Plan};
-use crate::run::{Outcome, run};
-use crate::schedule::Segment;
+use crate::run::run;
+pub use curve::CurvePoint;
 use goal::Goal;
 pub use text::TRIALS_HEAD;
+pub use trial::Trial;
 
-/// Load before each trial that is not judged: the change of rate is no property of the rate.
-const SETTLE: Duration = Duration::from_millis(500);
 /// Length of the closed-model probe.
 const PROBE: Duration = Duration::from_secs(2);
 /// First range of the search, as shares of the probe's rate.
@@ -34,16 +35,20 @@ const RANGE: (f64, f64) = (0.5, 1.1);
 const WIDTH: f64 = 1.03;
 /// Ranges tried before the search gives up: each next one is ten times lower or twice higher.
 const RANGES: usize = 4;
+/// Version of [`Found`]; 2: `rate` is what was answered, not what was offered.
+const SCHEMA: u32 = 2;
 
 /// What to search for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
     /// The SLOs, each searched for its own rate.
     pub slos: Vec<Slo>,
-    /// Length of a trial.
+    /// Length of a trial, at least 1 s; what is left of a second is not judged for its rate.
     pub trial: Duration,
     /// Decide each rate by a majority of five trials instead of the first good one of two.
     pub is_strict: bool,
+    /// Steps of the response-time curve up to the highest rate found; 0 is no curve.
+    pub curve_steps: u32,
 }
 
 /// What the search found.
@@ -60,6 +65,9 @@ pub struct Found {
     pub critical_rate: Option<f64>,
     /// Every trial, in order.
     pub trials: Vec<Trial>,
+    /// Response times at shares of the highest rate found; empty unless asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<CurvePoint>,
     /// Why the search ended before its bounds were close, if it did.
     pub incomplete: Option<String>,
 }
@@ -69,33 +77,13 @@ pub struct Found {
 pub struct GoalFound {
     /// The SLO in text.
     pub slo: String,
-    /// Highest rate that was carried, requests a second.
+    /// Highest rate that was carried, answers a second: what was offered there, less what was not
+    /// answered in the same time (the "conditional throughput" of MLRsearch).
     pub rate: Option<f64>,
     /// Lowest rate that was too high.
     pub too_high: Option<f64>,
     /// What broke there, in words.
     pub broke: Option<String>,
-}
-
-/// One trial of the search.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// Requests a second that were scheduled.
-    pub offered_rate: f64,
-    /// Good responses a second.
-    pub achieved_rate: f64,
-    /// Median latency in µs, failed requests infinitely slow; `None` is infinite.
-    pub p50_us: Option<f64>,
-    /// 99th percentile in µs, the same.
-    pub p99_us: Option<f64>,
-    /// Failed and unfinished requests.
-    pub failed: u64,
-    /// Whether it ended early because it could not pass any more.
-    pub ended_early: bool,
-    /// What broke for each SLO; `None` where it was kept.
-    pub broke: Vec<Option<String>>,
-    /// Why the generator could not make the rate; the trial is then no evidence.
-    pub saturated: Option<String>,
 }
 
 /// Searches. `observe` gets every trial when it has ended.
@@ -113,6 +101,12 @@ pub fn max_rate(
         .iter()
         .map(Goal::new)
         .collect::<Result<Vec<_>, _>>()?;
+    if search.trial < Duration::from_secs(1) {
+        return Err(LoadError::Plan {
+            field: "duration",
+            why: "a trial shorter than 1 s says nothing about a rate".to_owned(),
+        });
+    }
     let ceiling = probe(plan, stop)?;
     let mut hunt = Hunt {
         plan,
@@ -123,18 +117,20 @@ pub fn max_rate(
         trials: Vec::new(),
         incomplete: None,
     };
-    let mut found: Vec<GoalFound> = Vec::new();
-    for index in 0..goals.len() {
-        let known = hunt.known(index);
-        found.push(hunt.hunt(index, ceiling, known)?);
-    }
+    let found = hunt.hunt(ceiling)?;
+    let top = found.iter().filter_map(|g| g.rate).fold(0.0, f64::max);
+    let curve = match hunt.incomplete.is_none() && search.curve_steps > 0 && top > 0.0 {
+        true => curve::measure(plan, search, top, stop)?,
+        false => Vec::new(),
+    };
     let rates: Option<Vec<f64>> = found.iter().map(|g| g.rate).collect();
     Ok(Found {
-        schema: 1,
+        schema: SCHEMA,
         ceiling,
         critical_rate: rates.and_then(|rates| critical_rate(&rates)),
         goals: found,
         trials: hunt.trials,
+        curve,
         incomplete: hunt.incomplete,
     })
 }
@@ -170,151 +166,109 @@ struct Hunt<'a> {
     incomplete: Option<String>,
 }
 
-impl Hunt<'_> {
-    /// What earlier trials already say about a goal: a rate that was carried, one that was not.
-    fn known(&self, goal: usize) -> (Option<f64>, Option<f64>) {
-        let evidence = || self.trials.iter().filter(|t| t.saturated.is_none());
-        let too_high = evidence()
-            .filter(|t| t.broke[goal].is_some())
-            .map(|t| t.offered_rate)
-            .reduce(f64::min);
-        let carried = evidence()
-            .filter(|t| t.broke[goal].is_none())
-            .map(|t| t.offered_rate)
-            .filter(|rate| too_high.is_none_or(|high| *rate < high))
-            .reduce(f64::max);
-        (carried, too_high)
-    }
+/// The bounds of one goal: a rate that is carried, one that is too high.
+type Bounds = (Option<f64>, Option<f64>);
 
-    /// Searches one goal, in ranges that move down or up until both bounds are found.
-    fn hunt(
-        &mut self,
-        goal: usize,
-        ceiling: f64,
-        (carried, too_high): (Option<f64>, Option<f64>),
-    ) -> Result<GoalFound, LoadError> {
-        let mut low = carried.unwrap_or(ceiling * RANGE.0);
-        let mut high = too_high.map_or(ceiling * RANGE.1, |rate| rate * WIDTH);
-        low = low.min(high / 2.0);
-        let mut answer = (None, None);
+impl Hunt<'_> {
+    /// Searches all goals, in ranges that move down and up until every goal has both bounds.
+    fn hunt(&mut self, ceiling: f64) -> Result<Vec<GoalFound>, LoadError> {
+        let (mut low, mut high) = (ceiling * RANGE.0, ceiling * RANGE.1);
+        let mut machine = self.machine(low, high);
+        let mut bounds = Vec::new();
         for _ in 0..RANGES {
-            answer = self.narrow(goal, low, high)?;
-            if self.incomplete.is_some() || (answer.0.is_some() && answer.1.is_some()) {
+            bounds = self.narrow(&mut machine)?;
+            let is_low = bounds.iter().any(|(carried, _)| carried.is_none());
+            let is_high = bounds.iter().any(|(_, too_high)| too_high.is_none());
+            if self.incomplete.is_some() || !(is_low || is_high) {
                 break;
             }
-            (low, high) = match answer.0 {
-                None => (low / 10.0, low),
-                Some(_) => (high, high * 2.0),
-            };
+            low = if is_low { low / 10.0 } else { low };
+            high = if is_high { high * 2.0 } else { high };
+            machine.widen(low, high);
         }
-        let (rate, too_high) = answer;
-        let broke = self
-            .trials
-            .iter()
-            .filter(|t| Some(t.offered_rate) == too_high)
-            .find_map(|t| t.broke[goal].clone());
-        Ok(GoalFound {
-            slo: self.search.slos[goal].to_string(),
-            rate,
-            too_high,
-            broke,
-        })
+        let goals = bounds.into_iter().enumerate();
+        Ok(goals
+            .map(|(goal, bounds)| self.answer(goal, bounds))
+            .collect())
     }
 
-    /// Bounds of one goal within a range.
-    fn narrow(
-        &mut self,
-        goal: usize,
-        low: f64,
-        high: f64,
-    ) -> Result<(Option<f64>, Option<f64>), LoadError> {
+    fn machine(&self, low: f64, high: f64) -> MaxRate {
         let length = self.search.trial;
-        let parameters = match self.search.is_strict {
+        let mut parameters = match self.search.is_strict {
             true => Parameters::strict(low, high, length),
             false => Parameters::new(low, high, length),
         };
-        let mut machine = MaxRate::new(Parameters {
-            width: WIDTH,
-            ..parameters
-        });
+        let goal = parameters.goals[0];
+        parameters.goals = vec![goal; self.goals.len()];
+        parameters.width = WIDTH;
+        MaxRate::new(parameters)
+    }
+
+    /// Bounds of every goal within the range of the machine.
+    fn narrow(&mut self, machine: &mut MaxRate) -> Result<Vec<Bounds>, LoadError> {
         loop {
             match machine.next() {
                 Step::Try { rate, .. } => {
-                    let trial = self.trial(rate)?;
+                    let trial = trial::run(self.plan, self.search, self.goals, rate, self.stop)?;
                     if self.stop.load(Ordering::Relaxed) {
                         self.incomplete = Some("it was stopped".to_owned());
-                        return Ok(self.known(goal));
+                        return Ok(self.known());
                     }
-                    machine.record(&[match (&trial.saturated, &trial.broke[goal]) {
+                    let verdict = |broke: &Option<String>| match (&trial.saturated, broke) {
                         (Some(_), _) => Verdict::Invalid,
                         (None, None) => Verdict::Pass,
                         (None, Some(_)) => Verdict::Fail,
-                    }]);
+                    };
+                    machine.record(&trial.broke.iter().map(verdict).collect::<Vec<_>>());
                     (self.observe)(&trial);
                     self.trials.push(trial);
                 }
                 Step::Done(answers) => {
-                    let answer = answers.first().map(|a| (a.rate, a.too_high));
-                    return Ok(answer.unwrap_or_default());
+                    return Ok(answers.iter().map(|a| (a.rate, a.too_high)).collect());
                 }
                 Step::CouldNotMeasure { rate } => {
                     let last = self.trials.iter().rev().find_map(|t| t.saturated.clone());
                     let why = last.unwrap_or_default();
                     self.incomplete = Some(format!("{rate:.1}/s could not be measured: {why}"));
-                    return Ok(self.known(goal));
+                    return Ok(self.known());
                 }
             }
         }
     }
 
-    /// One trial at a rate, judged for every goal.
-    fn trial(&mut self, rate: f64) -> Result<Trial, LoadError> {
-        let plan = Plan {
-            model: Model::Open {
-                segments: vec![Segment::constant(rate, SETTLE + self.search.trial)],
-                arrivals: self.plan.arrivals(),
-            },
-            warmup: SETTLE,
-            drain: self.plan.drain.min(Duration::from_secs(2)),
-            ..self.plan.clone()
+    /// What the trials of an unfinished search say about each goal.
+    fn known(&self) -> Vec<Bounds> {
+        let bounds = |goal: usize| {
+            let evidence = || self.trials.iter().filter(|t| t.saturated.is_none());
+            let too_high = evidence()
+                .filter(|t| t.broke[goal].is_some())
+                .map(|t| t.offered_rate)
+                .reduce(f64::min);
+            let carried = evidence()
+                .filter(|t| t.broke[goal].is_none())
+                .map(|t| t.offered_rate)
+                .filter(|rate| too_high.is_none_or(|high| *rate < high))
+                .reduce(f64::max);
+            (carried, too_high)
         };
-        let whole = rate * self.search.trial.as_secs_f64();
-        let hopeless = Arc::new(AtomicBool::new(false));
-        let mut slow = vec![0.0; self.goals.len()];
-        let mut ended_early = false;
-        let outcome = run(&plan, &hopeless, &mut |second| {
-            for (slow, goal) in slow.iter_mut().zip(self.goals) {
-                *slow += goal.slow(&second.totals, second.is_warmup);
-            }
-            let mut sums = slow.iter().zip(self.goals);
-            let is_lost = sums.all(|(slow, goal)| *slow > goal.allowance(whole));
-            if is_lost && !ended_early {
-                ended_early = true;
-                hopeless.store(true, Ordering::Relaxed);
-            }
-            if self.stop.load(Ordering::Relaxed) {
-                hopeless.store(true, Ordering::Relaxed);
-            }
-        })?;
-        Ok(self.judge(rate, &plan, &outcome, ended_early && outcome.stopped))
+        (0..self.goals.len()).map(bounds).collect()
     }
 
-    fn judge(&self, rate: f64, plan: &Plan, outcome: &Outcome, ended_early: bool) -> Trial {
-        let totals = &outcome.measure;
-        let seconds = outcome.measured(plan).as_secs_f64().max(1e-9);
-        let micros = |q| {
-            let value = totals.latency_quantile(q);
-            value.map(|d| d.as_nanos() as f64 / 1e3)
+    fn answer(&self, goal: usize, (carried, too_high): Bounds) -> GoalFound {
+        let at = |rate: Option<f64>| {
+            let trials = self.trials.iter().filter(|t| t.saturated.is_none());
+            trials.filter(move |t| Some(t.offered_rate) == rate)
         };
-        Trial {
-            offered_rate: rate,
-            achieved_rate: totals.ok as f64 / seconds,
-            p50_us: micros(0.5),
-            p99_us: micros(0.99),
-            failed: totals.failed() + totals.unfinished,
-            ended_early,
-            broke: self.goals.iter().map(|g| g.broke(totals)).collect(),
-            saturated: outcome.health.saturated.clone(),
+        // Of several good trials the worst counts, as in MLRsearch.
+        let answered = at(carried)
+            .filter(|t| t.broke[goal].is_none())
+            .map(|t| t.achieved_rate.min(t.offered_rate))
+            .reduce(f64::min);
+        GoalFound {
+            slo: self.search.slos[goal].to_string(),
+            rate: answered,
+            too_high,
+            broke: at(too_high).find_map(|t| t.broke[goal].clone()),
         }
     }
 }

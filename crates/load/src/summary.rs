@@ -16,6 +16,7 @@ use crate::outcome::Totals;
 use crate::plan::{Model, Plan};
 use crate::run::Outcome;
 use crate::schedule::Arrivals;
+use crate::warmup::WarmUp;
 
 /// Version of the stored form; it grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -66,6 +67,9 @@ pub struct Summary {
     pub cpu_us_per_request: Option<f64>,
     /// Requests of the warm-up, which the other fields leave out.
     pub warmup_requests: u64,
+    /// How the target warmed up; `None` where the load says nothing about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
     /// `None`, or why the generator was itself the bottleneck.
     pub saturated: Option<String>,
     /// Whether it was stopped before its end.
@@ -222,6 +226,7 @@ impl Summary {
             cpu_seconds: cpu,
             cpu_us_per_request: (answered > 0).then(|| cpu * 1e6 / answered as f64),
             warmup_requests: 0,
+            warm_up: None,
             saturated: health.saturated.clone(),
             stopped: false,
         }
@@ -267,6 +272,9 @@ impl Summary {
         self.write_percentiles(out)?;
         self.write_requests(out)?;
         self.write_errors(out)?;
+        if let Some(warm_up) = &self.warm_up {
+            writeln!(out, "\n  {}", warm_up.text())?;
+        }
         self.write_generator(out)
     }
 
@@ -434,6 +442,7 @@ mod tests {
             cpu_seconds: 0.05,
             cpu_us_per_request: Some(50.0),
             warmup_requests: 0,
+            warm_up: None,
             saturated: (failed > 0).then(|| "the generator waited".to_owned()),
             stopped: false,
         }

@@ -212,6 +212,13 @@ impl MaxRate {
         }
     }
 
+    /// Searches in another range, with all that was learnt so far: for when every goal's answer
+    /// turned out to lie outside the first one.
+    pub fn widen(&mut self, low: f64, high: f64) {
+        self.parameters.low = low;
+        self.parameters.high = high;
+    }
+
     /// What to do next; the same until outcomes are recorded.
     pub fn next(&self) -> Step {
         for (index, goal) in self.parameters.goals.iter().enumerate() {
@@ -472,6 +479,35 @@ mod tests {
         insta::assert_snapshot!(all_bad, @"104.9- 102.4- 101.2- 100.0- = None");
         let all_good = trace(one_trial(100.0, 110.0), &[500.0]);
         insta::assert_snapshot!(all_good, @"104.9+ 107.4+ 108.7+ 110.0+ = Some(110.00)");
+    }
+
+    #[test]
+    fn a_wider_range_keeps_what_was_learnt() {
+        let mut search = MaxRate::new(one_trial(100.0, 110.0));
+        let mut rates = Vec::new();
+        for (low, high) in [(100.0, 110.0), (10.0, 110.0)] {
+            search.widen(low, high);
+            while let Step::Try { rate, .. } = search.next() {
+                rates.push(rate);
+                search.record(&[if rate <= 50.0 {
+                    Outcome::Pass
+                } else {
+                    Outcome::Fail
+                }]);
+            }
+        }
+        let Step::Done(answers) = search.next() else {
+            panic!("the search is over");
+        };
+        let (rate, too_high) = (answers[0].rate.unwrap(), answers[0].too_high.unwrap());
+        assert!(rate <= 50.0 && too_high > 50.0 && too_high / rate <= 1.021);
+        rates.sort_by(f64::total_cmp);
+        rates.dedup();
+        assert_eq!(
+            rates.len() as u32,
+            answers[0].trials,
+            "no rate was tried twice"
+        );
     }
 
     #[test]

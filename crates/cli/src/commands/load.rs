@@ -14,6 +14,7 @@ use loadline_analysis::slo::Slo;
 use loadline_load::parts::PartFile;
 use loadline_load::profile::Profile;
 use loadline_load::summary::{Summary, live_line};
+use loadline_load::warmup::Study;
 use loadline_load::{
     Arrivals, Expectation, LoadError, Model, Pacing, Part, Plan, RequestSpec, Segment, Target,
     TlsSpec, export, now_ns, part, run,
@@ -47,6 +48,10 @@ pub struct Arguments {
     /// Decide each rate of the search by a majority of five trials
     #[arg(long, requires = "max_rate")]
     strict: bool,
+    /// After the search, measure response times at this many equal steps up to the rate found:
+    /// 100 is a step for each 1 %
+    #[arg(long, requires = "max_rate", value_parser = clap::value_parser!(u32).range(1..=100))]
+    curve: Option<u32>,
     /// Requests and their weights, and the rate over time unless another is given (TOML, as
     /// `loadline profile` writes)
     #[arg(long)]
@@ -144,7 +149,9 @@ pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
     let mut files = Files::create(arguments)?;
     let is_watched = std::io::stderr().is_terminal();
     let mut file_error = None;
+    let mut study = Study::new(&plan);
     let outcome = run(&plan, &stop, &mut |second| {
+        study.take(second);
         if is_watched {
             eprint!("\r\x1b[K{}", live_line(second.index, &second.totals));
         }
@@ -165,10 +172,9 @@ pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
         let part = PartFile::new(&plan, &outcome, &arguments.url);
         write_to(path, &mut create(path)?, &json(&part)?)?;
     }
-    print(
-        arguments.json,
-        &Summary::new(&plan, &outcome, &arguments.url),
-    )
+    let mut summary = Summary::new(&plan, &outcome, &arguments.url);
+    summary.warm_up = study.judge();
+    print(arguments.json, &summary)
 }
 
 /// Prints a summary; exit code 4 when the generator says that it was the bottleneck.

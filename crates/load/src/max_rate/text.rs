@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Found, Trial};
+use super::{CurvePoint, Found, Trial};
 
 /// The head of the trials' table; one [`Trial::row`] follows for each.
 pub const TRIALS_HEAD: &str = "   offered/s   achieved/s        p50        p99   failed  verdict";
@@ -10,8 +10,6 @@ pub const TRIALS_HEAD: &str = "   offered/s   achieved/s        p50        p99  
 impl Trial {
     /// One row of the trials' table.
     pub fn row(&self) -> String {
-        let time =
-            |us: Option<f64>| us.map_or("failed".to_owned(), |us| format!("{:.2} ms", us / 1e3));
         let kept = self.broke.iter().filter(|b| b.is_none()).count();
         let verdict = match (&self.saturated, kept == self.broke.len()) {
             (Some(reason), _) => format!("not valid: {reason}"),
@@ -41,7 +39,7 @@ impl Trial {
 }
 
 impl Found {
-    /// The answers, without the table of trials.
+    /// The answers and the curve, without the table of trials.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -50,7 +48,15 @@ impl Found {
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        writeln!(out, "  closed model, for comparison: {:.1}/s", self.ceiling)?;
+        let trials = match self.trials.len() {
+            1 => "1 trial".to_owned(),
+            n => format!("{n} trials"),
+        };
+        writeln!(
+            out,
+            "  {trials}; closed model, for comparison: {:.1}/s",
+            self.ceiling
+        )?;
         for goal in &self.goals {
             match goal.rate {
                 Some(rate) => write!(out, "  {}: carried {rate:.1}/s", goal.slo)?,
@@ -70,8 +76,34 @@ impl Found {
         if let Some(reason) = &self.incomplete {
             writeln!(out, "  not complete: {reason}")?;
         }
+        if !self.curve.is_empty() {
+            writeln!(
+                out,
+                "\n   load    offered/s   achieved/s        p50        p90        p99        max"
+            )?;
+        }
+        for point in &self.curve {
+            writeln!(out, "{}", row(point))?;
+        }
         Ok(())
     }
+}
+
+fn row(point: &CurvePoint) -> String {
+    format!(
+        "  {:>4.0}%   {:>10.1}   {:>10.1} {:>10} {:>10} {:>10} {:>10}",
+        point.share * 100.0,
+        point.offered_rate,
+        point.achieved_rate,
+        time(point.p50_us),
+        time(point.p90_us),
+        time(point.p99_us),
+        time(point.max_us)
+    )
+}
+
+fn time(us: Option<f64>) -> String {
+    us.map_or("failed".to_owned(), |us| format!("{:.2} ms", us / 1e3))
 }
 
 #[cfg(test)]
@@ -82,7 +114,7 @@ mod tests {
     #[test]
     fn the_answer_names_both_bounds_and_what_broke() {
         let found = Found {
-            schema: 1,
+            schema: 2,
             ceiling: 1200.0,
             goals: vec![GoalFound {
                 slo: "p99<20ms,errors<1%".to_owned(),
@@ -92,11 +124,23 @@ mod tests {
             }],
             critical_rate: Some(980.0),
             trials: Vec::new(),
+            curve: vec![CurvePoint {
+                share: 0.5,
+                offered_rate: 490.0,
+                achieved_rate: 489.9,
+                p50_us: Some(1200.0),
+                p90_us: Some(3400.0),
+                p99_us: None,
+                max_us: Some(17_800.0),
+            }],
             incomplete: None,
         };
         insta::assert_snapshot!(found.text(), @"
-        closed model, for comparison: 1200.0/s
+        0 trials; closed model, for comparison: 1200.0/s
         p99<20ms,errors<1%: carried 980.0/s, too high 1005.0/s where p99 84ms (p99<20ms)
+
+         load    offered/s   achieved/s        p50        p90        p99        max
+          50%        490.0        489.9    1.20 ms    3.40 ms     failed   17.80 ms
         ");
     }
 }

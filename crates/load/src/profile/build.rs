@@ -5,9 +5,10 @@
 //! the others are counted.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
 use std::io::BufRead;
 
-use super::class::normalise;
+use super::class::{KeyHasher, normalise};
 use super::line::{Format, Line};
 use super::stamp::Stamps;
 use super::{Profile, Request};
@@ -18,6 +19,8 @@ use crate::random::Random;
 const MAX_CLASSES: usize = 2_000;
 /// Sample paths kept of each class.
 const SAMPLES: usize = 16;
+/// Lines this long are rejected: no server writes them.
+const MAX_LINE: usize = 64 * 1024;
 /// Intervals kept: a week of minutes, and room for stray stamps.
 const MAX_INTERVALS: usize = 20_000;
 
@@ -29,7 +32,9 @@ pub struct Builder {
     all_methods: bool,
     stamps: Stamps,
     random: Random,
-    classes: HashMap<Vec<u8>, Class>,
+    classes: HashMap<Vec<u8>, Class, BuildHasherDefault<KeyHasher>>,
+    /// Requests by status, as far as statuses are of three digits.
+    statuses: Vec<u64>,
     intervals: BTreeMap<i64, u64>,
     /// The interval of the last line: most lines are in the same.
     current: (i64, u64),
@@ -71,7 +76,8 @@ impl Builder {
             all_methods,
             stamps: Stamps::default(),
             random: Random::new(0),
-            classes: HashMap::new(),
+            classes: HashMap::default(),
+            statuses: vec![0; 1000],
             intervals: BTreeMap::new(),
             current: (i64::MIN, 0),
             key: Vec::new(),
@@ -87,23 +93,47 @@ impl Builder {
         }
     }
 
-    /// Takes a whole log.
+    /// Takes a whole log. Lines are read where they lie in the reader's buffer; only one that
+    /// reaches over its end is copied.
     ///
     /// # Errors
     /// What the reader says.
     pub fn read(&mut self, mut log: impl BufRead) -> std::io::Result<()> {
-        let mut line = Vec::new();
+        let mut begun = Vec::new();
         loop {
-            line.clear();
-            if log.read_until(b'\n', &mut line)? == 0 {
-                return Ok(());
+            let buffer = log.fill_buf()?;
+            if buffer.is_empty() {
+                break;
             }
-            self.line(line.trim_ascii_end());
+            let mut rest = buffer;
+            while let Some(end) = memchr::memchr(b'\n', rest) {
+                if begun.is_empty() {
+                    self.line(rest[..end].trim_ascii_end());
+                } else {
+                    begun.extend_from_slice(&rest[..end]);
+                    self.line(begun.trim_ascii_end());
+                    begun.clear();
+                }
+                rest = &rest[end + 1..];
+            }
+            // What is longer than any line is kept only as far as it takes to be rejected.
+            let room = MAX_LINE.saturating_sub(begun.len());
+            begun.extend_from_slice(&rest[..rest.len().min(room)]);
+            let used = buffer.len();
+            log.consume(used);
         }
+        if !begun.is_empty() {
+            self.line(begun.trim_ascii_end());
+        }
+        Ok(())
     }
 
     /// Takes one line, without its end.
     pub fn line(&mut self, text: &[u8]) {
+        if text.len() >= MAX_LINE {
+            self.seen.rejected += 1;
+            return;
+        }
         if self.format.is_json() {
             match self.format.read_json(text, &mut self.stamps) {
                 Some(json) => self.count(&json.line()),
@@ -120,7 +150,10 @@ impl Builder {
     fn count(&mut self, line: &Line<'_>) {
         self.seen.lines += 1;
         self.seen.bytes += line.bytes;
-        *self.seen.statuses.entry(line.status).or_default() += 1;
+        match self.statuses.get_mut(usize::from(line.status)) {
+            Some(count) => *count += 1,
+            None => *self.seen.statuses.entry(line.status).or_default() += 1,
+        }
         if let Some(us) = line.duration_us {
             self.seen
                 .durations
@@ -178,6 +211,9 @@ impl Builder {
     /// The profile and what else was seen. `origin` says where the lines come from.
     pub fn finish(mut self, origin: &str) -> (Profile, Seen) {
         self.end_interval();
+        let counted = self.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
+        let statuses = counted.map(|(status, n)| (status as u16, *n));
+        self.seen.statuses.extend(statuses);
         let mut classes: Vec<_> = self.classes.into_iter().collect();
         classes.sort_by(|a, b| b.1.count.cmp(&a.1.count).then_with(|| a.0.cmp(&b.0)));
         let mut requests = Vec::new();
@@ -288,6 +324,23 @@ mod tests {
         assert!(profile.requests[0].path.starts_with("{pick:/owners/"));
         assert_eq!(profile.requests[1].path, "/health");
         assert_eq!(Profile::parse(&profile.text().unwrap()).unwrap(), profile);
+    }
+
+    #[test]
+    fn lines_are_the_same_however_the_reader_cuts_them() {
+        let text = log() + &"x".repeat(200_000) + "\r\nlast line without an end";
+        let read = |size| {
+            let mut builder = Builder::new(Format::common(Source::Httpd), 60.0, false);
+            let reader = std::io::BufReader::with_capacity(size, text.as_bytes());
+            builder.read(reader).unwrap();
+            let (profile, seen) = builder.finish("test");
+            (profile, seen.lines, seen.rejected, seen.statuses)
+        };
+        let whole = read(1 << 20);
+        assert_eq!((whole.1, whole.2), (900, 3));
+        for size in [1, 7, 64, 1000, 70_000] {
+            assert_eq!(read(size), whole, "{size}");
+        }
     }
 
     #[test]

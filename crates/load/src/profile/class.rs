@@ -3,6 +3,31 @@
 //! Owns the rule: a segment of digits becomes `{id}`, a UUID `{uuid}`, 16 or more hexadecimal
 //! digits `{hash}`; of the query only the keys are kept.
 
+use std::hash::Hasher;
+
+/// Hashes class keys, of which there are few and which are met for every line. A log made to
+/// collide costs time only: the number of classes is limited.
+/// Source of the constant: FxHash, 2^64 over the golden ratio made odd.
+#[derive(Debug, Default)]
+pub(super) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        for word in words.iter().chain(std::iter::once(&last)) {
+            let mixed = self.0.rotate_left(5) ^ u64::from_le_bytes(*word);
+            self.0 = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        // The table takes its place from the low bits, the product mixes the high ones.
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
 /// Writes the class of a path (with its query) to `out`.
 pub(super) fn normalise(path: &[u8], out: &mut Vec<u8>) {
     let (path, query) = match path.iter().position(|b| *b == b'?') {

@@ -26,6 +26,8 @@ pub enum Source {
 pub struct Format {
     pieces: Option<Vec<Piece>>,
     source: Source,
+    /// The stamp is the begin of the request, not its end.
+    is_begin: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -38,8 +40,8 @@ enum Piece {
 enum Field {
     Common,
     Iso,
-    /// Seconds since 1970 with a fraction.
-    Epoch,
+    /// Since 1970, in units of so many to the second, with a fraction.
+    Epoch(u32),
     Request,
     Status,
     Bytes,
@@ -69,6 +71,7 @@ impl Format {
         Self {
             pieces: Some(percent(COMMON, source)),
             source,
+            is_begin: source == Source::Httpd,
         }
     }
 
@@ -77,6 +80,7 @@ impl Format {
         Self {
             pieces: None,
             source,
+            is_begin: source == Source::Httpd,
         }
     }
 
@@ -89,13 +93,12 @@ impl Format {
             true => dollar(text),
             false => percent(text, source),
         };
-        let has = |wanted: &[Field]| {
-            pieces
-                .iter()
-                .any(|p| matches!(p, Piece::Field(f) if wanted.contains(f)))
+        let has = |is_wanted: fn(&Field) -> bool| {
+            let mut pieces = pieces.iter();
+            pieces.any(|p| matches!(p, Piece::Field(f) if is_wanted(f)))
         };
-        let has_time = has(&[Field::Common, Field::Iso, Field::Epoch]);
-        if !has_time || !has(&[Field::Request]) {
+        let has_time = has(|f| matches!(f, Field::Common | Field::Iso | Field::Epoch(_)));
+        if !has_time || !has(|f| *f == Field::Request) {
             return Err(LoadError::Plan {
                 field: "format",
                 why: format!("`{text}` has no time (%t, $time_local) or no request (%r, $request)"),
@@ -104,6 +107,10 @@ impl Format {
         Ok(Self {
             pieces: Some(pieces),
             source,
+            is_begin: match source {
+                Source::Httpd => !text.contains("%{end:"),
+                _ => text.contains("%{begin:"),
+            },
         })
     }
 
@@ -131,7 +138,7 @@ impl Format {
 
     /// Turns the stamp into the arrival.
     fn arrive(&self, line: &mut Line<'_>) {
-        if let (false, Some(us)) = (self.source == Source::Httpd, line.duration_us) {
+        if let (false, Some(us)) = (self.is_begin, line.duration_us) {
             line.arrival -= us as f64 / 1e6;
         }
     }
@@ -146,7 +153,7 @@ impl Format {
         match field {
             Field::Common => line.arrival = stamps.common(value)?,
             Field::Iso => line.arrival = iso(value)?,
-            Field::Epoch => line.arrival = decimal(value)?,
+            Field::Epoch(per_second) => line.arrival = decimal(value)? / f64::from(per_second),
             Field::Request => (line.method, line.path) = request(value)?,
             Field::Status => line.status = std::str::from_utf8(value).ok()?.parse().ok()?,
             // A dash is no body.
@@ -256,7 +263,9 @@ fn extent(rest: &[u8], next: Option<&Piece>, field: Field) -> Option<usize> {
     let mut from = 0;
     loop {
         let at = from + memchr::memchr(end, &rest[from..])?;
-        if end != b'"' || at == 0 || rest[at - 1] != b'\\' {
+        let slashes = rest[..at].iter().rev().take_while(|b| **b == b'\\').count();
+        // An escaped backslash before a quote does not escape the quote.
+        if end != b'"' || slashes % 2 == 0 {
             return Some(at);
         }
         from = at + 1;
@@ -268,9 +277,18 @@ fn request(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = memchr::memchr(b' ', line)?;
     let (method, rest) = (&line[..first], &line[first + 1..]);
     let end = memchr::memrchr(b' ', rest).unwrap_or(rest.len());
-    let path = &rest[..end];
+    let path = origin(&rest[..end]);
     let is_method = !method.is_empty() && method.iter().all(u8::is_ascii_uppercase);
     (is_method && path.first() == Some(&b'/')).then_some((method, path))
+}
+
+/// The path of `http://host/path`, as requests to proxies name it; others stay as they are.
+fn origin(target: &[u8]) -> &[u8] {
+    let plain = target.strip_prefix(b"http://");
+    match plain.or_else(|| target.strip_prefix(b"https://")) {
+        Some(rest) => memchr::memchr(b'/', rest).map_or(&b"/"[..], |at| &rest[at..]),
+        None => target,
+    }
 }
 
 fn decimal(text: &[u8]) -> Option<f64> {
@@ -294,6 +312,7 @@ fn percent(text: &str, source: Source) -> Vec<Piece> {
         let mut letters = after.chars();
         let field = match (name, letters.next().unwrap_or(' ')) {
             ("", 't') => Field::Common,
+            (name, 't') => stamp(name),
             ("", 'r') => Field::Request,
             (_, 's') => Field::Status,
             (_, 'b' | 'B') => Field::Bytes,
@@ -311,6 +330,18 @@ fn percent(text: &str, source: Source) -> Vec<Piece> {
     pieces
 }
 
+/// `%{begin:msec}t`: whether it is the begin is read from the whole format.
+fn stamp(name: &str) -> Field {
+    let unit = name.trim_start_matches("begin:").trim_start_matches("end:");
+    match unit {
+        "" => Field::Common,
+        "sec" => Field::Epoch(1),
+        "msec" => Field::Epoch(1_000),
+        "usec" => Field::Epoch(1_000_000),
+        _ => Field::Other,
+    }
+}
+
 /// `$remote_addr [$time_local]`.
 fn dollar(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
@@ -324,7 +355,7 @@ fn dollar(text: &str) -> Vec<Piece> {
         pieces.push(Piece::Field(match name {
             "time_local" => Field::Common,
             "time_iso8601" => Field::Iso,
-            "msec" => Field::Epoch,
+            "msec" => Field::Epoch(1),
             "request" => Field::Request,
             "status" => Field::Status,
             "body_bytes_sent" | "bytes_sent" => Field::Bytes,
@@ -396,6 +427,52 @@ mod tests {
         let line = "h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\" 200 1 1.500";
         let read = read(&format, line).unwrap();
         assert_eq!((read.0, read.5), (971_211_334.5, Some(1_500_000)));
+    }
+
+    #[test]
+    fn a_stamp_may_say_itself_what_it_is() {
+        let line = "971211336500 \"GET / HTTP/1.1\" 200 250";
+        for (pattern, source, arrival) in [
+            (
+                "%{begin:msec}t \"%r\" %s %{ms}T",
+                Source::Tomcat10,
+                971_211_336.5,
+            ),
+            (
+                "%{msec}t \"%r\" %s %{ms}T",
+                Source::Tomcat10,
+                971_211_336.25,
+            ),
+            ("%{msec}t \"%r\" %s %{ms}T", Source::Httpd, 971_211_336.5),
+            (
+                "%{end:msec}t \"%r\" %s %{ms}T",
+                Source::Httpd,
+                971_211_336.25,
+            ),
+        ] {
+            let format = Format::parse(pattern, source).unwrap();
+            assert_eq!(
+                read(&format, line).unwrap().0,
+                arrival,
+                "{pattern} {source:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn quotes_backslashes_and_proxies_do_not_confuse_it() {
+        let format = Format::common(Source::Httpd);
+        for (request, path) in [
+            ("GET /a\\\\ HTTP/1.1", "/a\\\\"),
+            ("GET /a\\\"b HTTP/1.1", "/a\\\"b"),
+            ("GET /a b HTTP/1.1", "/a b"),
+            ("GET http://host:80/x?y=http://z HTTP/1.1", "/x?y=http://z"),
+            ("GET https://host HTTP/1.1", "/"),
+            ("GET /old", "/old"),
+        ] {
+            let line = format!("::1 - - [10/Oct/2000:13:55:36 -0700] \"{request}\" 200 1");
+            assert_eq!(read(&format, &line).unwrap().2, path, "{request}");
+        }
     }
 
     #[test]

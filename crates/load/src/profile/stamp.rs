@@ -6,11 +6,24 @@ pub(super) struct Stamps {
     /// `10/Oct/2000` and the seconds it begins at.
     day: [u8; 11],
     begin: i64,
+    /// The last stamp as it stood, and its value: busy servers repeat it.
+    last: ([u8; 28], f64),
 }
 
 impl Stamps {
     /// Reads `10/Oct/2000:13:55:36 -0700`, with or without brackets.
     pub(super) fn common(&mut self, text: &[u8]) -> Option<f64> {
+        if *text == self.last.0 {
+            return Some(self.last.1);
+        }
+        let value = self.parse(text)?;
+        if let Ok(text) = text.try_into() {
+            self.last = (text, value);
+        }
+        Some(value)
+    }
+
+    fn parse(&mut self, text: &[u8]) -> Option<f64> {
         let text = text.strip_prefix(b"[").unwrap_or(text);
         let text = text.strip_suffix(b"]").unwrap_or(text);
         if text.len() < 20 || text[11] != b':' {

@@ -29,6 +29,8 @@ pub struct Behaviour {
     pub slow: Option<(u64, Duration)>,
     /// Serves so many requests a second, one after the other.
     pub capacity: Option<f64>,
+    /// Until so long after the first request, each request takes so long (and waits for none).
+    pub warm_up: Option<(Duration, Duration)>,
 }
 
 /// A running server.
@@ -183,6 +185,11 @@ impl Loop {
         if let Some(rate) = self.behaviour.capacity {
             self.free_at = self.free_at.max(now) + (1e9 / rate) as u64;
             return self.free_at;
+        }
+        if let Some((until, length)) = self.behaviour.warm_up
+            && now - self.arrivals.first().unwrap_or(&now) < until.as_nanos() as u64
+        {
+            return now + length.as_nanos() as u64;
         }
         match self.behaviour.slow {
             Some((every, length)) if (self.arrivals.len() as u64).is_multiple_of(every) => {

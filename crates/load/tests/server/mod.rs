@@ -1,7 +1,7 @@
 //! A small scripted server for tests: one thread a connection, an answer function for requests.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -15,6 +15,10 @@ pub enum Answer {
     Last(Vec<u8>),
     /// Writes single bytes with pauses.
     Slowly(Vec<u8>, Duration),
+    /// Writes a head for so many bytes of body, then the body, without holding it in memory.
+    Large(usize),
+    /// Writes the bytes and closes the sending side only: the socket stays half open.
+    HalfClosed(Vec<u8>),
     /// Closes with a reset.
     Reset,
     /// Says nothing and keeps the connection.
@@ -25,6 +29,8 @@ pub enum Answer {
 pub struct Server {
     pub address: SocketAddr,
     pub requests: Arc<AtomicU64>,
+    /// Connections that were accepted.
+    pub connections: Arc<AtomicU64>,
     body_bytes: Arc<AtomicU64>,
 }
 
@@ -40,10 +46,13 @@ impl Server {
         let address = listener.local_addr().expect("it is bound");
         let requests = Arc::new(AtomicU64::new(0));
         let body_bytes = Arc::new(AtomicU64::new(0));
+        let connections = Arc::new(AtomicU64::new(0));
+        let accepted = Arc::clone(&connections);
         let counts = (Arc::clone(&requests), Arc::clone(&body_bytes));
         let answer = Arc::new(answer);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                accepted.fetch_add(1, Ordering::SeqCst);
                 let (answer, counts) = (Arc::clone(&answer), counts.clone());
                 thread::spawn(move || serve(stream, &*answer, &counts.0, &counts.1));
             }
@@ -51,6 +60,7 @@ impl Server {
         Self {
             address,
             requests,
+            connections,
             body_bytes,
         }
     }
@@ -121,6 +131,22 @@ fn write_answer(stream: &mut TcpStream, answer: Answer) -> Option<()> {
                 thread::sleep(pause);
             }
             Some(())
+        }
+        Answer::Large(length) => {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+            stream.write_all(head.as_bytes()).ok()?;
+            let piece = [b'x'; 64 * 1024];
+            let mut left = length;
+            while left > 0 {
+                let now = left.min(piece.len());
+                stream.write_all(&piece[..now]).ok()?;
+                left -= now;
+            }
+            Some(())
+        }
+        Answer::HalfClosed(bytes) => {
+            stream.write_all(&bytes).ok()?;
+            stream.shutdown(Shutdown::Write).ok()
         }
         Answer::Reset => {
             // Closing with a linger of zero sends RST instead of FIN.

@@ -26,6 +26,7 @@ pub(super) fn run(arguments: &Arguments, plan: &Plan) -> Result<Outcome, Error> 
         slos,
         trial: arguments.duration.unwrap_or(DEFAULT_TRIAL),
         is_strict: arguments.strict,
+        curve_steps: arguments.curve.unwrap_or(0),
     };
     let stop = part::stop_on_signals().map_err(load_error)?;
     eprintln!("{TRIALS_HEAD}");

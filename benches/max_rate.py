@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Whether the search for the highest rate finds the capacity of a server that has a known one.
+
+Usage: benches/max_rate.py [--searches 10] [--capacity 800] [--trial 2] [--slo p99<50ms]
+                           [--disturbed 0.1] [--seed 1]
+
+The server serves one request after the other, `capacity` a second, whatever the load. Prints for
+each search the answer as a share of the capacity and the trials, then their spread (95th over 5th
+percentile). With --disturbed, busy loops on both CPUs stand in the way of that share of the
+trials, chosen at random. Server on CPU 0, generator on CPU 1.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import time
+
+from load import PORT, URL, build
+
+
+def hogs():
+    return [subprocess.Popen(["taskset", "-c", cpu, "nice", "-n", "-5", "sh", "-c",
+                              "while :; do :; done"]) for cpu in "01"]
+
+
+def search(binary, arguments, draw):
+    command = ["taskset", "-c", "1", binary, "load", URL, "--max-rate", "--slo", arguments.slo,
+               "-d", f"{arguments.trial}s", "--cpus", "1", "-c", "50", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    disturbed, running = 0, []
+    # The head, then a line when a trial has ended: what follows is the next trial.
+    for _ in process.stderr:
+        for hog in running:
+            hog.kill()
+            hog.wait()
+        running = []
+        if draw.random() < arguments.disturbed:
+            disturbed += 1
+            running = hogs()
+    for hog in running:
+        hog.kill()
+        hog.wait()
+    return json.loads(process.stdout.read()), disturbed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--searches", type=int, default=10)
+    parser.add_argument("--capacity", type=float, default=800)
+    parser.add_argument("--trial", type=int, default=2)
+    parser.add_argument("--slo", default="p99<50ms")
+    parser.add_argument("--disturbed", type=float, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    draw = random.Random(arguments.seed)
+    binary, rig = build()
+    server = subprocess.Popen(["taskset", "-c", "0", rig, str(PORT),
+                               f"capacity={arguments.capacity}"],
+                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    shares, trials = [], []
+    try:
+        time.sleep(0.3)
+        for _ in range(arguments.searches):
+            begin = time.monotonic()
+            found, disturbed = search(binary, arguments, draw)
+            goal = found["goals"][0]
+            share = (goal["rate"] or 0) / arguments.capacity
+            shares.append(share)
+            trials.append(len(found["trials"]))
+            print(f"{share:.4f} of the capacity, {len(found['trials'])} trials, {disturbed} "
+                  f"disturbed, {time.monotonic() - begin:.0f} s; too high "
+                  f"{goal['too_high'] / arguments.capacity:.4f}: {goal['broke']}"
+                  f"{'; ' + found['incomplete'] if found['incomplete'] else ''}", flush=True)
+    finally:
+        server.stdin.close()
+        server.wait()
+    if len(shares) > 1:
+        cuts = statistics.quantiles(shares, n=20, method="inclusive")
+        print(f"{len(shares)} searches: {min(shares):.4f} to {max(shares):.4f}, median "
+              f"{statistics.median(shares):.4f}, p95/p05 {cuts[-1] / cuts[0]:.4f}, trials "
+              f"{min(trials)} to {max(trials)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Access logs to a profile: speed, memory, and whether the truth comes back.
+
+Usage: benches/profile.py [--lines 1000000] [--runs 5] [--formats combined,nginx,json]
+
+Writes a log of known requests in each format (one day, 12 classes with weights, five statuses),
+reads it with `loadline profile` several times, and prints lines and MB a second of CPU time
+(median), the peak memory for this log and for one four times as long, and how far the rates, the
+weights and the statuses are from the truth. goaccess runs beside it when it is installed.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import time
+import tomllib
+
+from load import build
+
+BEGIN = 1795132800  # 2026-11-20 00:00:00 UTC
+CLASSES = [("GET", "/owners/{}", 30), ("GET", "/owners?lastName=D{}", 20), ("GET", "/", 10),
+           ("GET", "/vets", 8), ("GET", "/owners/{}/pets/{}", 8), ("GET", "/css/site.css", 6),
+           ("GET", "/api/v1/orders/{}", 5), ("HEAD", "/health", 5), ("GET", "/img/logo.png", 3),
+           ("GET", "/search?q=x{}&page=2", 3), ("GET", "/about", 1), ("GET", "/contact", 1)]
+AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0"
+
+
+def common(r, at):
+    stamp = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(at))
+    return (f'2001:db8::{r["id"] % 250:x} - - [{stamp}] "{r["method"]} {r["path"]} HTTP/1.1" '
+            f'{r["status"]} {r["bytes"]}')
+
+
+def combined(r):
+    return f'{common(r, r["at"])} "https://example.org/start" "{AGENT}"'
+
+
+def nginx(r):
+    return (f'{common(r, r["at"] + r["ms"] / 1e3)} "https://example.org/start" "{AGENT}" '
+            f'{r["ms"] / 1e3:.3f}')
+
+
+def tomcat9(r):
+    return f'{common(r, r["at"] + r["ms"] / 1e3)} {r["ms"]}'
+
+
+def tomcat10(r):
+    return f'{common(r, r["at"] + r["ms"] / 1e3)} {r["ms"] * 1000}'
+
+
+def as_json(r):
+    return (f'{{"msec": "{r["at"] + r["ms"] / 1e3:.3f}", "request": "{r["method"]} {r["path"]} '
+            f'HTTP/1.1", "status": "{r["status"]}", "body_bytes_sent": {r["bytes"]}, '
+            f'"request_time": "{r["ms"] / 1e3:.3f}", "http_user_agent": "{AGENT}"}}')
+
+
+VALVE = '%h %l %u %t "%r" %s %b %D'
+NGINX = ('$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent '
+         '"$http_referer" "$http_user_agent" $request_time')
+FORMATS = {
+    "combined": (combined, ["--server", "httpd"]),
+    "nginx": (nginx, ["--server", "nginx", "--format", NGINX]),
+    "tomcat9": (tomcat9, ["--server", "tomcat9", "--format", VALVE]),
+    "tomcat10": (tomcat10, ["--server", "tomcat10", "--format", VALVE]),
+    "json": (as_json, ["--server", "nginx", "--format", "json"]),
+}
+
+
+def requests(lines):
+    """Requests of one day, three times as many at noon as at midnight, in the order they end."""
+    draw = random.Random(7)
+    hours = [1 + 2 * min(h, 24 - h) / 12 for h in range(24)]
+    hour_of = draw.choices(range(24), hours, k=lines)
+    kinds = draw.choices(CLASSES, [c[2] for c in CLASSES], k=lines)
+    made = []
+    for hour, (method, path, _) in zip(hour_of, kinds):
+        number = draw.randrange(100000)
+        made.append({"at": BEGIN + hour * 3600 + draw.randrange(3600000) / 1e3, "id": number,
+                     "method": method, "path": path.format(number, number % 10),
+                     "name": f"{method} " + path.replace("{}", "{id}").replace("=D{id}", "")
+                     .replace("=x{id}", "").replace("=2", ""),
+                     "status": draw.choices([200, 304, 404, 500, 302], [90, 5, 3, 1, 1])[0],
+                     "bytes": draw.randrange(20000), "ms": int(draw.lognormvariate(3, 1.2))})
+    made.sort(key=lambda r: r["at"] + r["ms"] / 1e3)
+    return made
+
+
+def profile(binary, arguments, logs):
+    """Runs it on CPU 1; returns the output, CPU seconds and the peak memory in MB."""
+    process = subprocess.Popen(["taskset", "-c", "1", binary, "profile", *arguments, *logs],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    output = process.stdout.read()
+    _, _, usage = os.wait4(process.pid, 0)
+    return output, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def truth(output, made):
+    """Largest distance of minutes (requests), of weights (requests), of the sum."""
+    found = tomllib.loads(output)
+    minutes = {}
+    for r in made:
+        minute = int(r["at"] // 60)
+        minutes[minute] = minutes.get(minute, 0) + 1
+    rates = [round(rate * found["interval-seconds"]) for rate in found["rates"]]
+    expected = [minutes.get(m, 0) for m in range(min(minutes), max(minutes) + 1)]
+    rates = rates[len(rates) - len(expected):]
+    moved = sum(abs(a - b) for a, b in zip(rates, expected)) / 2
+    weights = {}
+    for r in made:
+        weights[r["name"]] = weights.get(r["name"], 0) + 1
+    wrong = sum(abs(weights.get(r["name"], 0) - r["weight"]) for r in found["request"])
+    return f"{moved / len(made):.4%} in another minute, {wrong:.0f} in another class"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lines", type=int, default=1000000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--formats", default=",".join(FORMATS))
+    parser.add_argument("--prepare", action="store_true", help="only write the logs")
+    parser.add_argument("--folder", default="build/profile-bench")
+    arguments = parser.parse_args()
+    binary, _ = build()
+    os.makedirs(arguments.folder, exist_ok=True)
+    made = requests(arguments.lines)
+    for name in arguments.formats.split(","):
+        write, flags = FORMATS[name]
+        path = os.path.join(arguments.folder, f"{name}-{arguments.lines}.log")
+        if not os.path.exists(path):
+            with open(path, "w", encoding="ascii") as log:
+                log.writelines(write(r) + "\n" for r in made)
+        if arguments.prepare:
+            continue
+        size = os.path.getsize(path) / 1e6
+        runs = [profile(binary, flags, [path]) for _ in range(arguments.runs)]
+        cpu = statistics.median(r[1] for r in runs)
+        _, _, memory = profile(binary, flags, [path] * 4)
+        print(f"{name:9} {len(made) / cpu / 1e6:5.2f} M lines/s  {size / cpu:6.0f} MB/s  peak "
+              f"{runs[0][2]:.1f} MB, four times the log {memory:.1f} MB; "
+              f"{truth(runs[0][0], made)}", flush=True)
+        if name == "combined" and shutil.which("goaccess"):
+            begin = os.times()
+            subprocess.run(["taskset", "-c", "1", "goaccess", path, "--log-format=COMBINED", "-o",
+                            "/dev/null", "--no-progress"], stdout=subprocess.DEVNULL, check=False)
+            end = os.times()
+            used = end.children_user + end.children_system
+            used -= begin.children_user + begin.children_system
+            print(f"goaccess  {len(made) / used / 1e6:5.2f} M lines/s  {size / used:6.0f} MB/s")
+
+
+if __name__ == "__main__":
+    main()

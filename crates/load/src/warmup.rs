@@ -1,0 +1,236 @@
+//! The warm-up of the target: from when on it is as fast as it gets, and what came before.
+//!
+//! Owns the series that is judged (median latency of each second, from second 0, the marked
+//! warm-up included) and what the verdict means for requests; change points and the ±5 % rule are
+//! `loadline_analysis::steady`. Only load that does not change by itself is judged. Many JVM runs
+//! never get steady: that is an outcome, not an error.
+
+use std::time::Duration;
+
+use loadline_analysis::steady::{Rule, judge};
+use serde::{Deserialize, Serialize};
+
+use crate::histogram;
+use crate::outcome::Second;
+use crate::plan::{Model, Plan};
+
+/// How the target warmed up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// Whether enough of the run was steady to say so.
+    pub outcome: Steady,
+    /// Seconds until the steady part begins, from the first request due: the time to performance
+    /// where the outcome is steady.
+    pub seconds: u64,
+    /// Seconds of the steady part.
+    pub steady_seconds: u64,
+    /// Mean of the seconds' median latencies in the steady part.
+    pub steady_p50_us: f64,
+    /// Requests answered or failed before the steady part.
+    pub requests_before: u64,
+    /// Those of them that fell into seconds whose median was more than 5 % above the steady one,
+    /// or that had no good answer.
+    pub slower_requests: u64,
+    /// Seconds in which the latency changed.
+    pub change_points: Vec<u64>,
+}
+
+/// Whether the end of a run is steady.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Steady {
+    /// At least 30 s and 40 % of the run.
+    Steady,
+    /// Less: the run is too short, or the target never settles.
+    NotSteady,
+}
+
+impl WarmUp {
+    /// One line for people.
+    pub(crate) fn text(&self) -> String {
+        let requests = format!(
+            "{} of {} requests until then were slower",
+            self.slower_requests, self.requests_before
+        );
+        match self.outcome {
+            Steady::Steady if self.seconds == 0 => {
+                format!("warm-up: none, steady for {} s", self.steady_seconds)
+            }
+            Steady::Steady => format!(
+                "warm-up: {} s to performance, then steady for {} s; {requests}",
+                self.seconds, self.steady_seconds
+            ),
+            Steady::NotSteady => format!(
+                "NOT STEADY: only the last {} s are alike, 30 s and 40 % of the run are needed; \
+                 a longer run (--duration) may settle",
+                self.steady_seconds
+            ),
+        }
+    }
+}
+
+/// The seconds of a run, as far as they are judged.
+#[derive(Debug)]
+pub struct Study {
+    rule: Rule,
+    /// Seconds of the run without its drain; 0 where nothing is judged.
+    length: u64,
+    timeout: Duration,
+    seconds: Vec<Judged>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Judged {
+    requests: u64,
+    /// Median latency in s; the timeout where there was no good answer.
+    p50: f64,
+}
+
+impl Study {
+    /// Of a run with this plan.
+    pub fn new(plan: &Plan) -> Self {
+        Self::with_rule(plan, Rule::default())
+    }
+
+    /// The same with another rule of steadiness.
+    pub fn with_rule(plan: &Plan, rule: Rule) -> Self {
+        let is_even = match &plan.model {
+            Model::Open { segments, .. } => segments
+                .iter()
+                .all(|s| s.from == s.to && s.from == segments[0].from),
+            Model::ClosedFor { .. } => true,
+            Model::ClosedRequests { .. } => false,
+        };
+        let length = plan.model.duration().filter(|_| is_even);
+        Self {
+            rule,
+            length: length.unwrap_or_default().as_secs(),
+            timeout: plan.timeout,
+            seconds: Vec::new(),
+        }
+    }
+
+    /// Takes the next second.
+    pub fn take(&mut self, second: &Second) {
+        if second.index >= self.length || second.length < Duration::from_secs(1) {
+            return;
+        }
+        let totals = &second.totals;
+        let p50 = histogram::quantile(&totals.latency, totals.failed(), 0.5);
+        self.seconds.push(Judged {
+            requests: totals.ok + totals.failed(),
+            p50: p50.unwrap_or(self.timeout).as_secs_f64(),
+        });
+    }
+
+    /// What they say; `None` where the run is too short to be steady, or its load changes.
+    pub fn judge(&self) -> Option<WarmUp> {
+        if self.seconds.len() < self.rule.fewest_steady {
+            return None;
+        }
+        let series: Vec<f64> = self.seconds.iter().map(|s| s.p50).collect();
+        let verdict = judge(&series, &self.rule)?;
+        let before = &self.seconds[..verdict.from];
+        let slow = verdict.level * (1.0 + self.rule.tolerance);
+        let requests = |seconds: &mut dyn Iterator<Item = &Judged>| {
+            seconds.map(|second| second.requests).sum::<u64>()
+        };
+        Some(WarmUp {
+            outcome: match verdict.is_steady {
+                true => Steady::Steady,
+                false => Steady::NotSteady,
+            },
+            seconds: verdict.from as u64,
+            steady_seconds: (series.len() - verdict.from) as u64,
+            steady_p50_us: verdict.level * 1e6,
+            requests_before: requests(&mut before.iter()),
+            slower_requests: requests(&mut before.iter().filter(|s| s.p50 > slow)),
+            change_points: verdict.change_points.iter().map(|at| *at as u64).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{ErrorKind, Totals};
+    use crate::plan::RequestSpec;
+
+    fn plan(seconds: u64) -> Plan {
+        let target = ([127, 0, 0, 1], 1).into();
+        let model = Model::constant(100.0, Duration::from_secs(seconds));
+        Plan::new(vec![target], RequestSpec::get("/"), model)
+    }
+
+    /// 100 requests of one latency in µs each; 0 is 100 failures. A little noise, as PELT expects.
+    fn study(latencies: &[u64]) -> Option<WarmUp> {
+        let mut study = Study::new(&plan(latencies.len() as u64));
+        for (index, us) in latencies.iter().enumerate() {
+            let mut totals = Totals {
+                scheduled: 100,
+                ..Totals::default()
+            };
+            match us {
+                0 => totals.fail_many(ErrorKind::Refused, 100),
+                us => {
+                    let noisy = us * 1000 + (index as u64 * 37 % 11) * us * 2;
+                    (0..100).for_each(|_| totals.succeed(0, noisy, noisy));
+                }
+            }
+            study.take(&Second {
+                index: index as u64,
+                at_ns: 0,
+                length: Duration::from_secs(1),
+                is_warmup: false,
+                totals,
+            });
+        }
+        study.judge()
+    }
+
+    fn steps(parts: &[(u64, usize)]) -> Vec<u64> {
+        let part = |(us, seconds): &(u64, usize)| vec![*us; *seconds];
+        parts.iter().flat_map(part).collect()
+    }
+
+    #[test]
+    fn the_time_to_performance_and_its_cost_are_found() {
+        let warm_up = study(&steps(&[(0, 2), (5000, 10), (1500, 15), (900, 60)])).unwrap();
+        assert_eq!(warm_up.outcome, Steady::Steady);
+        assert!((26..=28).contains(&warm_up.seconds), "{warm_up:?}");
+        assert_eq!(warm_up.requests_before, warm_up.seconds * 100);
+        assert!(warm_up.slower_requests >= 2600, "{warm_up:?}");
+        assert!((warm_up.steady_p50_us / 910.0 - 1.0).abs() < 0.02);
+        let text = warm_up.text();
+        assert!(text.contains("s to performance, then steady for"), "{text}");
+    }
+
+    #[test]
+    fn what_changes_to_the_end_is_not_steady() {
+        let warm_up = study(&steps(&[(1000, 40), (2000, 10), (900, 12)])).unwrap();
+        assert_eq!(warm_up.outcome, Steady::NotSteady);
+        assert!(warm_up.text().starts_with("NOT STEADY"));
+    }
+
+    #[test]
+    fn a_fast_target_has_no_warm_up() {
+        let warm_up = study(&steps(&[(300, 40)])).unwrap();
+        assert_eq!((warm_up.outcome, warm_up.seconds), (Steady::Steady, 0));
+        assert_eq!(warm_up.text(), "warm-up: none, steady for 40 s");
+    }
+
+    #[test]
+    fn a_short_run_and_a_ramp_say_nothing() {
+        assert_eq!(study(&[1000; 20]), None);
+        let mut ramp = plan(60);
+        ramp.model = Model::Open {
+            segments: vec![crate::schedule::Segment {
+                from: 1.0,
+                to: 10.0,
+                duration: Duration::from_secs(60),
+            }],
+            arrivals: crate::schedule::Arrivals::Uniform,
+        };
+        assert_eq!(Study::new(&ramp).length, 0);
+    }
+}
