@@ -7,6 +7,7 @@ mod commands;
 mod error;
 mod experiment;
 mod measuring;
+mod result;
 mod signals;
 mod ui;
 

@@ -80,3 +80,95 @@ fn the_schema_of_experiment_files_is_up_to_date() {
     assert!(schema.contains("start-deadline"));
     check("experiment.schema.json", &schema);
 }
+
+/// Fields of the structs of `record.rs`, from the source itself: stored name, type, comment.
+fn record_fields(source: &str) -> Vec<(String, String, Vec<[String; 3]>)> {
+    let mut structs: Vec<(String, String, Vec<[String; 3]>)> = Vec::new();
+    let (mut comment, mut renamed, mut inside) = (String::new(), None, false);
+    for line in source.lines() {
+        let text = line.trim();
+        if let Some(said) = text.strip_prefix("///") {
+            comment = format!("{comment} {}", said.trim()).trim().to_owned();
+        } else if text.starts_with("#[serde(") {
+            let name = text
+                .split_once("rename = \"")
+                .and_then(|(_, rest)| rest.split_once('"'));
+            renamed = name.map(|(name, _)| name.to_owned()).or(renamed);
+        } else if text.starts_with("#[") {
+        } else if let Some(name) = text.strip_prefix("pub struct ") {
+            let name = name.trim_end_matches([' ', '{']).to_owned();
+            structs.push((name, std::mem::take(&mut comment), Vec::new()));
+            inside = true;
+        } else if let (true, Some(field)) = (inside, text.strip_prefix("pub ")) {
+            let (name, kind) = field.split_once(": ").expect("a field has a type");
+            let name = renamed.take().unwrap_or_else(|| name.to_owned());
+            let kind = kind.trim_end_matches(',').to_owned();
+            let row = [name, kind, std::mem::take(&mut comment)];
+            structs.last_mut().expect("inside a struct").2.push(row);
+        } else {
+            inside &= text != "}";
+            (comment, renamed) = (String::new(), None);
+        }
+    }
+    structs
+}
+
+/// A Rust type as JSON has it: units stand in the names.
+fn json_type(kind: &str) -> String {
+    let inner = kind
+        .strip_prefix("Option<")
+        .and_then(|k| k.strip_suffix('>'));
+    if let Some(inner) = inner {
+        return format!("{} or null", json_type(inner));
+    }
+    match kind {
+        "Duration" | "Bytes" | "Cpus" | "u64" | "u32" | "i32" => "whole number".to_owned(),
+        "f64" => "number".to_owned(),
+        "bool" => "true or false".to_owned(),
+        "String" | "Purpose" | "Phase" | "Provenance" | "Invalid" | "AppKo" | "Slo"
+        | "Objective" => "text".to_owned(),
+        other => {
+            let item = other.strip_prefix("Vec<").and_then(|k| k.strip_suffix('>'));
+            item.map_or_else(
+                || other.to_owned(),
+                |item| format!("list of {}", json_type(item)),
+            )
+        }
+    }
+}
+
+#[test]
+fn the_reference_of_records_is_up_to_date() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../analysis/src/record.rs");
+    let source = fs::read_to_string(path).expect("the source is there");
+    let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let structs = record_fields(source);
+    let mut text = String::from(
+        "# Records\n\nWritten from the comments in `crates/analysis/src/record.rs`; a test compares. \
+         `loadline export` writes a result: `schema`, `result`, `title`, `question`, `command`, \
+         `experiment` (TOML), `load`, `slo`, `machine`, `recommendation`, `warnings`, and `trials`, \
+         each a `TrialRecord`. Units stand in the names: `_ns` nanoseconds, `_bytes` bytes, \
+         `_millicpus` thousandths of a CPU. Null means that this kernel, JVM or phase gave no such \
+         number; it never means zero. Secrets are taken out.\n",
+    );
+    assert!(structs.len() > 10 && structs.iter().all(|s| !s.2.is_empty()));
+    // The trial first; what it consists of in the order of the source.
+    let (first, rest): (Vec<_>, Vec<_>) = structs.iter().partition(|s| s.0 == "TrialRecord");
+    for (name, comment, fields) in first.into_iter().chain(rest) {
+        write!(
+            text,
+            "\n## {name}\n\n{comment}\n\n| field | type | meaning |\n| --- | --- | --- |\n"
+        )
+        .unwrap();
+        for [field, kind, meaning] in fields {
+            let kind = json_type(kind).replace('|', "\\|");
+            writeln!(
+                text,
+                "| `{field}` | {kind} | {} |",
+                meaning.replace('|', "\\|")
+            )
+            .unwrap();
+        }
+    }
+    check("record.md", &text);
+}

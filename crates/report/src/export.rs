@@ -1,45 +1,111 @@
-//! The records as JSON, for other programs. Secrets are taken out, nothing else is changed.
+//! The records as JSON, for other programs and other machines; [`read`] takes them back.
+//!
+//! Owns the exported form. Secrets are taken out, nothing else is changed: whatever a report, an
+//! artefact or a comparison says can be said again from the file alone.
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Machine, TrialRecord};
-use serde::Serialize;
+use loadline_analysis::record::{Machine, SCHEMA, TrialRecord};
+use loadline_analysis::slo::Slo;
+use serde::{Deserialize, Serialize};
 
 use crate::redact;
 use crate::view::ResultView;
 
 /// The exported form; its fields are those of the records.
-#[derive(Serialize)]
-struct Export<'a> {
+#[derive(Serialize, Deserialize)]
+struct Export {
     schema: u32,
-    result: &'a str,
-    title: &'a str,
+    result: String,
+    title: String,
+    #[serde(default)]
+    question: Option<String>,
     command: Vec<String>,
     experiment: String,
-    load: &'a str,
+    load: String,
     slo: String,
-    machine: &'a Machine,
-    incomplete: Option<&'a str>,
+    machine: Machine,
+    #[serde(default)]
+    incomplete: Option<String>,
+    #[serde(default)]
     recommendation: Option<Recommendation>,
-    warnings: &'a [String],
+    #[serde(default)]
+    warnings: Vec<String>,
     trials: Vec<TrialRecord>,
 }
 
-/// The result and all its trials, indented.
+/// A text that is no exported result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// Not the form that [`json`] writes.
+    #[error(
+        "this is no exported result: {why}\nhint: `loadline export RESULT -o result.json` writes one"
+    )]
+    Form {
+        /// What was expected, and where.
+        why: String,
+    },
+    /// Written by a newer loadline.
+    #[error(
+        "the records have format {found}, this loadline knows {SCHEMA}\nhint: use the loadline that wrote them"
+    )]
+    Newer {
+        /// Their format.
+        found: u32,
+    },
+    /// The SLO in it cannot be read.
+    #[error("the SLO in the records cannot be read: {why}")]
+    Slo {
+        /// Why.
+        why: String,
+    },
+}
+
+/// The result and all its trials, on one line: indented it would be twice as long.
 pub fn json(view: &ResultView) -> String {
     let export = Export {
-        schema: loadline_analysis::record::SCHEMA,
-        result: &view.id,
-        title: &view.title,
+        schema: SCHEMA,
+        result: view.id.clone(),
+        title: view.title.clone(),
+        question: view.question.clone(),
         command: redact::command(&view.command),
         experiment: redact::text(&view.experiment),
-        load: &view.load,
+        load: view.load.clone(),
         slo: view.slo.to_string(),
-        machine: &view.machine,
-        incomplete: view.incomplete.as_deref(),
+        machine: view.machine.clone(),
+        incomplete: view.incomplete.clone(),
         recommendation: view.recommendation.as_ref().map(redact::recommendation),
-        warnings: &view.warnings,
+        warnings: view.warnings.clone(),
         trials: view.trials.iter().map(redact::record).collect(),
     };
-    let text = serde_json::to_string_pretty(&export);
+    let text = serde_json::to_string(&export);
     text.expect("records are maps with text keys; numbers that are none become null")
+}
+
+/// Reads what [`json`] wrote.
+///
+/// # Errors
+/// [`ReadError`] when it is something else, or of a newer format.
+pub fn read(text: &str) -> Result<ResultView, ReadError> {
+    let form = |e: serde_json::Error| ReadError::Form { why: e.to_string() };
+    let export: Export = serde_json::from_str(text).map_err(form)?;
+    if export.schema > SCHEMA {
+        return Err(ReadError::Newer {
+            found: export.schema,
+        });
+    }
+    let slo: Result<Slo, _> = export.slo.parse();
+    Ok(ResultView {
+        id: export.result,
+        title: export.title,
+        question: export.question,
+        command: export.command,
+        experiment: export.experiment,
+        load: export.load,
+        machine: export.machine,
+        slo: slo.map_err(|e| ReadError::Slo { why: e.to_string() })?,
+        recommendation: export.recommendation,
+        trials: export.trials,
+        incomplete: export.incomplete,
+        warnings: export.warnings,
+    })
 }

@@ -4,6 +4,7 @@
 //! clock, no network. Derives no figure that [`loadline_analysis`] derives. Read [`view`], then
 //! [`content`], which says everything once; the writers only lay out and escape.
 
+pub mod compare;
 pub mod content;
 mod csv;
 pub mod emit;
@@ -22,9 +23,9 @@ pub mod text;
 pub mod view;
 
 pub use csv::csv;
-pub use export::json;
+pub use export::{ReadError, json, read};
 pub use html::html;
 pub use junit::junit;
-pub use markdown::markdown;
+pub use markdown::{markdown, markdown_section};
 pub use terminal::terminal;
 pub use view::ResultView;

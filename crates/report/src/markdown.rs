@@ -9,14 +9,37 @@ use crate::view::ResultView;
 /// The whole report as Markdown. Long parts fold away.
 pub fn markdown(view: &ResultView) -> String {
     let headline = content::headline(view);
-    let mut out = format!("**{}**\n", escape(&text::one_line(&headline.sentence)));
-    for detail in &headline.details {
+    page(
+        &headline.sentence,
+        &headline.details,
+        &content::sections(view),
+    )
+}
+
+/// A page: its sentence, what is said below it, its sections.
+pub(crate) fn page(sentence: &str, details: &[String], sections: &[Section]) -> String {
+    let mut out = format!("**{}**\n", escape(&text::one_line(sentence)));
+    for detail in details {
         out.push_str(&format!("\n{}\n", escape(&text::one_line(detail))));
     }
-    for section in content::sections(view) {
-        section_text(&mut out, &section);
+    for section in sections {
+        section_text(&mut out, section);
     }
     out
+}
+
+/// One section of the report, without its heading, for a document that has its own.
+///
+/// # Errors
+/// The ids of the sections there are, when it is none of them.
+pub fn markdown_section(view: &ResultView, id: &str) -> Result<String, Vec<&'static str>> {
+    let sections = content::sections(view);
+    let Some(section) = sections.iter().find(|s| s.id == id) else {
+        return Err(sections.iter().map(|s| s.id).collect());
+    };
+    let mut out = String::new();
+    blocks(&mut out, section);
+    Ok(out.trim_start().to_owned())
 }
 
 fn section_text(out: &mut String, section: &Section) {
@@ -28,6 +51,13 @@ fn section_text(out: &mut String, section: &Section) {
     } else {
         out.push_str(&format!("\n### {}\n", escape(&section.title)));
     }
+    blocks(out, section);
+    if section.folds {
+        out.push_str("\n</details>\n");
+    }
+}
+
+fn blocks(out: &mut String, section: &Section) {
     for block in &section.blocks {
         out.push('\n');
         match block {
@@ -43,9 +73,6 @@ fn section_text(out: &mut String, section: &Section) {
             }
             Block::Verbatim(verbatim) => out.push_str(&fence(&text::clean_file(verbatim))),
         }
-    }
-    if section.folds {
-        out.push_str("\n</details>\n");
     }
 }
 

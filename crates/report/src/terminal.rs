@@ -1,9 +1,9 @@
 //! The report as plain text for a terminal.
 //!
 //! Owns indentation and line width only. The content is that of every other format
-//! ([`crate::content`]); sections that fold away elsewhere are left out, the file has them.
+//! ([`crate::content`]); what folds away elsewhere or is for a second look is left out.
 
-use crate::content::{self, Block};
+use crate::content::{self, Block, Section};
 use crate::table::wrap;
 use crate::text;
 use crate::view::ResultView;
@@ -13,14 +13,29 @@ const NARROWEST: usize = 40;
 
 /// The report in `width` terminal cells.
 pub fn terminal(view: &ResultView, width: usize) -> String {
-    let width = width.max(NARROWEST);
     let headline = content::headline(view);
+    page(
+        &headline.sentence,
+        &headline.details,
+        &content::sections(view),
+        width,
+    )
+}
+
+/// A page: its sentence, what is said below it, its sections.
+pub(crate) fn page(
+    sentence: &str,
+    details: &[String],
+    sections: &[Section],
+    width: usize,
+) -> String {
+    let width = width.max(NARROWEST);
     let mut out = String::new();
-    paragraph(&mut out, &headline.sentence, width);
-    for detail in &headline.details {
+    paragraph(&mut out, sentence, width);
+    for detail in details {
         paragraph(&mut out, detail, width);
     }
-    for section in content::sections(view).iter().filter(|s| !s.folds) {
+    for section in sections.iter().filter(|s| !s.folds && !s.in_depth) {
         out.push_str(&format!("\n{}\n", section.title));
         for block in &section.blocks {
             match block {

@@ -1,6 +1,8 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod compare;
 mod doctor;
+mod emit;
 mod gc;
 mod init;
 mod load;
@@ -51,6 +53,10 @@ pub enum Command {
     Show(show::ShowArguments),
     /// Write the report of a result: one offline HTML file
     Report(store::ReportArguments),
+    /// Write the files that ship a recommendation: JVM options, Dockerfile, Compose, Kubernetes
+    Emit(emit::EmitArguments),
+    /// Show what changed between two results
+    Compare(compare::CompareArguments),
     /// Export a result as JSON, CSV, JUnit XML or Markdown
     Export(store::ExportArguments),
     /// Remove what a killed loadline left; results stay
@@ -89,6 +95,8 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::List(arguments) => store::list(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Report(arguments) => store::report(arguments),
+        Command::Emit(arguments) => emit::run(arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => store::export(arguments),
         Command::Clean(arguments) => store::clean(arguments),
         Command::Gc(arguments) => gc::run(&arguments),

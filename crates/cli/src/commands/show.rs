@@ -1,29 +1,23 @@
 //! `loadline show`: a result or a trial as text, and what other commands print at their end.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
-use loadline_analysis::recommend::Recommendation;
-use loadline_engine::backend::LoadModel;
-use loadline_engine::experiment::Experiment;
-use loadline_engine::store::{ResultRow, Status, Store};
+use loadline_engine::store::Store;
 use loadline_report::ResultView;
 
 use super::{OutputFlags, print, width};
 use crate::error::{Error, Kind, Outcome};
-use crate::measuring::{experiment_of, open_store, store_refused};
+use crate::measuring::{open_store, store_refused};
+use crate::result::{self, ResultFlags};
 use crate::ui::text::short;
 
 /// Show a result or a trial
 #[derive(Args)]
 pub struct ShowArguments {
-    /// Id of a result or a trial (or the start of it); `last` is the newest result
-    #[arg(default_value = "last")]
-    id: String,
-    /// Where results are kept
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    result: ResultFlags,
     /// Print the experiment as it was given
     #[arg(long)]
     experiment: bool,
@@ -31,44 +25,49 @@ pub struct ShowArguments {
     output: OutputFlags,
 }
 
-/// Prints it.
+/// Prints it. What is no result may be a trial.
 pub fn run(arguments: ShowArguments) -> Result<Outcome, Error> {
-    let store = open_store(arguments.state.as_deref())?;
-    let row = match store.result(&arguments.id) {
-        Ok(row) => row,
-        Err(no_result) => {
-            return trial(&store, &arguments.id).map_err(|_| store_refused(&no_result));
-        }
+    let view = match arguments.result.view() {
+        Ok(view) => view,
+        Err(no_result) => return trial(&arguments.result).map_err(|_| no_result),
     };
     if arguments.experiment {
-        print(&row.experiment)?;
+        print(&view.experiment)?;
     } else {
-        print_result(&store, &row.id, &arguments.output)?;
+        print_view(&view, &arguments.result.id, &arguments.output)?;
     }
     Ok(Outcome::Done)
 }
 
-fn trial(store: &Store, id: &str) -> Result<Outcome, Error> {
-    let record = store.trial(id).map_err(|e| store_refused(&e))?;
+fn trial(flags: &ResultFlags) -> Result<Outcome, Error> {
+    let store = open_store(flags.state.as_deref())?;
+    let record = store.trial(&flags.id).map_err(|e| store_refused(&e))?;
     let text = serde_json::to_string_pretty(&record).map_err(|e| Error::new(Kind::Internal, e))?;
     print(&text)?;
     Ok(Outcome::Done)
 }
 
-/// Prints a result and writes its report, as the flags say.
+/// Prints a result of the store and writes its report, as the flags say.
 pub fn print_result(store: &Store, id: &str, output: &OutputFlags) -> Result<(), Error> {
     let row = store.result(id).map_err(|e| store_refused(&e))?;
-    let view = view(store, &row)?;
+    print_view(&result::view(store, &row)?, short(id), output)
+}
+
+/// `name` is what the user types to mean this result again.
+fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(), Error> {
     let text = match output.json {
-        true => loadline_report::json(&view),
-        false => loadline_report::terminal(&view, width()),
+        true => loadline_report::json(view),
+        false => loadline_report::terminal(view, width()),
     };
     print(&text)?;
     if let Some(path) = &output.report {
-        write(path, &loadline_report::html(&view))?;
+        write(path, &loadline_report::html(view))?;
         eprintln!("report: {}", path.display());
     } else {
-        eprintln!("report: loadline report {} -o report.html", short(id));
+        eprintln!("report: loadline report {name} -o report.html");
+    }
+    if view.recommendation.is_some() {
+        eprintln!("files to ship: loadline emit {name} --to DIR");
     }
     Ok(())
 }
@@ -93,71 +92,4 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
         let _ = fs::remove_file(&part);
         refuse(e)
     })
-}
-
-/// A result as reports read it.
-pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
-    let experiment = experiment_of(row)?;
-    let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
-    let recommendation = row
-        .outcome
-        .as_deref()
-        .map(serde_json::from_str::<Recommendation>)
-        .transpose();
-    let recommendation = recommendation.map_err(|e| {
-        Error::new(
-            Kind::Environment,
-            format!("the stored recommendation cannot be read: {e}"),
-        )
-    })?;
-    Ok(ResultView {
-        id: row.id.clone(),
-        title: row.title.clone(),
-        question: experiment.question.clone(),
-        command: row.command.clone(),
-        experiment: row.experiment.clone(),
-        load: load_in_words(&experiment),
-        machine: row.machine.clone(),
-        slo: experiment.slo.clone(),
-        recommendation,
-        incomplete: incomplete(row),
-        warnings: Vec::new(),
-        trials,
-    })
-}
-
-fn incomplete(row: &ResultRow) -> Option<String> {
-    match row.status {
-        Status::Done => None,
-        Status::Running => Some(format!("still running: {} trials so far", row.trials)),
-        Status::Interrupted => Some(format!(
-            "interrupted after {} trials; go on with: loadline resume {}",
-            row.trials,
-            short(&row.id)
-        )),
-        Status::Failed => Some(format!(
-            "ended by an error after {} trials; go on with: loadline resume {}",
-            row.trials,
-            short(&row.id)
-        )),
-    }
-}
-
-fn load_in_words(experiment: &Experiment) -> String {
-    let load = &experiment.load;
-    let seconds = |d: std::time::Duration| format!("{} s", d.as_secs_f64());
-    let model = match load.model {
-        LoadModel::Open { rate, duration } => {
-            format!("open model, {rate}/s for {}", seconds(duration))
-        }
-        LoadModel::ClosedFor { duration } => format!("closed model for {}", seconds(duration)),
-        LoadModel::ClosedRequests { requests } => format!("closed model, {requests} requests"),
-    };
-    format!(
-        "{} {}, {model}, {} connections, warm-up {}",
-        load.method,
-        load.path,
-        load.connections,
-        seconds(load.warm_up)
-    )
 }

@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use loadline_analysis::recommend::Recommendation;
 use loadline_engine::backend::local::{LocalBackend, Options};
-use loadline_engine::store::{Kind as ResultKind, Status};
+use loadline_engine::store::{Kind as ResultKind, ResultRow, Status};
+use loadline_report::ResultView;
 use loadline_report::table::{Cell, Table};
 use serde_json::json;
 
-use super::show::{view, write};
+use super::show::write;
 use super::{OutputFlags, print, width};
 use crate::error::{Error, Kind, Outcome};
 use crate::measuring::{Measuring, open_store, store_refused};
+use crate::result::ResultFlags;
 use crate::ui::text::short;
 
 /// List the results
@@ -41,10 +44,12 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
     }
     let mut table = Table::new()
         .left("result")
+        .left("begun")
         .left("kind")
         .left("title")
         .left("status")
-        .right("trials");
+        .right("trials")
+        .wrapping("answer");
     for row in &rows {
         let kind = if row.kind == ResultKind::Run {
             "run"
@@ -60,16 +65,29 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
         table.row(
             [
                 short(&row.id),
+                &loadline_report::format::date(row.created_unix_ms),
                 kind,
                 &row.title,
                 status,
                 &row.trials.to_string(),
+                &answer(row),
             ]
             .map(Cell::from),
         );
     }
     print(&table.terminal(width()))?;
     Ok(Outcome::Done)
+}
+
+/// What a search concluded, in a few words; empty when it did not.
+fn answer(row: &ResultRow) -> String {
+    let stored = row.outcome.as_deref();
+    // A recommendation that cannot be read is an error where it is shown, not in a list.
+    let read = stored.and_then(|text| serde_json::from_str::<Recommendation>(text).ok());
+    read.map_or_else(String::new, |r| {
+        let proof = &r.proof;
+        format!("{}, {} of {} starts", r.memory, proof.passes, proof.starts)
+    })
 }
 
 /// Go on with a result that was stopped
@@ -115,15 +133,14 @@ enum Format {
 /// Export a result
 #[derive(Args)]
 pub struct ExportArguments {
-    /// Id of the result (or the start of it)
-    #[arg(default_value = "last")]
-    id: String,
+    #[command(flatten)]
+    result: ResultFlags,
     /// The form
     #[arg(long, value_enum, default_value_t = Format::Json)]
     format: Format,
-    /// Where results are kept
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    /// Only this section of the Markdown, such as `sizes`
+    #[arg(long, value_name = "NAME")]
+    section: Option<String>,
     /// File to write; default: standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -131,10 +148,15 @@ pub struct ExportArguments {
 
 /// Writes it.
 pub fn export(arguments: ExportArguments) -> Result<Outcome, Error> {
-    let store = open_store(arguments.state.as_deref())?;
-    let row = store.result(&arguments.id).map_err(|e| store_refused(&e))?;
-    let view = view(&store, &row)?;
+    let view = arguments.result.view()?;
     let text = match arguments.format {
+        Format::Markdown if arguments.section.is_some() => {
+            section(&view, arguments.section.as_deref().unwrap_or_default())?
+        }
+        _ if arguments.section.is_some() => {
+            return Err(Error::new(Kind::Usage, "--section is for Markdown only")
+                .hint("add --format markdown"));
+        }
         Format::Json => loadline_report::json(&view),
         Format::Csv => loadline_report::csv(&view),
         Format::Junit => loadline_report::junit(&view),
@@ -147,15 +169,18 @@ pub fn export(arguments: ExportArguments) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
+fn section(view: &ResultView, name: &str) -> Result<String, Error> {
+    loadline_report::markdown_section(view, name).map_err(|there| {
+        Error::new(Kind::Usage, format!("the report has no section `{name}`"))
+            .hint(format!("it has {}", there.join(", ")))
+    })
+}
+
 /// Write the report of a result: one offline HTML file
 #[derive(Args)]
 pub struct ReportArguments {
-    /// Id of the result (or the start of it)
-    #[arg(default_value = "last")]
-    id: String,
-    /// Where results are kept
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    result: ResultFlags,
     /// File to write
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
@@ -163,11 +188,9 @@ pub struct ReportArguments {
 
 /// Writes it.
 pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
-    let store = open_store(arguments.state.as_deref())?;
-    let row = store.result(&arguments.id).map_err(|e| store_refused(&e))?;
     write(
         &arguments.output,
-        &loadline_report::html(&view(&store, &row)?),
+        &loadline_report::html(&arguments.result.view()?),
     )?;
     eprintln!("report: {}", arguments.output.display());
     Ok(Outcome::Done)

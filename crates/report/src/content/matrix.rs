@@ -10,6 +10,9 @@ use crate::format;
 use crate::table::{Cell, Table, Tone};
 use crate::view::ResultView;
 
+/// What stands for a latency that lies in requests without a good answer.
+const FAILED: &str = "in failures";
+
 /// The section; `None` when nothing was tried.
 pub fn section(view: &ResultView) -> Option<Section> {
     let groups = groups::groups(view);
@@ -29,8 +32,30 @@ pub fn section(view: &ResultView) -> Option<Section> {
             section.with(Block::List(meanings))
         })
     } else {
-        Some(section.with(Block::Table(list(view, groups))))
+        let table = list(view, groups);
+        let section = match unanswered(view) {
+            Some(words) => section.with(Block::Paragraph(words)),
+            None => section,
+        };
+        Some(section.with(Block::Table(table)))
     }
+}
+
+/// What failed requests do to a percentile and what their names mean, where there were any.
+fn unanswered(view: &ResultView) -> Option<String> {
+    let loads = || view.evidence().flat_map(|t| &t.evidence.load);
+    let any = |name: &str| loads().any(|l| l.errors.contains_key(name));
+    let has_errors = loads().any(|l| l.unfinished > 0 || !l.errors.is_empty());
+    has_errors.then(|| {
+        let quantile = figures::headline_quantile(&view.slo.objectives);
+        let mut words = format!(
+            "A request without a good answer counts as slower than every other; when there are too many, {quantile} is one of them ({FAILED})."
+        );
+        if any("shed") {
+            words.push_str(" Shed requests were never sent: every connection was still waiting for an answer.");
+        }
+        words
+    })
 }
 
 fn legend(view: &ResultView) -> String {
@@ -69,7 +94,7 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
                 tone,
             ),
             format!("{passed} of {of}").into(),
-            format::time_or(figures.iter().filter_map(|f| f.headline).max()).into(),
+            worst(group, &figures).into(),
             format::time_or(start.map(|s| s.median)).into(),
             format::bytes_or(figures.iter().filter_map(|f| f.sli.peak_memory).max()).into(),
             happened(group).into(),
@@ -119,11 +144,7 @@ fn cell(view: &ResultView, group: &Group<'_>) -> Cell {
     if of > 1 {
         text.push_str(&format!(" {passed}/{of}"));
     }
-    let latency = figures
-        .iter()
-        .filter_map(|f| f.headline)
-        .max()
-        .map(format::time);
+    let latency = Some(worst(group, &figures)).filter(|text| text != format::NONE);
     let start = spread(figures.iter().filter_map(|f| f.sli.start)).map(|s| s.median);
     let start = start.map(|s| format!("start {}", format::time(s)));
     for part in [latency, start].into_iter().flatten() {
@@ -143,6 +164,16 @@ pub fn verdict(group: &Group<'_>) -> (String, Tone) {
         || (format::NONE.to_owned(), Tone::Muted),
         |t| (figures::verdict(t.verdict), figures::tone(t.verdict)),
     )
+}
+
+/// The slowest headline latency of the trials; [`FAILED`] when it lies in failed requests, which are
+/// slower than every other.
+fn worst(group: &Group<'_>, figures: &[Figures]) -> String {
+    let mut pairs = group.evidence().zip(figures);
+    if pairs.any(|(trial, f)| !trial.evidence.load.is_empty() && f.headline.is_none()) {
+        return FAILED.to_owned();
+    }
+    format::time_or(figures.iter().filter_map(|f| f.headline).max())
 }
 
 fn happened(group: &Group<'_>) -> String {

@@ -8,12 +8,14 @@ pub mod groups;
 mod headline;
 mod latency;
 mod matrix;
+pub(crate) mod memory;
 pub(crate) mod options;
 mod reproduce;
 mod smaller;
 pub mod trials;
+mod warm_up;
 
-pub use headline::{Headline, headline};
+pub use headline::{Headline, headline, slo_words};
 
 use crate::table::Table;
 use crate::view::ResultView;
@@ -27,8 +29,10 @@ pub struct Section {
     pub title: String,
     /// Its text.
     pub blocks: Vec<Block>,
-    /// Long: Markdown folds it, the terminal leaves it out.
+    /// Long: HTML and Markdown fold it, the terminal leaves it out.
     pub folds: bool,
+    /// For a second look: the terminal leaves it out.
+    pub in_depth: bool,
 }
 
 /// A piece of a section.
@@ -45,13 +49,19 @@ pub enum Block {
 }
 
 impl Section {
-    fn new(id: &'static str, title: impl Into<String>) -> Self {
+    pub(crate) fn new(id: &'static str, title: impl Into<String>) -> Self {
         Self {
             id,
             title: title.into(),
             blocks: Vec::new(),
             folds: false,
+            in_depth: false,
         }
+    }
+
+    fn in_depth(mut self) -> Self {
+        self.in_depth = true;
+        self
     }
 
     fn folded(mut self) -> Self {
@@ -59,22 +69,27 @@ impl Section {
         self
     }
 
-    fn with(mut self, block: Block) -> Self {
+    pub(crate) fn with(mut self, block: Block) -> Self {
         self.blocks.push(block);
         self
     }
 }
 
+/// The page, in order: one file each. A new section goes here, where the reader should meet it; it
+/// gives `None` when the records do not hold what it needs. Its charts: [`crate::html`].
+const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
+    smaller::section,
+    matrix::section,
+    latency::section,
+    warm_up::section,
+    memory::section,
+    options::section,
+    trials::section,
+    distrust::section,
+    reproduce::section,
+];
+
 /// All sections that have something to say, in the order of the page.
 pub fn sections(view: &ResultView) -> Vec<Section> {
-    let candidates = [
-        smaller::section(view),
-        matrix::section(view),
-        latency::section(view),
-        options::section(view),
-        trials::section(view),
-        distrust::section(view),
-        reproduce::section(view),
-    ];
-    candidates.into_iter().flatten().collect()
+    PAGE.iter().filter_map(|section| section(view)).collect()
 }

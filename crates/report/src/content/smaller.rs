@@ -79,7 +79,21 @@ fn objective(group: &Group<'_>, objective: &Objective) -> [Cell; 2] {
         _ => Duration::try_from_secs_f64(value)
             .map_or_else(|_| format::NONE.to_owned(), format::time),
     };
-    let measured = measured.map_or_else(|| "not measured".to_owned(), |m| m.show(print));
+    let measured = measured.map(|m| m.show(print));
+    let lost = trials.iter().flatten().filter(|r| r.measured.is_none());
+    let lost = lost.count();
+    let is_latency = matches!(
+        objective,
+        Objective::Latency { .. } | Objective::MaxLatency { .. }
+    );
+    let measured = match measured {
+        Some(measured) if lost > 0 && is_latency => {
+            format!("{measured}; in failures {lost} of {}", trials.len())
+        }
+        Some(measured) => measured,
+        None if lost > 0 && is_latency => "in failures".to_owned(),
+        None => "not measured".to_owned(),
+    };
     let all = met == trials.len() && met > 0;
     let tone = if all { Tone::Good } else { Tone::Bad };
     let word = if all { "yes" } else { "no" };

@@ -33,7 +33,7 @@ pub fn compose(facts: &Facts<'_>) -> String {
             // Compose substitutes variables: a dollar sign is written twice.
             Some(value) => entry(v.name.clone(), value.replace('$', "$$")),
             None => entry(v.name.clone(), format!("${{{}:?set it}}", v.name))
-                .because("a secret: taken from the environment of compose"),
+                .because("a secret, or no single line: taken from the environment of compose"),
         });
         service.push(entry("environment", map(variables)));
     }

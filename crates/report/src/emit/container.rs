@@ -9,6 +9,17 @@ use crate::text;
 /// User id of the application; any but 0.
 pub const UID: u64 = 64_999;
 
+/// The launcher in the image. Its mode is `report`, because the trials ran without it.
+const LAUNCHER: &str = "\
+# loadline-launch is process 1: it forwards signals, reaps orphans and prints what it sees. It is a
+# file of your loadline release; put it beside this Dockerfile.
+COPY --chmod=0755 loadline-launch /usr/local/bin/loadline-launch
+COPY --chmod=0444 loadline.profile /app/loadline.profile
+# report: java starts with exactly the options that were measured. With apply the launcher adds
+# options that fit other limits than the measured ones.
+ENV LOADLINE_MODE=\"report\"
+";
+
 /// The Dockerfile. Build it in a directory that holds the jar and `jvm.options`.
 pub fn dockerfile(facts: &Facts<'_>) -> String {
     let application = facts.application;
@@ -30,30 +41,30 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
     out.push_str(&format!(
         "# Run it with the size that was measured: docker run {size}\n"
     ));
-    out.push_str("# Pin the base image by digest before you ship it.\n");
+    if let Some(jdk) = &facts.seen.jdk {
+        out.push_str(&format!(
+            "# Measured on JDK {}. Pin the base image by digest before you ship it.\n",
+            text::one_line(jdk)
+        ));
+    }
     out.push_str(&format!("ARG BASE={base}\n\n"));
-    if application.launcher {
-        out.push_str("FROM ${BASE} AS launcher\n");
-        out.push_str("# loadline-launch is one static file; take it from your loadline release.\n");
-        out.push_str("COPY --chmod=0755 loadline-launch /loadline-launch\n\n");
-    }
-    out.push_str("FROM ${BASE}\n");
-    if application.launcher {
-        out.push_str("COPY --from=launcher /loadline-launch /usr/local/bin/loadline-launch\n");
-    }
-    out.push_str("WORKDIR /app\n");
+    // What every stage needs. A stage that makes a start-up cache stands between the two.
+    out.push_str("FROM ${BASE} AS app\nWORKDIR /app\n");
     if uses_file(facts) {
         out.push_str("COPY --chmod=0444 jvm.options /app/jvm.options\n");
     }
     out.push_str(&format!(
-        "COPY --chmod=0444 [{}, \"/app/app.jar\"]\n",
-        json(&application.jar)
+        "COPY --chmod=0444 [{}, \"/app/app.jar\"]\n\nFROM app\n",
+        json(application.command.jar_name())
     ));
+    if application.launcher {
+        out.push_str(LAUNCHER);
+    }
     for variable in &facts.variables {
         match &variable.value {
             Some(value) => out.push_str(&format!("ENV {}={}\n", variable.name, env(value))),
             None => out.push_str(&format!(
-                "# {} is a secret: give it at run time, never in the image.\n",
+                "# {} is a secret, or no single line: give it at run time, never in the image.\n",
                 variable.name
             )),
         }
@@ -81,13 +92,12 @@ pub fn command(facts: &Facts<'_>) -> Vec<String> {
         command.extend(facts.options.iter().map(|o| o.value.clone()));
     }
     command.extend(["-jar", "/app/app.jar"].map(str::to_owned));
-    command.extend(application.arguments.iter().cloned());
     command.extend(facts.arguments.iter().cloned());
     command
 }
 
 /// Whether the options come from the argument file: JDK 8 has none.
-fn uses_file(facts: &Facts<'_>) -> bool {
+pub fn uses_file(facts: &Facts<'_>) -> bool {
     facts.application.jdk >= 9 && !facts.options.is_empty()
 }
 

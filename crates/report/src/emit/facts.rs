@@ -8,12 +8,11 @@ use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Phase, TrialRecord};
 use loadline_sizing::{Bytes, Cpus};
 
-use super::{Application, EmitError};
+use super::{Application, EmitError, given};
 use crate::content::groups;
-use crate::content::options::{chosen_by, evidence, trial_numbers};
+use crate::content::options::trial_numbers;
 use crate::figures::spread;
 use crate::format;
-use crate::redact;
 use crate::text;
 use crate::view::ResultView;
 
@@ -43,6 +42,17 @@ pub struct Variable {
     pub value: Option<String>,
 }
 
+/// What the JVMs of the recommended size logged.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// The JDK, as its log states it.
+    pub jdk: Option<String>,
+    /// The collector, as its log names it.
+    pub collector: Option<String>,
+    /// The largest heap in use after a collection.
+    pub live_heap: Option<Backed<Bytes>>,
+}
+
 /// Everything the artefacts need.
 pub struct Facts<'a> {
     /// What the records do not know.
@@ -63,6 +73,8 @@ pub struct Facts<'a> {
     pub left_out: Vec<String>,
     /// Environment.
     pub variables: Vec<Variable>,
+    /// What the JVM said about itself.
+    pub seen: Seen,
     /// How long a start may take.
     pub start: Backed<Duration>,
     /// How long a stop may take.
@@ -96,10 +108,11 @@ impl<'a> Facts<'a> {
                     proof(recommendation)
                 ),
             }),
-            options: options(view, recommendation),
-            arguments: arguments(recommendation),
-            left_out: left_out(recommendation),
-            variables: variables(recommendation),
+            options: given::options(view, recommendation, application),
+            arguments: given::arguments(recommendation, application),
+            left_out: given::left_out(recommendation, application),
+            variables: given::variables(recommendation, application),
+            seen: seen(&trials),
             start: start(&trials),
             grace: grace(&trials),
         })
@@ -164,77 +177,20 @@ fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
     text::one_line(&because)
 }
 
-fn options(view: &ResultView, recommendation: &Recommendation) -> Vec<Backed<String>> {
-    let options = recommendation.configuration.jvm_options.iter();
-    options
-        .filter(|o| !holds_secret(&o.text))
-        .map(|o| Backed {
-            value: text::one_line(&o.text),
+fn seen(trials: &[&TrialRecord]) -> Seen {
+    let logs = || trials.iter().filter_map(|t| t.evidence.gc.as_ref());
+    let heap = spread(logs().filter_map(|gc| gc.heap_after_max));
+    Seen {
+        jdk: logs().find_map(|gc| gc.jdk.clone()),
+        collector: logs().map(|gc| gc.collector.clone()).next(),
+        live_heap: heap.map(|heap| Backed {
+            value: heap.high,
             because: format!(
-                "{}: {}",
-                chosen_by(o.provenance),
-                evidence(view, recommendation, o.provenance)
+                "largest heap in use after a collection, of {}",
+                format::count(heap.n, "trial")
             ),
-        })
-        .collect()
-}
-
-fn holds_secret(text: &str) -> bool {
-    redact::line(text) != text
-}
-
-/// A name that shells and Kubernetes take as that of a variable.
-fn is_variable_name(name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(is_part)
-}
-
-fn arguments(recommendation: &Recommendation) -> Vec<String> {
-    let given = &recommendation.configuration.args;
-    let shown = given.iter().zip(redact::command(given));
-    shown
-        .filter(|(given, shown)| *given == shown)
-        .map(|(given, _)| text::one_line(given))
-        .collect()
-}
-
-fn left_out(recommendation: &Recommendation) -> Vec<String> {
-    let configuration = &recommendation.configuration;
-    let options = configuration
-        .jvm_options
-        .iter()
-        .filter(|o| holds_secret(&o.text));
-    let options = options.map(|o| {
-        format!(
-            "Left out, give it at run time: {} holds a secret.",
-            redact::line(&o.text)
-        )
-    });
-    let arguments = redact::command(&configuration.args).into_iter();
-    let arguments = arguments
-        .filter(|a| a.contains(redact::REDACTED))
-        .map(|a| format!("Left out, give it at run time: the argument {a}."));
-    let names = configuration
-        .env
-        .keys()
-        .filter(|name| !is_variable_name(name));
-    let names = names.map(|name| format!("Left out: {name:?} is no name of a variable."));
-    options
-        .chain(arguments)
-        .chain(names)
-        .map(|line| text::one_line(&line))
-        .collect()
-}
-
-fn variables(recommendation: &Recommendation) -> Vec<Variable> {
-    let env = recommendation.configuration.env.iter();
-    env.filter(|(name, _)| is_variable_name(name))
-        .map(|(name, value)| Variable {
-            name: name.clone(),
-            value: (!redact::is_secret_name(name) && redact::line(value) == *value)
-                .then(|| text::one_line(value)),
-        })
-        .collect()
+        }),
+    }
 }
 
 fn start(trials: &[&TrialRecord]) -> Backed<Duration> {

@@ -1,11 +1,13 @@
-//! Kubernetes manifests: Deployment, Service, PodDisruptionBudget.
+//! Kubernetes manifests: Deployment and Service; [`super::scaling`] adds what more pods need.
 //!
 //! Requests equal limits: QoS class Guaranteed, which is what was measured. The security context is
-//! that of the Pod Security Standard "restricted". No autoscaler: it needs a measured rate of one
-//! pod at its knee, and a search for a size does not measure that.
+//! that of the Pod Security Standard "restricted". No downward API: the launcher reads its limits
+//! from its cgroup. The test checks every document against the schema of the Kubernetes API.
 
+use super::Ready;
 use super::container::UID;
 use super::facts::{Facts, Variable};
+use super::scaling;
 use super::yaml::{Entry, Yaml, entry, list, map};
 
 /// Seconds between two probes of a start; the start is seen at most this late.
@@ -14,8 +16,11 @@ const PROBE_PERIOD: u64 = 1;
 /// All manifests, one document each.
 pub fn manifests(facts: &Facts<'_>) -> String {
     let mut documents = vec![deployment(facts), service(facts)];
+    if let Some(bounds) = facts.application.scaling {
+        documents.push(scaling::autoscaler(facts, bounds));
+    }
     if facts.application.replicas > 1 {
-        documents.push(disruption_budget(facts));
+        documents.push(scaling::disruption_budget(facts));
     }
     let header: String = facts
         .origin
@@ -27,11 +32,11 @@ pub fn manifests(facts: &Facts<'_>) -> String {
     header + &documents.join("---\n")
 }
 
-fn labels(facts: &Facts<'_>) -> Yaml {
+pub(super) fn labels(facts: &Facts<'_>) -> Yaml {
     map([entry("app.kubernetes.io/name", facts.slug.clone())])
 }
 
-fn metadata(facts: &Facts<'_>) -> Entry {
+pub(super) fn metadata(facts: &Facts<'_>) -> Entry {
     entry(
         "metadata",
         map([
@@ -42,24 +47,24 @@ fn metadata(facts: &Facts<'_>) -> Entry {
 }
 
 fn deployment(facts: &Facts<'_>) -> Yaml {
-    let replicas = u64::from(facts.application.replicas);
     let selector = map([entry("matchLabels", labels(facts))]);
     let template = map([
         entry("metadata", map([entry("labels", labels(facts))])),
         entry("spec", pod(facts)),
     ]);
+    let mut spec = vec![entry("selector", selector), entry("template", template)];
+    // With an autoscaler the number is its business; set here it would be reset at every apply.
+    if facts.application.scaling.is_none() {
+        let replicas = u64::from(facts.application.replicas);
+        let replicas =
+            entry("replicas", replicas).because("as asked for; one instance was measured");
+        spec.insert(0, replicas);
+    }
     map([
         entry("apiVersion", "apps/v1"),
         entry("kind", "Deployment"),
         metadata(facts),
-        entry(
-            "spec",
-            map([
-                entry("replicas", replicas).because("as asked for; one pod was measured"),
-                entry("selector", selector),
-                entry("template", template),
-            ]),
-        ),
+        entry("spec", map(spec)),
     ])
 }
 
@@ -89,14 +94,16 @@ fn pod(facts: &Facts<'_>) -> Yaml {
 
 fn container(facts: &Facts<'_>) -> Yaml {
     let application = facts.application;
-    let port = u64::from(application.port);
+    let port =
+        |name: &str, port: u16| map([entry("name", name), entry("containerPort", u64::from(port))]);
+    let mut ports = vec![port("http", application.port)];
+    if ready_port(facts) != "http" {
+        ports.push(port("ready", probed(&application.ready)));
+    }
     let mut entries = vec![
         entry("name", facts.slug.clone()),
         entry("image", application.image.clone()),
-        entry(
-            "ports",
-            list([map([entry("name", "http"), entry("containerPort", port)])]),
-        ),
+        entry("ports", list(ports)),
         entry("resources", resources(facts)),
     ];
     if !facts.variables.is_empty() {
@@ -165,13 +172,32 @@ fn variable(facts: &Facts<'_>, variable: &Variable) -> Yaml {
     }
 }
 
+/// The port that readiness is asked at.
+fn probed(ready: &Ready) -> u16 {
+    match ready {
+        Ready::Http { port, .. } | Ready::Tcp { port } => *port,
+    }
+}
+
+/// Its name in the manifest.
+fn ready_port(facts: &Facts<'_>) -> &'static str {
+    if probed(&facts.application.ready) == facts.application.port {
+        "http"
+    } else {
+        "ready"
+    }
+}
+
 /// Start, readiness and liveness. Liveness asks for a connection only: a slow answer under load
 /// must not kill the pod that carries it.
 fn probes(facts: &Facts<'_>) -> Vec<Entry> {
     let port = || entry("port", "http");
-    let ready = || match &facts.application.ready_path {
-        Some(path) => entry("httpGet", map([entry("path", path.clone()), port()])),
-        None => entry("tcpSocket", map([port()])),
+    let ready = || {
+        let port = entry("port", ready_port(facts));
+        match &facts.application.ready {
+            Ready::Http { path, .. } => entry("httpGet", map([entry("path", path.clone()), port])),
+            Ready::Tcp { .. } => entry("tcpSocket", map([port])),
+        }
     };
     let tries = facts.start.value.as_secs().div_ceil(PROBE_PERIOD).max(1);
     vec![
@@ -222,21 +248,6 @@ fn service(facts: &Facts<'_>) -> Yaml {
             map([
                 entry("selector", labels(facts)),
                 entry("ports", list([port])),
-            ]),
-        ),
-    ])
-}
-
-fn disruption_budget(facts: &Facts<'_>) -> Yaml {
-    map([
-        entry("apiVersion", "policy/v1"),
-        entry("kind", "PodDisruptionBudget"),
-        metadata(facts),
-        entry(
-            "spec",
-            map([
-                entry("maxUnavailable", 1_u64).because("a drained node takes one pod at a time"),
-                entry("selector", map([entry("matchLabels", labels(facts))])),
             ]),
         ),
     ])

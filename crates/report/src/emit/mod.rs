@@ -4,42 +4,22 @@
 //! with its evidence; nothing is set that was not measured or asked for. Never holds a secret:
 //! variables with a secret's name become references. Read [`Application`], then [`emit`].
 
+mod application;
 mod compose;
 mod container;
 mod facts;
+mod given;
 mod jvm_options;
 mod kubernetes;
+mod profile;
+mod scaling;
 mod yaml;
 
+pub use application::{Application, Command, Ready, Scaling};
 pub use facts::slug;
 
 use crate::view::ResultView;
 use facts::Facts;
-
-/// What the records do not know about the application in production.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Application {
-    /// Name of the workload; made a DNS label where it must be one.
-    pub name: String,
-    /// The image with its tag or digest, as the cluster pulls it.
-    pub image: String,
-    /// The image the Dockerfile builds on: a JRE of the JDK that was measured.
-    pub base_image: String,
-    /// The jar, relative to the Dockerfile.
-    pub jar: String,
-    /// Arguments after the jar.
-    pub arguments: Vec<String>,
-    /// Port the application listens on.
-    pub port: u16,
-    /// Path of the readiness request, with the leading slash; `None` probes the port alone.
-    pub ready_path: Option<String>,
-    /// How many pods.
-    pub replicas: u32,
-    /// Feature release of the JDK (8, 17, 25); decides the form of the options.
-    pub jdk: u32,
-    /// Start through `loadline-launch`, which fits the options to the limits it finds.
-    pub launcher: bool,
-}
 
 /// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +28,24 @@ pub struct Artefact {
     pub name: &'static str,
     /// Its text.
     pub text: String,
+}
+
+/// What the artefacts are for; decides which files there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A Deployment with its Service and what belongs to them.
+    Kubernetes,
+    /// An image.
+    Docker,
+    /// One machine with Compose; builds the image.
+    Compose,
+    /// The JVM options alone.
+    Options,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Options, Self::Docker, Self::Compose, Self::Kubernetes];
 }
 
 /// Why nothing can be emitted.
@@ -69,23 +67,67 @@ pub enum EmitError {
         /// Id of the result.
         result: String,
     },
+    /// The command is not `java ... -jar JAR`.
+    #[error(
+        "cannot tell the jar of the command that was measured: {command}\nhint: the artefacts are made for `java [options] -jar JAR [arguments]`; measure it in this form"
+    )]
+    Command {
+        /// The command.
+        command: String,
+    },
 }
 
-/// All artefacts of a result's recommendation.
+/// The artefacts of a result's recommendation, each once, in the order in which they are read.
 ///
 /// # Errors
 /// [`EmitError`] when the result has no recommendation, or one without a memory limit.
-pub fn emit(view: &ResultView, application: &Application) -> Result<Vec<Artefact>, EmitError> {
+pub fn emit(
+    view: &ResultView,
+    application: &Application,
+    purposes: &[Purpose],
+) -> Result<Vec<Artefact>, EmitError> {
     let facts = Facts::of(view, application)?;
+    let mut artefacts = Vec::new();
+    for purpose in Purpose::ALL.iter().filter(|p| purposes.contains(p)) {
+        for artefact in files(*purpose, &facts) {
+            if !artefacts.contains(&artefact) {
+                artefacts.push(artefact);
+            }
+        }
+    }
+    Ok(artefacts)
+}
+
+/// The files for one purpose.
+fn files(purpose: Purpose, facts: &Facts<'_>) -> Vec<Artefact> {
     let artefact = |name, text| Artefact { name, text };
-    Ok(vec![
-        artefact("jvm.options", jvm_options::argument_file(&facts)),
-        artefact(
-            "java-tool-options.env",
-            jvm_options::environment_file(&facts),
-        ),
-        artefact("Dockerfile", container::dockerfile(&facts)),
-        artefact("compose.yaml", compose::compose(&facts)),
-        artefact("kubernetes.yaml", kubernetes::manifests(&facts)),
-    ])
+    let argument_file = || artefact("jvm.options", jvm_options::argument_file(facts));
+    let profile = || artefact("loadline.profile", profile::profile(facts));
+    let image = || {
+        let mut files = vec![artefact("Dockerfile", container::dockerfile(facts))];
+        if container::uses_file(facts) {
+            files.push(argument_file());
+        }
+        if facts.application.launcher {
+            files.push(profile());
+        }
+        files
+    };
+    match purpose {
+        Purpose::Options => {
+            let variables = jvm_options::environment_file(facts);
+            vec![
+                argument_file(),
+                artefact("java-tool-options.env", variables),
+                profile(),
+            ]
+        }
+        Purpose::Docker => image(),
+        Purpose::Compose => {
+            let mut files = image();
+            files.push(artefact("compose.yaml", compose::compose(facts)));
+            files
+        }
+        Purpose::Kubernetes => vec![artefact("kubernetes.yaml", kubernetes::manifests(facts))],
+    }
 }

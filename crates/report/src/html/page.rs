@@ -118,12 +118,7 @@ fn verdict(view: &ResultView) -> String {
 fn section_html(section: &Section, view: &ResultView, charts: &charts::Charts) -> String {
     let title = escape(&section.title);
     let mut out = format!("<section id=\"{}\">\n<h2>{title}</h2>\n", section.id);
-    if section.id == "latency" && charts.has_percentiles() {
-        out.push_str(&figure(
-            "percentile",
-            "Each step to the right is ten times rarer: on the left most requests, on the right the slowest. The red line is the SLO, its dot the percentile that it names. The table below has the values.",
-        ));
-    }
+    out.push_str(&figure_before(section.id, view, charts));
     if section.folds {
         out.push_str("<details><summary>Show</summary>\n");
     }
@@ -149,18 +144,43 @@ fn section_html(section: &Section, view: &ResultView, charts: &charts::Charts) -
     if section.folds {
         out.push_str("</details>\n");
     }
-    if section.id == "sizes"
-        && let Some(path) = svg::search_path(view)
-    {
-        out.push_str(
-            "<figure><figcaption>How the search found it: the memory limit of each trial, every size that was tried on its own line. ",
-        );
-        out.push_str("A dot kept the SLO, a cross did not, a square says nothing; a ring marks the recommended size.</figcaption>\n");
-        out.push_str(&path);
-        out.push_str("</figure>\n");
-    }
+    out.push_str(&figure_after(section.id, view));
     out.push_str("</section>\n");
     out
+}
+
+/// What is drawn above the text of a section. A new chart hangs on its section here or in
+/// [`figure_after`].
+fn figure_before(section: &str, view: &ResultView, charts: &charts::Charts) -> String {
+    match section {
+        "latency" if charts.has_percentiles() => figure(
+            "percentile",
+            "Each step to the right is ten times rarer: on the left most requests, on the right the slowest. The red line is the SLO, its dot the percentile that it names. The table below has the values.",
+        ),
+        "memory" => drawing(
+            svg::memory_bars(view),
+            "Each bar is a limit, filled as in its fullest second.",
+        ),
+        _ => String::new(),
+    }
+}
+
+/// What is drawn below the text of a section.
+fn figure_after(section: &str, view: &ResultView) -> String {
+    match section {
+        "sizes" => drawing(
+            svg::search_path(view),
+            "How the search found it: the memory limit of each trial, every size that was tried on its own line. A dot kept the SLO, a cross did not, a square says nothing; a ring marks the recommended size.",
+        ),
+        _ => String::new(),
+    }
+}
+
+/// An SVG with its caption; nothing when there is nothing to draw.
+fn drawing(svg: Option<String>, caption: &str) -> String {
+    svg.map_or_else(String::new, |svg| {
+        format!("<figure><figcaption>{caption}</figcaption>\n{svg}</figure>\n")
+    })
 }
 
 /// The charts of one trial over time, with the choice of the trial.

@@ -5,6 +5,9 @@
 
 mod artefacts;
 mod browser;
+mod comparison;
 mod fixture;
 mod formats;
 mod hostile;
+mod image;
+mod kubernetes;

@@ -1,7 +1,4 @@
-//! Small charts as SVG text: the path of a search.
-//!
-//! Owns geometry only. No style attributes (the page's security policy forbids them): colours come
-//! from classes, shapes differ as well, and every mark has a title.
+//! The path of a search: the size of each trial in running order, marked by its verdict.
 
 use loadline_analysis::record::{Purpose, TrialRecord, Verdict};
 use loadline_sizing::Bytes;

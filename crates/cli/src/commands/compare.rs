@@ -1,0 +1,47 @@
+//! `loadline compare`: what changed between two results.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use loadline_report::compare;
+
+use super::{print, width};
+use crate::error::{Error, Outcome};
+use crate::result::result;
+
+/// Show what changed between two results. Exit code 1 when the second is worse: it needs more
+/// memory, or breaks the SLO where the first kept it
+#[derive(Args)]
+pub struct CompareArguments {
+    /// Id of the first result, or a file that `export` wrote
+    first: String,
+    /// The second
+    second: String,
+    /// Where results are kept
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Print as Markdown, for a pull request
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints it.
+pub fn run(arguments: &CompareArguments) -> Result<Outcome, Error> {
+    let state = arguments.state.as_deref();
+    let first = result(&arguments.first, state)?;
+    let second = result(&arguments.second, state)?;
+    let comparison = compare::compare(&first, &second);
+    print(&match (arguments.markdown, arguments.json) {
+        (true, _) => compare::comparison_markdown(&comparison),
+        (_, true) => compare::comparison_json(&comparison),
+        _ => compare::comparison_terminal(&comparison, width()),
+    })?;
+    Ok(if comparison.is_worse {
+        Outcome::SloMissed
+    } else {
+        Outcome::Done
+    })
+}

@@ -1,0 +1,139 @@
+//! "Where the memory goes": what the cgroup charged against the limit, at its fullest second.
+//!
+//! Owns [`Fill`]: the parts of one second add up to the limit, which peaks of different moments do
+//! not. Parts inside the JVM (metaspace, code cache, stacks) are not in these counters.
+
+use loadline_analysis::record::{SecondEvidence, TrialRecord};
+use loadline_sizing::Bytes;
+
+use super::groups::{self, Group, Names};
+use super::{Block, Section};
+use crate::figures::spread;
+use crate::format;
+use crate::table::{Cell, Table};
+use crate::view::ResultView;
+
+/// Most configurations that are shown; the recommended one is among them.
+const MOST: usize = 12;
+
+/// How a limit is filled in one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fill {
+    /// The limit.
+    pub limit: Bytes,
+    /// Anonymous memory: heap, metaspace, stacks and all else the JVM wrote to.
+    pub anon: Bytes,
+    /// The rest of the working set: file pages in use, kernel memory.
+    pub in_use: Bytes,
+    /// Page cache that the kernel can drop without harm.
+    pub droppable: Bytes,
+}
+
+impl Fill {
+    /// The fullest second of a trial: the one with the largest working set.
+    pub fn of(trial: &TrialRecord) -> Option<Self> {
+        let limit = trial.configuration.memory?;
+        let full = |s: &&SecondEvidence| s.memory.is_some() && s.anon.is_some();
+        let seconds = trial.evidence.seconds.iter().filter(full);
+        let second = seconds.max_by_key(|s| s.working_set.map(|w| w.as_bytes()))?;
+        let (usage, anon) = (second.memory?, second.anon?);
+        let working = second.working_set?.max(anon);
+        Some(Self {
+            limit,
+            anon,
+            in_use: working.saturating_sub(anon),
+            droppable: usage.saturating_sub(working),
+        })
+    }
+
+    /// What was left of the limit.
+    pub fn free(&self) -> Bytes {
+        let used = self
+            .anon
+            .saturating_add(self.in_use)
+            .saturating_add(self.droppable);
+        self.limit.saturating_sub(used)
+    }
+}
+
+/// The configurations of the section: name and the fullest second of its fullest trial. The
+/// recommended one first, then by size.
+pub fn fills(view: &ResultView) -> Vec<(String, Fill)> {
+    rows(view)
+        .into_iter()
+        .map(|(name, fill, _)| (name, fill))
+        .collect()
+}
+
+fn rows<'a>(view: &'a ResultView) -> Vec<(String, Fill, Group<'a>)> {
+    let names = Names::of(view);
+    let chosen = view.recommendation.as_ref().map(|r| &r.configuration);
+    let is_chosen = |g: &Group<'_>| chosen.is_some_and(|c| groups::is_same(c, g.configuration));
+    let mut groups = groups::groups(view);
+    groups.sort_by_key(|g| (!is_chosen(g), std::cmp::Reverse(g.configuration.memory)));
+    let row = |group: Group<'a>| {
+        let fills = group.evidence().filter_map(Fill::of);
+        let fill = fills.max_by_key(|f| f.anon.saturating_add(f.in_use).as_bytes())?;
+        let mut name = names.name(group.configuration);
+        if is_chosen(&group) {
+            name.push_str(", recommended");
+        }
+        Some((name, fill, group))
+    };
+    groups
+        .into_iter()
+        .filter(|g| g.configuration.memory.is_some())
+        .map(row)
+        .take(MOST)
+        .flatten()
+        .collect()
+}
+
+/// The section; `None` when no second of memory was recorded under a limit.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let rows = rows(view);
+    if rows.is_empty() {
+        return None;
+    }
+    let mut table = Table::new()
+        .wrapping("Configuration")
+        .right("Anonymous")
+        .right("Files in use")
+        .right("Can be dropped")
+        .right("Free")
+        .right("Heap after GC")
+        .right("Heap allowed");
+    for (name, fill, group) in &rows {
+        let share = |part: Bytes| {
+            let share = part.as_bytes() as f64 / fill.limit.as_bytes().max(1) as f64;
+            Cell::from(format!(
+                "{} ({})",
+                format::bytes(Bytes::from_mib(part.as_mib().round() as u64)),
+                whole_percent(share)
+            ))
+        };
+        let logs = || group.evidence().filter_map(|t| t.evidence.gc.as_ref());
+        let after = spread(logs().filter_map(|gc| gc.heap_after_max));
+        let allowed = spread(logs().filter_map(|gc| gc.heap_max));
+        table.row([
+            name.clone().into(),
+            share(fill.anon),
+            share(fill.in_use),
+            share(fill.droppable),
+            share(fill.free()),
+            format::bytes_or(after.map(|s| s.high)).into(),
+            format::bytes_or(allowed.map(|s| s.median)).into(),
+        ]);
+    }
+    let words = "The fullest second of each size, as the kernel counts it. Anonymous memory is the heap and all else the JVM wrote to; it cannot be dropped. Files in use are code and jars: when they no longer fit they are read again and again, and the service thrashes long before the kernel kills it. Heap after GC is what the application keeps; heap allowed is what the JVM may grow to.";
+    Some(
+        Section::new("memory", "Where the memory goes")
+            .in_depth()
+            .with(Block::Paragraph(words.to_owned()))
+            .with(Block::Table(table)),
+    )
+}
+
+fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}

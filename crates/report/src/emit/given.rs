@@ -1,0 +1,157 @@
+//! Options, arguments and environment of the application: what may stand in a file, and what may not.
+//!
+//! Owns the refusals: secrets, and texts that no line can hold as they are (control characters, more
+//! than 2000 characters). What is left out is said, never changed: half an option is another option.
+
+use std::collections::BTreeMap;
+
+use loadline_analysis::recommend::Recommendation;
+
+use super::Application;
+use super::facts::{Backed, Variable};
+use crate::content::options::{chosen_by, evidence};
+use crate::redact;
+use crate::text;
+use crate::view::ResultView;
+
+/// Whether a text can be written, or why not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Fits,
+    Secret,
+    NoLine,
+}
+
+impl Fit {
+    fn of(text: &str) -> Self {
+        // A secret that an export took out before is one too.
+        if redact::line(text) != text || text.contains(redact::REDACTED) {
+            Self::Secret
+        } else if text::one_line(text) != text {
+            Self::NoLine
+        } else {
+            Self::Fits
+        }
+    }
+
+    /// `Left out, give it at run time: ...`; `None` for what fits.
+    fn left_out(self, what: &str, shown: &str) -> Option<String> {
+        let why = match self {
+            Self::Fits => return None,
+            Self::Secret => "it holds a secret",
+            Self::NoLine => "it has control characters or more than 2000 characters",
+        };
+        Some(text::one_line(&format!(
+            "Left out, give it at run time: {what} {}, because {why}.",
+            text::label(shown)
+        )))
+    }
+}
+
+/// JVM options: those of the configuration, then those of the command, as in the trials: for the
+/// same option the last wins.
+pub fn options(
+    view: &ResultView,
+    recommendation: &Recommendation,
+    application: &Application,
+) -> Vec<Backed<String>> {
+    let chosen = recommendation.configuration.jvm_options.iter();
+    let chosen = chosen.map(|o| {
+        let why = evidence(view, recommendation, o.provenance);
+        (&o.text, format!("{}: {why}", chosen_by(o.provenance)))
+    });
+    let own = "the user: part of the command that was measured";
+    let given = application.command.options.iter();
+    let given = given.map(|o| (o, own.to_owned()));
+    chosen
+        .chain(given)
+        .filter(|(text, _)| Fit::of(text) == Fit::Fits)
+        .map(|(text, because)| Backed {
+            value: text.clone(),
+            because,
+        })
+        .collect()
+}
+
+/// Arguments of the command, then of the configuration, each with what reports show of it: the value
+/// of `--password` is an argument of its own.
+fn all_arguments(
+    recommendation: &Recommendation,
+    application: &Application,
+) -> Vec<(String, String)> {
+    let own = application.command.arguments.iter();
+    let configured = recommendation.configuration.args.iter();
+    let all: Vec<String> = own.chain(configured).cloned().collect();
+    let shown = redact::command(&all);
+    all.into_iter().zip(shown).collect()
+}
+
+fn argument_fit((given, shown): &(String, String)) -> Fit {
+    if given == shown {
+        Fit::of(given)
+    } else {
+        Fit::Secret
+    }
+}
+
+/// Arguments after the jar.
+pub fn arguments(recommendation: &Recommendation, application: &Application) -> Vec<String> {
+    all_arguments(recommendation, application)
+        .into_iter()
+        .filter(|pair| argument_fit(pair) == Fit::Fits)
+        .map(|(given, _)| given)
+        .collect()
+}
+
+/// The application's environment with the configuration's on top, as in the trials.
+fn environment(
+    recommendation: &Recommendation,
+    application: &Application,
+) -> BTreeMap<String, String> {
+    let mut all = application.env.clone();
+    all.extend(recommendation.configuration.env.clone());
+    all
+}
+
+/// Variables; one whose value cannot be written is a reference.
+pub fn variables(recommendation: &Recommendation, application: &Application) -> Vec<Variable> {
+    environment(recommendation, application)
+        .into_iter()
+        .filter(|(name, _)| is_variable_name(name))
+        .map(|(name, value)| {
+            let is_open = !redact::is_secret_name(&name) && Fit::of(&value) == Fit::Fits;
+            Variable {
+                value: is_open.then_some(value),
+                name,
+            }
+        })
+        .collect()
+}
+
+/// A name that shells and Kubernetes take as that of a variable.
+fn is_variable_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty()
+        && name.len() <= 256
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(is_part)
+}
+
+/// What was left out and why, one sentence each.
+pub fn left_out(recommendation: &Recommendation, application: &Application) -> Vec<String> {
+    let configuration = &recommendation.configuration;
+    let options = configuration.jvm_options.iter().map(|o| &o.text);
+    let options = options.chain(&application.command.options);
+    let options = options.filter_map(|o| Fit::of(o).left_out("the option", &redact::line(o)));
+    let arguments = all_arguments(recommendation, application);
+    let arguments = arguments
+        .iter()
+        .filter_map(|pair| argument_fit(pair).left_out("the argument", &pair.1));
+    let environment = environment(recommendation, application);
+    let names = environment.keys().filter(|name| !is_variable_name(name));
+    let names = names.map(|name| {
+        let name = text::label(name);
+        format!("Left out: {name:?} is no name of a variable.")
+    });
+    options.chain(arguments).chain(names).collect()
+}

@@ -1,0 +1,45 @@
+//! The profile that `loadline-launch` reads: what was measured about the application.
+//!
+//! Owns which measurements go into it. The file's form is that of [`loadline_sizing::profile`].
+//! What no trial measured is left out, and the launcher takes its own default for it.
+
+use loadline_sizing::hotspot::Collector;
+use loadline_sizing::profile::Profile;
+
+use super::facts::Facts;
+
+/// The option that keeps to the first compiler.
+const C1_ONLY: &str = "-XX:TieredStopAtLevel=1";
+
+/// The file.
+pub fn profile(facts: &Facts<'_>) -> String {
+    let seen = &facts.seen;
+    let collector = seen.collector.as_deref();
+    let profile = Profile {
+        jdk: seen.jdk.as_deref().and_then(|jdk| jdk.parse().ok()),
+        collector: Collector::ALL
+            .into_iter()
+            .find(|c| Some(c.to_string().as_str()) == collector),
+        is_c1_only: facts
+            .options
+            .iter()
+            .any(|o| o.value == C1_ONLY)
+            .then_some(true),
+        live_heap: seen.live_heap.as_ref().map(|heap| heap.value),
+        options: facts.options.iter().map(|o| o.value.clone()).collect(),
+        ..Profile::default()
+    };
+    let mut out: String = facts
+        .origin
+        .iter()
+        .chain(&facts.left_out)
+        .map(|line| format!("# {line}\n"))
+        .collect();
+    if let Some(heap) = &seen.live_heap {
+        out.push_str(&format!("# live_heap: {}\n", heap.because));
+    }
+    for option in &facts.options {
+        out.push_str(&format!("# {}: {}\n", option.value, option.because));
+    }
+    out + &profile.print()
+}

@@ -1,0 +1,195 @@
+//! The Dockerfile built and started by a real engine, from files that are on this machine.
+//!
+//! SKIP by name where there is no podman, no JDK, no built workload, or where containers cannot run.
+//! Nothing is fetched: the base image is empty, and this machine's own system directories are
+//! mounted into the container.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::artefacts::application;
+use crate::fixture;
+use loadline_report::emit::{Application, Command as Measured, Purpose, Ready, emit};
+
+/// Settings with which podman runs as a plain root without systemd and without CAP_SYS_RESOURCE.
+const CONTAINERS: &str = "\
+[containers]
+default_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]
+[engine]
+cgroup_manager = \"cgroupfs\"
+events_logger = \"file\"
+";
+
+/// What java needs of this machine.
+const MOUNTED: [&str; 5] = [
+    "/usr/lib",
+    "/usr/bin",
+    "/etc/alternatives",
+    "/lib64",
+    "/etc/java-17-openjdk",
+];
+
+struct Engine {
+    place: tempfile::TempDir,
+}
+
+impl Engine {
+    fn podman(&self, arguments: &[&str]) -> Output {
+        let root = self.place.path();
+        Command::new("podman")
+            .args(["--storage-driver=vfs", "--root"])
+            .arg(root.join("storage"))
+            .arg("--runroot")
+            .arg(root.join("run"))
+            .args(arguments)
+            .env("CONTAINERS_CONF", root.join("containers.conf"))
+            .output()
+            .expect("podman starts")
+    }
+
+    /// As [`Engine::podman`]; what it printed, or how it failed.
+    fn say(&self, arguments: &[&str]) -> Result<String, String> {
+        let output = self.podman(arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        if output.status.success() {
+            Ok(text(&output.stdout))
+        } else {
+            Err(format!(
+                "podman {}: {}",
+                arguments.join(" "),
+                text(&output.stderr)
+            ))
+        }
+    }
+}
+
+impl Engine {
+    /// Waits for the first line of the container, or its end.
+    fn serves(&self) -> bool {
+        loop {
+            let output = self.podman(&["logs", "ping"]);
+            if !output.stdout.is_empty() {
+                return true;
+            }
+            let running = self.say(&["inspect", "-f", "{{.State.Running}}", "ping"]);
+            if running.as_deref() != Ok("true") {
+                return false;
+            }
+        }
+    }
+}
+
+fn ping() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/workloads/ping.jar")
+}
+
+/// An engine that can build and run, with its base image; or why there is none.
+fn engine() -> Result<Engine, String> {
+    if Command::new("podman").arg("--version").output().is_err() {
+        return Err("no podman in PATH (Debian packages podman, runc)".to_owned());
+    }
+    if !Path::new("/usr/bin/java").exists() {
+        return Err("no java in /usr/bin".to_owned());
+    }
+    if !ping().is_file() {
+        return Err("build/workloads/ping.jar is not built (make workloads)".to_owned());
+    }
+    let engine = Engine {
+        place: tempfile::tempdir().expect("a temporary directory"),
+    };
+    let root = engine.place.path();
+    std::fs::write(root.join("containers.conf"), CONTAINERS).expect("writable");
+    let base = root.join("base");
+    for folder in ["usr/local/bin", "tmp"] {
+        std::fs::create_dir_all(base.join(folder)).expect("writable");
+    }
+    std::os::unix::fs::symlink("usr/lib", base.join("lib")).expect("a new link");
+    let tar = root.join("base.tar");
+    let packed = Command::new("tar")
+        .arg("-C")
+        .arg(&base)
+        .arg("-cf")
+        .arg(&tar)
+        .arg(".")
+        .status();
+    assert!(packed.expect("tar starts").success());
+    let tar = tar.display().to_string();
+    engine.say(&["import", &tar, "localhost/loadline-base:1"])?;
+    // Whether containers run here at all, before anything of ours is in one.
+    let usr = "/usr:/usr:ro";
+    let lib64 = "/lib64:/lib64:ro";
+    let run = [
+        "run",
+        "--rm",
+        "--runtime=runc",
+        "--network=none",
+        "-v",
+        usr,
+        "-v",
+        lib64,
+    ];
+    engine.say(&[&run[..], &["localhost/loadline-base:1", "/usr/bin/true"]].concat())?;
+    Ok(engine)
+}
+
+/// The launcher, where it was built beside this test.
+fn launcher() -> Option<PathBuf> {
+    let test = std::env::current_exe().ok()?;
+    let path = test.parent()?.parent()?.join("loadline-launch");
+    path.is_file().then_some(path)
+}
+
+#[test]
+fn the_image_builds_starts_as_nobody_and_stops_when_told() {
+    let engine = match engine() {
+        Ok(engine) => engine,
+        Err(why) => {
+            println!("SKIP image::the_image_builds_and_starts: {why}");
+            return;
+        }
+    };
+    let words = ["java", "-jar", "ping.jar", "--port=8080"].map(str::to_owned);
+    let launcher = launcher();
+    let application = Application {
+        command: Measured::read(&words).expect("it has a jar"),
+        base_image: "localhost/loadline-base:1".to_owned(),
+        ready: Ready::Tcp { port: 8080 },
+        launcher: launcher.is_some(),
+        ..application()
+    };
+    let context = engine.place.path().join("context");
+    std::fs::create_dir(&context).expect("writable");
+    let artefacts = emit(&fixture::search(), &application, &[Purpose::Docker]);
+    for artefact in artefacts.expect("a recommendation") {
+        std::fs::write(context.join(artefact.name), artefact.text).expect("writable");
+    }
+    std::fs::copy(ping(), context.join("ping.jar")).expect("writable");
+    if let Some(launcher) = launcher {
+        std::fs::copy(launcher, context.join("loadline-launch")).expect("writable");
+    }
+    let context = context.display().to_string();
+    engine
+        .say(&["build", "-t", "localhost/ping:1", &context])
+        .expect("it builds");
+
+    let mounts: Vec<String> = MOUNTED
+        .iter()
+        .filter(|path| Path::new(path).exists())
+        .flat_map(|path| ["-v".to_owned(), format!("{path}:{path}:ro")])
+        .collect();
+    let mut run: Vec<&str> = "run -d --name ping --runtime=runc --network=none --read-only --memory=212m --cpus=1 --cap-drop=ALL --tmpfs /tmp:size=64m"
+        .split(' ')
+        .collect();
+    run.extend(mounts.iter().map(String::as_str));
+    run.push("localhost/ping:1");
+    engine.say(&run).expect("it starts");
+    let user = engine.say(&["inspect", "-f", "{{.Config.User}}", "ping"]);
+    assert_eq!(user.as_deref(), Ok("64999:64999"));
+    // It said that it serves: the JVM took its options, found the jar and installed its handlers.
+    assert!(engine.serves(), "{:?}", engine.say(&["logs", "ping"]));
+    let stopped = engine.say(&["stop", "-t", "20", "ping"]);
+    let code = engine.say(&["inspect", "-f", "{{.State.ExitCode}}", "ping"]);
+    // 143: the JVM ended by SIGTERM; 137 would be the kill after the grace time.
+    assert_eq!(code.as_deref(), Ok("143"), "{stopped:?}");
+    engine.say(&["rm", "-f", "ping"]).expect("it goes");
+}
