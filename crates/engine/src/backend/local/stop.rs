@@ -44,10 +44,12 @@ pub(super) fn stop(
         }
         terminate(instance, grace, observer, &mut evidence.exit);
     }
+    end(instance, &mut evidence);
     if evidence.exit.before_stop || evidence.exit.unclean_stop {
+        // Only now has the reader of the pipe seen everything: a dead process says why it died in
+        // its last lines.
         evidence.last_output = instance.output.last_lines();
     }
-    end(instance, &mut evidence);
     collect(instance, &mut evidence);
     evidence
 }
