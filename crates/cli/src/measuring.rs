@@ -360,6 +360,11 @@ pub fn store_refused(error: &StoreError) -> Error {
         }
         StoreError::Newer { .. } => Error::new(Kind::Environment, error)
             .hint("use that loadline, or another directory: --state DIR"),
+        StoreError::Unknown { id, path } if id == "last" => Error::new(
+            Kind::Usage,
+            format!("there are no results in {} yet", path.display()),
+        )
+        .hint("`loadline size` and `loadline run` make one; --state DIR names another directory"),
         StoreError::Unknown { .. } => Error::new(Kind::Usage, error)
             .hint("loadline list shows the results; `last` is the newest"),
         StoreError::Ambiguous { .. } => Error::new(Kind::Usage, error),

@@ -60,6 +60,11 @@ fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(),
         false => loadline_report::terminal(view, width()),
     };
     print(&text)?;
+    if !output.json {
+        // The last lines are what stays on the screen.
+        let answer = loadline_report::content::headline(view).sentence;
+        eprintln!("answer: {}", loadline_report::text::one_line(&answer));
+    }
     if let Some(path) = &output.report {
         write(path, &loadline_report::html(view))?;
         eprintln!("report: {}", path.display());

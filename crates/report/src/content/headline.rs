@@ -72,7 +72,7 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
         details.push(sentence(&format!(
             "{} is too small{trial}: {}",
             next.memory,
-            in_short(&next.breaks)
+            super::in_short(&next.breaks)
         )));
     }
     Headline {
@@ -122,17 +122,6 @@ pub fn slo_words(view: &ResultView) -> String {
         last
     } else {
         format!("{} and {last}", objectives.join(", "))
-    }
-}
-
-/// A reason without its middle: the first objective that broke, and what else explains it. The table
-/// of sizes has all of it.
-fn in_short(reason: &str) -> String {
-    let mut parts = reason.split("; ");
-    let first = parts.next().unwrap_or_default();
-    match parts.last() {
-        Some(last) => format!("{first}; {last}"),
-        None => first.to_owned(),
     }
 }
 

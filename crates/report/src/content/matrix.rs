@@ -33,7 +33,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
         })
     } else {
         let table = list(view, groups);
-        let section = match unanswered(view) {
+        let section = match meanings(view) {
             Some(words) => section.with(Block::Paragraph(words)),
             None => section,
         };
@@ -41,21 +41,26 @@ pub fn section(view: &ResultView) -> Option<Section> {
     }
 }
 
-/// What failed requests do to a percentile and what their names mean, where there were any.
-fn unanswered(view: &ResultView) -> Option<String> {
+/// What the words of the table mean, where they stand in it.
+fn meanings(view: &ResultView) -> Option<String> {
     let loads = || view.evidence().flat_map(|t| &t.evidence.load);
-    let any = |name: &str| loads().any(|l| l.errors.contains_key(name));
-    let has_errors = loads().any(|l| l.unfinished > 0 || !l.errors.is_empty());
-    has_errors.then(|| {
+    let mut words: Vec<String> = Vec::new();
+    if loads().any(|l| l.unfinished > 0 || !l.errors.is_empty()) {
         let quantile = figures::headline_quantile(&view.slo.objectives);
-        let mut words = format!(
+        words.push(format!(
             "A request without a good answer counts as slower than every other; when there are too many, {quantile} is one of them ({FAILED})."
-        );
-        if any("shed") {
-            words.push_str(" Shed requests were never sent: every connection was still waiting for an answer.");
-        }
-        words
-    })
+        ));
+    }
+    if loads().any(|l| l.errors.contains_key("shed")) {
+        let shed =
+            "Shed requests were never sent: every connection was still waiting for an answer.";
+        words.push(shed.to_owned());
+    }
+    if view.evidence().any(|t| t.reason.contains("thrash")) {
+        let thrash = "Thrash: to stay below the limit the kernel dropped pages of code and jars, and they were read again (file refaults).";
+        words.push(thrash.to_owned());
+    }
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 fn legend(view: &ResultView) -> String {
@@ -178,7 +183,7 @@ fn worst(group: &Group<'_>, figures: &[Figures]) -> String {
 
 fn happened(group: &Group<'_>) -> String {
     match group.first_failure() {
-        Some(failure) => failure.reason.clone(),
+        Some(failure) => super::in_short(&failure.reason),
         None if group.keeps_slo() => "kept the SLO".to_owned(),
         None => group
             .trials
