@@ -5,6 +5,7 @@
 
 mod check;
 mod error;
+mod grid;
 mod process;
 mod test;
 mod workloads;
@@ -16,6 +17,7 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
   check        the project's invariants (ARCHITECTURE.md)
   test         everything that checks the project; what `make test` runs
+  grid [NAME]  the launcher's grids in full against the JDKs here: flags, options, words
   workloads    builds the Java workloads into build/workloads, when their sources changed";
 
 fn main() -> ExitCode {
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let result = match chore.as_str() {
         "check" => check::run(&root),
         "test" => test::run(&root),
+        "grid" => grid::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "workloads" => workloads::build(&root).map(|()| true),
         _ => {
             eprintln!("{USAGE}");

@@ -7,6 +7,7 @@
 pub mod attach;
 pub mod detect;
 pub mod flags;
+pub mod footprint;
 pub mod gclog;
 pub mod hsperf;
 pub mod log_option;

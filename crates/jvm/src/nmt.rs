@@ -29,6 +29,10 @@ pub struct Category {
     pub reserved: Bytes,
     /// Memory that the JVM may touch; more than is resident.
     pub committed: Bytes,
+    /// The part of it that came from malloc, arenas included.
+    pub malloc: Bytes,
+    /// The most that its arenas ever held (the compilers' work); zero where it has none.
+    pub arena_peak: Bytes,
 }
 
 /// A summary.
@@ -78,6 +82,14 @@ impl Summary {
     fn take(&mut self, line: &str) {
         if let Some(category) = category(line) {
             self.categories.push(category);
+        } else if let Some((kind, now, peak)) = allocated(line) {
+            let Some(category) = self.categories.last_mut() else {
+                return;
+            };
+            category.malloc = category.malloc.saturating_add(now);
+            if kind == "arena" {
+                category.arena_peak = peak;
+            }
         } else if let Some(threads) = counted(line, &["(thread #", "(threads #"]) {
             self.threads = self.threads.or(Some(threads));
         } else if let Some(classes) = counted(line, &["(classes #"]) {
@@ -104,7 +116,29 @@ fn category(line: &str) -> Option<Category> {
         name: name.trim().to_owned(),
         reserved,
         committed,
+        malloc: Bytes::default(),
+        arena_peak: Bytes::default(),
     })
+}
+
+/// `(malloc=124535 #1626) (at peak)`, `(arena=168560 #5) (peak=2329592 #6)`: which, now, at its
+/// peak. The sites of a detailed report look alike and are told apart by two brackets or a type.
+fn allocated(line: &str) -> Option<(&str, Bytes, Bytes)> {
+    let rest = line.trim_start().strip_prefix('(')?;
+    let (kind, figures) = rest.split_once('=')?;
+    if !matches!(kind, "malloc" | "arena") || figures.contains(" type=") {
+        return None;
+    }
+    let figure = |text: &str| {
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric());
+        size(&text[..end.unwrap_or(text.len())])
+    };
+    let now = figure(figures)?;
+    let peak = figures
+        .split_once("peak=")
+        .and_then(|(_, text)| figure(text))
+        .unwrap_or(now);
+    Some((kind, now, peak))
 }
 
 /// `reserved=1713752KB, committed=336232KB`, more may follow.

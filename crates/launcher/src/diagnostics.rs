@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use loadline_sizing::decision::Chosen;
+use loadline_sizing::regions::Provenance;
 use loadline_sizing::{Bytes, Jdk, Options};
 
 use crate::environment::Environment;
@@ -16,96 +18,154 @@ pub fn options(
     user: &Options,
     heap: Option<Bytes>,
     notes: &mut Vec<String>,
-) -> Vec<String> {
-    let mut options = Vec::new();
+) -> Vec<Chosen> {
     let is_9 = jdk.is_none_or(|jdk| jdk.at_least(9));
-    if let Some(file) = environment.text("LOADLINE_GC_LOG") {
-        options.push(match is_9 {
-            true => format!("-Xlog:gc*,safepoint:file={file}:tn,u,l,tg:filecount=5,filesize=20m"),
-            false => format!("-Xloggc:{file}"),
-        });
-    }
-    if let Some(level) = environment.text("LOADLINE_NMT") {
-        match level.as_str() {
-            "summary" | "detail" => options.push(format!("-XX:NativeMemoryTracking={level}")),
-            _ => notes.push(format!(
-                "LOADLINE_NMT is `{level}`, not summary or detail; it was passed over"
-            )),
+    let mut chosen = Vec::new();
+    for (name, preset) in PRESETS {
+        let Some(value) = environment.text(name) else {
+            continue;
+        };
+        let asked = Asked {
+            environment,
+            value: &value,
+            is_9,
+            heap,
+        };
+        match preset(&asked) {
+            Ok(options) => chosen.extend(options.into_iter().map(|option| Chosen {
+                option,
+                provenance: Provenance::User,
+                reason: (*name).to_owned(),
+            })),
+            Err(reason) => notes.push(format!("{name}: {reason}; it was passed over")),
         }
     }
-    if let Some(directory) = environment.text("LOADLINE_HEAP_DUMP") {
-        options.extend(heap_dump(&directory, heap, notes));
-    }
-    if let Some(file) = environment.text("LOADLINE_JFR") {
-        options.push(format!(
-            "-XX:StartFlightRecording=filename={file},dumponexit=true"
-        ));
-    }
-    if let Some(address) = environment.text("LOADLINE_DEBUG") {
-        options.push(debug(environment, &address, is_9));
-    }
-    if let Some(port) = environment.text("LOADLINE_JMX") {
-        options.extend(jmx(&port));
-    }
-    let is_new = |option: &String| {
-        let own = Options::from_words([option.as_str()]);
+    let is_new = |chosen: &Chosen| {
+        let own = Options::from_words([chosen.option.as_str()]);
         own.settings().all(|(name, _)| !user.is_set(name))
     };
-    options.retain(is_new);
-    options
+    chosen.retain(is_new);
+    chosen
 }
 
-fn heap_dump(directory: &str, heap: Option<Bytes>, notes: &mut Vec<String>) -> Vec<String> {
+/// What a preset is made from.
+struct Asked<'a> {
+    environment: &'a Environment,
+    value: &'a str,
+    is_9: bool,
+    heap: Option<Bytes>,
+}
+
+/// The options of a preset, or why it is left out: the JVM would not start with them.
+type Preset = fn(&Asked<'_>) -> Result<Vec<String>, String>;
+
+const PRESETS: &[(&str, Preset)] = &[
+    ("LOADLINE_GC_LOG", gc_log),
+    ("LOADLINE_NMT", native_memory),
+    ("LOADLINE_HEAP_DUMP", heap_dump),
+    ("LOADLINE_JFR", recording),
+    ("LOADLINE_DEBUG", debug),
+    ("LOADLINE_JMX", jmx),
+];
+
+fn gc_log(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+    let file = writable(asked.value)?;
+    Ok(vec![match asked.is_9 {
+        true => format!("-Xlog:gc*,safepoint:file={file}:tn,u,l,tg:filecount=5,filesize=20m"),
+        false => format!("-Xloggc:{file}"),
+    }])
+}
+
+fn native_memory(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+    match asked.value {
+        level @ ("summary" | "detail") => Ok(vec![format!("-XX:NativeMemoryTracking={level}")]),
+        level => Err(format!("`{level}` is not summary or detail")),
+    }
+}
+
+fn recording(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+    let file = writable(asked.value)?;
+    Ok(vec![format!(
+        "-XX:StartFlightRecording=filename={file},dumponexit=true"
+    )])
+}
+
+/// A file that the JVM can make: it does not start when it cannot, nor with a name that its
+/// options cannot hold.
+fn writable(file: &str) -> Result<&str, String> {
+    if file.contains([':', ',', '"', ' ', '\n']) {
+        return Err(format!("the JVM's options cannot hold the name `{file}`"));
+    }
+    let directory = Path::new(file)
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    match sys::is_writable(directory) && !Path::new(file).is_dir() {
+        true => Ok(file),
+        false => Err(format!(
+            "{} is no directory that can be written",
+            directory.display()
+        )),
+    }
+}
+
+fn heap_dump(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+    let directory = asked.value;
     let Some(free) = sys::free_space(Path::new(directory)) else {
-        notes.push(format!(
-            "LOADLINE_HEAP_DUMP: {directory} is no directory that can be used; no heap dumps"
-        ));
-        return Vec::new();
+        return Err(format!("{directory} is no directory that can be used"));
     };
     // A dump is about as large as what is alive, at most the heap.
-    if let Some(heap) = heap.filter(|heap| *heap > free) {
-        notes.push(format!(
-            "LOADLINE_HEAP_DUMP: {directory} has {} MiB free, a heap of {heap} may not fit; no heap dumps",
-            free.as_bytes() >> 20
+    if let Some(heap) = asked.heap.filter(|heap| *heap > free) {
+        let free = free.as_bytes() >> 20;
+        return Err(format!(
+            "{directory} has {free} MiB free, a heap of {heap} may not fit"
         ));
-        return Vec::new();
     }
-    vec![
+    Ok(vec![
         "-XX:+HeapDumpOnOutOfMemoryError".to_owned(),
         format!("-XX:HeapDumpPath={directory}"),
-    ]
+    ])
 }
 
-fn debug(environment: &Environment, address: &str, is_9: bool) -> String {
-    let suspend = if environment.is_on("LOADLINE_DEBUG_SUSPEND") {
-        "y"
-    } else {
-        "n"
+fn debug(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+    let suspend = match asked.environment.is_on("LOADLINE_DEBUG_SUSPEND") {
+        true => "y",
+        false => "n",
     };
+    let (host, digits) = match asked.value.rsplit_once(':') {
+        Some((host, digits)) => (Some(host), digits),
+        None => (None, asked.value),
+    };
+    let port = port(digits)?;
     // Since 9 a bare port means localhost; before, every interface.
-    let address = match (address.contains(':'), is_9) {
-        (false, false) => format!("127.0.0.1:{address}"),
-        _ => address.to_owned(),
+    let address = match (host, asked.is_9) {
+        (Some(host), _) => format!("{host}:{port}"),
+        (None, true) => port.to_string(),
+        (None, false) => format!("127.0.0.1:{port}"),
     };
-    format!("-agentlib:jdwp=transport=dt_socket,server=y,suspend={suspend},address={address}")
+    Ok(vec![format!(
+        "-agentlib:jdwp=transport=dt_socket,server=y,suspend={suspend},address={address}"
+    )])
 }
 
 /// Bound to localhost: without a password nothing else is defensible.
-fn jmx(port: &str) -> Vec<String> {
-    [
+fn jmx(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+    let port = port(asked.value)?;
+    let remote = [
         format!("port={port}"),
         format!("rmi.port={port}"),
         "host=127.0.0.1".to_owned(),
         "local.only=true".to_owned(),
         "authenticate=false".to_owned(),
         "ssl=false".to_owned(),
-    ]
-    .map(|setting| format!("-Dcom.sun.management.jmxremote.{setting}"))
-    .into_iter()
-    .chain(std::iter::once(
-        "-Djava.rmi.server.hostname=127.0.0.1".to_owned(),
-    ))
-    .collect()
+    ];
+    let remote = remote.map(|setting| format!("-Dcom.sun.management.jmxremote.{setting}"));
+    let host = "-Djava.rmi.server.hostname=127.0.0.1".to_owned();
+    Ok(remote.into_iter().chain([host]).collect())
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("`{text}` is no port"))
 }
 
 #[cfg(test)]
@@ -117,8 +177,9 @@ mod tests {
         let jdk = Some(Jdk::hotspot("17".parse().unwrap()));
         let user = Options::from_words(user.iter().copied());
         let heap = Some(Bytes::from_mib(64));
+        let chosen = options(&Environment::of(pairs), jdk, &user, heap, &mut notes);
         (
-            options(&Environment::of(pairs), jdk, &user, heap, &mut notes),
+            chosen.into_iter().map(|chosen| chosen.option).collect(),
             notes,
         )
     }
@@ -146,5 +207,26 @@ mod tests {
         assert!(notes[0].contains("no directory"), "{notes:?}");
         let (given, _) = of(&[("LOADLINE_HEAP_DUMP", "/tmp")], &[]);
         assert_eq!(given.len(), 2);
+    }
+
+    #[test]
+    fn what_would_stop_the_jvm_is_passed_over() {
+        for (name, value) in [
+            ("LOADLINE_GC_LOG", "/no/such/place/gc.log"),
+            ("LOADLINE_GC_LOG", "/tmp/a:b.log"),
+            ("LOADLINE_JFR", "/tmp"),
+            ("LOADLINE_NMT", "much"),
+            ("LOADLINE_DEBUG", "here"),
+            ("LOADLINE_JMX", "99999"),
+        ] {
+            let (given, notes) = of(&[(name, value)], &[]);
+            assert!(given.is_empty(), "{name}={value}: {given:?}");
+            assert!(notes[0].starts_with(name), "{notes:?}");
+        }
+        let (given, _) = of(&[("LOADLINE_GC_LOG", "/tmp/gc.log")], &[]);
+        assert_eq!(
+            given,
+            ["-Xlog:gc*,safepoint:file=/tmp/gc.log:tn,u,l,tg:filecount=5,filesize=20m"]
+        );
     }
 }

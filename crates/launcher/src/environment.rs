@@ -112,6 +112,25 @@ impl Environment {
         }
     }
 
+    /// A note for each setting whose value is none of those it takes; its default holds.
+    pub fn odd_values(&self) -> Vec<String> {
+        let settings: [(&str, &[&str]); 3] = [
+            ("LOADLINE_MODE", &["apply", "report", "off"]),
+            ("LOADLINE_LOG", &["text", "json", "quiet"]),
+            ("LOADLINE_INIT", &["auto", "always", "never"]),
+        ];
+        let odd = |(name, values): (&str, &[&str])| {
+            let value = self
+                .text(name)
+                .filter(|value| !values.contains(&value.as_str()))?;
+            let values = values.join(", ");
+            Some(format!(
+                "{name} is `{value}`, which is none of {values}; the default holds"
+            ))
+        };
+        settings.into_iter().filter_map(odd).collect()
+    }
+
     /// `LOADLINE_MEMORY`, or the text that is none.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use loadline_sizing::limits::{Found, Limits};
 
 use crate::json::Json;
 use crate::plan::Plan;
-use crate::secret::mask;
+use crate::secret::{mask, mask_words};
 
 /// The text of `--explain`.
 pub fn text(plan: &Plan) -> String {
@@ -38,9 +38,19 @@ pub fn text(plan: &Plan) -> String {
         for kept in &decision.kept {
             line(&mut page, "kept", format!("{} (user)", mask(&kept.option)));
         }
-        for chosen in &decision.options {
-            line(&mut page, "added", mask(&chosen.to_string()));
-        }
+    }
+    let verb = if plan.is_applied {
+        "added"
+    } else {
+        "would add"
+    };
+    for chosen in &plan.added {
+        let (option, why) = (mask(&chosen.option), &chosen.reason);
+        line(
+            &mut page,
+            verb,
+            format!("{option} ({}: {why})", chosen.provenance),
+        );
     }
     if let Some(cache) = &plan.cache {
         line(&mut page, "cache", cache.clone());
@@ -48,12 +58,7 @@ pub fn text(plan: &Plan) -> String {
     for warning in warnings(plan) {
         line(&mut page, "warning", warning);
     }
-    let words: Vec<String> = plan
-        .words
-        .iter()
-        .map(|w| mask(&w.to_string_lossy()))
-        .collect();
-    line(&mut page, "starts", words.join(" "));
+    line(&mut page, "starts", mask_words(&plan.words).join(" "));
     page
 }
 
@@ -105,6 +110,12 @@ fn regions(page: &mut String, decision: &Decision) {
         );
         line(page, "region", text);
     }
+    let reserve = budget.reserve.as_mib();
+    line(
+        page,
+        "region",
+        format!("{:<14} {reserve:>6.1} MiB  kept free", "reserve"),
+    );
     let heap = decision.heap.unwrap_or(budget.heap);
     line(
         page,
@@ -162,10 +173,10 @@ pub fn json(plan: &Plan) -> String {
             ("processors", Json::Number(u64::from(sight.cpus))),
         ])
     });
+    let profile = plan.profile.as_ref();
+    let profile = profile.map_or(Json::Null, |path| Json::text(path.display().to_string()));
     let decision = plan.decision.as_ref();
-    let options = decision.map_or(Vec::new(), |decision| {
-        decision.options.iter().map(option).collect()
-    });
+    let options = plan.added.iter().map(option).collect();
     let kept = decision.map_or(Vec::new(), |decision| {
         decision
             .kept
@@ -173,11 +184,7 @@ pub fn json(plan: &Plan) -> String {
             .map(|kept| Json::text(mask(&kept.option)))
             .collect()
     });
-    let words: Vec<String> = plan
-        .words
-        .iter()
-        .map(|word| mask(&word.to_string_lossy()))
-        .collect();
+    let words = mask_words(&plan.words);
     let jdk = plan
         .java
         .jdk
@@ -188,6 +195,8 @@ pub fn json(plan: &Plan) -> String {
         ("jdk", jdk),
         ("limits", limits),
         ("jvm_sees", sight),
+        ("profile", profile),
+        ("applied", Json::Switch(plan.is_applied)),
         (
             "heap_bytes",
             decision
@@ -198,7 +207,12 @@ pub fn json(plan: &Plan) -> String {
         ("kept", Json::List(kept)),
         (
             "added",
-            Json::List(plan.added.iter().map(|o| Json::text(mask(o))).collect()),
+            Json::List(
+                plan.added
+                    .iter()
+                    .map(|o| Json::text(mask(&o.option)))
+                    .collect(),
+            ),
         ),
         ("warnings", Json::texts(&warnings(plan))),
         ("command", Json::texts(&words)),

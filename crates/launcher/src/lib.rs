@@ -21,6 +21,7 @@ pub mod java;
 pub mod json;
 pub mod plan;
 pub mod secret;
+pub mod shared_classes;
 pub mod sys;
 pub mod variables;
 
@@ -30,7 +31,7 @@ use std::path::Path;
 
 use arguments::{Action, Arguments};
 use calc::Case;
-use environment::{Environment, Log};
+use environment::{Environment, Log, Mode};
 use plan::Plan;
 
 /// Wrong usage.
@@ -97,7 +98,7 @@ fn launch(arguments: Arguments, environment: &Environment, inherited: &sys::Inhe
             &plan
                 .added
                 .iter()
-                .map(|o| format!("{o}\n"))
+                .map(|chosen| format!("{}\n", chosen.option))
                 .collect::<String>(),
         );
     }
@@ -152,13 +153,16 @@ fn is_java(word: &OsStr) -> bool {
 }
 
 fn tell(plan: &Plan, environment: &Environment) {
-    if environment.is_on("LOADLINE_EXPLAIN") {
+    // A report that nobody sees is none.
+    let is_report = environment.mode() == Mode::Report && environment.log() == Log::Text;
+    let is_explained = environment.is_on("LOADLINE_EXPLAIN") || is_report;
+    if is_explained {
         say(&explain::text(plan));
     }
     match environment.log() {
         Log::Json => say(&format!("{}\n", explain::json(plan))),
         Log::Quiet => {}
-        Log::Text if environment.is_on("LOADLINE_EXPLAIN") => {}
+        Log::Text if is_explained => {}
         Log::Text => {
             for warning in explain::warnings(plan) {
                 say(&format!("loadline-launch: warning: {warning}\n"));

@@ -6,9 +6,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use loadline_sizing::decision::{self, Decision, Input};
+use loadline_sizing::decision::{self, Chosen, Decision, Input};
 use loadline_sizing::limits::{self, Found, Limits, Quota};
 use loadline_sizing::profile::Profile;
+use loadline_sizing::regions::Provenance;
 use loadline_sizing::sight::{self, Sight};
 use loadline_sizing::{Options, Vm};
 
@@ -16,7 +17,7 @@ use crate::command::{self, Reading, Target};
 use crate::environment::{Environment, Mode};
 use crate::files::{self, FileSystem};
 use crate::java::{self, Java};
-use crate::{cache, compatible, diagnostics, sys};
+use crate::{cache, compatible, diagnostics, shared_classes, sys};
 
 /// A start, decided.
 pub struct Plan {
@@ -29,7 +30,7 @@ pub struct Plan {
     /// The decision; `None` when the JDK is not known or the mode is off.
     pub decision: Option<Decision>,
     /// The options to add, in order.
-    pub added: Vec<String>,
+    pub added: Vec<Chosen>,
     /// The user's options, merged.
     pub options: Options,
     /// Where the profile came from.
@@ -38,6 +39,8 @@ pub struct Plan {
     pub cache: Option<String>,
     /// What was passed over and why.
     pub notes: Vec<String>,
+    /// Whether the options are added, not only said.
+    pub is_applied: bool,
     /// The words to start, `java` first.
     pub words: Vec<OsString>,
 }
@@ -50,7 +53,7 @@ pub fn plan(environment: &Environment, command: &[OsString]) -> Result<Plan, Str
     let (word, words) = command.split_first().ok_or("no command")?;
     let java = java::find(word, environment)
         .ok_or("no java was found; set LOADLINE_JAVA or JAVA_HOME, or install one in PATH")?;
-    let mut notes = Vec::new();
+    let mut notes = environment.odd_values();
     let reading = command::read(words);
     notes.extend(reading.notes.iter().cloned());
     let reads_jdk_java_options = java.jdk.is_none_or(|jdk| jdk.at_least(9));
@@ -73,6 +76,7 @@ pub fn plan(environment: &Environment, command: &[OsString]) -> Result<Plan, Str
         profile: None,
         cache: None,
         notes,
+        is_applied: environment.mode() == Mode::Apply,
         words: Vec::new(),
     };
     if environment.mode() != Mode::Off {
@@ -104,34 +108,29 @@ fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, readin
             .options
             .retain(|chosen| chosen.option != "-XX:+ExitOnOutOfMemoryError");
     }
-    plan.added = decision
-        .options
-        .iter()
-        .map(|chosen| chosen.option.clone())
-        .collect();
+    plan.added = decision.options.clone();
     if let Some(name) = environment.text("LOADLINE_COMPAT") {
-        match compatible::options(&name, environment, plan, jdk, profile.as_ref()) {
-            Ok(options) => plan.added = options,
-            Err(reason) => {
-                plan.notes
-                    .push(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
-                plan.added.clear();
-            }
-        }
+        plan.added = compatible(&name, environment, plan, jdk, profile.as_ref());
     }
-    if jdk.vm == Vm::HotSpot && !environment.is_off("LOADLINE_CACHE") {
-        let ergonomics = decision.ergonomics.as_ref();
-        let found = cache::find(
+    let found = match jdk.vm {
+        _ if environment.is_off("LOADLINE_CACHE") => None,
+        Vm::OpenJ9 => shared_classes::find(&reading.target, &plan.options),
+        Vm::HotSpot => cache::find(
             &plan.java,
             &reading.target,
             &plan.options,
-            ergonomics,
+            decision.ergonomics.as_ref(),
             &mut plan.notes,
-        );
-        if let Some(cache) = found {
-            plan.added.extend(cache.options);
-            plan.cache = Some(cache.reason);
-        }
+        ),
+    };
+    if let Some(cache) = found {
+        let chosen = cache.options.into_iter().map(|option| Chosen {
+            option,
+            provenance: Provenance::Calculated,
+            reason: cache.reason.clone(),
+        });
+        plan.added.extend(chosen);
+        plan.cache = Some(cache.reason);
     }
     let heap = decision.heap;
     let presets =
@@ -140,6 +139,31 @@ fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, readin
     plan.profile = path;
     plan.sight = Some(sight);
     plan.decision = Some(decision);
+}
+
+/// The options of another launcher; none, with a note, when they cannot be computed.
+fn compatible(
+    name: &str,
+    environment: &Environment,
+    plan: &mut Plan,
+    jdk: loadline_sizing::Jdk,
+    profile: Option<&Profile>,
+) -> Vec<Chosen> {
+    match compatible::options(name, environment, plan, jdk, profile) {
+        Ok(options) => {
+            let chosen = options.into_iter().map(|option| Chosen {
+                option,
+                provenance: Provenance::Calculated,
+                reason: format!("as {name} computes it"),
+            });
+            chosen.collect()
+        }
+        Err(reason) => {
+            plan.notes
+                .push(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
+            Vec::new()
+        }
+    }
 }
 
 /// The profile, and the file it came from.
@@ -209,8 +233,12 @@ fn words_to_start(
     words: &[OsString],
 ) -> Vec<OsString> {
     let mut all = vec![word.to_owned()];
-    if environment.mode() == Mode::Apply {
-        all.extend(plan.added.iter().map(OsString::from));
+    if plan.is_applied {
+        all.extend(
+            plan.added
+                .iter()
+                .map(|chosen| OsString::from(&chosen.option)),
+        );
     }
     all.extend(own.into_iter().map(OsString::from));
     all.extend(words.iter().cloned());
@@ -223,7 +251,7 @@ impl Plan {
     pub fn environment(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
         let mut all = environment.all().to_vec();
         let name = "MALLOC_ARENA_MAX";
-        let applies = environment.mode() == Mode::Apply && self.limits.is_memory_limited();
+        let applies = self.is_applied && self.limits.is_memory_limited();
         if applies && environment.raw(name).is_none() {
             all.push((name.into(), "2".into()));
         }

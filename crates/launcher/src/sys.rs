@@ -76,6 +76,15 @@ pub fn free_space(directory: &Path) -> Option<Bytes> {
     (result == 0).then(|| Bytes::from_bytes(stat.f_bavail.saturating_mul(stat.f_frsize)))
 }
 
+/// Whether files can be made in a directory.
+pub fn is_writable(directory: &Path) -> bool {
+    let Ok(path) = CString::new(directory.as_os_str().as_bytes()) else {
+        return false;
+    };
+    // SAFETY: `path` ends in NUL.
+    directory.is_dir() && unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) } == 0
+}
+
 /// Whether this process is PID 1 of its namespace.
 pub fn is_pid_one() -> bool {
     // SAFETY: getpid reads no memory of ours.

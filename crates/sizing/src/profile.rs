@@ -35,6 +35,8 @@ pub struct Profile {
     pub jit: Option<Bytes>,
     /// Resident part of the mapped start-up archive.
     pub cds: Option<Bytes>,
+    /// Resident pages of other mapped files: the JVM's own code, libraries, jars.
+    pub files: Option<Bytes>,
     /// What agents take.
     pub agents: Option<Bytes>,
     /// Everything native that no other region names (smaps less NMT).
@@ -83,6 +85,7 @@ impl Profile {
             "direct" => self.direct = size,
             "jit" => self.jit = size,
             "cds" => self.cds = size,
+            "files" => self.files = size,
             "agents" => self.agents = size,
             "malloc" => self.malloc = size,
             "live_heap" => self.live_heap = size,
@@ -121,6 +124,7 @@ impl Profile {
             ("direct", self.direct),
             ("jit", self.jit),
             ("cds", self.cds),
+            ("files", self.files),
             ("agents", self.agents),
             ("malloc", self.malloc),
             ("live_heap", self.live_heap),

@@ -299,6 +299,7 @@ fn profile() -> Profile {
         direct: Some(Bytes::from_mib(2)),
         jit: Some(Bytes::from_mib(20)),
         cds: Some(Bytes::from_mib(12)),
+        files: Some(Bytes::from_mib(0)),
         malloc: Some(Bytes::from_mib(8)),
         live_heap: Some(Bytes::from_mib(60)),
         ..Profile::default()
@@ -337,6 +338,66 @@ fn a_profile_replaces_constants_and_things_give_way_in_order() {
     assert!(
         decide(minimum.as_bytes() >> 20).minimum.is_none(),
         "{minimum}"
+    );
+}
+
+/// What gave way at a limit, in the order of the documentation of `decision::memory`.
+fn given_way(decision: &Decision) -> [bool; 4] {
+    let budget = decision.budget.as_ref().expect("a limit");
+    let full = budget
+        .limit
+        .percent(loadline_sizing::regions::RESERVE_PERCENT);
+    [
+        has(decision, "-XX:+UseSerialGC"),
+        has(decision, "-XX:TieredStopAtLevel=1"),
+        budget.reserve < full,
+        decision.minimum.is_some(),
+    ]
+}
+
+#[test]
+fn collector_then_compilers_then_reserve_then_a_warning() {
+    let large = Profile {
+        collector: Some(loadline_sizing::hotspot::Collector::G1),
+        live_heap: Some(Bytes::from_mib(800)),
+        ..profile()
+    };
+    let mut seen = Vec::new();
+    for mib in (900..1400).rev() {
+        let files = Fake::v2("old").limited("/pod/app", &(mib << 20).to_string(), "400000 100000");
+        let (_, _, decision) = decide(&files, jdk("17.0.15"), "", Some(&large));
+        let now = given_way(&decision);
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
+        assert!(
+            has(&decision, "-Xmx"),
+            "it is started whatever the limit: {mib}"
+        );
+    }
+    assert_eq!(
+        seen,
+        [
+            [false, false, false, false],
+            [true, false, false, false],
+            [true, true, false, false],
+            [true, true, true, false],
+            [true, true, true, true],
+        ]
+    );
+}
+
+#[test]
+fn what_the_user_chose_does_not_give_way() {
+    let files = Fake::v2("old").limited("/pod/app", &(230 << 20).to_string(), "200000 100000");
+    let profile = profile();
+    let own = "-XX:+UseG1GC -XX:TieredStopAtLevel=4";
+    let (_, _, decision) = decide(&files, jdk("17.0.15"), own, Some(&profile));
+    assert!(!has(&decision, "-XX:+UseSerialGC"), "{decision:?}");
+    assert!(!has(&decision, "-XX:TieredStopAtLevel"), "{decision:?}");
+    assert!(
+        decision.minimum > Some(Bytes::from_mib(230)),
+        "{decision:?}"
     );
 }
 

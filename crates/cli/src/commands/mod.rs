@@ -3,6 +3,7 @@
 mod compare;
 mod doctor;
 mod emit;
+mod footprint;
 mod gc;
 mod init;
 mod load;
@@ -45,6 +46,8 @@ pub enum Command {
     Gc(gc::GcArgs),
     /// Show what the JVM would choose by itself under limits
     Predict(predict::Predict),
+    /// Show where the memory of a running JVM is, and write the launcher's profile
+    Footprint(footprint::Arguments),
     /// Go on with a result that was stopped
     Resume(store::ResumeArguments),
     /// List the results
@@ -101,6 +104,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Clean(arguments) => store::clean(arguments),
         Command::Gc(arguments) => gc::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
+        Command::Footprint(arguments) => footprint::run(&arguments),
         Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
     }

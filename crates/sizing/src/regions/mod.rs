@@ -9,6 +9,7 @@ pub mod agents;
 pub mod cds;
 pub mod code_cache;
 pub mod direct;
+pub mod files;
 pub mod gc_native;
 pub mod heap;
 pub mod jit;
@@ -96,6 +97,7 @@ pub fn fixed(situation: &Situation<'_>) -> Vec<Region> {
         gc_native::fixed(situation),
         jit::plan(situation),
         cds::plan(situation),
+        files::plan(situation),
         agents::plan(situation),
         malloc::plan(situation),
     ]

@@ -1,0 +1,186 @@
+//! `loadline footprint PID`: where the memory of a running JVM is, and the profile for the launcher.
+//!
+//! Attaches to the JVM, asks for its native memory report, and lays it over the kernel's count of
+//! resident pages. Measure while the service is under its load: idle services need less.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use loadline_jvm::attach::{self, AttachError};
+use loadline_jvm::footprint::{self, Footprint};
+use loadline_sizing::{Bytes, Jdk};
+use serde_json::json;
+
+use super::print;
+use crate::error::{Error, Kind, Outcome};
+
+/// Where the memory of a running JVM is.
+#[derive(Args)]
+pub struct Arguments {
+    /// The JVM's process; it must run with -XX:NativeMemoryTracking=detail
+    #[arg(value_name = "PID")]
+    pid: u32,
+    /// Also write the profile that loadline-launch reads, such as loadline.profile beside the jar
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print JSON, sizes in bytes
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
+    let pid = arguments.pid;
+    let report = ask(pid, "VM.native_memory detail scale=B")?;
+    let path = format!("/proc/{pid}/smaps");
+    let smaps = std::fs::read_to_string(&path)
+        .map_err(|e| Error::new(Kind::Environment, format!("{path}: {e}")))?;
+    let footprint = Footprint::of(&report, &smaps).map_err(from_library)?;
+    // Last, because it collects: what is resident should be what load left.
+    let live_heap = footprint::live_heap(&ask(pid, "GC.class_histogram")?);
+    let text = match arguments.json {
+        true => as_json(&footprint, live_heap),
+        false => as_text(&footprint, live_heap),
+    };
+    print(&text)?;
+    if let Some(output) = &arguments.output {
+        let mut profile = footprint.profile(live_heap);
+        profile.jdk = jdk(pid).map(|jdk| jdk.version);
+        let options = ask(pid, "VM.flags")?;
+        profile.is_c1_only = Some(is_c1_only(&options));
+        std::fs::write(output, profile.print())
+            .map_err(|e| Error::new(Kind::Environment, format!("{}: {e}", output.display())))?;
+        eprintln!("wrote {}", output.display());
+    }
+    Ok(Outcome::Done)
+}
+
+fn ask(pid: u32, command: &str) -> Result<String, Error> {
+    attach::jcmd(pid, command).map_err(|error: AttachError| from_library(error))
+}
+
+/// Errors of the libraries end in their hint.
+fn from_library(error: impl std::fmt::Display) -> Error {
+    let text = error.to_string();
+    match text.split_once("\nhint: ") {
+        Some((message, hint)) => Error::new(Kind::Environment, message).hint(hint),
+        None => Error::new(Kind::Environment, text),
+    }
+}
+
+/// The JDK whose `java` the process runs.
+fn jdk(pid: u32) -> Option<Jdk> {
+    let java = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let homes = java.ancestors().skip(2).take(2);
+    let mut releases = homes.map(|home| home.join("release"));
+    releases.find_map(|release| Jdk::from_release(&std::fs::read_to_string(release).ok()?))
+}
+
+/// Of `VM.flags`: whether the second compiler is off.
+fn is_c1_only(flags: &str) -> bool {
+    let level = flags
+        .split_whitespace()
+        .find_map(|flag| flag.strip_prefix("-XX:TieredStopAtLevel="));
+    level
+        .and_then(|level| level.parse::<u32>().ok())
+        .is_some_and(|level| level < 4)
+}
+
+/// Name, size and what it is, in the order of reports.
+fn rows(footprint: &Footprint) -> [(&'static str, Bytes, &'static str); 10] {
+    [
+        ("heap", footprint.heap, "touched"),
+        ("metaspace", footprint.metaspace, "class space included"),
+        ("code cache", footprint.code_cache, "compiled code"),
+        ("thread stacks", footprint.stacks, "touched"),
+        ("GC native", footprint.gc, "the collector's own"),
+        ("direct", footprint.direct, "NIO buffers"),
+        (
+            "JIT and JVM",
+            footprint.jvm,
+            "compilers' arenas, symbols, modules",
+        ),
+        ("CDS", footprint.archive, "the mapped class archive"),
+        (
+            "mapped files",
+            footprint.files,
+            "the JVM's code, libraries, jars",
+        ),
+        ("malloc", footprint.malloc, "in no category of the JVM"),
+    ]
+}
+
+fn as_text(footprint: &Footprint, live_heap: Option<Bytes>) -> String {
+    let line = |name: &str, size: Bytes, what: &str| {
+        format!("{name:<14} {:>8.1} MiB  {what}", size.as_mib())
+    };
+    let mut lines: Vec<String> = rows(footprint)
+        .iter()
+        .map(|(name, size, what)| line(name, *size, what))
+        .collect();
+    lines.push(line("resident", footprint.resident, "all of it"));
+    let peak = footprint.compiler_peak.as_mib();
+    lines.push(format!(
+        "\n{} classes, {} threads; the compilers' arenas peaked at {peak:.1} MiB; native memory tracking takes {:.1} MiB",
+        footprint.classes,
+        footprint.threads,
+        footprint.tracking.as_mib(),
+    ));
+    if let Some(live) = live_heap {
+        lines.push(format!("{:.1} MiB of the heap are alive", live.as_mib()));
+    }
+    lines.join("\n")
+}
+
+fn as_json(footprint: &Footprint, live_heap: Option<Bytes>) -> String {
+    let regions: serde_json::Map<String, serde_json::Value> = rows(footprint)
+        .iter()
+        .map(|(name, size, _)| {
+            (
+                name.replace(' ', "_").to_lowercase(),
+                json!(size.as_bytes()),
+            )
+        })
+        .collect();
+    let document = json!({
+        "schema": 1,
+        "resident": footprint.resident.as_bytes(),
+        "regions": regions,
+        "classes": footprint.classes,
+        "threads": footprint.threads,
+        "compiler_arena_peak": footprint.compiler_peak.as_bytes(),
+        "native_memory_tracking": footprint.tracking.as_bytes(),
+        "live_heap": live_heap.map(Bytes::as_bytes),
+    });
+    format!("{document:#}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_shows_every_region() {
+        let footprint = Footprint {
+            resident: Bytes::from_mib(60),
+            heap: Bytes::from_mib(20),
+            metaspace: Bytes::from_mib(40),
+            classes: 9000,
+            threads: 31,
+            ..Footprint::default()
+        };
+        insta::assert_snapshot!(as_text(&footprint, Some(Bytes::from_mib(12))), @"");
+        let document: serde_json::Value = serde_json::from_str(&as_json(&footprint, None)).unwrap();
+        assert_eq!(document["regions"]["metaspace"], 40 << 20);
+        assert_eq!(document["regions"]["jit_and_jvm"], 0);
+    }
+
+    #[test]
+    fn the_compiler_is_read_from_the_flags() {
+        assert!(is_c1_only(
+            "-XX:MaxHeapSize=1 -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        ));
+        assert!(!is_c1_only("-XX:TieredStopAtLevel=4"));
+        assert!(!is_c1_only("-XX:+UseSerialGC"));
+    }
+}

@@ -1,0 +1,81 @@
+//! The text of /proc/PID/smaps: what each mapping holds in memory.
+//!
+//! Owns the form; `Rss` and `Anonymous` are all that is read. Facts: proc_pid_smaps(5).
+
+use std::ops::Range;
+
+use loadline_sizing::Bytes;
+
+/// One mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// The file, `[heap]`, `[stack]`, or nothing.
+    pub path: String,
+    /// What of it is in memory.
+    pub resident: Bytes,
+    /// What of that is no page of the file: private copies, or all of an anonymous mapping.
+    pub anonymous: Bytes,
+}
+
+/// Reads all mappings; what is no mapping is passed over.
+pub fn parse(text: &str) -> Vec<Mapping> {
+    let mut mappings: Vec<Mapping> = Vec::new();
+    for line in text.lines() {
+        if let Some(mapping) = header(line) {
+            mappings.push(mapping);
+        } else if let Some(mapping) = mappings.last_mut() {
+            if let Some(size) = field(line, "Rss:") {
+                mapping.resident = size;
+            } else if let Some(size) = field(line, "Anonymous:") {
+                mapping.anonymous = size;
+            }
+        }
+    }
+    mappings
+}
+
+/// `54001000-54d95000 rw-p 00001000 fe:00 315633    /usr/lib/jvm/...`.
+fn header(line: &str) -> Option<Mapping> {
+    let mut words = line.split_whitespace();
+    let (from, to) = words.next()?.split_once('-')?;
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    let range = address(from)?..address(to)?;
+    // Permissions, offset, device, inode; then the path, which may hold blanks.
+    let path = words.skip(4).collect::<Vec<_>>().join(" ");
+    Some(Mapping {
+        range,
+        path,
+        resident: Bytes::default(),
+        anonymous: Bytes::default(),
+    })
+}
+
+/// `Rss:               13808 kB`.
+fn field(line: &str, name: &str) -> Option<Bytes> {
+    let number = line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim();
+    number.parse().ok().map(Bytes::from_kib)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_have_addresses_paths_and_sizes() {
+        let text = "54001000-54d95000 rw-p 00001000 fe:00 315633                     /opt/a b.jsa\n\
+                    Size:              13904 kB\nRss:               13808 kB\nPss:                   4 kB\n\
+                    Anonymous:          9000 kB\nAnonHugePages:         0 kB\n\
+                    7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \nRss:                   4 kB\n";
+        let mappings = parse(text);
+        assert_eq!(mappings.len(), 2);
+        assert_eq!(mappings[0].path, "/opt/a b.jsa");
+        assert_eq!(mappings[0].range, 0x5400_1000..0x54d9_5000);
+        assert_eq!(mappings[0].resident, Bytes::from_kib(13_808));
+        assert_eq!(mappings[0].anonymous, Bytes::from_kib(9000));
+        assert_eq!(mappings[1].path, "");
+        assert_eq!(mappings[1].resident, Bytes::from_kib(4));
+        assert!(parse("nonsense\n\n-\n").is_empty());
+    }
+}

@@ -1,0 +1,186 @@
+//! What a user sees: modes, strictness, the JSON line, reports, presets, what is broken.
+
+mod stage;
+
+use std::process::{Command, Output};
+
+use stage::Stage;
+
+/// The words java was started with, after `java` itself.
+fn started(output: &Output) -> Vec<String> {
+    let text = String::from_utf8(output.stdout.clone()).expect("text");
+    let mut words: Vec<String> = text.split('\0').map(str::to_owned).collect();
+    assert_eq!(
+        words.pop().as_deref(),
+        Some(""),
+        "the probe ends each word with NUL"
+    );
+    words.drain(..1);
+    words
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+/// The launcher with `flags`, starting `java -jar app.jar` on the stage, with text log.
+fn launcher(stage: &Stage, flags: &[&str]) -> Command {
+    let mut command = stage.launcher("words");
+    command.env_remove("LOADLINE_LOG").args(flags).arg("--");
+    command
+        .arg(stage.java())
+        .args(["-Ddb.password=geheim", "-jar", "app.jar"]);
+    command
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().expect("the launcher starts")
+}
+
+const OWN: [&str; 3] = ["-Ddb.password=geheim", "-jar", "app.jar"];
+
+#[test]
+fn off_adds_nothing_and_report_only_says() {
+    let stage = Stage::new();
+    let off = run(&mut launcher(&stage, &["--mode=off", "--memory=200Mi"]));
+    assert_eq!(started(&off), OWN);
+    assert_eq!(errors(&off), "");
+    let report = run(&mut launcher(&stage, &["--mode=report", "--memory=200Mi"]));
+    assert_eq!(started(&report), OWN);
+    assert!(
+        errors(&report).contains("would add      -Xmx60m"),
+        "{}",
+        errors(&report)
+    );
+    let apply = run(&mut launcher(&stage, &["--memory=200Mi"]));
+    assert!(started(&apply).contains(&"-Xmx60m".to_owned()));
+    assert!(started(&apply).ends_with(&OWN.map(str::to_owned)));
+}
+
+#[test]
+fn only_strict_refuses_and_the_minimum_is_stated() {
+    let stage = Stage::new();
+    let lax = run(&mut launcher(&stage, &["--memory=100Mi"]));
+    assert!(lax.status.success());
+    assert!(
+        errors(&lax).contains("at least 126Mi is needed; started anyway"),
+        "{}",
+        errors(&lax)
+    );
+    let strict = run(&mut launcher(&stage, &["--memory=100Mi", "--strict"]));
+    assert_eq!(strict.status.code(), Some(78));
+    assert!(strict.stdout.is_empty(), "java was started");
+    assert!(
+        errors(&strict).contains("at least 126Mi is needed"),
+        "{}",
+        errors(&strict)
+    );
+    let enough = run(&mut launcher(&stage, &["--memory=126Mi", "--strict"]));
+    assert!(enough.status.success(), "{}", errors(&enough));
+}
+
+#[test]
+fn the_json_line_is_one_line_without_secrets() {
+    let stage = Stage::new();
+    let mut command = launcher(&stage, &["--memory=512Mi", "--cpus=1.5"]);
+    let output = run(command.env("LOADLINE_LOG", "json"));
+    let line = errors(&output);
+    assert_eq!(line.matches('\n').count(), 1, "{line}");
+    for part in [
+        "{\"event\":\"loadline-launch\",\"schema\":1,\"jdk\":\"HotSpot 17.0.15\",",
+        "\"memory_bytes\":{\"value\":536870912,\"from\":\"LOADLINE_MEMORY\"}",
+        "\"cpu_millis\":{\"value\":1500,\"from\":\"LOADLINE_CPUS\"}",
+        "{\"option\":\"-XX:+UseSerialGC\",\"provenance\":\"default\",\"reason\":",
+        "\"-Ddb.password=***\"",
+    ] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    assert!(!line.contains("geheim"), "{line}");
+    let explained = run(&mut launcher(&stage, &["--explain", "--memory=512Mi"]));
+    assert!(
+        !errors(&explained).contains("geheim"),
+        "{}",
+        errors(&explained)
+    );
+}
+
+#[test]
+fn a_profile_is_used_and_said() {
+    let stage = Stage::new();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("loadline.profile");
+    let profile = "compiler = c1\nclasses = 11000\nmetaspace = 60Mi\ncode_cache = 20Mi\nthreads = 30\n\
+                   thread_stack = 100Ki\ndirect = 1Mi\njit = 20Mi\ncds = 12Mi\nfiles = 20Mi\nmalloc = 10Mi\n\
+                   live_heap = 20Mi\n";
+    std::fs::write(&file, profile).expect("a fresh file");
+    let flag = format!("--profile={}", file.display());
+    let output = run(&mut launcher(
+        &stage,
+        &["--explain", "--memory=256Mi", "--cpus=1", &flag],
+    ));
+    let text = errors(&output);
+    assert!(
+        text.contains(&format!("profile        {}", file.display())),
+        "{text}"
+    );
+    assert!(
+        text.contains("metaspace        60.0 MiB  from the profile (measured)"),
+        "{text}"
+    );
+    assert!(text.contains("(measured: the profile's)"), "{text}");
+    let words = started(&output);
+    let heap = words.iter().find_map(|word| {
+        word.strip_prefix("-Xmx")?
+            .strip_suffix('m')?
+            .parse::<u64>()
+            .ok()
+    });
+    // 256 less 4 % and 146 MiB of regions: more than the rule's 30 %.
+    assert_eq!(heap, Some(99), "{words:?}");
+}
+
+#[test]
+fn what_is_broken_is_said_and_java_starts() {
+    let stage = Stage::new();
+    for (name, value, said) in [
+        ("LOADLINE_MEMORY", "a lot", "LOADLINE_MEMORY"),
+        ("LOADLINE_CPUS", "many", "LOADLINE_CPUS"),
+        ("LOADLINE_MODE", "fast", "LOADLINE_MODE is `fast`"),
+        ("LOADLINE_COMPAT", "jaz", "LOADLINE_COMPAT"),
+        ("LOADLINE_PROFILE", "/no/such/file", "could not be read"),
+        (
+            "LOADLINE_GC_LOG",
+            "/no/such/place/gc.log",
+            "LOADLINE_GC_LOG",
+        ),
+        ("JAVA_OPTS", "-Dx=\"open", "JAVA_OPTS"),
+    ] {
+        let mut command = launcher(&stage, &[]);
+        let output = run(command.env(name, value));
+        assert!(output.status.success(), "{name}: {}", errors(&output));
+        assert!(
+            errors(&output).contains(said),
+            "{name}: {}",
+            errors(&output)
+        );
+        assert!(
+            started(&output).ends_with(&OWN.map(str::to_owned)),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn other_launchers_options_are_explained_as_theirs() {
+    let stage = Stage::new();
+    let flags = ["--explain", "--memory=1Gi", "--compat=paketo"];
+    let mut command = launcher(&stage, &flags);
+    let output = run(command.env("BPL_JVM_LOADED_CLASS_COUNT", "15823"));
+    let text = errors(&output);
+    assert!(
+        text.contains("-Xmx433281K (calculated: as paketo computes it)"),
+        "{text}"
+    );
+    assert!(!text.contains("-XX:+UseSerialGC ("), "{text}");
+    assert!(started(&output).contains(&"-Xmx433281K".to_owned()));
+}

@@ -1,0 +1,16 @@
+//! Pages of mapped files: the JVM's own code, libraries, jars.
+//!
+//! A limit counts them. They can be given back and read again, so a container that lacks room for
+//! them is not killed but thrashes: the service below its smallest good size re-read 2.5 million
+//! pages in seconds (records/2026-11-20-spring-web-size).
+
+use super::{Region, Situation, measured_or};
+use crate::Bytes;
+
+const DEFAULT: Bytes = Bytes::from_mib(24);
+
+/// Plans the region.
+pub fn plan(situation: &Situation<'_>) -> Region {
+    let how = "the JVM's code and libraries";
+    measured_or("mapped files", situation.profile.files, DEFAULT, how)
+}
