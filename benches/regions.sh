@@ -44,10 +44,11 @@ echo "jdk,app,heap,options,classes,threads,metaspace,code_cache,stacks,gc,direct
 for java in "$@"; do
     run "$java" spring-web 256m "-XX:+UseSerialGC"
     run "$java" spring-web 256m "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-    run "$java" spring-web 256m "-XX:+UseG1GC"
-    run "$java" spring-web 256m "-XX:+UseParallelGC"
     run "$java" spring-web 1g "-XX:+UseG1GC"
-    run "$java" spring-web 1g "-XX:+UseParallelGC"
     run "$java" ping 64m "-XX:+UseSerialGC"
+done
+for java in "$@"; do
+    run "$java" spring-web 256m "-XX:+UseParallelGC"
+    run "$java" spring-web 256m "-XX:+UseG1GC"
     run "$java" ping 64m "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 done

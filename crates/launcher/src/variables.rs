@@ -108,7 +108,7 @@ pub const TABLE: &[Variable] = &[
         "LOADLINE_CACHE",
         "`auto`, `off`",
         "`auto`",
-        "use a start-up cache (`app.aot`, `app.jsa`) that lies beside the application",
+        "use a start-up cache that lies beside the application: `app.aot` or `app.jsa`, for OpenJ9 a directory `scc`",
     ),
     row(
         "LOADLINE_EXIT_ON_OOM",

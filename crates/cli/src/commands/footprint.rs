@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use loadline_jvm::attach::{self, AttachError};
+use loadline_jvm::attach;
 use loadline_jvm::footprint::{self, Footprint};
 use loadline_sizing::{Bytes, Jdk};
 use serde_json::json;
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
 }
 
 fn ask(pid: u32, command: &str) -> Result<String, Error> {
-    attach::jcmd(pid, command).map_err(|error: AttachError| from_library(error))
+    attach::jcmd(pid, command).map_err(from_library)
 }
 
 /// Errors of the libraries end in their hint.
@@ -68,12 +68,16 @@ fn from_library(error: impl std::fmt::Display) -> Error {
     }
 }
 
-/// The JDK whose `java` the process runs.
+/// The JDK whose `java` the process runs, read in the process's own file system.
 fn jdk(pid: u32) -> Option<Jdk> {
     let java = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-    let homes = java.ancestors().skip(2).take(2);
-    let mut releases = homes.map(|home| home.join("release"));
-    releases.find_map(|release| Jdk::from_release(&std::fs::read_to_string(release).ok()?))
+    let root = PathBuf::from(format!("/proc/{pid}/root"));
+    let mut homes = java.ancestors().skip(2).take(2);
+    homes.find_map(|home| {
+        let release = home.join("release");
+        let release = root.join(release.strip_prefix("/").ok()?);
+        Jdk::from_release(&std::fs::read_to_string(release).ok()?)
+    })
 }
 
 /// Of `VM.flags`: whether the second compiler is off.
@@ -169,7 +173,22 @@ mod tests {
             threads: 31,
             ..Footprint::default()
         };
-        insta::assert_snapshot!(as_text(&footprint, Some(Bytes::from_mib(12))), @"");
+        insta::assert_snapshot!(as_text(&footprint, Some(Bytes::from_mib(12))), @r"
+        heap               20.0 MiB  touched
+        metaspace          40.0 MiB  class space included
+        code cache          0.0 MiB  compiled code
+        thread stacks       0.0 MiB  touched
+        GC native           0.0 MiB  the collector's own
+        direct              0.0 MiB  NIO buffers
+        JIT and JVM         0.0 MiB  compilers' arenas, symbols, modules
+        CDS                 0.0 MiB  the mapped class archive
+        mapped files        0.0 MiB  the JVM's code, libraries, jars
+        malloc              0.0 MiB  in no category of the JVM
+        resident           60.0 MiB  all of it
+
+        9000 classes, 31 threads; the compilers' arenas peaked at 0.0 MiB; native memory tracking takes 0.0 MiB
+        12.0 MiB of the heap are alive
+        ");
         let document: serde_json::Value = serde_json::from_str(&as_json(&footprint, None)).unwrap();
         assert_eq!(document["regions"]["metaspace"], 40 << 20);
         assert_eq!(document["regions"]["jit_and_jvm"], 0);
