@@ -82,7 +82,7 @@ pub fn plan(environment: &Environment, command: &[OsString]) -> Result<Plan, Str
     if environment.mode() != Mode::Off {
         decide(&mut plan, environment, &file_system, &reading);
     }
-    plan.words = words_to_start(&plan, environment, word, own, words);
+    plan.words = words_to_start(&plan, word, own, words);
     Ok(plan)
 }
 
@@ -227,7 +227,6 @@ fn overridden(mut limits: Limits, environment: &Environment, notes: &mut Vec<Str
 /// java, the options added, `JAVA_OPTS`, and the user's words as they were.
 fn words_to_start(
     plan: &Plan,
-    environment: &Environment,
     word: &OsStr,
     own: Vec<String>,
     words: &[OsString],

@@ -174,6 +174,8 @@ impl Footprint {
     pub fn profile(&self, live_heap: Option<Bytes>) -> Profile {
         let up = |size: Bytes| size.round_up(Bytes::from_kib(1));
         let stack = Bytes::from_bytes(self.stacks.as_bytes() / self.threads.max(1));
+        // What the compilers gave back lies in malloc's free lists: it is in their peak already.
+        let given_back = self.compiler_peak.saturating_sub(self.arenas);
         Profile {
             classes: Some(self.classes),
             metaspace: Some(up(self.metaspace)),
@@ -184,7 +186,7 @@ impl Footprint {
             jit: Some(up(self.jvm_at_peak())),
             cds: Some(up(self.archive)),
             files: Some(up(self.files)),
-            malloc: Some(up(self.malloc)),
+            malloc: Some(up(self.malloc.saturating_sub(given_back))),
             live_heap: live_heap.map(up),
             ..Profile::default()
         }

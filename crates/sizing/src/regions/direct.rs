@@ -3,8 +3,9 @@
 use super::{Provenance, Region, Situation, measured_or};
 use crate::Bytes;
 
-/// What Paketo and Cloud Foundry allow. Too small only where a profile is missing and the
-/// application uses NIO heavily; the JVM's own cap (as large as the heap) is left alone.
+/// What Paketo and Cloud Foundry allow. A Tomcat service used 0.1 MiB (records/2026-11-20-regions);
+/// Netty takes more. Too small only where a profile is missing and the application uses NIO
+/// heavily; the JVM's own cap (as large as the heap) is left alone.
 const DEFAULT: Bytes = Bytes::from_mib(10);
 
 /// Plans the region. A user's MaxDirectMemorySize is taken as what will be used.

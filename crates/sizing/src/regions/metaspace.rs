@@ -3,14 +3,14 @@
 use super::{Provenance, Region, Situation, measured_or};
 use crate::Bytes;
 
-/// Bytes before any application class: Paketo's and Cloud Foundry's formula, which has been in use
-/// for years (libjvm `calc/memory_regions`). Too small: the container is killed late.
-const BASE: u64 = 14_000_000;
-/// Bytes a loaded class, same origin.
-const PER_CLASS: u64 = 5_800;
-/// Loaded classes of an application nobody measured: between a small web framework (7,000) and a
-/// Spring Boot service with JPA (15,800 in the published deck).
-pub const TYPICAL_CLASSES: u64 = 10_000;
+/// Bytes before any application class. Too small: the container is killed late.
+const BASE: u64 = 2_000_000;
+/// Bytes a loaded class. Measured with [`BASE`] (records/2026-11-20-regions): 79 to 81 MiB for the
+/// 17,000 classes of a Spring Boot service, 73 with C1 alone, 2 to 3 MiB for the 1,500 of a small
+/// server, whose classes lie in the archive. Memory calculators take 14 MB + 5,800 B a class.
+const PER_CLASS: u64 = 5_000;
+/// Loaded classes of an application nobody measured: a Spring Boot service with JPA, as measured.
+pub const TYPICAL_CLASSES: u64 = 17_000;
 
 /// What this many loaded classes need.
 pub fn for_classes(classes: u64) -> Bytes {
@@ -22,8 +22,8 @@ pub fn plan(situation: &Situation<'_>) -> Region {
     let classes = situation.profile.classes;
     let default = for_classes(classes.unwrap_or(TYPICAL_CLASSES));
     let how = match classes {
-        Some(classes) => format!("14 MB + 5,800 B x {classes} measured classes"),
-        None => format!("14 MB + 5,800 B x {TYPICAL_CLASSES} classes, a typical service"),
+        Some(classes) => format!("2 MB + 5,000 B x {classes} measured classes"),
+        None => format!("2 MB + 5,000 B x {TYPICAL_CLASSES} classes, a typical service"),
     };
     let mut region = measured_or("metaspace", situation.profile.metaspace, default, how);
     if classes.is_some() && region.provenance == Provenance::Default {
