@@ -9,7 +9,7 @@
 # cells after SECONDS (0: never) and exits with 3 when some are left. `benches/launcher-cells.sh`
 # prints the cells of the table in the documents.
 #
-# Start time is from exec to the first 200 of /owners; 45 s are given. Load: wrk, 8 connections, WARM seconds of
+# Start time is from exec to the first 200 of /owners; START seconds (45) are given. Load: wrk, 8 connections, WARM seconds of
 # warm-up (5), then MEASURE seconds (4), outside the container's limits but on the same CPUs:
 # compare lines of one machine, not machines. Needs root, v1 memory and cpu controllers, wrk, curl.
 set -u
@@ -38,7 +38,7 @@ cell() {
     LOADLINE_LOG=quiet sh -c 'echo $$ > "$0/cgroup.procs"; echo $$ > "$1/cgroup.procs"; shift; exec "$@"' \
         "$memory" "$cpu" "${words[@]}" -jar "$jar" --server.port="$port" > "$work/log" 2>&1 &
     pid=$!
-    while kill -0 $pid 2> /dev/null && [ $((($(date +%s%N) - begin) / 1000000000)) -lt 45 ]; do
+    while kill -0 $pid 2> /dev/null && [ $((($(date +%s%N) - begin) / 1000000000)) -lt "${START:-45}" ]; do
         if curl -sf -m 2 -o /dev/null "$url"; then
             started=yes
             start=$(awk -v n=$(($(date +%s%N) - begin)) 'BEGIN { printf "%.2f", n / 1e9 }')
