@@ -9,7 +9,7 @@ use clap::Args;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
 use loadline_engine::backend::Account;
-use loadline_engine::backend::local::{LocalBackend, Options};
+use loadline_engine::backend::local::{LocalBackend, Options, rootless};
 use loadline_engine::command::{CommandError, assemble};
 use loadline_engine::experiment::Experiment;
 use loadline_engine::lock::{LockError, MachineLock};
@@ -53,6 +53,11 @@ pub fn open_store(flag: Option<&Path>) -> Result<Store, Error> {
     Store::open(&state_directory(flag)).map_err(|e| store_refused(&e))
 }
 
+/// The same for commands that only look: the directory need not be writable.
+pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
+    Store::open_to_read(&state_directory(flag)).map_err(|e| store_refused(&e))
+}
+
 /// Everything that a measurement holds while it runs.
 pub struct Measuring {
     /// Where results are kept.
@@ -74,6 +79,7 @@ impl Measuring {
     /// # Errors
     /// When the experiment does not fit this machine, or another loadline measures.
     pub fn begin(given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
+        enter_namespace()?;
         let (jdks, places) = java();
         preflight(&given.experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
@@ -110,6 +116,7 @@ impl Measuring {
     /// As [`Measuring::begin`].
     pub fn again(row: &ResultRow, store: Store, wait: bool) -> Result<Self, Error> {
         let experiment = experiment_of(row)?;
+        enter_namespace()?;
         let (jdks, places) = java();
         preflight(&experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
@@ -232,6 +239,12 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
 fn java() -> (Found, Places) {
     let places = Places::of_process();
     (Found::look(&places), places)
+}
+
+/// Without root trials need a user namespace, and only a process with one thread can enter one:
+/// this comes first.
+fn enter_namespace() -> Result<(), Error> {
+    rootless::enter().map_err(|e| Error::from_backend(&e))
 }
 
 /// What trials need, tried by doing, before the first of them.

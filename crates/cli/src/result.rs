@@ -17,7 +17,7 @@ use loadline_report::ResultView;
 
 use crate::error::{Error, Kind};
 use crate::experiment::refused;
-use crate::measuring::{experiment_of, open_store, store_refused};
+use crate::measuring::{experiment_of, open_store_to_read, store_refused};
 use crate::ui::text::short;
 
 /// Largest file of records that is read, unpacked. A thousand trials are some tens of MiB.
@@ -59,7 +59,7 @@ pub fn result(id: &str, state: Option<&Path>) -> Result<ResultView, Error> {
                 .hint("`loadline export RESULT -o result.json` writes one"),
         );
     }
-    let store = open_store(state)?;
+    let store = open_store_to_read(state)?;
     let row = store.result(id).map_err(|e| store_refused(&e))?;
     view(&store, &row)
 }

@@ -10,7 +10,6 @@ pub mod gc_evidence;
 pub mod lock;
 mod logs;
 pub mod matrix;
-pub mod owner;
 pub mod plan;
 pub mod samples;
 pub mod session;

@@ -4,15 +4,13 @@
 //! itself stays and names the last holder.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-
-use crate::owner::Owner;
 
 /// How long to sleep between two looks at a lock that is held.
 const POLL: Duration = Duration::from_millis(200);
@@ -79,26 +77,35 @@ impl MachineLock {
             .truncate(false)
             .mode(0o644)
             .custom_flags(libc_nofollow());
-        let mut file = options.open(path).map_err(io)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(LockError::Held {
-                    holder: holder(&mut file),
-                });
+        let mut file = match options.open(path) {
+            // Another user's file, left by an earlier loadline: it can be locked, not written.
+            Err(denied) if denied.kind() == ErrorKind::PermissionDenied => {
+                let mut reading = OpenOptions::new();
+                reading.read(true).custom_flags(libc_nofollow());
+                let mut file = reading.open(path).map_err(|_| io(denied))?;
+                lock(&mut file, path)?;
+                return Ok(Self { _file: file });
             }
-            Err(errno) => return Err(io(errno.into())),
-        }
+            opened => opened.map_err(io)?,
+        };
+        lock(&mut file, path)?;
         file.set_len(0).and_then(|()| file.rewind()).map_err(io)?;
         let command: Vec<String> = std::env::args().collect();
-        writeln!(
-            file,
-            "pid {}: {}",
-            Owner::current().pid(),
-            command.join(" ")
-        )
-        .map_err(io)?;
+        writeln!(file, "pid {}: {}", std::process::id(), command.join(" ")).map_err(io)?;
         Ok(Self { _file: file })
+    }
+}
+
+fn lock(file: &mut File, path: &Path) -> Result<(), LockError> {
+    match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(LockError::Held {
+            holder: holder(file),
+        }),
+        Err(errno) => Err(LockError::Io {
+            path: path.to_owned(),
+            source: errno.into(),
+        }),
     }
 }
 

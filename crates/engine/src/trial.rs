@@ -36,14 +36,16 @@ struct Course {
     load: Vec<LoadEvidence>,
     seconds: Vec<SecondEvidence>,
     failure: Option<Failure>,
-    interrupted: bool,
+    /// What ends the run and not only this trial.
+    refusal: Option<BackendError>,
 }
 
 /// Runs one trial. A failing application is evidence, not an error.
 ///
 /// # Errors
-/// [`BackendError::Unable`] when this machine cannot; [`BackendError::Interrupted`] when the
-/// observer said stop. Nothing is left running in either case.
+/// [`BackendError::Unable`] when this machine cannot, whichever phase finds it out;
+/// [`BackendError::Interrupted`] when the observer said stop. Nothing is left running in either
+/// case.
 pub fn run(
     backend: &mut dyn Backend,
     plan: &TrialPlan,
@@ -72,7 +74,7 @@ pub fn run(
     let stopping = backend.now_ns();
     // Nothing is learned from a slow end of what never started, or of what the user stops.
     let was_ready = start.as_ref().is_some_and(|s| s.ready.is_some());
-    let grace = if was_ready && !course.interrupted {
+    let grace = if was_ready && course.refusal.is_none() {
         plan.stop_grace
     } else {
         plan.stop_grace.min(SHORT_GRACE)
@@ -80,8 +82,8 @@ pub fn run(
     let mut evidence = instance.stop(grace, observer);
     drop(instance);
     course.phase(Phase::Stop, stopping, backend.now_ns());
-    if course.interrupted {
-        return Err(BackendError::Interrupted);
+    if let Some(refusal) = course.refusal {
+        return Err(refusal);
     }
     if let Some(start) = start {
         evidence.start = start;
@@ -99,7 +101,7 @@ impl Course {
     }
 
     fn may_go_on(&self) -> bool {
-        !self.interrupted && self.failure.is_none()
+        self.refusal.is_none() && self.failure.is_none()
     }
 
     fn start(
@@ -145,17 +147,11 @@ impl Course {
 
     fn fail(&mut self, error: BackendError) {
         match error {
-            BackendError::Interrupted => self.interrupted = true,
             BackendError::Invalid { cause, detail } => {
-                self.failure = Some(Failure { cause, detail })
+                self.failure = Some(Failure { cause, detail });
             }
-            unable @ BackendError::Unable { .. } => {
-                let cause = loadline_analysis::record::Invalid::ToolError;
-                self.failure = Some(Failure {
-                    cause,
-                    detail: unable.to_string(),
-                });
-            }
+            // Another attempt would come to the same; its hint is for the user.
+            BackendError::Interrupted | BackendError::Unable { .. } => self.refusal = Some(error),
         }
     }
 }
@@ -189,7 +185,80 @@ pub fn expected_length(model: LoadModel) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
     use super::*;
+
+    /// Refuses to start, as a machine does that cannot execute the program; counts stops.
+    struct Refusing(Rc<Cell<u32>>);
+
+    impl Backend for Refusing {
+        fn capabilities(&self) -> crate::backend::Capabilities {
+            unreachable!("a trial does not ask")
+        }
+
+        fn machine(&self) -> loadline_analysis::record::Machine {
+            unreachable!("a trial does not ask")
+        }
+
+        fn prepare(&mut self, _: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError> {
+            Ok(Box::new(Refusing(Rc::clone(&self.0))))
+        }
+    }
+
+    impl Instance for Refusing {
+        fn start(
+            &mut self,
+            _: Duration,
+            _: &mut dyn Observer,
+        ) -> Result<loadline_analysis::record::StartEvidence, BackendError> {
+            Err(BackendError::Unable {
+                what: "starting the application".to_owned(),
+                why: "permission denied".to_owned(),
+                hint: "choose another user".to_owned(),
+            })
+        }
+
+        fn addresses(&self) -> Vec<std::net::SocketAddr> {
+            Vec::new()
+        }
+
+        fn drive(&mut self, _: &LoadPhase, _: &mut dyn Observer) -> Result<Driven, BackendError> {
+            unreachable!("it never started")
+        }
+
+        fn stop(&mut self, _: Duration, _: &mut dyn Observer) -> Evidence {
+            self.0.set(self.0.get() + 1);
+            Evidence::default()
+        }
+    }
+
+    struct Nobody;
+
+    impl Observer for Nobody {
+        fn progress(&mut self, _: crate::backend::Progress) {}
+
+        fn interrupted(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_refusal_in_the_middle_ends_the_run_and_keeps_its_hint() {
+        let stops = Rc::new(Cell::new(0));
+        let plan = TrialPlan {
+            instance: crate::backend::local::test_spec(),
+            start_deadline: Duration::from_secs(1),
+            load: Vec::new(),
+            stop_grace: Duration::ZERO,
+        };
+        let refused = run(&mut Refusing(Rc::clone(&stops)), &plan, &mut Nobody);
+        let text = refused.map(drop).map_err(|error| error.to_string());
+        let expected = "starting the application: permission denied\nhint: choose another user";
+        assert_eq!(text, Err(expected.to_owned()));
+        assert_eq!(stops.get(), 1, "it is stopped all the same");
+    }
 
     fn at(ns: u64) -> SecondEvidence {
         SecondEvidence {

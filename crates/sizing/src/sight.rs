@@ -68,6 +68,15 @@ pub fn predict(jdk: Jdk, files: &impl Files, limits: &Limits, options: &Options)
     sight
 }
 
+/// Why this JVM reads no cgroup at all, if it does not: it then takes the machine for its own,
+/// whatever the limits are.
+pub fn gives_up(jdk: Jdk, files: &impl Files, options: &Options) -> Option<String> {
+    match reads(jdk, files, options) {
+        Reads::Nothing(reason) => Some(reason),
+        Reads::V1 | Reads::V2 => None,
+    }
+}
+
 fn differences(jdk: Jdk, sight: &Sight, limits: &Limits) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Some(limit) = limits
@@ -111,7 +120,7 @@ fn reads(jdk: Jdk, files: &impl Files, options: &Options) -> Reads {
     };
     match required_controllers(&controllers) {
         Err(missing) => Reads::Nothing(format!(
-            "{jdk} gives up because /proc/cgroups lists no enabled `{missing}` (kernel 6.12 or later)"
+            "{jdk} gives up because /proc/cgroups lists no enabled `{missing}` (as on many kernels from 6.12 on)"
         )),
         Ok(true) if !has_v2(jdk) => Reads::Nothing(format!("{jdk} cannot read cgroup v2")),
         Ok(true) => Reads::V2,

@@ -5,8 +5,8 @@ use std::path::Path;
 use clap::Args;
 use loadline_cgroup::host::Host;
 use loadline_cgroup::{Check, Status};
-use loadline_engine::backend::local::{Options, preflight};
-use loadline_jvm::detect::{Found, Places};
+use loadline_engine::backend::local::{Options, blindness, preflight, rootless};
+use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_report::table::{Cell, Table, Tone};
 use serde_json::json;
 
@@ -24,9 +24,11 @@ pub struct DoctorArguments {
 /// Tries everything and prints what works. Fails when something that trials need does not.
 pub fn run(arguments: DoctorArguments) -> Result<Outcome, Error> {
     let mut checks = vec![machine()];
+    checks.extend(without_root());
     checks.extend(preflight(&Options::default()));
     let found = Found::look(&Places::of_process());
     checks.push(java(&found));
+    checks.extend(found.jdks.iter().filter_map(blind));
     print(&if arguments.json {
         as_json(&checks, &found)
     } else {
@@ -44,6 +46,18 @@ pub fn run(arguments: DoctorArguments) -> Result<Outcome, Error> {
         )
         .hint("the column `what to do` above says how to mend each")),
     }
+}
+
+/// Only where it does not work; the check of namespaces stands on it.
+fn without_root() -> Option<Check> {
+    let error = rootless::enter().err()?.to_string();
+    let (detail, fix) = error.split_once("\nhint: ").unwrap_or((&error, ""));
+    Some(Check {
+        name: "trials without root",
+        status: Status::Broken,
+        detail: detail.to_owned(),
+        fix: Some(fix.to_owned()),
+    })
 }
 
 fn machine() -> Check {
@@ -93,9 +107,20 @@ fn java(found: &Found) -> Check {
     }
 }
 
+/// A JDK that takes the machine for its own inside any container of this kernel.
+fn blind(jdk: &Jdk) -> Option<Check> {
+    let (detail, fix) = blindness(jdk)?;
+    Some(Check {
+        name: "JDK that sees its limits",
+        status: Status::Missing,
+        detail,
+        fix: Some(fix.to_owned()),
+    })
+}
+
 fn as_json(checks: &[Check], found: &Found) -> String {
     let check = |c: &Check| json!({ "name": c.name, "status": c.status.to_string(), "detail": c.detail, "fix": c.fix });
-    let jdk = |j: &loadline_jvm::detect::Jdk| json!({ "name": j.name, "version": j.version.full, "vendor": j.vendor, "home": j.home });
+    let jdk = |j: &Jdk| json!({ "name": j.name, "version": j.version.full, "vendor": j.vendor, "home": j.home });
     let checks: Vec<_> = checks.iter().map(check).collect();
     let jdks: Vec<_> = found.jdks.iter().map(jdk).collect();
     json!({ "schema": 1, "checks": checks, "jdks": jdks }).to_string()

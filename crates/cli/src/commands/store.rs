@@ -13,7 +13,7 @@ use serde_json::json;
 use super::show::write;
 use super::{OutputFlags, print, width};
 use crate::error::{Error, Kind, Outcome};
-use crate::measuring::{Measuring, open_store, store_refused};
+use crate::measuring::{Measuring, open_store, open_store_to_read, store_refused};
 use crate::result::ResultFlags;
 use crate::ui::text::short;
 
@@ -30,7 +30,7 @@ pub struct ListArguments {
 
 /// Prints the list.
 pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
-    let store = open_store(arguments.state.as_deref())?;
+    let store = open_store_to_read(arguments.state.as_deref())?;
     let rows = store.results().map_err(|e| store_refused(&e))?;
     if arguments.json {
         let row = |r: &loadline_engine::store::ResultRow| json!({ "id": r.id, "kind": r.kind, "title": r.title, "status": r.status, "trials": r.trials, "created_unix_ms": r.created_unix_ms });

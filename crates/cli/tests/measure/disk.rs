@@ -45,13 +45,20 @@ fn no_state_directory() -> Outcome {
 fn a_read_only_state_directory() -> Outcome {
     let lab = Lab::new();
     let state = lab.state();
-    fs::create_dir(&state).expect("a directory");
+    let call = lab.measure("run").zoo(&lab, &["serve"]);
+    call.into_end().expect_code(0);
+    let before = lab.result("last");
     mount_bind(&state, &state).expect("a mount");
     let _mounted = Mounted(state.clone());
     mount_remount(&state, MountFlags::BIND | MountFlags::RDONLY, "").expect("it becomes read-only");
     let call = lab.measure("run").zoo(&lab, &["serve"]);
     let texts = ["cannot use the state directory", "Read-only", "hint: "];
     call.into_end().expect_code(3).says(&texts);
+    // What is there can be looked at.
+    assert_eq!(lab.result("last"), before);
+    lab.call("list").into_end().expect_code(0).prints(&["done"]);
+    let export = lab.call("export").arg("--format=csv").into_end();
+    assert_eq!(export.expect_code(0).stdout.lines().count(), 2);
     None
 }
 

@@ -17,6 +17,7 @@ mod process;
 mod refused;
 mod runner;
 mod traces;
+mod uml;
 
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@ use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 use crate::lab::Lab;
-use crate::{answers, applications, disk, instances, interrupted, killed, ports, refused};
+use crate::{answers, applications, disk, instances, interrupted, killed, ports, refused, uml};
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
 /// machine cannot run it.
@@ -13,7 +13,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 8] = [
+const SUITES: [&[Case]; 9] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -22,6 +22,7 @@ const SUITES: [&[Case]; 8] = [
     &instances::CASES,
     &interrupted::CASES,
     &killed::CASES,
+    &uml::CASES,
 ];
 
 pub fn run(filter: Option<&str>) -> ExitCode {

@@ -6,6 +6,7 @@
 //! a row from before its start; its record is committed before anyone acts on it. Records are
 //! never changed afterwards. Facts: SQLite "How To Corrupt", wal.html.
 
+mod reading;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -16,10 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord};
+use loadline_cgroup::GroupName;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
-
-use crate::owner::Owner;
 
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
@@ -281,7 +281,7 @@ impl Store {
         self.check(self.connection.execute(
             "INSERT INTO result (id, kind, title, created_unix_ms, experiment, directory, command, machine, status, owner)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, '\"running\"', ?9)",
-            params![id, kind, new.title, unix_ms().cast_signed(), new.experiment, new.directory.to_string_lossy(), command, machine, Owner::current().to_string()],
+            params![id, kind, new.title, unix_ms().cast_signed(), new.experiment, new.directory.to_string_lossy(), command, machine, self.owner(&id)?],
         ))?;
         Ok(id)
     }
@@ -294,7 +294,7 @@ impl Store {
         let status = self.json(&status)?;
         self.check(self.connection.execute(
             "UPDATE result SET status = ?2, outcome = coalesce(?3, outcome), owner = ?4 WHERE id = ?1",
-            params![id, status, outcome, Owner::current().to_string()],
+            params![id, status, outcome, self.owner(id)?],
         ))?;
         Ok(())
     }
@@ -315,7 +315,7 @@ impl Store {
                 text,
                 key.repeat,
                 key.attempt,
-                Owner::current().to_string(),
+                self.owner(&id)?,
                 unix_ms().cast_signed()
             ],
         ))?;
@@ -428,7 +428,7 @@ impl Store {
             let rows = self.check(rows.collect::<Result<Vec<_>, _>>())?;
             let column = if table == "trial" { "state" } else { "status" };
             for (id, owner) in rows {
-                if !owner.parse::<Owner>().is_ok_and(|o| o.is_alive()) {
+                if !is_alive(&owner) {
                     self.check(self.connection.execute(
                         &format!("UPDATE {table} SET {column} = {dead} WHERE id = ?1"),
                         [id],
@@ -439,9 +439,15 @@ impl Store {
         Ok(())
     }
 
+    /// This process as the owner of a row; the same identity as of a trial's cgroup and files.
+    fn owner(&self, id: &str) -> Stored<String> {
+        let name = GroupName::new(Path::new("/proc"), id);
+        Ok(name.map_err(|e| self.unreadable(&e))?.to_string())
+    }
+
     fn select<P: rusqlite::Params>(&self, tail: &str, parameters: P) -> Stored<Vec<ResultRow>> {
         let sql = format!(
-            "SELECT id, kind, title, created_unix_ms, experiment, directory, command, machine, status, outcome,
+            "SELECT id, kind, title, created_unix_ms, experiment, directory, command, machine, status, outcome, owner,
                     (SELECT count(*) FROM trial WHERE trial.result = result.id AND state = 'finished')
              FROM result {tail}"
         );
@@ -465,9 +471,13 @@ impl Store {
             directory: PathBuf::from(text(5)?),
             command: self.parse_json(&text(6)?)?,
             machine: self.parse_json(&text(7)?)?,
-            status: self.parse_json(&text(8)?)?,
+            // Where nothing may be changed, the dead are not marked: see `recover`.
+            status: match self.parse_json(&text(8)?)? {
+                Status::Running if !is_alive(&text(10)?) => Status::Interrupted,
+                status => status,
+            },
             outcome: self.check(row.get(9))?,
-            trials: self.check(row.get::<_, i64>(10))?.cast_unsigned(),
+            trials: self.check(row.get::<_, i64>(11))?.cast_unsigned(),
         })
     }
 
@@ -525,6 +535,12 @@ impl Store {
             },
         })
     }
+}
+
+/// Whether the process that owns a row still runs. What cannot be found out counts as alive.
+fn is_alive(owner: &str) -> bool {
+    let alive = |name: GroupName| name.is_owner_alive(Path::new("/proc")).unwrap_or(true);
+    owner.parse().is_ok_and(alive)
 }
 
 /// Wall clock, milliseconds since 1970-01-01 UTC.

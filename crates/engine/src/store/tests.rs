@@ -2,6 +2,7 @@
 
 use loadline_analysis::record::{Evidence, SCHEMA, Verdict};
 
+use super::reading::{read_only, uri};
 use super::*;
 use crate::backend::monotonic_ns;
 
@@ -174,4 +175,36 @@ fn ids_are_found_by_their_start_unless_it_fits_several() {
         Err(StoreError::Unknown { .. })
     ));
     assert_eq!(store.results().unwrap().len(), 2);
+}
+
+#[test]
+fn a_store_is_read_without_a_change_its_log_of_changes_included() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("a %3f state");
+    let id = new_result(&Store::open(&state).unwrap());
+    let path = state.join("loadline.db");
+    assert!(uri(&path).ends_with("a%20%253f%20state/loadline.db?immutable=1"));
+    // Left by a writer that died: its last changes are only in the log beside the database.
+    let writer = Store::open(&state).unwrap();
+    let second = new_result(&writer);
+    assert!(!uri(&path).contains('?'), "the log counts");
+    let copy = directory.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    for entry in fs::read_dir(&state).unwrap().flatten() {
+        if entry.path().is_file() {
+            fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+        }
+    }
+    drop(writer);
+    for (directory, expected) in [(&state, &second), (&copy, &second)] {
+        let path = directory.join("loadline.db");
+        let connection = Connection::open_with_flags(uri(&path), read_only()).unwrap();
+        let store = Store {
+            directory: directory.clone(),
+            connection,
+        };
+        let ids: Vec<String> = store.results().unwrap().into_iter().map(|r| r.id).collect();
+        assert_eq!(ids, [expected.clone(), id.clone()]);
+        store.set_status(&id, Status::Done, None).unwrap_err();
+    }
 }

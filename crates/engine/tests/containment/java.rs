@@ -1,21 +1,31 @@
 //! The same with a real JVM: what it sees of its limits, its log, its threads when it hangs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
+use loadline_cgroup::{Group, GroupName, Layout, Limits};
 use loadline_engine::backend::{InstanceSpec, Readiness};
 use loadline_sizing::{Bytes, Cpus};
 
 use crate::lab::{Lab, PORT};
 use crate::runner::Case;
 
-pub const CASES: [Case; 3] = [
-    ("jvm_sees_its_limits", jvm_sees_its_limits),
+pub const CASES: [Case; 4] = [
+    (
+        "jvm_sees_what_it_sees_in_a_container",
+        jvm_sees_what_it_sees_in_a_container,
+    ),
+    (V1_ALONE, jvm_on_cgroup_v1_alone),
     ("jvm_log_is_collected", jvm_log_is_collected),
-    ("jvm_that_hangs_is_dumped", jvm_that_hangs_is_dumped),
+    (HANGS, jvm_that_hangs_is_dumped),
 ];
 
-/// Says what it sees; with an argument it listens and never answers.
+pub const HANGS: &str = "jvm_that_hangs_is_dumped";
+pub const V1_ALONE: &str = "jvm_on_cgroup_v1_alone";
+
+/// Says what it sees; told `once` it ends, with another argument it listens and never answers.
 const PROGRAM: &str = r#"
 public class Probe {
     public static void main(String[] arguments) throws Exception {
@@ -24,6 +34,9 @@ public class Probe {
         System.out.println("heap " + (runtime.maxMemory() >> 20));
         System.gc();
         System.out.println("ready");
+        if (arguments.length > 0 && arguments[0].equals("once")) {
+            return;
+        }
         if (arguments.length > 0) {
             var server = new java.net.ServerSocket(Integer.parseInt(arguments[0]));
             while (true) {
@@ -43,6 +56,15 @@ pub fn java() -> Option<PathBuf> {
     let java = java.filter_map(|java| std::fs::canonicalize(java).ok());
     java.into_iter()
         .find(|java| java.parent().is_some_and(|bin| bin.join("javac").is_file()))
+}
+
+/// Every JDK of this machine: that one, and those where distributions put them.
+fn javas() -> Vec<PathBuf> {
+    let installed = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten();
+    let installed = installed.flatten().map(|home| home.path().join("bin/java"));
+    let all = java().into_iter().chain(installed);
+    let real: BTreeSet<PathBuf> = all.filter_map(|j| std::fs::canonicalize(j).ok()).collect();
+    real.into_iter().collect()
 }
 
 /// A spec for the program, compiled into the lab's directory. `None`: this machine has no JDK.
@@ -80,29 +102,144 @@ fn compile(java: &Path, classes: &Path) {
     let source = classes.join("Probe.java");
     std::fs::write(&source, PROGRAM).expect("a file");
     let javac = java.with_file_name("javac");
-    let done = std::process::Command::new(javac).arg(&source).status();
+    // Any JDK here shall be able to run it.
+    let done = Command::new(javac)
+        .args(["--release", "11"])
+        .arg(&source)
+        .status();
     assert!(done.expect("it runs").success());
     for path in [classes.to_owned(), classes.join("Probe.class")] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("own");
     }
 }
 
-fn jvm_sees_its_limits() {
+/// Every JDK here, in a trial and in a cgroup with the same limits and nothing else around it: both
+/// must see the same. Where that is not the limit, the trial must say so.
+fn jvm_sees_what_it_sees_in_a_container() {
     let mut lab = Lab::new();
-    let spec = spec(&mut lab, &[]);
+    for java in javas() {
+        compare(&mut lab, &java, None);
+        if kernel_lists_cpuset() {
+            continue;
+        }
+        if let Some(listed) = cpuset_listed(lab.scratch.path()) {
+            // As on the kernels of most machines: then every JDK must see its limit.
+            assert!(compare(&mut lab, &java, Some(&listed)) < 256);
+        } else {
+            println!("no C compiler here: JDKs before 25 were only seen blind");
+        }
+    }
+    lab.assert_clean();
+}
+
+/// The heap that a JVM chooses, MiB.
+fn compare(lab: &mut Lab, java: &Path, preload: Option<&Path>) -> u64 {
+    let mut spec = spec(lab, &[]);
+    spec.command[0] = java.display().to_string();
+    if let Some(library) = preload {
+        // It lies beside the classes, which the application can reach because the command names them.
+        let path = library.display().to_string();
+        spec.env.insert("LD_PRELOAD".to_owned(), path);
+    }
+    let bare = bare(&spec);
     let trial = lab.run(&spec, None);
     let lines = &trial.evidence.last_output;
-    assert!(
-        trial.start.expect("it starts").ready.is_some(),
-        "{lines:#?}"
-    );
-    assert!(lines.iter().any(|line| line == "cpus 1"), "{lines:#?}");
-    let heap = lines.iter().find_map(|line| line.strip_prefix("heap "));
-    let heap: u64 = heap.and_then(|h| h.parse().ok()).expect("it says so");
-    // Below 250 MiB of limit half, above a quarter: anything but the machine's.
-    assert!(heap < 256, "{heap} MiB");
+    let is_ready = trial.start.expect("it starts").ready.is_some();
+    assert!(is_ready, "{lines:#?}");
+    let (heap, in_bare) = (fact(lines, "heap "), fact(&bare, "heap "));
+    assert_eq!(heap, in_bare, "{} in a trial and outside", java.display());
+    let warnings = &trial.evidence.warnings;
+    let says_so = warnings
+        .iter()
+        .any(|w| w.contains("did not see its limits"));
+    // Half of a limit below 250 MiB, a quarter of one above: anything else is the machine's.
+    assert_eq!(says_so, heap >= 256, "{heap} MiB, {warnings:#?}");
+    if heap < 256 {
+        assert_eq!(fact(lines, "cpus "), 1);
+    }
     assert_eq!(trial.evidence.exit.code, Some(143));
-    lab.assert_clean();
+    let preloaded = preload.map_or("", |_| ", cpuset listed");
+    println!("{} sees {heap} MiB of 256{preloaded}", java.display());
+    heap
+}
+
+/// What the same command says in a plain cgroup with the same limits, as a container has it.
+fn bare(spec: &InstanceSpec) -> Vec<String> {
+    let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc")).expect("cgroups");
+    let name = GroupName::new(Path::new("/proc"), "bare").expect("a name");
+    let group = Group::create(&layout, &name.to_string()).expect("a group");
+    let limits = Limits {
+        cpu_quota: spec.configuration.cpu,
+        cpu_period: spec.configuration.cpu_period,
+        memory: spec.configuration.memory,
+        ..Limits::default()
+    };
+    group.apply(&limits).expect("limits");
+    let join = r#"while [ "$1" != join ]; do echo 0 > "$1"; shift; done; shift; exec "$@""#;
+    let options = |word: &&String| !word.starts_with("-Xlog");
+    let output = Command::new("sh")
+        .args(["-c", join, "sh"])
+        .args(group.join_files())
+        .arg("join")
+        .args(spec.command.iter().filter(options))
+        .arg("once")
+        .envs(&spec.env)
+        .output()
+        .expect("sh is there");
+    group.remove(Duration::from_secs(10)).expect("it is empty");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    text.lines().map(str::to_owned).collect()
+}
+
+fn fact(lines: &[String], name: &str) -> u64 {
+    let value = lines.iter().find_map(|line| line.strip_prefix(name));
+    let value = value.and_then(|value| value.parse().ok());
+    value.unwrap_or_else(|| panic!("no {name}in {lines:#?}"))
+}
+
+fn kernel_lists_cpuset() -> bool {
+    let table = std::fs::read_to_string("/proc/cgroups").unwrap_or_default();
+    table.lines().any(|line| line.starts_with("cpuset"))
+}
+
+/// Builds the library that lists cpuset in /proc/cgroups.
+fn cpuset_listed(scratch: &Path) -> Option<PathBuf> {
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/uml/cpuset_listed.c"
+    );
+    let library = scratch.join("classes/cpuset_listed.so");
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library);
+    let built = compiler.arg(source).arg("-ldl").status();
+    built
+        .is_ok_and(|status| status.success())
+        .then_some(library)
+}
+
+/// The same where no v2 hierarchy is mounted beside v1.
+fn jvm_on_cgroup_v1_alone() {
+    let unified = Path::new("/sys/fs/cgroup/unified");
+    if !unified.join("cgroup.procs").exists() {
+        println!("SKIP {V1_ALONE}: this machine is not hybrid");
+        return;
+    }
+    let alone = r#"mount --make-rprivate / && umount "$1" && exec "$2" jvm_sees_what"#;
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", alone, "sh"])
+        .arg(unified)
+        .arg(std::env::current_exe().expect("this program"))
+        .output()
+        .expect("unshare is there");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}\n{said}"
+    );
 }
 
 fn jvm_log_is_collected() {

@@ -84,7 +84,8 @@ impl Lab {
     pub fn run(&mut self, spec: &InstanceSpec, load: Option<&LoadPhase>) -> Trial {
         let mut observer = Quiet::default();
         let mut instance = self.backend.prepare(spec).expect("it can be prepared");
-        let start = instance.start(Duration::from_secs(20), &mut observer);
+        // A JVM takes several seconds in user-mode Linux.
+        let start = instance.start(Duration::from_secs(60), &mut observer);
         let is_ready = start.as_ref().is_ok_and(|start| start.ready.is_some());
         let driven = load
             .filter(|_| is_ready)

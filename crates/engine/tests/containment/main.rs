@@ -14,6 +14,7 @@ mod killed;
 mod lab;
 mod oracle;
 mod runner;
+mod uml;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
             std::io::stdout().lock(),
         )),
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
+        Some("in-guest") => runner::run_in_guest(),
         Some("trials-without-end") => killed::trials_without_end(arguments),
         first => runner::run(first.filter(|text| !text.starts_with('-'))),
     }

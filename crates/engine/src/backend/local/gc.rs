@@ -10,20 +10,32 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use loadline_analysis::record::GcEvidence;
+use loadline_jvm::gclog::{self, GcLog};
 
 use super::instance::LocalInstance;
-use super::scratch;
+use super::{scratch, sight};
 use crate::gc_evidence::{KEPT_PAUSES, gc_evidence};
 
 /// More of a log is not read: a trial of minutes writes a few MiB.
 const CAP: u64 = 256 << 20;
 
 /// The GC figures; `None` where there is no log or nothing in it. What is wrong with a log that
-/// should be there is a warning of the trial.
+/// should be there is a warning of the trial, and so is a JVM that did not see its limits.
 pub(super) fn collect(instance: &mut LocalInstance) -> Option<GcEvidence> {
-    let seen = instance.spec.gc_log.clone()?;
     // An application that was never executed has no log to miss.
     instance.state.exec_ns?;
+    let log = read(instance);
+    if instance.is_jvm {
+        let (header, home) = (log.as_ref().map(|log| &log.header), instance.jdk.as_deref());
+        let blind = sight::warning(&instance.spec, header, home, &sight::Machine);
+        instance.state.warnings.extend(blind);
+    }
+    gc_evidence(&log?, instance.state.measure)
+}
+
+/// Fetches the log, keeps it and reads it.
+fn read(instance: &mut LocalInstance) -> Option<GcLog> {
+    let seen = instance.spec.gc_log.clone()?;
     let bytes = match instance.scratch.read(&seen, CAP) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -35,8 +47,7 @@ pub(super) fn collect(instance: &mut LocalInstance) -> Option<GcEvidence> {
         let text = format!("the GC log could not be kept: {error}");
         instance.state.warnings.push(text);
     }
-    let log = loadline_jvm::gclog::read(bytes.as_slice(), KEPT_PAUSES);
-    gc_evidence(&log, instance.state.measure)
+    Some(gclog::read(bytes.as_slice(), KEPT_PAUSES))
 }
 
 fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

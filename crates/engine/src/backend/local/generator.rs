@@ -89,7 +89,9 @@ pub(super) fn drive(
         if observer.interrupted() {
             return Err(BackendError::Interrupted);
         }
-        if course.stopped.is_none() && instance.state.is_over() {
+        // Before its first word it may not be ready for a signal, which would end it without a result.
+        let can_be_stopped = course.result.is_some() || !course.seconds.is_empty();
+        if course.stopped.is_none() && can_be_stopped && instance.state.is_over() {
             course.stopped = Some(Instant::now());
             generator.terminate();
         }

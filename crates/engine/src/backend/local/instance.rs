@@ -5,6 +5,7 @@
 //! Making it is in [`super::prepare`], ending it in [`super::stop`], load in [`super::generator`].
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
@@ -64,6 +65,8 @@ pub(super) struct LocalInstance {
     pub(super) layout: Layout,
     pub(super) plan: CpuPlan,
     pub(super) is_jvm: bool,
+    /// Home of the JDK whose `java` is the command, where it is one.
+    pub(super) jdk: Option<PathBuf>,
     pub(super) recording: Option<Recording>,
     pub(super) sandbox: Sandbox,
     pub(super) output: Output,

@@ -26,10 +26,12 @@ mod prepare;
 mod probe;
 mod protocol;
 mod reach;
+pub mod rootless;
 mod samplefile;
 mod samples;
 mod sandbox;
 mod scratch;
+mod sight;
 mod spawner;
 mod stop;
 mod sweep;
@@ -45,6 +47,7 @@ pub use generator::load_part;
 pub use output::plain;
 pub use preflight::preflight;
 pub use scratch::{gc_log, output_log};
+pub use sight::blindness;
 pub use sweep::Swept;
 
 use super::{Backend, BackendError, Capabilities, Instance, InstanceSpec};
@@ -143,5 +146,35 @@ impl Backend for LocalBackend {
     fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError> {
         let instance = prepare::prepare(self, spec)?;
         Ok(Box::new(instance))
+    }
+}
+
+/// `java` without limits: unit tests fill in what they are about.
+#[cfg(test)]
+pub(crate) fn test_spec() -> InstanceSpec {
+    InstanceSpec {
+        trial: String::new(),
+        configuration: loadline_analysis::record::Configuration {
+            label: String::new(),
+            cpu: None,
+            cpu_period: std::time::Duration::from_millis(100),
+            cpuset: None,
+            cpu_shares: None,
+            memory: None,
+            pids: None,
+            jdk: None,
+            jvm_options: Vec::new(),
+            args: Vec::new(),
+            env: Default::default(),
+        },
+        command: vec!["java".to_owned()],
+        env: Default::default(),
+        directory: PathBuf::from("/"),
+        readiness: super::Readiness::Tcp { port: 1 },
+        network: super::Network::Own,
+        account: super::Account { uid: 1, gid: 1 },
+        scratch: PathBuf::new(),
+        samples: PathBuf::new(),
+        gc_log: None,
     }
 }

@@ -40,7 +40,7 @@ fn namespaces(options: &Options) -> Check {
         cpus: Vec::new(),
         open_files: 1024,
         own_network: true,
-        user_namespace: !rustix::process::geteuid().is_root(),
+        keeps_groups: !rustix::process::geteuid().is_root(),
         view: View::default(),
     };
     let opened =

@@ -71,6 +71,7 @@ pub(super) fn prepare(
         plan,
         // A start script has no JDK of its own, but the caller may know better.
         is_jvm: needs.jdk.is_some() || spec.gc_log.is_some(),
+        jdk: needs.jdk,
         recording: None,
         sandbox,
         output,
@@ -194,7 +195,7 @@ fn order(
         cpus: plan.application.clone(),
         open_files: backend.options.open_files,
         own_network: spec.network == Network::Own,
-        user_namespace: !rustix::process::geteuid().is_root(),
+        keeps_groups: !rustix::process::geteuid().is_root(),
         view,
     }
 }

@@ -36,8 +36,9 @@ pub struct Order {
     pub open_files: u64,
     /// Whether it gets a network of its own.
     pub own_network: bool,
-    /// Whether a user namespace is needed, because loadline is not root.
-    pub user_namespace: bool,
+    /// Whether its supplementary groups stay: in the user namespace of a loadline that is not
+    /// root they cannot be dropped.
+    pub keeps_groups: bool,
     /// What its file system looks like.
     pub view: View,
 }

@@ -274,12 +274,10 @@ fn may(account: Account, metadata: &Metadata, access: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::backend::{Network, Readiness};
-    use loadline_analysis::record::Configuration;
+    use crate::backend::local::test_spec;
 
     /// Nobody's user id; the files of the test belong to whoever runs it.
     const STRANGER: Account = Account {
@@ -330,29 +328,10 @@ mod tests {
                 .iter()
                 .map(|a| a.replace("ROOT", &self.root.path().display().to_string()));
             InstanceSpec {
-                trial: String::new(),
-                configuration: Configuration {
-                    label: String::new(),
-                    cpu: None,
-                    cpu_period: std::time::Duration::from_millis(100),
-                    cpuset: None,
-                    cpu_shares: None,
-                    memory: None,
-                    pids: None,
-                    jdk: None,
-                    jvm_options: Vec::new(),
-                    args: Vec::new(),
-                    env: BTreeMap::new(),
-                },
                 command: [java].into_iter().chain(command).collect(),
-                env: BTreeMap::new(),
                 directory: self.path(directory),
-                readiness: Readiness::Tcp { port: 1 },
-                network: Network::Own,
                 account: STRANGER,
-                scratch: PathBuf::new(),
-                samples: PathBuf::new(),
-                gc_log: None,
+                ..test_spec()
             }
         }
 

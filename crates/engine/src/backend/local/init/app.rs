@@ -97,8 +97,7 @@ fn give_up_rights(order: &Order) -> Result<(), InitError> {
     // EINVAL: before Linux 4.3 there is no ambient set.
     let _ = thread::clear_ambient_capability_set();
     let (uid, gid) = (Uid::from_raw(order.uid), Gid::from_raw(order.gid));
-    if !order.user_namespace {
-        // Inside a user namespace setgroups is denied; the groups there are the user's own.
+    if !order.keeps_groups {
         thread::set_thread_groups(&[]).step("setgroups")?;
     }
     thread::set_thread_res_gid(gid, gid, gid).step(format!("setresgid({gid:?})"))?;

@@ -73,9 +73,6 @@ fn die_with_parent() -> Result<(), InitError> {
 
 /// The holder: namespaces, init, and waiting for init.
 fn hold(order: &Order, line: &mut Line) -> Result<(), InitError> {
-    if order.user_namespace {
-        enter_user_namespace(order)?;
-    }
     unshare(Namespaces {
         user: false,
         pid: true,
@@ -96,23 +93,6 @@ fn hold(order: &Order, line: &mut Line) -> Result<(), InitError> {
             wait_for(init)
         }
     }
-}
-
-/// Maps the own user and group, and only them.
-fn enter_user_namespace(order: &Order) -> Result<(), InitError> {
-    unshare(Namespaces {
-        user: true,
-        ..Namespaces::default()
-    })?;
-    let (uid, gid) = (order.uid, order.gid);
-    for (file, text) in [
-        ("/proc/self/setgroups", "deny".to_owned()),
-        ("/proc/self/uid_map", format!("{uid} {uid} 1")),
-        ("/proc/self/gid_map", format!("{gid} {gid} 1")),
-    ] {
-        std::fs::write(file, &text).step(format!("writing `{text}` to {file}"))?;
-    }
-    Ok(())
 }
 
 fn wait_for(child: Pid) -> Result<(), InitError> {

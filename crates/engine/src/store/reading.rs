@@ -1,0 +1,72 @@
+//! Opening a store where nothing may be written: for commands that only look.
+//!
+//! Owns the names and flags that SQLite needs for that. Facts: SQLite wal.html, "Read-Only
+//! Databases", and uri.html, "immutable".
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{Store, StoreError, Stored, schema};
+
+impl Store {
+    /// Opens the store to look at it: as [`Store::open`] does where that is possible, else, in a
+    /// directory that this user may not write, without changing anything.
+    ///
+    /// # Errors
+    /// [`StoreError`], with the path.
+    pub fn open_to_read(directory: &Path) -> Stored<Self> {
+        let path = directory.join("loadline.db");
+        let may_write = rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok();
+        if may_write || !path.is_file() {
+            return Self::open(directory);
+        }
+        let failed = |source| StoreError::Database {
+            path: path.clone(),
+            source,
+        };
+        let refuse = |why: std::io::Error| StoreError::Directory {
+            path: directory.to_owned(),
+            why: why.to_string(),
+        };
+        let absolute = std::path::absolute(&path).map_err(refuse)?;
+        let connection =
+            Connection::open_with_flags(uri(&absolute), read_only()).map_err(failed)?;
+        let version: u32 = connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(failed)?;
+        if version != schema::VERSION {
+            return Err(StoreError::Newer {
+                path,
+                found: version,
+                known: schema::VERSION,
+            });
+        }
+        Ok(Self {
+            directory: absolute.parent().unwrap_or(directory).to_owned(),
+            connection,
+        })
+    }
+}
+
+pub(super) fn read_only() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+/// The name of a database that is only read. Without a log of changes beside it nobody has it
+/// open, and SQLite must be told so, because it can make no files for locks; with one, SQLite
+/// reads that too.
+pub(super) fn uri(path: &Path) -> String {
+    let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-".contains(b);
+    let quoted = |b: u8| match is_plain(&b) {
+        true => char::from(b).to_string(),
+        false => format!("%{b:02X}"),
+    };
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let name: String = bytes.iter().copied().map(quoted).collect();
+    let log = path.with_extension("db-wal");
+    let has_log = fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0);
+    let more = if has_log { "" } else { "?immutable=1" };
+    format!("file:{name}{more}")
+}
