@@ -2,7 +2,7 @@
 """Whether the search for the highest rate finds the capacity of a server that has a known one.
 
 Usage: benches/max_rate.py [--searches 10] [--capacity 800] [--trial 2] [--slo p99<50ms]
-                           [--disturbed 0.1] [--seed 1]
+                           [--disturbed 0.1] [--seed 1] [--budget SECONDS]
 
 The server serves one request after the other, `capacity` a second, whatever the load. Prints for
 each search the answer as a share of the capacity and the trials, then their spread (95th over 5th
@@ -53,26 +53,32 @@ def main():
     parser.add_argument("--slo", default="p99<50ms")
     parser.add_argument("--disturbed", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--budget", type=float, default=1e9,
+                        help="begin no search that would not end within so many seconds")
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
     binary, rig = build()
     server = subprocess.Popen(["taskset", "-c", "0", rig, str(PORT),
                                f"capacity={arguments.capacity}"],
                               stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    shares, trials = [], []
+    shares, trials, longest = [], [], 0
+    start = time.monotonic()
     try:
         time.sleep(0.3)
         for _ in range(arguments.searches):
             begin = time.monotonic()
+            if begin - start + longest > arguments.budget:
+                break
             found, disturbed = search(binary, arguments, draw)
+            longest = max(longest, time.monotonic() - begin)
             goal = found["goals"][0]
             share = (goal["rate"] or 0) / arguments.capacity
             shares.append(share)
             trials.append(len(found["trials"]))
+            too_high = (goal["too_high"] or 0) / arguments.capacity
+            why = found["incomplete"] or f"too high {too_high:.4f}: {goal['broke']}"
             print(f"{share:.4f} of the capacity, {len(found['trials'])} trials, {disturbed} "
-                  f"disturbed, {time.monotonic() - begin:.0f} s; too high "
-                  f"{goal['too_high'] / arguments.capacity:.4f}: {goal['broke']}"
-                  f"{'; ' + found['incomplete'] if found['incomplete'] else ''}", flush=True)
+                  f"disturbed, {time.monotonic() - begin:.0f} s; {why}", flush=True)
     finally:
         server.stdin.close()
         server.wait()

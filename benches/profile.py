@@ -15,6 +15,7 @@ import random
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 import tomllib
 
@@ -88,13 +89,19 @@ def requests(lines):
     return made
 
 
+# A small process starts the program: the peak memory of a program counts what its parent had.
+START = """import os, sys
+process = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
+_, _, usage = os.wait4(process, 0)
+print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, file=sys.stderr)"""
+
+
 def profile(binary, arguments, logs):
     """Runs it on CPU 1; returns the output, CPU seconds and the peak memory in MB."""
-    process = subprocess.Popen(["taskset", "-c", "1", binary, "profile", *arguments, *logs],
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    output = process.stdout.read()
-    _, _, usage = os.wait4(process.pid, 0)
-    return output, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    command = [sys.executable, "-ISc", START, "taskset", "-c", "1", binary, "profile", *arguments]
+    done = subprocess.run([*command, *logs], capture_output=True, text=True, check=True)
+    cpu, memory = done.stderr.splitlines()[-1].split()
+    return done.stdout, float(cpu), float(memory)
 
 
 def truth(output, made):

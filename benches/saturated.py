@@ -4,7 +4,7 @@
 Usage: benches/saturated.py [--runs 20] [--seconds 2] [--rate 5000] [--cases clean,hog,throttled]
 
 Clean: server on CPU 0, generator alone on CPU 1. Hog: two busy loops share the generator's CPU.
-Throttled: the generator runs in a cgroup of its own with 5 % of a CPU (needs root and a cgroup cpu
+Throttled: the generator runs in a cgroup of its own with 10 % of a CPU (needs root and a cgroup cpu
 controller). Every run of the last two must be flagged, none of the first. A clean run that some
 other program disturbed is flagged rightly: look at the reason that is printed.
 """
@@ -21,10 +21,10 @@ GROUP = "loadline-bench-saturated"
 
 
 def cpu_group():
-    """A new cgroup with a quota of 5 ms in 100 ms: its folder, or None where that cannot be."""
+    """A new cgroup with a quota of 10 ms in 100 ms: its folder, or None where that cannot be."""
     for root, files in [("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": "100000",
-                                                "cpu.cfs_quota_us": "5000"}),
-                        ("/sys/fs/cgroup", {"cpu.max": "5000 100000"})]:
+                                                "cpu.cfs_quota_us": "10000"}),
+                        ("/sys/fs/cgroup", {"cpu.max": "10000 100000"})]:
         path = os.path.join(root, GROUP)
         try:
             os.makedirs(path, exist_ok=True)

@@ -125,7 +125,7 @@ class Liberty:
         shutil.rmtree(project / "target", ignore_errors=True)
         config = project / "server.xml"
         config.write_text(FEATURES, encoding="ascii")
-        subprocess.run(["mvn", "-q", "-B", "-f", str(project / "pom.xml"), "liberty:create",
+        subprocess.run(["mvn", "-q", "-B", "-U", "-f", str(project / "pom.xml"), "liberty:create",
                         "liberty:install-feature"], check=True)
         server = self.home / "usr" / "servers" / "defaultServer"
         pages = server / "apps" / "pages.war"
@@ -275,7 +275,7 @@ def load(path, *flags):
 
 
 def wait_ready(process, path):
-    for _ in range(600):
+    for _ in range(1800):
         if process.poll() is not None:
             raise OSError("it ended by itself")
         try:
@@ -321,8 +321,12 @@ def answers(name, server, path):
 
 def profiled(name, server, path):
     """The log of a run with a known rate, alone in its file."""
-    os.truncate(server.log(), 0)
     slow = "/sleep.jsp" if server.sleeps else path
+    # The first request compiles the page.
+    load(slow, "--closed", "-n", "1", "-c", "1", "--timeout", "60s")
+    load(slow, "--closed", "-n", "120", "-c", "60")
+    lines(server)
+    os.truncate(server.log(), 0)
     got = load(slow, "--rate", "100/s", "-d", "6s", "-c", "60")
     lines(server)
     done = subprocess.run([loadline(), "profile", *server.flags, "--interval", "1",

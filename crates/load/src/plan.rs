@@ -167,6 +167,16 @@ impl RequestSpec {
             body: Vec::new(),
         }
     }
+
+    /// Whether it says that its connection ends with the answer. RFC 9112 §9.6: then no other
+    /// request may follow on it, whether or not the answer says the same.
+    pub(crate) fn closes(&self) -> bool {
+        self.headers.iter().any(|(name, value)| {
+            let mut options = value.split(',');
+            name.eq_ignore_ascii_case("connection")
+                && options.any(|option| option.trim().eq_ignore_ascii_case("close"))
+        })
+    }
 }
 
 /// TLS, 1.2 or 1.3.
@@ -326,6 +336,11 @@ impl Plan {
     /// Number of a thread among those of all parts.
     pub(crate) fn stream(&self, shard: u32) -> u32 {
         self.part.index * self.shards() + shard
+    }
+
+    /// The request with this number in the mix, or the only one.
+    pub(crate) fn spec(&self, kind: usize) -> &RequestSpec {
+        self.mix.get(kind).map_or(&self.request, |w| &w.request)
     }
 
     /// All requests that may be sent, with their weights.

@@ -5,6 +5,7 @@
 
 mod build;
 mod class;
+mod json;
 mod line;
 mod stamp;
 

@@ -120,6 +120,18 @@ fn http_1_0_closes_unless_it_says_otherwise() {
 }
 
 #[test]
+fn a_request_that_closes_its_connection_is_the_last_on_it() {
+    // The server closes as asked, but does not say so (as the JDK's own does).
+    let server =
+        Server::start(|_| Answer::Last(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec()));
+    let mut plan = closed(&server);
+    plan.request.headers = vec![("Connection".to_owned(), "Close".to_owned())];
+    let totals = go(&plan);
+    assert_eq!(totals.ok, 40, "{:?}", totals.errors());
+    assert!(server.connections.load(Ordering::SeqCst) >= 40);
+}
+
+#[test]
 fn a_half_closed_socket_ends_the_answer_and_the_connection() {
     let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec();
     let totals = answers(move |_| Answer::HalfClosed(whole.clone()));

@@ -1,5 +1,7 @@
 //! One SLO as a trial of the search is held against it.
 
+use std::time::Duration;
+
 use loadline_analysis::slo::{Objective, Slo, duration};
 
 use crate::error::LoadError;
@@ -78,6 +80,15 @@ impl Goal {
         }
     }
 
+    /// The shortest latency that an objective asks for.
+    pub(super) fn shortest_bound(&self) -> Option<Duration> {
+        let bounds = self.objectives.iter().filter_map(|o| match o {
+            Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
+            Objective::Errors { .. } | Objective::Start { .. } => None,
+        });
+        bounds.min()
+    }
+
     /// The latency objective that allows the fewest slow requests: their share, its bound in ns.
     fn tightest(&self) -> Option<(f64, u64)> {
         let latencies = self
@@ -148,6 +159,13 @@ mod tests {
         assert!(goal.allowance(1000.0) < 500.0);
         assert!(goal.allowance(100_000.0) > 500.0);
         assert_eq!(goal.slow(&totals, true), 0.0);
+    }
+
+    #[test]
+    fn the_generator_is_held_against_the_shortest_bound() {
+        let bound = |text| goal(text).shortest_bound();
+        assert_eq!(bound("p99<50ms,max<20ms"), Some(Duration::from_millis(20)));
+        assert_eq!(bound("errors<1%"), None);
     }
 
     #[test]

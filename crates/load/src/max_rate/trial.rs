@@ -92,6 +92,9 @@ pub(super) fn run(
         },
         warmup: SETTLE,
         drain: plan.drain.min(Duration::from_secs(2)),
+        slo: plan
+            .slo
+            .or_else(|| goals.iter().filter_map(Goal::shortest_bound).min()),
         ..plan.clone()
     };
     let whole = rate * search.trial.as_secs_f64();

@@ -9,6 +9,7 @@ use std::hash::BuildHasherDefault;
 use std::io::BufRead;
 
 use super::class::{KeyHasher, normalise};
+use super::json::Fields;
 use super::line::{Format, Line};
 use super::stamp::Stamps;
 use super::{Profile, Request};
@@ -135,8 +136,10 @@ impl Builder {
             return;
         }
         if self.format.is_json() {
-            match self.format.read_json(text, &mut self.stamps) {
-                Some(json) => self.count(&json.line()),
+            let fields = Fields::read(text);
+            let line = fields.as_ref();
+            match line.and_then(|fields| self.format.json_line(fields, &mut self.stamps)) {
+                Some(line) => self.count(&line),
                 None => self.seen.rejected += 1,
             }
             return;

@@ -5,6 +5,7 @@
 //! Tomcat AccessLogValve (Tomcat 9: `%D` in ms, from 10.1 in µs; `%t` is the end of the request
 //! there, its begin in httpd); nginx ngx_http_log_module (stamps are written at the end).
 
+use super::json::Fields;
 use super::stamp::{Stamps, iso};
 use crate::error::LoadError;
 
@@ -166,87 +167,19 @@ impl Format {
         Some(())
     }
 
-    /// A JSON line.
-    pub(super) fn read_json(&self, text: &[u8], stamps: &mut Stamps) -> Option<JsonLine> {
-        let object: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_slice(text).ok()?;
-        let find = |names: &[&str]| names.iter().find_map(|name| object.get(*name));
-        let text_of = |value: &serde_json::Value| match value {
-            serde_json::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let stamp = text_of(find(&[
-            "time",
-            "time_local",
-            "time_iso8601",
-            "timestamp",
-            "@timestamp",
-            "msec",
-        ])?);
-        let arrival = stamps
-            .common(stamp.as_bytes())
-            .or_else(|| iso(stamp.as_bytes()))
-            .or_else(|| decimal(stamp.as_bytes()))?;
-        let (method, path) = match find(&["request", "request_line"]).map(text_of) {
-            Some(line) => {
-                let (method, path) = request(line.as_bytes())?;
-                (method.to_vec(), path.to_vec())
-            }
-            None => (
-                text_of(find(&["method", "request_method"])?).into_bytes(),
-                text_of(find(&["uri", "path", "request_uri", "url"])?).into_bytes(),
-            ),
-        };
-        let number = |names: &[&str]| decimal(text_of(find(names)?).as_bytes());
-        let seconds = number(&["request_time"]).map(|s| s * 1e6);
-        let elapsed = number(&["elapsedTime", "duration", "elapsed"]).map(|v| match self.source {
-            Source::Tomcat9 => v * 1e3,
-            _ => v,
-        });
-        let mut line = Line {
-            arrival,
-            method: &method,
-            path: &path,
-            status: number(&["status", "statusCode"]).unwrap_or(0.0) as u16,
-            bytes: number(&["size", "body_bytes_sent", "bytes"]).unwrap_or(0.0) as u64,
-            duration_us: seconds.or(elapsed).map(|us| us as u64),
-        };
+    /// What the fields of a JSON line say; `None` when they are no request.
+    pub(super) fn json_line<'a>(
+        &self,
+        fields: &'a Fields<'_>,
+        stamps: &mut Stamps,
+    ) -> Option<Line<'a>> {
+        let mut line = fields.line(self.source, stamps)?;
         self.arrive(&mut line);
-        Some(JsonLine {
-            arrival: line.arrival,
-            status: line.status,
-            bytes: line.bytes,
-            duration_us: line.duration_us,
-            method,
-            path,
-        })
+        Some(line)
     }
 
     pub(super) fn is_json(&self) -> bool {
         self.pieces.is_none()
-    }
-}
-
-/// A JSON line owns its text: escapes are already undone.
-pub(super) struct JsonLine {
-    arrival: f64,
-    method: Vec<u8>,
-    path: Vec<u8>,
-    status: u16,
-    bytes: u64,
-    duration_us: Option<u64>,
-}
-
-impl JsonLine {
-    pub(super) fn line(&self) -> Line<'_> {
-        Line {
-            arrival: self.arrival,
-            method: &self.method,
-            path: &self.path,
-            status: self.status,
-            bytes: self.bytes,
-            duration_us: self.duration_us,
-        }
     }
 }
 
@@ -273,7 +206,7 @@ fn extent(rest: &[u8], next: Option<&Piece>, field: Field) -> Option<usize> {
 }
 
 /// `GET /path HTTP/1.1`; the path without a scheme and host.
-fn request(line: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn request(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = memchr::memchr(b' ', line)?;
     let (method, rest) = (&line[..first], &line[first + 1..]);
     let end = memchr::memrchr(b' ', rest).unwrap_or(rest.len());
@@ -291,7 +224,7 @@ fn origin(target: &[u8]) -> &[u8] {
     }
 }
 
-fn decimal(text: &[u8]) -> Option<f64> {
+pub(super) fn decimal(text: &[u8]) -> Option<f64> {
     if text.iter().all(u8::is_ascii_digit) && !text.is_empty() && text.len() < 16 {
         return Some(text.iter().fold(0u64, |n, b| n * 10 + u64::from(b - b'0')) as f64);
     }
@@ -479,8 +412,8 @@ mod tests {
     fn json_lines_are_read_by_usual_names() {
         let format = Format::json(Source::Nginx);
         let text = br#"{"time": "2000-10-10T20:55:36Z", "method": "GET", "uri": "/a", "status": 200, "request_time": "0.250"}"#;
-        let json = format.read_json(text, &mut Stamps::default()).unwrap();
-        let line = json.line();
+        let fields = Fields::read(text).unwrap();
+        let line = format.json_line(&fields, &mut Stamps::default()).unwrap();
         assert_eq!((line.arrival, line.status), (971_211_335.75, 200));
         assert_eq!((line.method, line.path), (&b"GET"[..], &b"/a"[..]));
     }

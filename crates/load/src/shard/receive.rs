@@ -143,7 +143,8 @@ impl Shard<'_> {
         let verdict = connection.judge(response, &self.plan.expect);
         let bytes = self.requests.bytes(request.kind, &connection.rendered);
         let is_sent = request.written == bytes.len();
-        if !response.keep_alive || has_more || !is_sent {
+        let is_last = !response.keep_alive || self.plan.spec(request.kind).closes();
+        if is_last || has_more || !is_sent {
             connection.close();
         }
         connection.freed = now;

@@ -1,0 +1,191 @@
+//! One JSON line of an access log.
+//!
+//! Owns the names that fields go by: those of nginx configurations, of Tomcat's JsonAccessLogValve,
+//! and the usual spellings of others. Fields with other names are passed over without being kept.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use super::line::{Line, Source, decimal, request};
+use super::stamp::{Stamps, iso};
+
+/// The fields that were found; of several names for one thing the first in the line counts.
+#[derive(Debug, Default)]
+pub(super) struct Fields<'a> {
+    stamp: Option<Cow<'a, str>>,
+    request: Option<Cow<'a, str>>,
+    method: Option<Cow<'a, str>>,
+    path: Option<Cow<'a, str>>,
+    status: Option<Cow<'a, str>>,
+    bytes: Option<Cow<'a, str>>,
+    /// In seconds.
+    request_time: Option<Cow<'a, str>>,
+    /// In the unit of the server.
+    elapsed: Option<Cow<'a, str>>,
+}
+
+impl<'a> Fields<'a> {
+    /// `None` for a line that is no JSON object.
+    pub(super) fn read(text: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(text).ok()
+    }
+
+    /// What they say; the arrival is still the stamp as it stands.
+    pub(super) fn line(&self, source: Source, stamps: &mut Stamps) -> Option<Line<'_>> {
+        let stamp = self.stamp.as_deref()?.as_bytes();
+        let arrival = stamps.common(stamp).or_else(|| iso(stamp));
+        let (method, path) = match &self.request {
+            Some(line) => request(line.as_bytes())?,
+            None => (
+                self.method.as_deref()?.as_bytes(),
+                self.path.as_deref()?.as_bytes(),
+            ),
+        };
+        let number = |field: &Option<Cow<'_, str>>| decimal(field.as_deref()?.as_bytes());
+        let seconds = number(&self.request_time).map(|s| s * 1e6);
+        let elapsed = number(&self.elapsed).map(|value| match source {
+            Source::Tomcat9 => value * 1e3,
+            _ => value,
+        });
+        Some(Line {
+            arrival: arrival.or_else(|| decimal(stamp))?,
+            method,
+            path,
+            status: number(&self.status).unwrap_or(0.0) as u16,
+            bytes: number(&self.bytes).unwrap_or(0.0) as u64,
+            duration_us: seconds.or(elapsed).map(|us| us as u64),
+        })
+    }
+
+    fn place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
+        Some(match name {
+            "time" | "time_local" | "time_iso8601" | "timestamp" | "@timestamp" | "msec" => {
+                &mut self.stamp
+            }
+            "request" | "request_line" => &mut self.request,
+            "method" | "request_method" => &mut self.method,
+            "uri" | "path" | "request_uri" | "url" => &mut self.path,
+            "status" | "statusCode" => &mut self.status,
+            "size" | "body_bytes_sent" | "bytes" => &mut self.bytes,
+            "request_time" => &mut self.request_time,
+            "elapsedTime" | "duration" | "elapsed" => &mut self.elapsed,
+            _ => return None,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(Text(name)) = map.next_key()? {
+                    match name.as_deref().and_then(|name| fields.place(name)) {
+                        Some(place) if place.is_none() => *place = map.next_value::<Text<'de>>()?.0,
+                        Some(_) | None => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A string, or a number as text; anything else is `None`.
+struct Text<'a>(Option<Cow<'a, str>>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Scalar;
+        impl<'de> Visitor<'de> for Scalar {
+            type Value = Text<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a value")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Some(Cow::Borrowed(text))))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Some(Cow::Owned(text.to_owned()))))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Text<'de>, E> {
+                Ok(Text(Some(Cow::Owned(value.to_string()))))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Text<'de>, E> {
+                Ok(Text(Some(Cow::Owned(value.to_string()))))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Text<'de>, E> {
+                Ok(Text(Some(Cow::Owned(value.to_string()))))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Text<'de>, E> {
+                Ok(Text(None))
+            }
+
+            fn visit_unit<E>(self) -> Result<Text<'de>, E> {
+                Ok(Text(None))
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(
+                self,
+                mut items: A,
+            ) -> Result<Text<'de>, A::Error> {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Text(None))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<Text<'de>, A::Error> {
+                while items.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Text(None))
+            }
+        }
+        deserializer.deserialize_any(Scalar)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_every_kind_are_read_or_passed_over() {
+        let text = br#"{"time": 12.5, "extra": {"time": [1, null]}, "msec": 7, "uri": "/a\"b",
+            "method": "GET", "status": 204, "size": null, "url": [1, {"x": 2}], "bytes": true}"#;
+        let fields = Fields::read(text).unwrap();
+        let line = fields.line(Source::Nginx, &mut Stamps::default()).unwrap();
+        // The first name counts; a value that is no scalar is none.
+        assert_eq!((line.arrival, line.status, line.bytes), (12.5, 204, 0));
+        assert_eq!(line.path, b"/a\"b");
+        for text in [
+            "",
+            "[]",
+            "7",
+            "{\"time\": 1}",
+            "{\"time\": 1, \"request\": 7}",
+            "{\"a\"",
+        ] {
+            let fields = Fields::read(text.as_bytes());
+            let line = fields.as_ref();
+            let line = line.and_then(|f| f.line(Source::Nginx, &mut Stamps::default()));
+            assert_eq!(line, None, "{text}");
+        }
+    }
+}
