@@ -38,6 +38,9 @@ fn a_result_is_read_back_from_its_export() {
     let other = json(&fixture::search()).replacen("\"schema\":1", "\"schema\":99", 1);
     assert_eq!(read(&other), Err(ReadError::Newer { found: 99 }));
     assert!(matches!(read("{}"), Err(ReadError::Form { .. })));
+    // A rate that is no number is null in JSON: refused, not read as zero.
+    let broken = read(&json(&hostile::view()));
+    assert!(matches!(broken, Err(ReadError::Form { .. })));
 }
 
 #[test]

@@ -378,3 +378,45 @@ fn the_search_path_marks_each_trial_by_shape() {
     "#);
     assert!(!loadline_report::html(&fixture::matrix()).contains("<svg class=\"path\""));
 }
+
+/// The numbers of `(81 %)` in a line.
+fn percents(line: &str) -> Vec<u32> {
+    let ends = line
+        .split(" %)")
+        .filter_map(|before| before.rsplit('(').next());
+    ends.filter_map(|number| number.parse().ok()).collect()
+}
+
+#[test]
+fn the_parts_of_memory_add_up_to_the_limit() {
+    for view in [fixture::search(), fixture::matrix()] {
+        let section = loadline_report::markdown_section(&view, "memory").expect("it is there");
+        let rows: Vec<Vec<u32>> = section.lines().map(percents).collect();
+        let rows: Vec<_> = rows.iter().filter(|r| !r.is_empty()).collect();
+        assert!(rows.len() >= 8, "{section}");
+        for row in rows {
+            let sum: u32 = row.iter().sum();
+            assert!(row.len() == 4 && (98..=102).contains(&sum), "{row:?}");
+        }
+        let html = loadline_report::html(&view);
+        let (_, bars) = html.split_once("<svg class=\"bars\"").expect("drawn");
+        let (bars, _) = bars.split_once("</svg>").expect("it ends");
+        assert!(
+            !bars.contains("NaN") && !bars.contains("width=\"-"),
+            "{bars}"
+        );
+    }
+}
+
+#[test]
+fn sections_without_data_are_absent() {
+    let mut view = fixture::search();
+    for trial in &mut view.trials {
+        trial.evidence.seconds.clear();
+    }
+    let there = loadline_report::markdown_section(&view, "").expect_err("no such section");
+    for absent in ["memory", "warm-up"] {
+        assert!(!there.contains(&absent), "{there:?}");
+    }
+    assert!(there.contains(&"sizes"));
+}

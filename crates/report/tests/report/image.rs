@@ -64,18 +64,20 @@ impl Engine {
 }
 
 impl Engine {
-    /// Waits for the first line of the container, or its end.
+    /// Waits for the first line of the container; false when it ended or never came to it.
     fn serves(&self) -> bool {
-        loop {
-            let output = self.podman(&["logs", "ping"]);
-            if !output.stdout.is_empty() {
-                return true;
-            }
+        // Each look takes podman a tenth of a second and more: some minutes in all.
+        (0..1000).any(|_| {
             let running = self.say(&["inspect", "-f", "{{.State.Running}}", "ping"]);
-            if running.as_deref() != Ok("true") {
-                return false;
-            }
-        }
+            running.as_deref() != Ok("true") || !self.podman(&["logs", "ping"]).stdout.is_empty()
+        }) && !self.podman(&["logs", "ping"]).stdout.is_empty()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Also after a failed assertion nothing may run on. What cannot be removed is not there.
+        self.podman(&["rm", "-f", "-a"]);
     }
 }
 
