@@ -7,7 +7,10 @@ use serde_json::Value;
 
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 1] = [("a_jvm_on_cgroup_v2", a_jvm_on_cgroup_v2)];
+pub const CASES: [Case; 2] = [
+    ("a_jvm_on_cgroup_v2", a_jvm_on_cgroup_v2),
+    ("a_jvm_without_root", a_jvm_without_root),
+];
 
 /// Two sizes, one of them no larger than what the application keeps in memory. The guest is slow: no figure means anything
 /// there, so the SLO asks for next to nothing.
@@ -30,19 +33,41 @@ levels = ["192Mi", "64Mi"]
 "#;
 
 fn a_jvm_on_cgroup_v2() -> Outcome {
+    measured("exec \"$@\"")
+}
+
+/// What `systemd-run --user --scope -p Delegate=yes` gives: a group that belongs to the user, with
+/// loadline alone in it.
+fn a_jvm_without_root() -> Outcome {
+    measured(
+        r#"cd /sys/fs/cgroup; echo "+cpu +memory +pids" > cgroup.subtree_control
+        mkdir -p user/scope; echo "+cpu +memory +pids" > user/cgroup.subtree_control
+        chown 1000:1000 /run/tmp/home user/scope user/scope/cgroup.{procs,threads,subtree_control}
+        echo $BASHPID > user/scope/cgroup.procs; cd /run/tmp/home; export TMPDIR=$PWD
+        exec setpriv --reuid=1000 --regid=1000 --clear-groups "$@""#,
+    )
+}
+
+/// Runs the experiment in the guest through `through`, shell text that executes its arguments.
+fn measured(through: &str) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = std::fs::canonicalize(root).expect("the checkout");
     let ping = root.join("build/workloads/ping.jar");
     if !ping.is_file() {
         return Some("build/workloads/ping.jar is not built: cargo xtask workloads".to_owned());
     }
-    // What is read from standard output comes last; the guest has one console for both.
-    let script = r#"set -e; mkdir /run/tmp/home; cd /run/tmp/home
+    // Copied, because a plain user may not come to where the checkout lies. What is read from
+    // standard output comes last; the guest has one console for both.
+    let script = format!(
+        r#"set -e; mkdir /run/tmp/home; cd /run/tmp/home
         cp "$1" loadline; cp "$2" ping.jar; printf %s "$3" > exp.toml; chmod -R a+rX .
-        ./loadline run --state state exp.toml > text 2>&1 || echo "exit $?"
-        cat text; echo; ./loadline show --state state --json 2> /dev/null"#;
+        through() {{ {through}
+        }}
+        (through ./loadline run --state state exp.toml > text 2>&1) || echo "exit $?"
+        cat text; echo; ./loadline show --state state --json 2> /dev/null"#
+    );
     let output = Command::new(root.join("tests/uml/run.sh"))
-        .args(["/bin/bash", "-c", script, "bash"])
+        .args(["/bin/bash", "-c", &script, "bash"])
         .args([Path::new(env!("CARGO_BIN_EXE_loadline")), &ping])
         .arg(EXPERIMENT)
         .current_dir(&root)

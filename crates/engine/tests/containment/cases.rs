@@ -311,9 +311,14 @@ fn never_ready() {
 
 fn answers_500() {
     let mut lab = Lab::new();
-    let spec = lab.spec(&["exit", "status=500", "after_ms=1000"]);
-    let start = lab.run(&spec, None).start.expect("it starts");
+    // It answers so until it is stopped: one that ends by itself may reset the last connection.
+    let spec = lab.spec(&["exit", "status=500", "after_ms=600000"]);
+    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
+    let start = instance.start(Duration::from_secs(5), &mut Quiet::default());
+    let start = start.expect("not being ready is no error");
     assert_eq!((start.ready, start.last_probe.as_str()), (None, "HTTP 500"));
+    instance.stop(Duration::from_secs(1), &mut Quiet::default());
+    drop(instance);
     lab.assert_clean();
 }
 

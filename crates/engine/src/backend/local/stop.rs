@@ -23,6 +23,9 @@ const DUMP_QUIET: Duration = Duration::from_millis(200);
 /// How long an application that was ready may take to answer once more, else it hangs.
 const ANSWER: Duration = Duration::from_secs(1);
 
+/// How long init may take to say how a killed application ended; milliseconds as a rule.
+const TOLD: Duration = Duration::from_secs(2);
+
 /// How long dying may take once killed; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);
 
@@ -134,6 +137,11 @@ fn end(instance: &mut LocalInstance, evidence: &mut Evidence) {
     evidence.exit.leftover_processes = left.saturating_sub(own);
     if let Err(error) = instance.group.group().kill(END) {
         evidence.warnings.push(error.to_string());
+    }
+    // With the socket init ends too: before that it must have said how the application ended.
+    let begin = Instant::now();
+    while own > 0 && !instance.state.is_over() && begin.elapsed() < TOLD {
+        instance.tick();
     }
     if instance.sandbox.end(END) {
         // The last writer is dead: the reader comes to its end.
