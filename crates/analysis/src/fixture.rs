@@ -21,6 +21,7 @@ pub fn configuration(memory_mib: u64) -> Configuration {
         jdk: None,
         jvm_options: Vec::new(),
         args: Vec::new(),
+        rate: None,
         env: BTreeMap::new(),
     }
 }

@@ -6,11 +6,14 @@
 
 pub mod app_ko;
 pub mod attribution;
+pub mod deployment;
 pub mod heap;
 pub mod interval;
 pub mod latency;
 mod least_squares;
+pub mod lint;
 pub mod noise;
+pub mod offer;
 pub mod price;
 pub mod random;
 pub mod recommend;

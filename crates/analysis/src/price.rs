@@ -5,6 +5,9 @@
 //! `source` and `date` of data/prices.csv and data/fargate-lattice.csv.
 
 use loadline_sizing::{Bytes, Cpus};
+use serde::{Deserialize, Serialize};
+
+use crate::wire;
 
 /// Hours in a month as cloud providers bill it.
 const HOURS_PER_MONTH: f64 = 730.0;
@@ -17,6 +20,12 @@ pub const BUILT_IN: &str = include_str!("../data/prices.csv");
 
 /// The billable sizes of AWS Fargate that ship with loadline.
 pub const FARGATE: &str = include_str!("../data/fargate-lattice.csv");
+
+/// Sizes of GKE Autopilot, general purpose: 1 to 6.5 GiB for each vCPU.
+pub const GKE_AUTOPILOT: &str = include_str!("../data/gke-autopilot-lattice.csv");
+
+/// Sizes worth asking for on nodes of one's own, where any size can be had.
+pub const OWN_NODES: &str = include_str!("../data/own-nodes-lattice.csv");
 
 /// What an hour of one vCPU and one GiB costs at one offer.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +40,14 @@ pub struct Price {
     pub vcpu_hour: f64,
     /// USD per GiB and hour.
     pub gib_hour: f64,
+    /// USD per hour for the cluster, however many replicas run in it.
+    pub cluster_hour: f64,
+    /// USD per million requests, on top of what the size costs.
+    pub million_requests: f64,
     /// Where the figure comes from.
     pub source: String,
+    /// Under which terms the figure may be passed on.
+    pub licence: String,
     /// Its date, `YYYY-MM-DD`.
     pub date: String,
 }
@@ -51,8 +66,7 @@ pub struct DataError {
     pub hint: &'static str,
 }
 
-const PRICE_COLUMNS: &str =
-    "columns are provider,region,arch,vcpu_hour_usd,gib_hour_usd,source,date";
+const PRICE_COLUMNS: &str = "columns are provider,region,arch,vcpu_hour_usd,gib_hour_usd,cluster_hour_usd,million_requests_usd,source,licence,date";
 const LATTICE_COLUMNS: &str = "columns are vcpu,memory_gib";
 
 impl Price {
@@ -81,16 +95,25 @@ impl Price {
 }
 
 /// A size that can be bought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Size {
     /// vCPUs.
+    #[serde(rename = "cpu_millicpus", with = "wire::cpus")]
     pub cpu: Cpus,
     /// Memory.
+    #[serde(rename = "memory_bytes", with = "wire::bytes")]
     pub memory: Bytes,
 }
 
-/// The money of a deployment.
-#[derive(Debug, Clone, Copy, PartialEq)]
+impl std::fmt::Display for Size {
+    /// `500m vCPU, 1Gi`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&format!("{} vCPU, {}", self.cpu, self.memory))
+    }
+}
+
+/// The money of a deployment, with the cluster's fee and what requests cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// USD per hour.
     pub per_hour: f64,
@@ -102,7 +125,9 @@ pub struct Cost {
 
 /// Cost of `replicas` instances of a size that together carry `rate` requests a second.
 pub fn cost(price: &Price, size: Size, replicas: u32, rate: f64) -> Cost {
-    let per_hour = f64::from(replicas) * price.per_hour(size);
+    let instances = f64::from(replicas) * price.per_hour(size);
+    let requests = price.million_requests * 3600.0 * rate / 1e6;
+    let per_hour = instances + price.cluster_hour + requests;
     Cost {
         per_hour,
         per_month: HOURS_PER_MONTH * per_hour,
@@ -134,8 +159,20 @@ pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
             hint: PRICE_COLUMNS,
         };
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-        let [provider, region, arch, vcpu, gib, source, date] = fields[..] else {
-            return Err(error(format!("{} fields instead of 7", fields.len())));
+        let [
+            provider,
+            region,
+            arch,
+            vcpu,
+            gib,
+            cluster,
+            million,
+            source,
+            licence,
+            date,
+        ] = fields[..]
+        else {
+            return Err(error(format!("{} fields instead of 10", fields.len())));
         };
         let money = |text: &str| {
             let value = text.parse::<f64>().ok();
@@ -148,7 +185,10 @@ pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
             arch: arch.to_owned(),
             vcpu_hour: money(vcpu)?,
             gib_hour: money(gib)?,
+            cluster_hour: money(cluster)?,
+            million_requests: money(million)?,
             source: source.to_owned(),
+            licence: licence.to_owned(),
             date: date.to_owned(),
         })
     };
@@ -294,10 +334,10 @@ mod tests {
 
     #[test]
     fn bad_data_names_its_line() {
-        let text = "header\na,b,c,1,x,s,2026-01-01\n";
+        let text = "header\na,b,c,1,x,0,0,s,l,2026-01-01\n";
         insta::assert_snapshot!(parse_prices(text).unwrap_err(), @"
         line 2 of the price list: `x` is no price
-        hint: columns are provider,region,arch,vcpu_hour_usd,gib_hour_usd,source,date
+        hint: columns are provider,region,arch,vcpu_hour_usd,gib_hour_usd,cluster_hour_usd,million_requests_usd,source,licence,date
         ");
         assert!(parse_lattice("vcpu,memory_gib\n1;2\n").is_err());
     }

@@ -6,6 +6,7 @@
 use loadline_sizing::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::Deployment;
 use crate::interval::failure_upper_bound;
 use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
 use crate::search::min_memory::Answer;
@@ -36,6 +37,9 @@ pub struct Recommendation {
     pub next_smaller: Option<Smaller>,
     /// Other configurations that ran, such as the defaults or another tool's advice.
     pub comparisons: Vec<Comparison>,
+    /// Replicas and money, where prices were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<Deployment>,
 }
 
 /// Fresh starts at the recommended size.
@@ -109,6 +113,32 @@ pub fn recommend(
         proof: prove(answer.size, trials),
         next_smaller: next_smaller(answer.size, trials),
         comparisons: others.iter().map(|t| compare(answer.size, t)).collect(),
+        deployment: None,
+    }
+}
+
+/// Derives the recommendation of a search for the cheapest deployment.
+///
+/// `configuration` is that of one replica; `trials` are all trials of the search, `own` those of
+/// exactly this deployment.
+pub fn recommend_deployment(
+    configuration: Configuration,
+    deployment: Deployment,
+    trials: &[TrialRecord],
+    own: &[TrialRecord],
+) -> Recommendation {
+    let size = deployment.chosen.limits.memory;
+    let evidence = trials.iter().filter(|t| t.verdict.is_evidence());
+    Recommendation {
+        memory: size,
+        confirmed: size,
+        margin: 0.0,
+        evidence: evidence.map(|trial| trial.id.clone()).collect(),
+        proof: prove(size, own),
+        next_smaller: None,
+        comparisons: Vec::new(),
+        configuration,
+        deployment: Some(deployment),
     }
 }
 

@@ -53,6 +53,13 @@ pub struct Configuration {
     /// Environment variables added by the configuration.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Requests a second offered to the instance; `None` is the load of the experiment.
+    #[serde(
+        rename = "rate_per_second",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub rate: Option<f64>,
 }
 
 /// A JVM option and where it comes from.
@@ -273,6 +280,16 @@ pub struct TrialRecord {
     pub objectives: Vec<ObjectiveResult>,
     /// What was measured.
     pub evidence: Evidence,
+}
+
+impl TrialRecord {
+    /// From the begin of its first phase to the end of its last.
+    pub fn length(&self) -> Duration {
+        let phases = &self.evidence.phases;
+        let start = phases.iter().map(|p| p.start).min().unwrap_or(0);
+        let end = phases.iter().map(|p| p.end).max().unwrap_or(0);
+        Duration::from_nanos(end.saturating_sub(start))
+    }
 }
 
 /// One objective and what was measured.

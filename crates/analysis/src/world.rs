@@ -109,6 +109,56 @@ impl Surface {
     }
 }
 
+/// What besides CPU and memory bounds a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Nothing: the surface as it is.
+    Smooth,
+    /// A pool (threads, connections): from some rate on, no size helps.
+    Pool,
+    /// The JVM takes another collector where it thinks that it is on a server: capacity jumps
+    /// there, and may fall.
+    Border,
+}
+
+/// A surface with its shape.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Terrain {
+    /// The surface.
+    pub surface: Surface,
+    /// Highest rate of one instance at any size, requests a second.
+    pub pool: f64,
+    /// Capacity on the server side of the border, as a factor.
+    pub server: f64,
+}
+
+impl Terrain {
+    /// A terrain of this shape: pools of 0.8 to 3 CPUs' worth, borders that cost up to 25 % or
+    /// give up to 25 %.
+    pub fn draw(shape: Shape, random: &mut Random) -> Self {
+        let surface = Surface::draw(random);
+        let (pool, server) = (random.between(0.8, 3.0), random.between(0.75, 1.25));
+        Self {
+            surface,
+            pool: match shape {
+                Shape::Pool => pool * surface.per_cpu,
+                Shape::Smooth | Shape::Border => f64::INFINITY,
+            },
+            server: match shape {
+                Shape::Border => server,
+                Shape::Smooth | Shape::Pool => 1.0,
+            },
+        }
+    }
+
+    /// The highest rate within the SLO, requests a second; `is_server` says on which side of the
+    /// border the size lies.
+    pub fn capacity(&self, cpus: f64, memory_gib: f64, is_server: bool) -> f64 {
+        let factor = if is_server { self.server } else { 1.0 };
+        (factor * self.surface.capacity(cpus, memory_gib)).min(self.pool)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -117,6 +117,35 @@ pub struct SearchFlags {
     /// Fresh starts that prove the recommendation [default: 5]
     #[arg(long, value_name = "N")]
     pub prove: Option<u32>,
+
+    /// Search the cheapest deployment instead, at the prices of an offer (fargate, fargate-arm,
+    /// fargate-eks, gke-autopilot, azure-container-apps, own-nodes) or of a price list (CSV)
+    #[arg(long, value_name = "OFFER|FILE")]
+    pub prices: Option<String>,
+
+    /// Region of the prices; default: the first of the list
+    #[arg(long)]
+    pub region: Option<String>,
+
+    /// Sizes to choose from instead of those that the offer bills, as 0.5/1Gi,1/2Gi
+    #[arg(long, value_name = "CPUS/SIZE", value_delimiter = ',')]
+    pub sizes: Vec<String>,
+
+    /// Extra on top of the rate, as 20%
+    #[arg(long, value_name = "PERCENT")]
+    pub headroom: Option<String>,
+
+    /// Fewest and most replicas, as 2..16 (the default)
+    #[arg(long, value_name = "N..M")]
+    pub replicas: Option<String>,
+
+    /// Replicas that may be lost while the rest still carries the rate
+    #[arg(long, value_name = "N")]
+    pub spare: Option<u32>,
+
+    /// Longest time of all trials, the proof included, as 20m
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
 }
 
 /// An experiment and the text that reproduces it.
@@ -143,6 +172,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     let Some(path) = &flags.file else {
         let mut file = from_flags(flags)?;
         overlay(&mut file, flags, search);
+        search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
         return checked(&file, &here, title(&file, None));
     };
     let text = read(path)?;
@@ -150,7 +180,8 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     let experiment = Experiment::parse(&text, path, &here).map_err(|e| refused(&e))?;
     let mut file = ExperimentFile::parse(&text, path).map_err(|e| refused(&e))?;
     let title = title(&file, Some(path));
-    if !overlay(&mut file, flags, search) {
+    let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
+    if !overlay(&mut file, flags, search) && !any_prices {
         return Ok(Given {
             experiment,
             text,
@@ -162,6 +193,35 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
         file.app.directory = absolute.parent().map(|p| p.join(directory));
     }
     checked(&file, &here, title)
+}
+
+/// The experiment with one more factor: the advice of others, each level run so many times.
+///
+/// # Errors
+/// As [`given`].
+pub fn judged(
+    flags: &ExperimentFlags,
+    memory: Option<loadline_sizing::Bytes>,
+    advice: Vec<LevelTable>,
+    starts: u32,
+) -> Result<Given, Error> {
+    let plain = given(flags, None)?;
+    let path = Path::new("advice");
+    let mut file = ExperimentFile::parse(&plain.text, path).map_err(|e| refused(&e))?;
+    file.app.directory = Some(plain.experiment.app.directory.clone());
+    if let Some(memory) = memory {
+        file.limits.memory = Some(spanned(memory.to_string()));
+    }
+    let levels = advice
+        .into_iter()
+        .map(|level| Spanned::new(0..0, LevelEntry::Changes(Box::new(level))));
+    file.factor.push(FactorTable {
+        name: spanned("advice".to_owned()),
+        levels: levels.collect(),
+        descend: None,
+    });
+    file.run.repeats = Some(Spanned::new(0..0, starts));
+    checked(&file, Path::new("/"), plain.title)
 }
 
 /// The error of an experiment as the command line reports it.
@@ -267,6 +327,10 @@ fn overlay(
         set(&mut file.search.max_memory, &search.max_memory);
         set(&mut file.search.step, &search.step);
         set(&mut file.search.margin, &search.margin);
+        set(&mut file.search.region, &search.region);
+        set(&mut file.search.headroom, &search.headroom);
+        set(&mut file.search.replicas, &search.replicas);
+        set(&mut file.search.budget, &search.budget);
     }
     any |= overlay_required(file, flags);
     any |= overlay_load(file, flags);
@@ -325,7 +389,41 @@ fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
     if let Some(prove) = search.prove {
         file.search.prove = Some(prove);
     }
-    confirm.is_some() || search.prove.is_some()
+    if let Some(spare) = search.spare {
+        file.search.spare = Some(spare);
+    }
+    if !search.sizes.is_empty() {
+        file.search.sizes = search.sizes.iter().cloned().map(spanned).collect();
+    }
+    confirm.is_some()
+        || search.prove.is_some()
+        || search.spare.is_some()
+        || !search.sizes.is_empty()
+}
+
+/// The prices by name, or the text of the user's own list: what is used stands in the experiment.
+fn overlay_prices(file: &mut ExperimentFile, search: &SearchFlags) -> Result<bool, Error> {
+    let Some(prices) = &search.prices else {
+        return Ok(false);
+    };
+    let path = Path::new(prices);
+    let is_file = path.extension().is_some() || prices.contains('/');
+    file.search.price_list = None;
+    if is_file {
+        let text = fs::read_to_string(path).map_err(|e| {
+            Error::new(
+                Kind::Usage,
+                format!("cannot read the price list {prices}: {e}"),
+            )
+            .hint(format!(
+                "built-in offers: {}",
+                loadline_analysis::offer::names()
+            ))
+        })?;
+        file.search.price_list = Some(spanned(text));
+    }
+    file.search.prices = Some(spanned(prices.clone()));
+    Ok(true)
 }
 
 /// One CPU limit is a limit, several are a factor; so are JDKs and option sets.

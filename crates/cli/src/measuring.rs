@@ -175,6 +175,7 @@ impl Measuring {
             thresholds: Thresholds::default(),
             watcher: progress,
             start_deadline: self.experiment.app.start_deadline,
+            spent: std::time::Duration::ZERO,
         };
         work(&mut session).map_err(|error| {
             let status = if matches!(error, SessionError::Interrupted) {

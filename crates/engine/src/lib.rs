@@ -3,7 +3,9 @@
 //! Owns the experiment, the phases of a trial, the backends and the store. Never prints; never
 //! judges: what a trial means is for `loadline-analysis`. Read [`backend`] first.
 
+pub mod advice;
 pub mod backend;
+pub mod cheapest;
 pub mod command;
 pub mod experiment;
 pub mod gc_evidence;

@@ -89,6 +89,8 @@ pub struct Session<'a> {
     pub watcher: &'a mut dyn Watcher,
     /// Longest start; a search shortens it once it has seen a start.
     pub start_deadline: Duration,
+    /// Length of all trials so far, also of those that were there from before.
+    pub spent: Duration,
 }
 
 impl Session<'_> {
@@ -116,6 +118,7 @@ impl Session<'_> {
             };
             let record = match self.store.find_trial(&key)? {
                 Some(record) => {
+                    self.spent += record.length();
                     self.watcher.trial_ends(&record, true);
                     if record.verdict.is_evidence() {
                         return Ok(record);
@@ -124,6 +127,7 @@ impl Session<'_> {
                 }
                 None => self.measure(&key)?,
             };
+            self.spent += record.length();
             tried += 1;
             if record.verdict.is_evidence() || tried == ATTEMPTS {
                 return Ok(record);
@@ -232,13 +236,18 @@ impl Session<'_> {
                 gc_log: assembled.gc_log,
             },
             start_deadline: self.start_deadline,
-            load: self.load(),
+            load: self.load(configuration.rate),
             stop_grace: app.stop_grace,
         })
     }
 
-    fn load(&self) -> Vec<LoadPhase> {
+    /// The load phases; `rate` replaces the rate of an open model.
+    fn load(&self, rate: Option<f64>) -> Vec<LoadPhase> {
         let load = &self.experiment.load;
+        let model = match (load.model, rate) {
+            (LoadModel::Open { duration, .. }, Some(rate)) => LoadModel::Open { rate, duration },
+            (model, _) => model,
+        };
         let phase = |phase, model| LoadPhase {
             phase,
             model,
@@ -249,7 +258,7 @@ impl Session<'_> {
             timeout: load.timeout,
             tightest: self.experiment.slo.tightest_latency(),
         };
-        let warm_up = match load.model {
+        let warm_up = match model {
             LoadModel::Open { rate, .. } => LoadModel::Open {
                 rate,
                 duration: load.warm_up,
@@ -264,7 +273,7 @@ impl Session<'_> {
         if !load.warm_up.is_zero() {
             phases.push(phase(Phase::WarmUp, warm_up));
         }
-        phases.push(phase(Phase::Measure, load.model));
+        phases.push(phase(Phase::Measure, model));
         phases
     }
 

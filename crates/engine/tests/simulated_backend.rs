@@ -65,6 +65,7 @@ fn configuration(memory: Bytes) -> Configuration {
         jdk: None,
         jvm_options: Vec::new(),
         args: Vec::new(),
+        rate: None,
         env: BTreeMap::new(),
     }
 }

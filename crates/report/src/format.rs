@@ -107,6 +107,11 @@ pub fn date(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
+/// Milliseconds since 1970 as `2026-11-20`, UTC.
+pub fn day(unix_ms: u64) -> String {
+    date(unix_ms).chars().take(10).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,11 @@
 //! The cheapest size times replicas: branch-and-bound over the sizes a provider bills.
 //!
-//! Owns the order in which sizes are measured and the bound that spares most of them. Capacity is
-//! taken to grow with CPU and with memory; that holds inside one GC and JIT regime, so search one
-//! lattice per garbage collector. A cell that carries nothing removes all smaller ones.
+//! Owns which cell is asked next, for how many replicas, and the bound that spares most cells.
+//! Only rates that decide about replicas are asked: a cell is never measured finer than its price
+//! can tell. Capacity is taken to grow with CPU and with memory inside one group (a GC and JIT
+//! regime of one variant); nothing is concluded from one group about another.
 
-use crate::price::{Price, Size, replicas};
+use crate::price::Size;
 
 /// What to carry and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,156 +14,287 @@ pub struct Parameters {
     pub rate: f64,
     /// Extra on top of the rate, as a share.
     pub headroom: f64,
-    /// Fewest replicas, for availability.
+    /// Fewest replicas, for availability; at least 1.
     pub min_replicas: u32,
+    /// Most replicas.
+    pub max_replicas: u32,
     /// Replicas that may be lost while the rest still carries the rate.
     pub spare: u32,
     /// A cell that cannot be cheaper than the best by more than this share is not measured.
     pub improvement: f64,
-    /// How much a cell may exceed a measured cell that dominates it, as a factor: noise.
+    /// How much a cell may exceed a measured cell that dominates it, as a factor. Above 1 where
+    /// capacities carry noise; 1 where they are bounds that trials have classified.
     pub slack: f64,
 }
 
 impl Parameters {
-    /// The default: two replicas at least, no headroom, 5 % slack.
+    /// The default: 2 to 16 replicas, no headroom, bounds that trials have classified.
     pub fn new(rate: f64) -> Self {
         Self {
             rate,
             headroom: 0.0,
             min_replicas: 2,
+            max_replicas: 16,
             spare: 0,
             improvement: 0.001,
-            slack: 1.05,
+            slack: 1.0,
         }
+    }
+
+    /// Requests a second that one of so many replicas must carry; infinite when none is left.
+    pub fn rate_of_each(&self, replicas: u32) -> f64 {
+        let working = f64::from(replicas.saturating_sub(self.spare));
+        self.rate * (1.0 + self.headroom) / working
+    }
+
+    /// The fewest replicas, at least `min_replicas`, of which each must carry less than this rate.
+    fn fewest_below(&self, rate: f64) -> Option<u32> {
+        let needed = (self.rate * (1.0 + self.headroom) / rate).floor();
+        if needed.is_nan() || needed >= f64::from(self.max_replicas) {
+            return None;
+        }
+        let from = (needed as u32)
+            .saturating_add(self.spare)
+            .max(self.min_replicas)
+            .max(1);
+        let is_below = |k: &u32| self.rate_of_each(*k) < rate * (1.0 - 1e-12);
+        (from..=self.max_replicas.min(from.saturating_add(1))).find(is_below)
+    }
+
+    /// The fewest replicas that carry the rate when each carries up to this much.
+    fn fewest_at(&self, rate: f64) -> Option<u32> {
+        self.fewest_below(rate * (1.0 + 1e-9))
     }
 }
 
-/// A measured cell.
+/// A cell of the lattice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
     /// Its size.
     pub size: Size,
-    /// Highest rate of one instance within the SLO; 0 when it does not run.
-    pub capacity: f64,
-    /// Replicas for the rate; `None` when it carries nothing.
-    pub replicas: Option<u32>,
-    /// USD per hour of those replicas; infinite when it carries nothing.
+    /// USD per hour of one replica.
+    pub per_hour: f64,
+    /// Which of the variants (options, JDK, factors of the application) runs in it.
+    pub variant: u32,
+    /// What the JVM makes of this size by itself. Within one variant and one regime, more CPU and
+    /// more memory carries no less.
+    pub regime: u32,
+}
+
+impl Cell {
+    fn group(&self) -> (u32, u32) {
+        (self.variant, self.regime)
+    }
+}
+
+/// What is known about a cell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Known {
+    /// Highest rate of one instance that was carried within the SLO; 0 when none was.
+    pub carried: f64,
+    /// Lowest rate that was too high; infinite when none was.
+    pub too_high: f64,
+    /// Something was measured.
+    pub is_touched: bool,
+    /// It could not be measured: neither chosen nor asked again.
+    pub is_excluded: bool,
+}
+
+/// A cell and its replicas.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Choice {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Replicas for the rate.
+    pub replicas: u32,
+    /// USD per hour of those replicas.
     pub per_hour: f64,
 }
 
-/// What the search wants next.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Measure the capacity of this size.
-    Measure(Size),
-    /// Nothing left can be cheaper. `None` when no cell carries anything.
-    Done(Option<Cell>),
-}
-
-/// The search. The same capacities lead to the same state.
+/// The search. The same knowledge leads to the same question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lattice {
     parameters: Parameters,
-    price: Price,
-    /// All sizes, by CPU, then memory.
-    sizes: Vec<Size>,
-    measured: Vec<Cell>,
+    /// All cells, by variant, CPU, then memory.
+    cells: Vec<Cell>,
+    known: Vec<Known>,
+    /// The cell that was asked last: it is finished before another begins.
+    current: Option<usize>,
+    /// What [`Lattice::best`] says; every question needs it.
+    best: Option<Choice>,
 }
 
 impl Lattice {
-    /// A search over these sizes at this price.
-    pub fn new(mut sizes: Vec<Size>, price: Price, parameters: Parameters) -> Self {
-        sizes.sort_unstable();
-        sizes.dedup();
+    /// A search over these cells. They are sorted; equal ones are asked once.
+    pub fn new(mut cells: Vec<Cell>, parameters: Parameters) -> Self {
+        cells.sort_by_key(|cell| (cell.variant, cell.size));
+        cells.dedup_by_key(|cell| (cell.variant, cell.size));
+        let nothing = Known {
+            carried: 0.0,
+            too_high: f64::INFINITY,
+            is_touched: false,
+            is_excluded: false,
+        };
         Self {
+            known: vec![nothing; cells.len()],
             parameters,
-            price,
-            sizes,
-            measured: Vec::new(),
+            cells,
+            current: None,
+            best: None,
         }
     }
 
-    /// What to do next; the same until a capacity is recorded.
-    pub fn next(&self) -> Step {
-        let open: Vec<(Size, f64)> = self.open().collect();
-        if open.is_empty() {
-            return Step::Done(self.best());
-        }
-        let row = self
-            .sizes
-            .iter()
-            .rev()
-            .find(|size| !self.row_is_measured(size));
-        // An unmeasured row may have been closed by a smaller bound already.
-        let largest_of_row = row.filter(|size| open.iter().any(|(o, _)| o.cpu == size.cpu));
-        let cheapest = open.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        match (largest_of_row, cheapest) {
-            (Some(size), _) => Step::Measure(*size),
-            (None, Some((size, _))) => Step::Measure(*size),
-            (None, None) => Step::Done(self.best()),
-        }
+    /// The cell to measure next and for how many replicas; `None` when nothing left can be cheaper.
+    pub fn next(&self) -> Option<(usize, u32)> {
+        let is_open = |cell: &usize| self.range(*cell).is_some();
+        let current = self.current.filter(|cell| is_open(cell));
+        let cell = current.or_else(|| self.first_of_a_row()).or_else(|| {
+            let open = (0..self.cells.len()).filter(is_open);
+            open.min_by(|a, b| self.least_cost(*a).total_cmp(&self.least_cost(*b)))
+        })?;
+        Some((cell, self.ask(cell)?))
     }
 
-    /// Takes the capacity (requests a second within the SLO, 0 for none) of a measured size.
-    pub fn record(&mut self, size: Size, capacity: f64) {
-        let replicas = self.replicas(capacity);
-        let per_hour = replicas.map_or(f64::INFINITY, |k| f64::from(k) * self.price.per_hour(size));
-        self.measured.push(Cell {
-            size,
-            capacity,
+    /// Takes what was learned about a cell: a rate that one instance carries, a rate that is too
+    /// high for it, or both.
+    pub fn record(&mut self, cell: usize, carried: Option<f64>, too_high: Option<f64>) {
+        let known = &mut self.known[cell];
+        known.is_touched = true;
+        known.carried = known.carried.max(carried.unwrap_or(0.0));
+        known.too_high = known.too_high.min(too_high.unwrap_or(f64::INFINITY));
+        // What was too high is not carried, whatever was seen before.
+        if known.carried >= known.too_high {
+            known.carried = 0.0;
+        }
+        self.current = Some(cell);
+        self.best = self.cheapest();
+    }
+
+    /// Takes that a cell cannot be measured.
+    pub fn exclude(&mut self, cell: usize) {
+        self.known[cell].is_touched = true;
+        self.known[cell].is_excluded = true;
+        self.best = self.cheapest();
+    }
+
+    /// What to carry.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// All cells, by variant, CPU, then memory.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// What is known about a cell.
+    pub fn known(&self, cell: usize) -> Known {
+        self.known[cell]
+    }
+
+    /// The cheapest choice known to carry the rate; of equals the one with fewer replicas.
+    pub fn best(&self) -> Option<Choice> {
+        self.best
+    }
+
+    fn cheapest(&self) -> Option<Choice> {
+        let choices = (0..self.cells.len()).filter_map(|cell| self.choice(cell));
+        choices.min_by(|a, b| {
+            // Prices are sums of products: equal to nine digits is equal.
+            let is_tie = (a.per_hour - b.per_hour).abs() <= 1e-9 * b.per_hour;
+            let by_price = a.per_hour.total_cmp(&b.per_hour);
+            if is_tie {
+                a.replicas.cmp(&b.replicas)
+            } else {
+                by_price
+            }
+        })
+    }
+
+    /// What a cell costs with the fewest replicas it is known to do with.
+    pub fn choice(&self, cell: usize) -> Option<Choice> {
+        let known = self.known[cell];
+        if known.is_excluded || known.carried <= 0.0 {
+            return None;
+        }
+        let replicas = self.parameters.fewest_at(known.carried)?;
+        Some(Choice {
+            cell,
             replicas,
-            per_hour,
-        });
+            per_hour: f64::from(replicas) * self.cells[cell].per_hour,
+        })
     }
 
-    /// Everything measured, in order.
-    pub fn measured(&self) -> &[Cell] {
-        &self.measured
+    /// Cells that may still be cheaper than the best, with the least each can cost an hour.
+    pub fn open(&self) -> Vec<(usize, f64)> {
+        let open = (0..self.cells.len()).filter(|cell| self.range(*cell).is_some());
+        open.map(|cell| (cell, self.least_cost(cell))).collect()
     }
 
-    /// The cheapest cell measured so far; of equals the one with fewer replicas.
-    pub fn best(&self) -> Option<Cell> {
-        let carrying = self.measured.iter().filter(|cell| cell.replicas.is_some());
-        carrying
-            .min_by(|a, b| {
-                // Prices are sums of products: equal to nine digits is equal.
-                let is_tie = (a.per_hour - b.per_hour).abs() <= 1e-9 * b.per_hour;
-                let by_price = a.per_hour.total_cmp(&b.per_hour);
-                match is_tie {
-                    true => a.replicas.cmp(&b.replicas),
-                    false => by_price,
-                }
-            })
-            .copied()
-    }
-
-    /// Unmeasured cells that may be cheaper than the best, with the least they can cost.
-    fn open(&self) -> impl Iterator<Item = (Size, f64)> + '_ {
-        let best = self.best().map_or(f64::INFINITY, |cell| cell.per_hour);
+    /// The replicas of a cell that it may do with and that would be cheaper than the best.
+    fn range(&self, cell: usize) -> Option<(u32, u32)> {
+        if self.known[cell].is_excluded {
+            return None;
+        }
+        let low = self.parameters.fewest_below(self.upper_bound(cell))?;
+        let best = self.best().map_or(f64::INFINITY, |best| best.per_hour);
         let limit = best * (1.0 - self.parameters.improvement);
-        let is_new = |size: &&Size| !self.measured.iter().any(|cell| cell.size == **size);
-        let sizes = self.sizes.iter().filter(is_new);
-        sizes
-            .map(|size| (*size, self.least_cost(*size)))
-            .filter(move |(_, least)| *least < limit)
+        let affordable = (limit / self.cells[cell].per_hour).min(f64::from(u32::MAX));
+        let mut high = self.parameters.max_replicas.min(affordable as u32);
+        // Strictly cheaper than the limit.
+        if f64::from(high) * self.cells[cell].per_hour >= limit {
+            high = high.saturating_sub(1);
+        }
+        (low <= high).then_some((low, high))
     }
 
-    fn least_cost(&self, size: Size) -> f64 {
-        let dominates = |cell: &&Cell| cell.size.cpu >= size.cpu && cell.size.memory >= size.memory;
-        let bound = self.measured.iter().filter(dominates);
-        let bound = bound.map(|cell| cell.capacity).reduce(f64::min);
-        let capacity = bound.map_or(f64::INFINITY, |c| c * self.parameters.slack);
-        let replicas = self.replicas(capacity);
-        replicas.map_or(f64::INFINITY, |k| f64::from(k) * self.price.per_hour(size))
+    /// Where to ask a cell: whether it is worth anything when there is something to beat, else
+    /// the geometric middle, which halves what is unknown about the rate.
+    fn ask(&self, cell: usize) -> Option<u32> {
+        let (low, high) = self.range(cell)?;
+        let is_contender = self.best().is_some() && self.choice(cell).is_none();
+        if is_contender {
+            return Some(high);
+        }
+        let middle = (f64::from(low) * f64::from(high)).sqrt().floor() as u32;
+        Some(middle.clamp(low, high))
     }
 
-    fn replicas(&self, capacity: f64) -> Option<u32> {
-        let p = &self.parameters;
-        replicas(p.rate, p.headroom, capacity, p.min_replicas, p.spare)
+    fn least_cost(&self, cell: usize) -> f64 {
+        let least = self.range(cell).map_or(f64::INFINITY, |r| f64::from(r.0));
+        least * self.cells[cell].per_hour
     }
 
-    fn row_is_measured(&self, size: &Size) -> bool {
-        self.measured.iter().any(|cell| cell.size.cpu == size.cpu)
+    /// A rate that a cell certainly does not carry, from cells that dominate it and from itself.
+    fn upper_bound(&self, cell: usize) -> f64 {
+        let own = self.cells[cell];
+        let bounds = self.cells.iter().zip(&self.known).enumerate();
+        let bounds = bounds.filter(|(_, (other, _))| {
+            let is_larger = other.size.cpu >= own.size.cpu && other.size.memory >= own.size.memory;
+            other.group() == own.group() && is_larger
+        });
+        let bounds = bounds.map(|(index, (_, known))| {
+            let slack = if index == cell {
+                1.0
+            } else {
+                self.parameters.slack
+            };
+            known.too_high * slack
+        });
+        bounds.fold(f64::INFINITY, f64::min)
+    }
+
+    /// The largest open cell of a row (the CPUs of a group) of which nothing is known yet.
+    fn first_of_a_row(&self) -> Option<usize> {
+        let row = |cell: usize| (self.cells[cell].group(), self.cells[cell].size.cpu);
+        let is_new = |cell: &usize| {
+            !(0..self.cells.len()).any(|o| self.known[o].is_touched && row(o) == row(*cell))
+        };
+        let open = (0..self.cells.len()).filter(|cell| self.range(*cell).is_some());
+        open.filter(is_new).max_by_key(|cell| {
+            let own = self.cells[*cell];
+            (std::cmp::Reverse(own.variant), own.size)
+        })
     }
 }
 
@@ -176,12 +308,27 @@ mod tests {
     use crate::world::Surface;
 
     /// The first five CPU rows of Fargate: 50 cells.
-    fn fargate() -> (Vec<Size>, Price) {
+    fn fargate() -> Vec<Cell> {
         let mut sizes = parse_lattice(FARGATE).unwrap();
         sizes.retain(|size| size.cpu <= Cpus::from_whole(4));
         assert_eq!(sizes.len(), 50);
         let price = parse_prices(BUILT_IN).unwrap().swap_remove(0);
-        (sizes, price)
+        let cell = |size: Size| Cell {
+            size,
+            per_hour: price.per_hour(size),
+            variant: 0,
+            regime: 0,
+        };
+        sizes.into_iter().map(cell).collect()
+    }
+
+    /// The published rule: capacities are measured exactly, and carry noise.
+    fn published(rate: f64) -> Parameters {
+        Parameters {
+            max_replicas: u32::MAX,
+            slack: 1.05,
+            ..Parameters::new(rate)
+        }
     }
 
     fn surface(p: [f64; 7]) -> Surface {
@@ -196,29 +343,34 @@ mod tests {
         }
     }
 
-    fn search(rate: f64, mut capacity: impl FnMut(Size) -> f64) -> Lattice {
-        let (sizes, price) = fargate();
-        let mut search = Lattice::new(sizes, price, Parameters::new(rate));
-        while let Step::Measure(size) = search.next() {
-            let capacity = capacity(size);
-            search.record(size, capacity);
+    /// Runs a search that measures capacities; the cells in the order they were measured.
+    fn search(rate: f64, mut capacity: impl FnMut(Size) -> f64) -> (Lattice, Vec<usize>) {
+        let mut search = Lattice::new(fargate(), published(rate));
+        let mut order = Vec::new();
+        while let Some((cell, _)) = search.next() {
+            let capacity = capacity(search.cells()[cell].size);
+            search.record(cell, Some(capacity), Some(capacity * (1.0 + 1e-9)));
+            order.push(cell);
         }
-        search
+        (search, order)
     }
 
     fn story(p: [f64; 7], rate: f64) -> String {
         let surface = surface(p);
-        let search = search(rate, |s| {
+        let (search, order) = search(rate, |s| {
             surface.capacity(s.cpu.as_f64(), s.memory.as_gib())
         });
-        let cell = |c: &Cell| format!("({},{})", c.size.cpu.as_f64(), c.size.memory.as_gib());
-        let path: Vec<String> = search.measured().iter().map(cell).collect();
+        let cell = |c: usize| {
+            let size = search.cells()[c].size;
+            format!("({},{})", size.cpu.as_f64(), size.memory.as_gib())
+        };
+        let path: Vec<String> = order.iter().map(|c| cell(*c)).collect();
         let best = search.best().unwrap();
         format!(
             "{} x {} C {:.1} ${:.4}/h: {}",
-            best.replicas.unwrap(),
-            cell(&best),
-            best.capacity,
+            best.replicas,
+            cell(best.cell),
+            search.known(best.cell).carried,
             best.per_hour,
             path.join(" ")
         )
@@ -248,24 +400,19 @@ mod tests {
             let surface = Surface::draw(&mut random);
             let rate = surface.per_cpu * random.between(1.5, 30.0);
             let truth = |s: Size| surface.capacity(s.cpu.as_f64(), s.memory.as_gib());
-            let noisy = search(rate, |s| truth(s) * (1.0 + 0.03 * random.normal()));
-            let exhaustive = search(rate, truth);
-            let (sizes, price) = fargate();
-            let mut judge = Lattice::new(sizes.clone(), price, Parameters::new(rate));
-            for size in sizes {
-                judge.record(size, truth(size));
+            let (noisy, order) = search(rate, |s| truth(s) * (1.0 + 0.03 * random.normal()));
+            let (exhaustive, _) = search(rate, truth);
+            let mut judge = Lattice::new(fargate(), published(rate));
+            for cell in 0..judge.cells().len() {
+                let capacity = truth(judge.cells()[cell].size);
+                judge.record(cell, Some(capacity), None);
             }
             let cheapest = judge.best().unwrap().per_hour;
-            let chosen = noisy.best().unwrap().size;
-            let real = judge
-                .measured()
-                .iter()
-                .find(|c| c.size == chosen)
-                .unwrap()
-                .per_hour;
+            let chosen = noisy.best().unwrap().cell;
+            let real = judge.choice(chosen).unwrap().per_hour;
             // Without noise the bound is safe but for the 0.1 % improvement it asks for.
             assert!(exhaustive.best().unwrap().per_hour <= cheapest * 1.0011);
-            searches.push(noisy.measured().len() as f64);
+            searches.push(order.len() as f64);
             regrets.push(real / cheapest - 1.0);
             exact += u32::from(real <= cheapest * 1.0001);
         }
@@ -279,9 +426,40 @@ mod tests {
 
     #[test]
     fn nothing_that_runs_means_no_answer() {
-        let search = search(100.0, |_| 0.0);
+        let (search, order) = search(100.0, |_| 0.0);
         assert_eq!(search.best(), None);
         // The largest cell carries nothing, so nothing smaller does.
-        assert_eq!(search.measured().len(), 1);
+        assert_eq!(order.len(), 1);
+    }
+
+    #[test]
+    fn a_group_says_nothing_about_another() {
+        let cell = |variant| Cell {
+            size: fargate()[0].size,
+            per_hour: 0.01,
+            variant,
+            regime: 0,
+        };
+        let mut search = Lattice::new(vec![cell(0), cell(1)], Parameters::new(100.0));
+        search.record(0, None, Some(1.0));
+        assert_eq!(search.next(), Some((1, 5)));
+        search.exclude(1);
+        assert_eq!((search.next(), search.best()), (None, None));
+    }
+
+    #[test]
+    fn spare_replicas_carry_nothing() {
+        let p = Parameters {
+            spare: 1,
+            headroom: 0.2,
+            ..Parameters::new(3000.0)
+        };
+        assert_eq!(p.rate_of_each(1), f64::INFINITY);
+        assert_eq!(p.rate_of_each(4), 1200.0);
+        assert_eq!(p.fewest_at(1200.0), Some(4));
+        assert_eq!(p.fewest_below(1200.0), Some(5));
+        assert_eq!(p.fewest_below(f64::INFINITY), Some(2));
+        assert_eq!(p.fewest_below(0.0), None);
+        assert_eq!(p.fewest_at(10.0), None);
     }
 }

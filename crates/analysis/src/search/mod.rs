@@ -3,6 +3,7 @@
 //! Owns the rules of each search, never a trial: the engine runs what [`min_memory`] asks for
 //! and gives back outcomes. A search is resumed by giving it the recorded outcomes again.
 
+pub mod cheapest;
 pub mod lattice;
 pub mod max_rate;
 pub mod min_memory;

@@ -6,6 +6,7 @@ mod emit;
 mod footprint;
 mod gc;
 mod init;
+mod judge;
 mod load;
 mod load_part;
 mod merge;
@@ -34,6 +35,8 @@ pub enum Command {
     Size(size::SizeArguments),
     /// Run every configuration of an experiment
     Run(run::RunArguments),
+    /// Check a manifest, and run somebody else's numbers under the same SLO
+    Judge(judge::JudgeArguments),
     /// Show what would run and how long it takes
     Plan(plan::PlanArguments),
     /// Send HTTP load to a URL and measure the latency
@@ -90,6 +93,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Size(arguments) => size::run(arguments),
         Command::Run(arguments) => run::run(arguments),
+        Command::Judge(arguments) => judge::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Load(arguments) => load::run_load(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),

@@ -1,14 +1,16 @@
 //! `loadline plan`: what would run and how long it takes, before anything runs.
 
 use clap::Args;
-use loadline_engine::experiment::ExperimentFile;
-use loadline_engine::plan::Plan;
-use loadline_report::table::{Cell, Table};
+use loadline_analysis::search::lattice::Cell;
+use loadline_engine::cheapest::ground;
+use loadline_engine::experiment::{Experiment, ExperimentFile, Pricing};
+use loadline_engine::plan::{Plan, trial_length};
+use loadline_report::table::{Cell as TableCell, Table};
 use serde_json::json;
 
 use super::print;
 use crate::error::{Error, Outcome};
-use crate::experiment::{ExperimentFlags, given};
+use crate::experiment::{ExperimentFlags, SearchFlags, given};
 use crate::ui::text::span;
 
 /// Show what `run` would do, and how long it takes
@@ -19,6 +21,8 @@ pub struct PlanArguments {
     experiment: Option<std::path::PathBuf>,
     #[command(flatten)]
     flags: ExperimentFlags,
+    #[command(flatten)]
+    search: SearchFlags,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -34,7 +38,11 @@ pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
         return Ok(Outcome::Done);
     }
     arguments.flags.file = arguments.flags.file.or(arguments.experiment);
-    let given = given(&arguments.flags, None)?;
+    let given = given(&arguments.flags, Some(&arguments.search))?;
+    if let Some(pricing) = &given.experiment.search.pricing {
+        print(&deployments(&given.experiment, pricing, arguments.json))?;
+        return Ok(Outcome::Done);
+    }
     let plan = Plan::new(&given.experiment);
     print(&if arguments.json {
         as_json(&plan)
@@ -68,12 +76,12 @@ fn as_text(plan: &Plan) -> String {
             c.label.clone()
         };
         table.row([
-            Cell::from((i + 1).to_string()),
-            Cell::from(label),
-            Cell::from(or_none(c.cpu.map(|c| c.to_string()))),
-            Cell::from(or_none(c.memory.map(|m| m.to_string()))),
-            Cell::from(or_none(c.jdk.clone())),
-            Cell::from(options.join(" ")),
+            TableCell::from((i + 1).to_string()),
+            TableCell::from(label),
+            TableCell::from(or_none(c.cpu.map(|c| c.to_string()))),
+            TableCell::from(or_none(c.memory.map(|m| m.to_string()))),
+            TableCell::from(or_none(c.jdk.clone())),
+            TableCell::from(options.join(" ")),
         ]);
     }
     let ladders = if plan.trials.iter().any(|t| t.ladder.is_some()) {
@@ -88,4 +96,68 @@ fn as_text(plan: &Plan) -> String {
         span(plan.total())
     );
     format!("{}\n{total}", table.terminal(super::width()))
+}
+
+/// Trials of a search, as simulated searches need them: crate analysis, `tests/cheapest_truth.rs`.
+const TRIALS_OF_A_SEARCH: u32 = 40;
+
+/// What a search for the cheapest deployment chooses from, and how long it takes.
+fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> String {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let variants = super::size::bases(experiment);
+    let ground = ground(experiment, pricing, &variants, cpus as u32, None);
+    let parameters = &pricing.parameters;
+    let each = trial_length(experiment);
+    let guess = each * TRIALS_OF_A_SEARCH * variants.len() as u32;
+    let longest = pricing.budget.map_or(guess, |budget| budget.min(guess));
+    if as_json {
+        let cell =
+            |c: &Cell| json!({ "variant": c.variant, "size": c.size, "usd_per_hour": c.per_hour });
+        let cells: Vec<_> = ground.cells.iter().map(cell).collect();
+        return json!({ "schema": 1, "cells": cells, "left_out": ground.left_out, "trial_seconds": each.as_secs_f64(), "total_seconds": longest.as_secs_f64() }).to_string();
+    }
+    let mut table = Table::new()
+        .right("CPU")
+        .right("memory")
+        .right("$/month of one");
+    for cell in ground.cells.iter().filter(|c| c.variant == 0) {
+        table.row(
+            [
+                cell.size.cpu.to_string(),
+                cell.size.memory.to_string(),
+                format!("{:.2}", cell.per_hour * 730.0),
+            ]
+            .map(TableCell::from),
+        );
+    }
+    let fewest = parameters.min_replicas.max(parameters.spare + 1);
+    let mut lines = vec![
+        table.terminal(super::width()).trim_end().to_owned(),
+        format!(
+            "{} sizes, {} variants; {} to {} replicas: one instance at {:.1}/s down to {:.1}/s",
+            ground.cells.len() / variants.len().max(1),
+            variants.len(),
+            fewest,
+            parameters.max_replicas,
+            parameters.rate_of_each(fewest),
+            parameters.rate_of_each(parameters.max_replicas),
+        ),
+        format!(
+            "about {} each; a search takes about {TRIALS_OF_A_SEARCH} trials a variant, most are spared: about {}{}",
+            span(each),
+            span(longest),
+            if pricing.budget.is_some_and(|b| b < guess) {
+                ", the budget; the result names what that leaves out"
+            } else {
+                ""
+            },
+        ),
+    ];
+    lines.extend(
+        ground
+            .left_out
+            .iter()
+            .map(|line| format!("left out: {line}")),
+    );
+    lines.join("\n")
 }

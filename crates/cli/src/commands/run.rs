@@ -46,7 +46,7 @@ pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome,
 }
 
 /// A matrix is a study: cells that fail are answers. It fails as a whole when no cell passes.
-fn outcome(records: &[TrialRecord]) -> Result<Outcome, Error> {
+pub(super) fn outcome(records: &[TrialRecord]) -> Result<Outcome, Error> {
     if records.iter().any(|r| r.verdict == Verdict::Pass) {
         return Ok(Outcome::Done);
     }

@@ -1,6 +1,8 @@
 //! `loadline size`: the smallest memory that keeps the SLO, proven, and what the next smaller
 //! size breaks.
 
+mod cheapest;
+
 use clap::Args;
 use loadline_analysis::recommend::{Recommendation, recommend};
 use loadline_analysis::record::Configuration;
@@ -41,8 +43,12 @@ pub fn run(arguments: SizeArguments) -> Result<Outcome, Error> {
 /// Runs what is left of a search; also what `resume` does.
 pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
     let mut progress = measuring.progress(None);
+    let pricing = measuring.experiment.search.pricing.clone();
     let bases = bases(&measuring.experiment);
-    let answer = measuring.run(&mut progress, |session| answer(session, &bases))?;
+    let answer = measuring.run(&mut progress, |session| match &pricing {
+        Some(pricing) => cheapest::answer(session, pricing, &bases),
+        None => answer(session, &bases),
+    })?;
     let recommendation = answer.recommendation.map(|r| serde_json::to_string(&r));
     let recommendation = recommendation
         .transpose()
@@ -103,7 +109,7 @@ fn answer(session: &mut Session<'_>, bases: &[Configuration]) -> Result<Answer, 
 }
 
 /// Every combination of the factors but memory, which the search owns.
-fn bases(experiment: &Experiment) -> Vec<Configuration> {
+pub(super) fn bases(experiment: &Experiment) -> Vec<Configuration> {
     let factors = experiment
         .factors
         .iter()

@@ -29,6 +29,8 @@ pub struct Change {
     pub args: Vec<String>,
     /// Environment variables it sets.
     pub env: BTreeMap<String, String>,
+    /// Requests a second of the open model.
+    pub rate: Option<f64>,
 }
 
 impl Level {
@@ -49,6 +51,7 @@ impl Level {
         }));
         next.args.extend(change.args.iter().cloned());
         next.env.extend(change.env.clone());
+        next.rate = change.rate.or(next.rate);
         next.label = match (next.label.as_str(), self.label.as_str()) {
             ("", label) => label.to_owned(),
             (label, "") => label.to_owned(),

@@ -7,6 +7,7 @@
 mod error;
 mod level;
 mod resolve;
+mod search;
 #[cfg(test)]
 mod tests;
 pub mod wire;
@@ -15,7 +16,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use loadline_analysis::offer::Offer;
 use loadline_analysis::record::Configuration;
+use loadline_analysis::search::lattice::Parameters;
 use loadline_analysis::slo::Slo;
 use loadline_sizing::Bytes;
 
@@ -126,6 +129,19 @@ pub struct Search {
     pub margin: f64,
     /// Fresh starts that prove the recommendation.
     pub prove: u32,
+    /// Search the cheapest deployment instead.
+    pub pricing: Option<Pricing>,
+}
+
+/// The search for the cheapest deployment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pricing {
+    /// What can be bought.
+    pub offer: Offer,
+    /// What to carry and with how many replicas.
+    pub parameters: Parameters,
+    /// Longest time of all trials.
+    pub budget: Option<Duration>,
 }
 
 impl Experiment {

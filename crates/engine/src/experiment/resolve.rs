@@ -13,11 +13,11 @@ use toml::Spanned;
 
 use super::error::Source;
 use super::level::Change;
+use super::search::search;
 use super::wire::{
-    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable,
-    SearchTable, Text,
+    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable, Text,
 };
-use super::{App, Experiment, ExperimentError, Factor, Level, Load, Search};
+use super::{App, Experiment, ExperimentError, Factor, Level, Load};
 use crate::backend::{Account, LoadModel, Network, Readiness};
 
 const CPU_PERIOD: Duration = Duration::from_millis(100);
@@ -33,11 +33,8 @@ const RATE_MAX: f64 = 1_000_000.0;
 const DAY: Duration = Duration::from_secs(86_400);
 /// The kernel takes quotas of 1 ms and periods of 1 ms to 1 s (Documentation/scheduler/sched-bwc.rst).
 const PERIOD_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
-const CONFIRM: u32 = 5;
-const MARGIN: f64 = 0.08;
-const PROVE: u32 = 5;
 
-type Checked<T> = Result<T, ExperimentError>;
+pub(super) type Checked<T> = Result<T, ExperimentError>;
 
 impl Experiment {
     /// Checks a file's texts.
@@ -52,6 +49,7 @@ impl Experiment {
             .map(|f| factor(f, source))
             .collect::<Checked<Vec<_>>>()?;
         let repeats = file.run.repeats.as_ref();
+        let search = search(&file.search, &file.limits, load.model, &factors, source)?;
         Ok(Self {
             question: file.question.clone(),
             analysis: file.analysis.clone(),
@@ -63,7 +61,7 @@ impl Experiment {
             repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
             seed: file.run.seed.unwrap_or(1),
             accept_noise: file.run.accept_noise.unwrap_or(false),
-            search: search(&file.search, source)?,
+            search,
         })
     }
 }
@@ -300,6 +298,7 @@ fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
         jdk: None,
         jvm_options: Vec::new(),
         args: Vec::new(),
+        rate: None,
         env: Default::default(),
     };
     Ok(Level {
@@ -364,11 +363,12 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
                 Some(source.parse(text, "a whole number, 1024 is the default weight")?)
         }
         "cpuset" => change.cpuset = Some(cpuset(text, source)?),
+        "rate" => change.rate = Some(rate(text, source)?),
         "jdk" => change.jdk = Some(text.get_ref().clone()),
         _ => {
             let problem =
                 format!("loadline does not know what a plain level of `{factor}` changes");
-            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, cpu-period, cpu-shares, cpuset or jdk"));
+            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, rate, cpu-period, cpu-shares, cpuset or jdk"));
         }
     }
     let label = match factor {
@@ -377,7 +377,7 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
             .cpu
             .map(|c| format!("{}cpu", c.as_f64()))
             .unwrap_or_default(),
-        "memory" => text.get_ref().clone(),
+        "memory" | "rate" => text.get_ref().clone(),
         _ => format!("{factor}={}", text.get_ref()),
     };
     Ok(Level { label, change })
@@ -411,54 +411,15 @@ fn table_change(table: &LevelTable, span: Range<usize>, source: &Source<'_>) -> 
         jvm: table.jvm.clone(),
         args: table.args.clone(),
         env: table.env.clone(),
+        rate: table
+            .rate
+            .as_ref()
+            .map(|t| rate(&text(t), source))
+            .transpose()?,
     })
 }
 
-fn search(table: &SearchTable, source: &Source<'_>) -> Checked<Search> {
-    let size = |text: Option<&Text>, default| text.map_or(Ok(default), |t| memory(t, source));
-    let search = Search {
-        min_memory: size(table.min_memory.as_ref(), Bytes::from_mib(64))?,
-        max_memory: size(table.max_memory.as_ref(), Bytes::from_gib(1))?,
-        step: size(table.step.as_ref(), Bytes::from_mib(4))?,
-        confirm: source.in_range(table.confirm.as_ref(), CONFIRM, 1..101, "confirm")?,
-        margin: table
-            .margin
-            .as_ref()
-            .map_or(Ok(MARGIN), |t| margin(t, source))?,
-        prove: table.prove.unwrap_or(PROVE),
-    };
-    if search.min_memory >= search.max_memory {
-        let problem = format!(
-            "the search has no room: from {} to {}",
-            search.min_memory, search.max_memory
-        );
-        return Err(source.whole(
-            problem,
-            "search.min-memory (--min-memory) must be below search.max-memory (--max-memory)",
-        ));
-    }
-    Ok(search)
-}
-
-fn margin(text: &Text, source: &Source<'_>) -> Checked<f64> {
-    let percent = text
-        .get_ref()
-        .trim()
-        .strip_suffix('%')
-        .and_then(|p| p.trim().parse::<f64>().ok());
-    percent
-        .filter(|p| (0.0..=100.0).contains(p))
-        .map(|p| p / 100.0)
-        .ok_or_else(|| {
-            source.at(
-                text.span(),
-                format!("`{}` is not a margin", text.get_ref()),
-                "write a percentage from 0% to 100%: 8%",
-            )
-        })
-}
-
-fn cpu(text: &Text, source: &Source<'_>) -> Checked<Cpus> {
+pub(super) fn cpu(text: &Text, source: &Source<'_>) -> Checked<Cpus> {
     let cpus: Cpus = source.parse(text, "CPUs as 1.5 or 250m")?;
     // 1 ms of quota in a period of 100 ms is the least the kernel takes.
     if cpus.as_millis() < 10 {
@@ -474,7 +435,7 @@ fn cpu(text: &Text, source: &Source<'_>) -> Checked<Cpus> {
     Ok(cpus)
 }
 
-fn memory(text: &Text, source: &Source<'_>) -> Checked<Bytes> {
+pub(super) fn memory(text: &Text, source: &Source<'_>) -> Checked<Bytes> {
     let bytes: Bytes = source.parse(text, "memory with a unit, as 512Mi")?;
     if bytes < Bytes::from_mib(1) {
         return Err(source.at(
@@ -515,7 +476,11 @@ fn cpuset(text: &Text, source: &Source<'_>) -> Checked<String> {
 }
 
 impl Source<'_> {
-    fn parse<T: FromStr<Err: std::fmt::Display>>(&self, text: &Text, hint: &str) -> Checked<T> {
+    pub(super) fn parse<T: FromStr<Err: std::fmt::Display>>(
+        &self,
+        text: &Text,
+        hint: &str,
+    ) -> Checked<T> {
         text.get_ref()
             .parse()
             .map_err(|e| self.at(text.span(), e, hint))
@@ -539,7 +504,12 @@ impl Source<'_> {
             })
     }
 
-    fn time(&self, text: Option<&Text>, default: Duration, name: &str) -> Checked<Duration> {
+    pub(super) fn time(
+        &self,
+        text: Option<&Text>,
+        default: Duration,
+        name: &str,
+    ) -> Checked<Duration> {
         let time = self.time_or_zero(text, default, name)?;
         match text {
             Some(text) if time.is_zero() => Err(self.at(
@@ -551,7 +521,7 @@ impl Source<'_> {
         }
     }
 
-    fn in_range<T: Copy + PartialOrd + std::fmt::Display>(
+    pub(super) fn in_range<T: Copy + PartialOrd + std::fmt::Display>(
         &self,
         value: Option<&Spanned<T>>,
         default: T,

@@ -212,14 +212,47 @@ pub struct SearchTable {
     /// Fresh starts that prove the recommendation: 5 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prove: Option<u32>,
+    /// Search the cheapest deployment at these prices, not the smallest memory: `fargate`,
+    /// `fargate-arm`, `fargate-eks`, `gke-autopilot`, `gke-autopilot-spot`,
+    /// `azure-container-apps`, `own-nodes`, `own-nodes-spot`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub prices: Option<Text>,
+    /// Region of the price; default: the first of the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub region: Option<Text>,
+    /// A price list of one's own (CSV with the columns of the built-in one) instead of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub price_list: Option<Text>,
+    /// Sizes to choose from, CPUs and memory, instead of those that the offer bills: `1/2Gi`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub sizes: Vec<Text>,
+    /// Extra on top of the rate: `0%` (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub headroom: Option<Text>,
+    /// Fewest and most replicas: `2..16` (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub replicas: Option<Text>,
+    /// Replicas that may be lost while the rest still carries the rate: 0 (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare: Option<u32>,
+    /// Longest time of all trials, the proof included: `20m`; default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub budget: Option<Text>,
 }
 
 /// One thing that is varied.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FactorTable {
-    /// What is varied. `cpu`, `memory`, `cpu-period`, `cpu-shares`, `cpuset` and `jdk` take plain
-    /// levels; any other name takes levels that are tables.
+    /// What is varied. `cpu`, `memory`, `rate`, `cpu-period`, `cpu-shares`, `cpuset` and `jdk` take
+    /// plain levels; any other name takes levels that are tables.
     #[schemars(with = "String")]
     pub name: Text,
     /// Its levels, in order.
@@ -304,6 +337,9 @@ pub struct LevelTable {
     /// Memory limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
+    /// Requests a second of the open model, as `150/s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
     /// JDK by name, as `loadline doctor` lists it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jdk: Option<String>,

@@ -18,6 +18,7 @@ fn key(result: &str, label: &str, repeat: u32) -> TrialKey {
         jdk: None,
         jvm_options: Vec::new(),
         args: Vec::new(),
+        rate: None,
         env: Default::default(),
     };
     TrialKey {

@@ -144,6 +144,7 @@ fn configuration() -> Configuration {
         jdk: None,
         jvm_options: Vec::new(),
         args: Vec::new(),
+        rate: None,
         env: BTreeMap::new(),
     }
 }

@@ -5,6 +5,7 @@
 
 use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord, Verdict};
 
+use crate::format;
 use crate::redact;
 use crate::view::ResultView;
 
@@ -247,6 +248,9 @@ fn limits(configuration: &Configuration) -> Vec<String> {
     }
     if let Some(shares) = configuration.cpu_shares {
         parts.push(format!("{shares} shares"));
+    }
+    if let Some(rate) = configuration.rate {
+        parts.push(format::rate(rate));
     }
     parts
 }

@@ -2,10 +2,12 @@
 //!
 //! First thing a reader sees. Every number in it comes from the records or the recommendation.
 
-use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::deployment::Deployment;
+use loadline_analysis::recommend::{Proof, Recommendation};
 use loadline_analysis::record::{Machine, Purpose, Verdict};
 
 use super::groups::{self, Group, Names};
+use super::money;
 use crate::figures::{self, Figures, spread};
 use crate::format;
 use crate::table::Tone;
@@ -48,19 +50,13 @@ pub fn headline(view: &ResultView) -> Headline {
 }
 
 fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
+    if let Some(deployment) = &recommendation.deployment {
+        return deployed(view, recommendation, deployment);
+    }
     let proof = &recommendation.proof;
     let is_proven = proof.starts > 0 && proof.passes == proof.starts;
     let mut details = vec![measured_what(view, recommendation)];
-    details.push(if proof.starts == 0 {
-        "It has not been proven by fresh starts.".to_owned()
-    } else {
-        format!(
-            "{} of {} fresh starts of exactly this size kept the SLO: with 95 % confidence fewer than {} of all starts miss it.",
-            proof.passes,
-            proof.starts,
-            format::percent(proof.failure_upper_bound),
-        )
-    });
+    details.push(proven_how(proof));
     details.push(format!(
         "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
         recommendation.confirmed,
@@ -88,25 +84,91 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     }
 }
 
+/// A deployment in money: the sentence that the whole search was for.
+fn deployed(
+    view: &ResultView,
+    recommendation: &Recommendation,
+    deployment: &Deployment,
+) -> Headline {
+    let chosen = &deployment.chosen;
+    let variant = if chosen.variant.is_empty() {
+        String::new()
+    } else {
+        format!(" with {}", chosen.variant)
+    };
+    let spare = match deployment.spare {
+        0 => String::new(),
+        n => format!(", also with {n} of them lost"),
+    };
+    let mut details = vec![
+        format!(
+            "Each replica carried {} of the {} and its {} of headroom{spare}; one instance was measured at a time.",
+            format::rate(deployment.each),
+            format::rate(deployment.rate),
+            format::percent(deployment.headroom),
+        ),
+        proven_how(&recommendation.proof),
+    ];
+    if let Some(seen) = latency_seen(view, recommendation) {
+        details.insert(1, format!("At that rate, {seen}."));
+    }
+    details.extend(
+        deployment
+            .offer
+            .warning
+            .iter()
+            .map(|w| format!("Warning: {w}.")),
+    );
+    Headline {
+        tone: if deployment.is_proven {
+            Tone::Good
+        } else {
+            Tone::Muted
+        },
+        badge: if deployment.is_proven {
+            "SLO kept"
+        } else {
+            "Not proven"
+        },
+        sentence: format!(
+            "Run {} of {}, each with {}{variant}: {}. They keep {}.",
+            format::count(chosen.replicas as usize, "replica"),
+            view.title,
+            groups::size(&recommendation.configuration),
+            money::price_words(chosen),
+            slo_words(view),
+        ),
+        details,
+    }
+}
+
+fn proven_how(proof: &Proof) -> String {
+    if proof.starts == 0 {
+        return "It has not been proven by fresh starts.".to_owned();
+    }
+    format!(
+        "{} of {} fresh starts of exactly this size kept the SLO: with 95 % confidence fewer than {} of all starts miss it.",
+        proof.passes,
+        proof.starts,
+        format::percent(proof.failure_upper_bound),
+    )
+}
+
 /// The load, and the latency that was seen under it at the recommended size.
 fn measured_what(view: &ResultView, recommendation: &Recommendation) -> String {
-    let quantile = figures::headline_quantile(&view.slo.objectives);
-    let group = groups::group_of(view, &recommendation.configuration);
-    let latency = group.as_ref().and_then(|group| {
-        spread(
-            group
-                .evidence()
-                .filter_map(|t| Figures::of(t, quantile).headline),
-        )
-    });
-    match latency {
-        Some(seen) => format!(
-            "Under {}, {quantile} was {}.",
-            view.load,
-            seen.show(format::time)
-        ),
+    match latency_seen(view, recommendation) {
+        Some(seen) => format!("Under {}, {seen}.", view.load),
         None => format!("Under {}.", view.load),
     }
+}
+
+/// `p99 was 69.9ms (67.9ms to 76.0ms)` of the recommended configuration.
+fn latency_seen(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    let group = groups::group_of(view, &recommendation.configuration)?;
+    let of_trial = |t| Figures::of(t, quantile).headline;
+    let seen = spread(group.evidence().filter_map(of_trial))?;
+    Some(format!("{quantile} was {}", seen.show(format::time)))
 }
 
 /// The SLO in words: `p99<50ms, errors<0.1% and start<20s`.

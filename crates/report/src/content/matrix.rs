@@ -21,7 +21,12 @@ pub fn section(view: &ResultView) -> Option<Section> {
     }
     let names = Names::of(view);
     let section = Section::new("sizes", "Which sizes keep the SLO?");
-    let section = section.with(Block::Paragraph(format!("All with {}.", names.shared())));
+    let shared = names.shared();
+    let section = if shared.is_empty() {
+        section
+    } else {
+        section.with(Block::Paragraph(format!("All with {shared}.")))
+    };
     if names.differ() {
         let grid = Block::Table(grid(view, &groups, &names));
         let section = section.with(Block::Paragraph(legend(view))).with(grid);

@@ -406,6 +406,7 @@ fn configuration(plan: &Plan) -> Configuration {
         jdk: None,
         jvm_options: plan.options.clone(),
         args: Vec::new(),
+        rate: None,
         env: BTreeMap::new(),
     }
 }

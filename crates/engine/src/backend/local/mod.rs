@@ -165,6 +165,7 @@ pub(crate) fn test_spec() -> InstanceSpec {
             jdk: None,
             jvm_options: Vec::new(),
             args: Vec::new(),
+            rate: None,
             env: Default::default(),
         },
         command: vec!["java".to_owned()],

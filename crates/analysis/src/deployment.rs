@@ -1,0 +1,360 @@
+//! A deployment in money: what to buy, what it costs, what the next cheaper one breaks.
+//!
+//! Owns the stored answer of `loadline size --prices` and its derivation from a search and its
+//! trials; never runs anything, never prints. Everything that is claimed names the trial behind it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::interval::median;
+use crate::offer::Offer;
+use crate::price::{self, Cost, Size};
+use crate::record::{TrialRecord, Verdict};
+use crate::search::cheapest::{Ask, Cheapest, Dimension};
+use crate::search::lattice::Choice;
+use crate::sli::Sli;
+use crate::wire;
+
+/// The cheapest deployment that was found, and its grounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Deployment {
+    /// Where the prices come from.
+    pub offer: PriceSource,
+    /// Requests a second of all replicas together.
+    pub rate: f64,
+    /// Extra on top of the rate, as a share.
+    pub headroom: f64,
+    /// Replicas that may be lost while the rest still carries the rate with its headroom.
+    pub spare: u32,
+    /// The answer.
+    pub chosen: Priced,
+    /// Requests a second that each replica was seen to carry.
+    pub each: f64,
+    /// Enough fresh starts kept the SLO.
+    pub is_proven: bool,
+    /// Every cell that was asked, cheapest first.
+    pub cells: Vec<CellResult>,
+    /// The next cheaper neighbour in each dimension and what it breaks.
+    pub why_not: Vec<WhyNot>,
+    /// Deployments of which none is better in price, p99 and start time at once.
+    pub front: Vec<FrontPoint>,
+    /// What the search did not look at, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Where a price comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceSource {
+    /// The offer's name.
+    pub name: String,
+    /// Region.
+    pub region: String,
+    /// Architecture the price is for.
+    pub arch: String,
+    /// Where the figure comes from.
+    pub source: String,
+    /// Terms of the figure.
+    pub licence: String,
+    /// Date of the figure.
+    pub date: String,
+    /// Why the price is doubtful; `None` when it is not.
+    pub warning: Option<String>,
+}
+
+/// A size, its replicas and what they cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Priced {
+    /// Label of the variant; empty where there is one only.
+    pub variant: String,
+    /// Limits of one container.
+    pub limits: Size,
+    /// What is billed for it.
+    pub billed: Size,
+    /// Replicas.
+    pub replicas: u32,
+    /// What all replicas cost.
+    pub cost: Cost,
+}
+
+/// What is known about a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// Label of the variant; empty where there is one only.
+    pub variant: String,
+    /// Limits of one container.
+    pub limits: Size,
+    /// Highest rate of one instance that was carried; `None` when none was.
+    pub carried: Option<f64>,
+    /// Lowest rate that was too high; `None` when none was.
+    pub too_high: Option<f64>,
+    /// The fewest replicas known to carry the rate, priced.
+    pub priced: Option<Priced>,
+    /// It could not be measured.
+    pub could_not_measure: bool,
+}
+
+/// A cheaper neighbour that does not do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WhyNot {
+    /// In which dimension it is cheaper.
+    pub dimension: Dimension,
+    /// The neighbour.
+    pub neighbour: Priced,
+    /// The trial that shows it; `None` when none could be run.
+    pub trial: Option<String>,
+    /// What it breaks, with the numbers, or why it was not run.
+    pub breaks: String,
+}
+
+/// A deployment that kept the SLO, with what one may want besides a low price.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrontPoint {
+    /// The deployment.
+    pub priced: Priced,
+    /// Median p99 over its passing trials.
+    #[serde(rename = "p99_ns", with = "wire::nanos_opt", default)]
+    pub p99: Option<Duration>,
+    /// Median start time over its passing trials.
+    #[serde(rename = "start_ns", with = "wire::nanos_opt", default)]
+    pub start: Option<Duration>,
+}
+
+/// A trial of the search and what it was asked for.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The question.
+    pub ask: Ask,
+    /// The answer.
+    pub record: TrialRecord,
+}
+
+/// What a deployment is derived from.
+#[derive(Debug, Clone, Copy)]
+pub struct Course<'a> {
+    /// What can be bought.
+    pub offer: &'a Offer,
+    /// The search at its end.
+    pub search: &'a Cheapest,
+    /// Every trial, in order.
+    pub asked: &'a [Asked],
+    /// Labels of the variants, in their order.
+    pub variants: &'a [String],
+    /// What was left out before the search began.
+    pub left_out: &'a [String],
+    /// `YYYY-MM-DD`, to say how old the price is.
+    pub today: &'a str,
+}
+
+impl Course<'_> {
+    /// The stored answer for this choice.
+    pub fn deployment(&self, choice: Choice, is_proven: bool) -> Deployment {
+        let parameters = self.search.lattice().parameters();
+        Deployment {
+            offer: self.source(),
+            rate: parameters.rate,
+            headroom: parameters.headroom,
+            spare: parameters.spare,
+            chosen: self.priced(choice.cell, choice.replicas),
+            each: parameters.rate_of_each(choice.replicas),
+            is_proven,
+            cells: self.cells(),
+            why_not: self.why_not(choice),
+            front: self.front(),
+            left_out: self.left_out(),
+        }
+    }
+
+    /// Trials of one cell at the rate of so many replicas.
+    pub fn trials_of(&self, cell: usize, replicas: u32) -> impl Iterator<Item = &TrialRecord> {
+        let is_of = move |a: &&Asked| a.ask.cell == cell && a.ask.replicas == replicas;
+        self.asked.iter().filter(is_of).map(|a| &a.record)
+    }
+
+    fn source(&self) -> PriceSource {
+        let price = &self.offer.price;
+        PriceSource {
+            name: self.offer.name.clone(),
+            region: price.region.clone(),
+            arch: price.arch.clone(),
+            source: price.source.clone(),
+            licence: price.licence.clone(),
+            date: price.date.clone(),
+            warning: price.staleness(self.today),
+        }
+    }
+
+    fn priced(&self, cell: usize, replicas: u32) -> Priced {
+        let cell = self.search.lattice().cells()[cell];
+        let billed = self.offer.billed(cell.size);
+        let rate = self.search.lattice().parameters().rate;
+        Priced {
+            variant: self.variant(cell.variant),
+            limits: cell.size,
+            billed,
+            replicas,
+            cost: price::cost(&self.offer.price, billed, replicas, rate),
+        }
+    }
+
+    fn variant(&self, index: u32) -> String {
+        if self.variants.len() < 2 {
+            return String::new();
+        }
+        self.variants
+            .get(index as usize)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    fn cells(&self) -> Vec<CellResult> {
+        let lattice = self.search.lattice();
+        let touched = (0..lattice.cells().len()).filter(|cell| lattice.known(*cell).is_touched);
+        let mut cells: Vec<CellResult> = touched
+            .map(|cell| {
+                let known = lattice.known(cell);
+                let choice = lattice.choice(cell);
+                CellResult {
+                    variant: self.variant(lattice.cells()[cell].variant),
+                    limits: lattice.cells()[cell].size,
+                    carried: (known.carried > 0.0).then_some(known.carried),
+                    too_high: known.too_high.is_finite().then_some(known.too_high),
+                    priced: choice.map(|choice| self.priced(cell, choice.replicas)),
+                    could_not_measure: known.is_excluded,
+                }
+            })
+            .collect();
+        let per_hour = |c: &CellResult| c.priced.as_ref().map_or(f64::MAX, |p| p.cost.per_hour);
+        cells.sort_by(|a, b| per_hour(a).total_cmp(&per_hour(b)));
+        cells
+    }
+
+    fn why_not(&self, choice: Choice) -> Vec<WhyNot> {
+        let neighbours = self.search.neighbours(choice).into_iter();
+        let line = |n: crate::search::cheapest::Neighbour| {
+            let is_evidence = |t: &&TrialRecord| t.verdict.is_evidence();
+            let trials: Vec<_> = self.trials_of(n.cell, n.replicas).collect();
+            let judged = trials.iter().copied().filter(is_evidence);
+            let failed = judged.clone().rfind(|t| t.verdict != Verdict::Pass);
+            let breaks = match (failed, trials.last()) {
+                (Some(trial), _) => trial.reason.clone(),
+                (None, Some(trial)) => format!("could not be measured: {}", trial.reason),
+                (None, None) => "not run: the budget was spent".to_owned(),
+            };
+            WhyNot {
+                dimension: n.dimension,
+                neighbour: self.priced(n.cell, n.replicas),
+                trial: failed.map(|t| t.id.clone()),
+                breaks,
+            }
+        };
+        neighbours.map(line).collect()
+    }
+
+    fn front(&self) -> Vec<FrontPoint> {
+        let mut keys: Vec<(usize, u32)> = self
+            .asked
+            .iter()
+            .filter(|a| a.record.verdict == Verdict::Pass)
+            .map(|a| (a.ask.cell, a.ask.replicas))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let points: Vec<FrontPoint> = keys
+            .into_iter()
+            .map(|(cell, replicas)| self.point(cell, replicas))
+            .collect();
+        let mut front: Vec<FrontPoint> = points
+            .iter()
+            .filter(|p| !points.iter().any(|other| other.dominates(p)))
+            .cloned()
+            .collect();
+        front.sort_by(|a, b| a.priced.cost.per_hour.total_cmp(&b.priced.cost.per_hour));
+        front
+    }
+
+    fn point(&self, cell: usize, replicas: u32) -> FrontPoint {
+        let passed = self
+            .trials_of(cell, replicas)
+            .filter(|t| t.verdict == Verdict::Pass);
+        let slis: Vec<Sli> = passed.filter_map(|t| Sli::of(t).ok()).collect();
+        let middle = |of: fn(&Sli) -> Option<Duration>| {
+            let values: Vec<f64> = slis
+                .iter()
+                .filter_map(of)
+                .map(|d| d.as_secs_f64())
+                .collect();
+            median(&values).map(Duration::from_secs_f64)
+        };
+        FrontPoint {
+            priced: self.priced(cell, replicas),
+            p99: middle(|s| s.p99),
+            start: middle(|s| s.start),
+        }
+    }
+
+    /// What was not looked at: known before, not measurable, or cut off by the budget.
+    fn left_out(&self) -> Vec<String> {
+        let mut lines = self.left_out.to_vec();
+        let lattice = self.search.lattice();
+        for cell in (0..lattice.cells().len()).filter(|cell| lattice.known(*cell).is_excluded) {
+            let size = lattice.cells()[cell].size;
+            lines.push(format!("{size} could not be measured"));
+        }
+        let mut open = lattice.open();
+        open.sort_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((cell, least)) = open.first() {
+            lines.push(format!(
+                "the budget ended with {} cells open; the cheapest of them, {}, may cost as little as ${least:.4} an hour",
+                open.len(),
+                lattice.cells()[*cell].size,
+            ));
+        }
+        lines
+    }
+}
+
+impl FrontPoint {
+    /// Whether it is no worse in everything and better in something.
+    fn dominates(&self, other: &Self) -> bool {
+        let longest = Duration::MAX;
+        let own = (
+            self.priced.cost.per_hour,
+            self.p99.unwrap_or(longest),
+            self.start.unwrap_or(longest),
+        );
+        let its = (
+            other.priced.cost.per_hour,
+            other.p99.unwrap_or(longest),
+            other.start.unwrap_or(longest),
+        );
+        own.0 <= its.0 && own.1 <= its.1 && own.2 <= its.2 && own != its
+    }
+}
+
+impl WhyNot {
+    /// `one replica less (2 x 1 vCPU, 2Gi, $84.10 a month): p99 was 83 ms, the SLO allows 50 ms`.
+    pub fn sentence(&self) -> String {
+        let what = match self.dimension {
+            Dimension::Replicas => "one replica less",
+            Dimension::Memory => "less memory",
+            Dimension::Cpu => "less CPU",
+        };
+        format!("{what} ({}): {}", self.neighbour.words(), self.breaks)
+    }
+}
+
+impl Priced {
+    /// `2 x 1 vCPU, 2Gi, $84.10 a month`.
+    pub fn words(&self) -> String {
+        let variant = if self.variant.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", self.variant)
+        };
+        format!(
+            "{} x {}{variant}, ${:.2} a month",
+            self.replicas, self.limits, self.cost.per_month
+        )
+    }
+}

@@ -1,0 +1,288 @@
+//! What can be bought where: an offer's price together with the sizes it bills.
+//!
+//! Owns the names people use for offers (`fargate`, `gke-autopilot`, ...), which lattice goes with
+//! which price, and what a provider takes for itself. A price is taken as the list says; a user
+//! gives another list, or other sizes, where the built-in ones do not fit. Sources: data/README.md.
+
+use loadline_sizing::Bytes;
+
+use crate::price::{
+    self, BUILT_IN, DataError, FARGATE, GKE_AUTOPILOT, OWN_NODES, Price, Size, parse_lattice,
+    parse_prices,
+};
+
+/// What Fargate on EKS adds to a pod's memory for its own agents.
+pub const EKS_OVERHEAD: Bytes = Bytes::from_mib(256);
+
+/// A price and the sizes that are billed at it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// What people call it.
+    pub name: String,
+    /// The price.
+    pub price: Price,
+    /// What can be had, cheapest rows first.
+    pub billables: Vec<Billable>,
+}
+
+/// A size that the container gets and the size that is billed for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Billable {
+    /// The container's limits.
+    pub limits: Size,
+    /// What is billed: the limits and what the provider takes.
+    pub billed: Size,
+}
+
+/// An offer that is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OfferError {
+    /// No offer has this name.
+    #[error("there is no offer `{name}`\nhint: {known}; or the path of a price list (CSV)")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The offer is not sold in this region.
+    #[error("the price list has no `{name}` in `{region}`\nhint: it has {known}")]
+    NoRegion {
+        /// The offer.
+        name: String,
+        /// The region.
+        region: String,
+        /// Regions of the offer.
+        known: String,
+    },
+    /// A data file cannot be read.
+    #[error(transparent)]
+    Data(#[from] DataError),
+}
+
+/// Which sizes an offer bills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sizes {
+    Fargate,
+    FargateOnEks,
+    GkeAutopilot,
+    AzureContainerApps,
+    OwnNodes,
+}
+
+/// A name, the provider and architecture in the price list, and the sizes.
+const NAMES: [(&str, &str, &str, Sizes); 8] = [
+    ("fargate", "aws-fargate", "x86_64", Sizes::Fargate),
+    ("fargate-arm", "aws-fargate", "arm64", Sizes::Fargate),
+    ("fargate-eks", "aws-fargate", "x86_64", Sizes::FargateOnEks),
+    (
+        "gke-autopilot",
+        "gke-autopilot",
+        "x86_64",
+        Sizes::GkeAutopilot,
+    ),
+    (
+        "gke-autopilot-spot",
+        "gke-autopilot-spot",
+        "x86_64",
+        Sizes::GkeAutopilot,
+    ),
+    (
+        "azure-container-apps",
+        "azure-container-apps-active",
+        "x86_64",
+        Sizes::AzureContainerApps,
+    ),
+    ("own-nodes", "opencost-default", "x86_64", Sizes::OwnNodes),
+    (
+        "own-nodes-spot",
+        "opencost-default-spot",
+        "x86_64",
+        Sizes::OwnNodes,
+    ),
+];
+
+impl Offer {
+    /// The offer of this name in the built-in price list.
+    ///
+    /// # Errors
+    /// [`OfferError`] with the names or regions there are.
+    pub fn built_in(name: &str, region: Option<&str>) -> Result<Self, OfferError> {
+        let known = NAMES.iter().find(|(own, ..)| *own == name);
+        let (name, provider, arch, sizes) = known.ok_or_else(|| OfferError::Unknown {
+            name: name.to_owned(),
+            known: names(),
+        })?;
+        let prices = parse_prices(BUILT_IN)?;
+        let offered: Vec<Price> = prices
+            .into_iter()
+            .filter(|p| p.provider == *provider && p.arch == *arch)
+            .collect();
+        Ok(Self {
+            name: (*name).to_owned(),
+            price: in_region(name, offered, region)?,
+            billables: sizes.billables()?,
+        })
+    }
+
+    /// An offer of the user's own price list (the same columns as the built-in one): its only row,
+    /// or the one of this region. It bills any size unless [`Offer::with_sizes`] says which.
+    ///
+    /// # Errors
+    /// [`OfferError`] with the line or the region.
+    pub fn of_list(name: &str, text: &str, region: Option<&str>) -> Result<Self, OfferError> {
+        let price = in_region(name, parse_prices(text)?, region)?;
+        // A list of a known provider keeps the sizes that the provider bills.
+        let known = NAMES
+            .iter()
+            .find(|(_, provider, ..)| *provider == price.provider);
+        let sizes = known.map_or(Sizes::OwnNodes, |(.., sizes)| *sizes);
+        Ok(Self {
+            name: name.to_owned(),
+            price,
+            billables: sizes.billables()?,
+        })
+    }
+
+    /// The same price for other sizes.
+    pub fn with_sizes(mut self, sizes: &[Size]) -> Self {
+        self.billables = sizes.iter().copied().map(Billable::as_it_is).collect();
+        self
+    }
+
+    /// USD of one replica for an hour, by the container's limits.
+    pub fn per_hour(&self, limits: Size) -> f64 {
+        self.price.per_hour(self.billed(limits))
+    }
+
+    /// The cheapest size on offer that holds these limits; the limits themselves where none does.
+    pub fn next_billed(&self, limits: Size) -> Size {
+        let holds = |b: &&Billable| b.limits.cpu >= limits.cpu && b.limits.memory >= limits.memory;
+        let holding = self.billables.iter().filter(holds).map(|b| b.billed);
+        let price = |size: &Size| self.price.per_hour(*size);
+        holding
+            .min_by(|a, b| price(a).total_cmp(&price(b)))
+            .unwrap_or(limits)
+    }
+
+    /// What is billed for these limits; the limits themselves where they are no listed size.
+    pub fn billed(&self, limits: Size) -> Size {
+        let listed = self.billables.iter().find(|b| b.limits == limits);
+        listed.map_or(limits, |b| b.billed)
+    }
+}
+
+/// The names of all built-in offers, for messages.
+pub fn names() -> String {
+    let names: Vec<&str> = NAMES.iter().map(|(name, ..)| *name).collect();
+    names.join(", ")
+}
+
+fn in_region(name: &str, offered: Vec<Price>, region: Option<&str>) -> Result<Price, OfferError> {
+    let known: Vec<&str> = offered.iter().map(|p| p.region.as_str()).collect();
+    let error = OfferError::NoRegion {
+        name: name.to_owned(),
+        region: region.unwrap_or("any region").to_owned(),
+        known: known.join(", "),
+    };
+    let is_wanted = |p: &Price| region.is_none_or(|region| p.region == region);
+    offered.into_iter().find(is_wanted).ok_or(error)
+}
+
+impl Billable {
+    fn as_it_is(size: Size) -> Self {
+        Self {
+            limits: size,
+            billed: size,
+        }
+    }
+}
+
+impl Sizes {
+    fn billables(self) -> Result<Vec<Billable>, DataError> {
+        let plain = |text| -> Result<Vec<Billable>, DataError> {
+            let sizes = parse_lattice(text)?;
+            Ok(sizes.into_iter().map(Billable::as_it_is).collect())
+        };
+        match self {
+            Self::Fargate => plain(FARGATE),
+            Self::GkeAutopilot => plain(GKE_AUTOPILOT),
+            Self::OwnNodes => plain(OWN_NODES),
+            Self::AzureContainerApps => Ok(price::azure_container_apps()
+                .into_iter()
+                .map(Billable::as_it_is)
+                .collect()),
+            Self::FargateOnEks => Ok(parse_lattice(FARGATE)?
+                .into_iter()
+                .map(|billed| Billable {
+                    limits: Size {
+                        memory: billed.memory.saturating_sub(EKS_OVERHEAD),
+                        ..billed
+                    },
+                    billed,
+                })
+                .collect()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_a_price_and_sizes() {
+        for (name, ..) in NAMES {
+            let offer = Offer::built_in(name, None).expect(name);
+            assert!(!offer.billables.is_empty(), "{name}");
+            assert!(
+                offer
+                    .billables
+                    .iter()
+                    .all(|b| offer.per_hour(b.limits) > 0.0)
+            );
+            assert!(!offer.price.licence.is_empty() && !offer.price.source.is_empty());
+        }
+    }
+
+    /// What the container may use is 256 MiB less than what is billed.
+    #[test]
+    fn eks_takes_memory_for_itself() {
+        let offer = Offer::built_in("fargate-eks", None).expect("built in");
+        let half = offer.billables[0];
+        assert_eq!(half.limits.memory, Bytes::from_mib(256));
+        assert_eq!(half.billed.memory, Bytes::from_mib(512));
+        // A pod of 1 vCPU and 8 GiB is billed as 2 vCPU and 9 GiB.
+        let whole = Size {
+            cpu: "1".parse().expect("a number of CPUs"),
+            memory: Bytes::from_gib(8),
+        };
+        assert!(!offer.billables.iter().any(|b| b.limits == whole));
+    }
+
+    #[test]
+    fn the_region_decides_and_is_checked() {
+        let west = Offer::built_in("azure-container-apps", Some("westus2")).expect("built in");
+        assert_eq!(west.price.vcpu_hour, 0.1224);
+        let error = Offer::built_in("azure-container-apps", Some("mars")).expect_err("no such");
+        insta::assert_snapshot!(error, @"
+        the price list has no `azure-container-apps` in `mars`
+        hint: it has centralus, japaneast, westus2
+        ");
+        let error = Offer::built_in("farget", None).expect_err("no such");
+        insta::assert_snapshot!(error, @"
+        there is no offer `farget`
+        hint: fargate, fargate-arm, fargate-eks, gke-autopilot, gke-autopilot-spot, azure-container-apps, own-nodes, own-nodes-spot; or the path of a price list (CSV)
+        ");
+    }
+
+    #[test]
+    fn a_list_of_one_s_own_keeps_the_provider_s_sizes() {
+        let text = "provider,region,arch,vcpu_hour_usd,gib_hour_usd,cluster_hour_usd,million_requests_usd,source,licence,date\n\
+                    aws-fargate,eu-north-1,x86_64,0.05,0.005,0,0,my invoice,own,2026-11-01\n";
+        let offer = Offer::of_list("mine.csv", text, None).expect("readable");
+        assert_eq!((offer.billables.len(), offer.price.vcpu_hour), (74, 0.05));
+        let sizes = [offer.billables[0].limits];
+        assert_eq!(offer.with_sizes(&sizes).billables.len(), 1);
+    }
+}

@@ -1,0 +1,178 @@
+//! The search for the cheapest deployment against services whose right answer is known.
+//!
+//! Three shapes of service, three price lists with their lattices, a noisy knee, one trial in ten
+//! disturbed (most of it seen, the rest looks like a failure). The service that changes its
+//! collector at the border of the server class carries less on the larger side of the border in
+//! half of the draws. Figures are means over all draws of one shape and one price list.
+//!
+//! The truth is the cheapest deployment of which 19 of 20 starts keep the SLO. Regret is what the
+//! answer costs more than that. An answer that costs less keeps the SLO less often than that: such
+//! answers count as bad, with the share of starts that miss the SLO.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures are worth seeing when it passes too"
+)]
+
+use loadline_analysis::offer::Offer;
+use loadline_analysis::price::Size;
+use loadline_analysis::random::Random;
+use loadline_analysis::search::Outcome;
+use loadline_analysis::search::cheapest::{Ask, Cheapest, End, Step};
+use loadline_analysis::search::lattice::{Cell, Lattice, Parameters};
+use loadline_analysis::world::{Knee, Shape, Terrain};
+use loadline_sizing::{Bytes, Cpus};
+
+const SERVICES: u64 = 30;
+const DISTURBED: f64 = 0.1;
+const SEEN: f64 = 0.9;
+/// Width of the knee in ln(rate). The capacity is the rate at which 19 of 20 trials pass.
+const WIDTH: f64 = 0.02;
+
+/// The offer's cells up to 4 vCPUs, with the regimes that the engine would tell apart.
+fn cells(offer: &Offer) -> Vec<Cell> {
+    let sizes = offer.billables.iter().map(|b| b.limits);
+    let small = sizes.filter(|size| size.cpu <= Cpus::from_whole(4));
+    small
+        .map(|size| Cell {
+            size,
+            per_hour: offer.per_hour(size),
+            variant: 0,
+            regime: u32::from(is_server(size)),
+        })
+        .collect()
+}
+
+fn is_server(size: Size) -> bool {
+    size.cpu.ceil() >= 2 && size.memory >= Bytes::from_mib(1792)
+}
+
+/// What the session gives for one question: it repeats what was seen to be disturbed.
+fn outcome(terrain: &Terrain, size: Size, ask: &Ask, random: &mut Random) -> Outcome {
+    let capacity = terrain.capacity(size.cpu.as_f64(), size.memory.as_gib(), is_server(size));
+    for _attempt in 0..3 {
+        if random.chance(DISTURBED) {
+            if random.chance(SEEN) {
+                continue;
+            }
+            return Outcome::Fail;
+        }
+        return if random.chance(knee(capacity).fail_probability(ask.rate)) {
+            Outcome::Fail
+        } else {
+            Outcome::Pass
+        };
+    }
+    Outcome::Invalid
+}
+
+/// Around a capacity: the rate at which 19 of 20 trials pass.
+fn knee(capacity: f64) -> Knee {
+    Knee {
+        rate: capacity.max(1e-9) * (WIDTH * 19.0_f64.ln()).exp(),
+        width: WIDTH,
+        glitch: 0.0,
+    }
+}
+
+struct Figures {
+    regret: f64,
+    worst: f64,
+    searches: f64,
+    trials: f64,
+    wrong: u32,
+    /// Share of answers of which more than one start in five misses the SLO.
+    bad: f64,
+}
+
+fn figures(shape: Shape, offer: &Offer, seed: u64) -> Figures {
+    let seeds = Random::from_seed(seed);
+    let (mut regrets, mut searches, mut trials) = (Vec::new(), 0, 0);
+    let (mut wrong, mut bad) = (0, 0);
+    let mut service = 0;
+    while regrets.len() < SERVICES as usize {
+        service += 1;
+        let mut random = seeds.derive(service);
+        let terrain = Terrain::draw(shape, &mut random);
+        let rate = terrain.surface.per_cpu * random.between(1.5, 12.0);
+        let parameters = Parameters::new(rate);
+        let truth = exhaustive(&terrain, offer, &parameters);
+        // A service that no deployment carries has no regret.
+        let Some(optimum) = truth.best() else {
+            continue;
+        };
+        let mut search = Cheapest::new(cells(offer), parameters, 5);
+        while let Step::Try(ask) = search.next() {
+            let size = search.lattice().cells()[ask.cell].size;
+            let outcome = outcome(&terrain, size, &ask, &mut random);
+            search.record(outcome);
+            trials += 1;
+        }
+        let End::Found { choice, .. } = search.end() else {
+            wrong += 1;
+            continue;
+        };
+        regrets.push((choice.per_hour / optimum.per_hour - 1.0).max(0.0));
+        let size = search.lattice().cells()[choice.cell].size;
+        let capacity = terrain.capacity(size.cpu.as_f64(), size.memory.as_gib(), is_server(size));
+        let each = search.lattice().parameters().rate_of_each(choice.replicas);
+        bad += u32::from(knee(capacity).fail_probability(each) > 0.2);
+        let lattice = search.lattice();
+        searches += (0..lattice.cells().len())
+            .filter(|cell| lattice.known(*cell).is_touched)
+            .count();
+    }
+    Figures {
+        regret: regrets.iter().sum::<f64>() / SERVICES as f64,
+        worst: regrets.iter().copied().fold(0.0, f64::max),
+        searches: searches as f64 / SERVICES as f64,
+        trials: f64::from(trials) / SERVICES as f64,
+        wrong,
+        bad: f64::from(bad) / SERVICES as f64,
+    }
+}
+
+/// Every cell with its true capacity.
+fn exhaustive(terrain: &Terrain, offer: &Offer, parameters: &Parameters) -> Lattice {
+    let mut lattice = Lattice::new(cells(offer), parameters.clone());
+    for cell in 0..lattice.cells().len() {
+        let size = lattice.cells()[cell].size;
+        let capacity = terrain.capacity(size.cpu.as_f64(), size.memory.as_gib(), is_server(size));
+        lattice.record(cell, Some(capacity), None);
+    }
+    lattice
+}
+
+fn check(shape: Shape) {
+    for (seed, name) in [(1, "fargate"), (2, "gke-autopilot"), (3, "own-nodes")] {
+        let offer = Offer::built_in(name, None).unwrap();
+        let f = figures(shape, &offer, seed);
+        let got = format!(
+            "{shape:?} {name}: regret {:.3} (worst {:.2}), {:.2} bad, {:.1} cells, {:.1} trials, {} without answer",
+            f.regret, f.worst, f.bad, f.searches, f.trials, f.wrong
+        );
+        println!("{got}");
+        assert!(f.regret <= 0.05, "{got}");
+        // Half of the sizes of own nodes do not hold the service, and each has to be asked.
+        let most = if name == "own-nodes" { 24.0 } else { 12.0 };
+        assert!(f.searches <= most, "{got}");
+        assert!(f.bad <= 0.1, "{got}");
+        assert_eq!(f.wrong, 0, "{got}");
+    }
+}
+
+#[test]
+fn smooth_services_get_nearly_the_cheapest_deployment() {
+    check(Shape::Smooth);
+}
+
+#[test]
+fn services_with_a_pool_get_nearly_the_cheapest_deployment() {
+    check(Shape::Pool);
+}
+
+#[test]
+fn services_that_change_collector_get_nearly_the_cheapest_deployment() {
+    check(Shape::Border);
+}

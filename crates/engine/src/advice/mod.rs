@@ -1,0 +1,210 @@
+//! Somebody else's numbers for a container: a manifest, an autoscaler's advice, a rule.
+//!
+//! Owns the reading of advice into limits and JVM options; never runs it, never judges it. Rules
+//! of other launchers are `loadline_sizing::compat`'s. Formats: Kubernetes core/v1 and apps/v1;
+//! `kubectl get vpa -o json` (autoscaling.k8s.io/v1); `krr simple -f json`.
+
+pub mod manifest;
+mod reports;
+
+use std::path::{Path, PathBuf};
+
+use loadline_sizing::compat::calculator::{self, Flavour};
+use loadline_sizing::compat::fabric8;
+use loadline_sizing::options::Options;
+use loadline_sizing::{Bytes, Cpus, Version};
+
+/// Classes that the memory calculator is told when nobody counted them: 35 % of 28 000, as its
+/// build pack estimates for a small Spring Boot application on JDK 17.
+const CLASSES: u64 = 9_800;
+
+/// Threads that the calculator's build pack assumes.
+const THREADS: u64 = 250;
+
+/// Largest file that is read as advice.
+const LARGEST: u64 = 4 << 20;
+
+/// Limits and options that somebody advises.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Advice {
+    /// Who advises it.
+    pub label: String,
+    /// CPU limit; `None` leaves it as it is.
+    pub cpu: Option<Cpus>,
+    /// Memory limit; `None` leaves it as it is.
+    pub memory: Option<Bytes>,
+    /// JVM options.
+    pub jvm: Vec<String>,
+}
+
+/// What rules start from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Given {
+    /// CPU limit.
+    pub cpu: Option<Cpus>,
+    /// Memory limit.
+    pub memory: Option<Bytes>,
+    /// The JDK.
+    pub jdk: Version,
+}
+
+/// Advice that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum AdviceError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {why}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        why: String,
+    },
+    /// The file is no advice.
+    #[error("{} has no advice: {why}\nhint: it may be a Kubernetes manifest (YAML), or JSON of `kubectl get vpa -o json` or `krr simple -f json`", path.display())]
+    NoAdvice {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
+    /// A rule cannot be computed.
+    #[error("{rule} gives no answer: {why}\nhint: {hint}")]
+    NoAnswer {
+        /// The rule.
+        rule: String,
+        /// Its refusal.
+        why: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
+}
+
+/// Reads advice by what it is called: `defaults`, `percent=75`, `paketo`, `fabric8`, or a file.
+///
+/// # Errors
+/// [`AdviceError`].
+pub fn read(named: &str, given: &Given) -> Result<Advice, AdviceError> {
+    if let Some(share) = named.strip_prefix("percent=") {
+        return percent(named, share);
+    }
+    match named {
+        "defaults" => Ok(Advice {
+            label: named.to_owned(),
+            ..Advice::default()
+        }),
+        "paketo" => paketo(given),
+        "fabric8" => fabric8(given),
+        path => reports::read(Path::new(path)),
+    }
+}
+
+fn percent(named: &str, share: &str) -> Result<Advice, AdviceError> {
+    let share = share.parse::<f64>().ok();
+    let share = share.filter(|share| *share > 0.0 && *share <= 100.0);
+    let share = share.ok_or_else(|| AdviceError::NoAnswer {
+        rule: named.to_owned(),
+        why: "it is not a percentage".to_owned(),
+        hint: "write percent=75",
+    })?;
+    Ok(Advice {
+        label: named.to_owned(),
+        jvm: vec![format!("-XX:MaxRAMPercentage={share:.1}")],
+        ..Advice::default()
+    })
+}
+
+fn paketo(given: &Given) -> Result<Advice, AdviceError> {
+    let no_answer = |why: String| AdviceError::NoAnswer {
+        rule: "paketo".to_owned(),
+        why,
+        hint: "give the memory it should divide: --memory 1Gi",
+    };
+    let total = given
+        .memory
+        .ok_or_else(|| no_answer("there is no memory limit to divide".to_owned()))?;
+    let input = calculator::Input {
+        total,
+        classes: CLASSES,
+        threads: THREADS,
+        headroom_percent: 0,
+        options: &Options::from_words(Vec::<String>::new()),
+    };
+    let answer = calculator::calculate(Flavour::Paketo, &input)
+        .map_err(|refusal| no_answer(refusal.to_string()))?;
+    Ok(Advice {
+        label: "paketo".to_owned(),
+        jvm: answer.options,
+        ..Advice::default()
+    })
+}
+
+fn fabric8(given: &Given) -> Result<Advice, AdviceError> {
+    let answer = fabric8::calculate(&fabric8::Input {
+        limit: given.memory,
+        cpus: given.cpu,
+        jdk: given.jdk,
+        max_ratio: None,
+        init_ratio: None,
+        options: &Options::from_words(Vec::<String>::new()),
+    });
+    Ok(Advice {
+        label: "fabric8".to_owned(),
+        jvm: answer.options,
+        ..Advice::default()
+    })
+}
+
+/// The text of a file of reasonable size.
+fn text(path: &Path) -> Result<String, AdviceError> {
+    let unreadable = |why: String| AdviceError::Unreadable {
+        path: path.to_owned(),
+        why,
+    };
+    let size = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
+    if size.len() > LARGEST {
+        return Err(unreadable("it is larger than 4 MiB".to_owned()));
+    }
+    std::fs::read_to_string(path).map_err(|e| unreadable(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given() -> Given {
+        Given {
+            cpu: Some(Cpus::from_whole(1)),
+            memory: Some(Bytes::from_gib(1)),
+            jdk: "17".parse().expect("a version"),
+        }
+    }
+
+    #[test]
+    fn rules_become_options() {
+        let jvm = |named| read(named, &given()).map(|a| a.jvm.join(" "));
+        assert_eq!(
+            jvm("percent=75").ok().as_deref(),
+            Some("-XX:MaxRAMPercentage=75.0")
+        );
+        assert_eq!(jvm("defaults").ok().as_deref(), Some(""));
+        assert!(jvm("paketo").expect("1 GiB is enough").contains("-Xmx"));
+        assert_eq!(
+            jvm("fabric8").ok().as_deref(),
+            Some("-XX:+ExitOnOutOfMemoryError")
+        );
+    }
+
+    #[test]
+    fn a_rule_without_an_answer_says_why() {
+        let small = Given {
+            memory: Some(Bytes::from_mib(256)),
+            ..given()
+        };
+        let error = read("paketo", &small).expect_err("the fixed regions exceed 256 MiB");
+        assert!(
+            error.to_string().contains("paketo gives no answer"),
+            "{error}"
+        );
+        assert!(read("percent=a", &small).is_err());
+    }
+}

@@ -1,0 +1,224 @@
+//! The `[search]` table, from texts to types: sizes, proof, and what the search costs and buys.
+//!
+//! Owns the defaults of both searches of `loadline size`. Prices come with the program or with the
+//! experiment, never from the network.
+
+use std::time::Duration;
+
+use loadline_analysis::offer::{Offer, OfferError};
+use loadline_analysis::price::Size;
+use loadline_analysis::search::lattice::Parameters;
+use loadline_sizing::Bytes;
+
+use super::error::Source;
+use super::resolve::{Checked, cpu, memory};
+use super::wire::{LimitsTable, SearchTable, Text};
+use super::{ExperimentError, Factor, Pricing, Search};
+use crate::backend::LoadModel;
+
+const CONFIRM: u32 = 5;
+const MARGIN: f64 = 0.08;
+const PROVE: u32 = 5;
+
+/// Most replicas that may be asked for.
+const REPLICAS_MAX: u32 = 10_000;
+
+/// The searches of `loadline size`, from their table.
+pub(super) fn search(
+    table: &SearchTable,
+    limits: &LimitsTable,
+    model: LoadModel,
+    factors: &[Factor],
+    source: &Source<'_>,
+) -> Checked<Search> {
+    let pricing = pricing(table, model, source)?;
+    if pricing.is_some() {
+        free_sizes(limits, factors, source)?;
+    }
+    let size = |text: Option<&Text>, default| text.map_or(Ok(default), |t| memory(t, source));
+    let search = Search {
+        min_memory: size(table.min_memory.as_ref(), Bytes::from_mib(64))?,
+        max_memory: size(table.max_memory.as_ref(), Bytes::from_gib(1))?,
+        step: size(table.step.as_ref(), Bytes::from_mib(4))?,
+        confirm: source.in_range(table.confirm.as_ref(), CONFIRM, 1..101, "confirm")?,
+        margin: table
+            .margin
+            .as_ref()
+            .map_or(Ok(MARGIN), |t| percentage(t, "margin", source))?,
+        prove: table.prove.unwrap_or(PROVE),
+        pricing,
+    };
+    if search.min_memory >= search.max_memory {
+        let problem = format!(
+            "the search has no room: from {} to {}",
+            search.min_memory, search.max_memory
+        );
+        return Err(source.whole(
+            problem,
+            "search.min-memory (--min-memory) must be below search.max-memory (--max-memory)",
+        ));
+    }
+    Ok(search)
+}
+
+/// The pricing, where the table has prices.
+fn pricing(table: &SearchTable, load: LoadModel, source: &Source<'_>) -> Checked<Option<Pricing>> {
+    let Some(named) = table.prices.as_ref().or(table.price_list.as_ref()) else {
+        return without_prices(table, source).map(|()| None);
+    };
+    let LoadModel::Open { rate, .. } = load else {
+        return Err(source.at(
+            named.span(),
+            "the cheapest deployment needs a rate to carry",
+            "give the rate of all replicas together: rate = \"300/s\" (--rate 300/s)",
+        ));
+    };
+    let parameters = Parameters {
+        headroom: table
+            .headroom
+            .as_ref()
+            .map_or(Ok(0.0), |t| percentage(t, "headroom", source))?,
+        spare: table.spare.unwrap_or(0),
+        ..Parameters::new(rate)
+    };
+    let parameters = match &table.replicas {
+        Some(text) => replicas(text, parameters, source)?,
+        None => parameters,
+    };
+    if parameters.spare >= parameters.max_replicas {
+        return Err(source.whole(
+            format!(
+                "all of {} replicas may be lost: none is left to carry the rate",
+                parameters.max_replicas
+            ),
+            "search.spare (--spare) must be below the most replicas (--replicas 2..16)",
+        ));
+    }
+    let budget = table.budget.as_ref();
+    Ok(Some(Pricing {
+        offer: offer(table, named, source)?,
+        parameters,
+        budget: budget
+            .map(|t| source.time(Some(t), Duration::ZERO, "budget"))
+            .transpose()?,
+    }))
+}
+
+/// Keys that mean nothing without prices are refused: they would be ignored silently.
+fn without_prices(table: &SearchTable, source: &Source<'_>) -> Checked<()> {
+    let given = [
+        ("region", table.region.is_some()),
+        ("sizes", !table.sizes.is_empty()),
+        ("headroom", table.headroom.is_some()),
+        ("replicas", table.replicas.is_some()),
+        ("spare", table.spare.is_some()),
+        ("budget", table.budget.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(source.whole(
+            format!("{name} is given without prices"),
+            "add prices = \"fargate\" (--prices fargate), or leave it out",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What the search chooses itself may not be given: it would be ignored silently.
+fn free_sizes(limits: &LimitsTable, factors: &[Factor], source: &Source<'_>) -> Checked<()> {
+    let limit = [("cpu", &limits.cpu), ("memory", &limits.memory)];
+    let limit = limit.iter().find(|(_, given)| given.is_some());
+    let chosen = ["cpu", "memory", "rate"];
+    let factor = factors.iter().find(|f| chosen.contains(&f.name.as_str()));
+    let given = limit.map(|(name, _)| *name);
+    match given.or(factor.map(|f| f.name.as_str())) {
+        Some(name) => Err(source.whole(
+            format!("{name} is given, but with prices the search chooses it"),
+            "leave it out, or give the sizes to choose from: sizes = [\"0.5/1Gi\"] (--sizes 0.5/1Gi)",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn offer(table: &SearchTable, named: &Text, source: &Source<'_>) -> Checked<Offer> {
+    let region = table.region.as_ref().map(|t| t.get_ref().as_str());
+    let found = match &table.price_list {
+        Some(list) => {
+            let name = table.prices.as_ref().map_or("own list", |t| t.get_ref());
+            Offer::of_list(name, list.get_ref(), region)
+        }
+        None => Offer::built_in(named.get_ref(), region),
+    };
+    let offer = found.map_err(|error| refused(&error, named, source))?;
+    if table.sizes.is_empty() {
+        return Ok(offer);
+    }
+    let sizes = table.sizes.iter().map(|text| size(text, source));
+    Ok(offer.with_sizes(&sizes.collect::<Checked<Vec<_>>>()?))
+}
+
+fn refused(error: &OfferError, named: &Text, source: &Source<'_>) -> ExperimentError {
+    let text = error.to_string();
+    let (problem, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
+    source.at(named.span(), problem, hint)
+}
+
+/// `1/2Gi`: CPUs and memory.
+fn size(text: &Text, source: &Source<'_>) -> Checked<Size> {
+    let part = |part: &str| toml::Spanned::new(text.span(), part.to_owned());
+    let Some((cpus, bytes)) = text.get_ref().split_once('/') else {
+        return Err(source.at(
+            text.span(),
+            format!("`{}` is not a size", text.get_ref()),
+            "write CPUs and memory: 0.5/1Gi",
+        ));
+    };
+    Ok(Size {
+        cpu: cpu(&part(cpus), source)?,
+        memory: memory(&part(bytes), source)?,
+    })
+}
+
+/// `2..16`, or `3` for exactly three.
+fn replicas(text: &Text, parameters: Parameters, source: &Source<'_>) -> Checked<Parameters> {
+    let (low, high) = text
+        .get_ref()
+        .split_once("..")
+        .unwrap_or((text.get_ref(), text.get_ref()));
+    let parse = |text: &str| {
+        let number = text.trim().trim_start_matches('=').parse::<u32>().ok();
+        number.filter(|n| (1..=REPLICAS_MAX).contains(n))
+    };
+    match (parse(low), parse(high)) {
+        (Some(min_replicas), Some(max_replicas)) if min_replicas <= max_replicas => {
+            Ok(Parameters {
+                min_replicas,
+                max_replicas,
+                ..parameters
+            })
+        }
+        _ => Err(source.at(
+            text.span(),
+            format!("`{}` is not a range of replicas", text.get_ref()),
+            "write fewest and most, as 2..16",
+        )),
+    }
+}
+
+/// A share as a percentage; `what` names it in the refusal.
+fn percentage(text: &Text, what: &str, source: &Source<'_>) -> Checked<f64> {
+    let percent = text
+        .get_ref()
+        .trim()
+        .strip_suffix('%')
+        .and_then(|p| p.trim().parse::<f64>().ok());
+    percent
+        .filter(|p| (0.0..=100.0).contains(p))
+        .map(|p| p / 100.0)
+        .ok_or_else(|| {
+            source.at(
+                text.span(),
+                format!("`{}` is not a {what}", text.get_ref()),
+                "write a percentage from 0% to 100%: 8%",
+            )
+        })
+}
