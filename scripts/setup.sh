@@ -100,6 +100,7 @@ require mvn maven
 want linux.uml user-mode-linux 'tests on a real cgroup v2'
 want chromium chromium 'tests of the report in a browser'
 want wrk wrk 'comparisons of load generators'
+want nghttpd nghttp2-server 'tests of HTTP/2 against a server of others'
 jdk_25
 
 if [ -n "$missing" ]; then

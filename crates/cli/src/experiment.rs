@@ -292,6 +292,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
             requests: None,
             closed: None,
             connections: None,
+            http2_streams: None,
             warm_up: None,
             measure: None,
             timeout: None,

@@ -158,10 +158,12 @@ fn load_in_words(experiment: &Experiment) -> String {
         LoadModel::ClosedRequests { requests } => format!("closed model, {requests} requests"),
     };
     format!(
-        "{} {}, {model}, {} connections, warm-up {}",
+        "{} {}, {model}, {} connections{}, warm-up {}",
         load.method,
         load.path,
         load.connections,
+        load.http2
+            .map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams)),
         seconds(load.warm_up)
     )
 }

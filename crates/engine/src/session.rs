@@ -252,6 +252,7 @@ impl Session<'_> {
             phase,
             model,
             connections: load.connections,
+            http2: load.http2,
             method: load.method.clone(),
             path: load.path.clone(),
             port: load.port,

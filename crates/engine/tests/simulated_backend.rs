@@ -75,6 +75,7 @@ fn plan(memory: Bytes, model: LoadModel) -> TrialPlan {
         phase,
         model,
         connections: 20,
+        http2: None,
         method: "GET".to_owned(),
         path: "/".to_owned(),
         port: 8080,

@@ -4,8 +4,9 @@
 
 use memchr::memmem::Finder;
 
+use crate::http2::Session;
 use crate::outcome::ErrorKind;
-use crate::plan::Expectation;
+use crate::plan::{Expectation, Http2, Plan};
 use crate::response::{Parser, Response};
 use crate::wire::Wire;
 
@@ -33,6 +34,8 @@ pub(crate) struct InFlight {
     pub(crate) written: usize,
     /// Which request of the mix it is.
     pub(crate) kind: usize,
+    /// It was sent before, on an HTTP/2 connection whose server said that it did not process it.
+    pub(crate) is_repeated: bool,
 }
 
 /// One connection.
@@ -44,21 +47,23 @@ pub(crate) struct Connection {
     pub(crate) rendered: Vec<u8>,
     pub(crate) parser: Parser,
     pub(crate) body: Option<BodySearch>,
-    /// When it became free, CLOCK_MONOTONIC ns.
-    pub(crate) freed: u64,
+    /// With HTTP/2: its streams, instead of the request, parser and body above.
+    pub(crate) session: Option<Box<Session>>,
     /// Index of the target it connects to.
     pub(crate) target: usize,
 }
 
 impl Connection {
-    pub(crate) fn new(target: usize, expect: &Expectation) -> Self {
+    pub(crate) fn new(target: usize, plan: &Plan) -> Self {
+        let expect = &plan.expect;
+        let session = |http2: Http2| Box::new(Session::new(http2.streams, expect));
         Self {
             state: State::Closed,
             request: None,
             rendered: Vec::new(),
             parser: Parser::default(),
             body: expect.body_contains.as_deref().map(BodySearch::new),
-            freed: 0,
+            session: plan.http2.map(session),
             target,
         }
     }
@@ -75,28 +80,54 @@ impl Connection {
         if let Some(body) = &mut self.body {
             body.reset();
         }
+        if let Some(session) = &mut self.session {
+            session.reset();
+        }
     }
 
     /// Whether a complete response is as expected.
     pub(crate) fn judge(&mut self, response: Response, expect: &Expectation) -> Option<ErrorKind> {
         let found = self.body.as_mut().is_none_or(BodySearch::reset);
-        let status = response.status;
-        let is_expected = if expect.status.is_empty() {
-            (200..400).contains(&status)
-        } else {
-            expect.status.contains(&status)
-        };
-        if !is_expected {
-            return Some(match status {
-                300..=399 => ErrorKind::Http3xx,
-                400..=499 => ErrorKind::Http4xx,
-                500.. => ErrorKind::Http5xx,
-                _ => ErrorKind::WrongStatus,
-            });
-        }
-        let right_size = expect.body_bytes.is_none_or(|b| b == response.body_bytes);
-        (!found || !right_size).then_some(ErrorKind::WrongBody)
+        judge(response, found, expect)
     }
+
+    /// Whether a handshake, or the peer's settings, are still to come.
+    pub(crate) fn is_opening(&self) -> bool {
+        let unsettled = |s: &Session| !s.is_settled();
+        match self.state {
+            State::Closed => false,
+            State::Connecting(_) => true,
+            State::Open(_) => self.session.as_deref().is_some_and(unsettled),
+        }
+    }
+
+    /// Requests that were begun and have no outcome.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = InFlight> {
+        let places = self.session.iter().flat_map(|s| &s.places);
+        self.request
+            .into_iter()
+            .chain(places.filter_map(|p| p.request))
+    }
+}
+
+/// Whether a response is as expected; `found` says that its body holds the text expected.
+pub(crate) fn judge(response: Response, found: bool, expect: &Expectation) -> Option<ErrorKind> {
+    let status = response.status;
+    let is_expected = if expect.status.is_empty() {
+        (200..400).contains(&status)
+    } else {
+        expect.status.contains(&status)
+    };
+    if !is_expected {
+        return Some(match status {
+            300..=399 => ErrorKind::Http3xx,
+            400..=499 => ErrorKind::Http4xx,
+            500.. => ErrorKind::Http5xx,
+            _ => ErrorKind::WrongStatus,
+        });
+    }
+    let right_size = expect.body_bytes.is_none_or(|b| b == response.body_bytes);
+    (!found || !right_size).then_some(ErrorKind::WrongBody)
 }
 
 /// Looks for a text in a body that comes in pieces.
@@ -109,7 +140,7 @@ pub(crate) struct BodySearch {
 }
 
 impl BodySearch {
-    fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self {
             finder: Finder::new(text.as_bytes()).into_owned(),
             tail: Vec::new(),
@@ -136,7 +167,7 @@ impl BodySearch {
     }
 
     /// Gets ready for the next body; says whether the text was in the last one.
-    fn reset(&mut self) -> bool {
+    pub(crate) fn reset(&mut self) -> bool {
         self.tail.clear();
         let found = self.found;
         self.found = self.finder.needle().is_empty();
@@ -187,8 +218,7 @@ mod tests {
             (&sized, 201, 3, Some(ErrorKind::WrongStatus)),
             (&sized, 301, 3, Some(ErrorKind::Http3xx)),
         ] {
-            let mut connection = Connection::new(0, expect);
-            assert_eq!(connection.judge(response(status, bytes), expect), expected);
+            assert_eq!(judge(response(status, bytes), true, expect), expected);
         }
     }
 }

@@ -32,6 +32,9 @@ pub struct Plan {
     /// How connections are encrypted; `None` is not at all.
     #[serde(default)]
     pub tls: Option<TlsSpec>,
+    /// HTTP/2 instead of HTTP/1.1: by ALPN over TLS, else with prior knowledge; `None` is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2>,
     /// How the load is made.
     pub model: Model,
     /// Leading part of the run that is recorded apart; part of the model's length.
@@ -192,6 +195,19 @@ pub struct TlsSpec {
     pub roots: Option<PathBuf>,
 }
 
+/// HTTP/2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http2 {
+    /// Requests under way at once on each connection, 1 to [`Self::MAX_STREAMS`]; fewer where the
+    /// server allows fewer.
+    pub streams: u32,
+}
+
+impl Http2 {
+    /// More than any server allows by default.
+    pub const MAX_STREAMS: u32 = 1000;
+}
+
 /// What counts as a good response. The default accepts any status from 200 to 399.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Expectation {
@@ -235,6 +251,7 @@ impl Plan {
             mix: Vec::new(),
             expect: Expectation::default(),
             tls: None,
+            http2: None,
             model,
             warmup: Duration::ZERO,
             connections: 100,
@@ -271,6 +288,10 @@ impl Plan {
         }
         if self.timeout.is_zero() {
             return refuse("timeout", "it must be longer than 0");
+        }
+        let allowed = 1..=Http2::MAX_STREAMS;
+        if self.http2.is_some_and(|h| !allowed.contains(&h.streams)) {
+            return refuse("streams", "it must lie between 1 and 1000");
         }
         if self.part.index >= self.part.of {
             return refuse("part", "the first part is 0/n, the last (n-1)/n");

@@ -1,9 +1,11 @@
 //! Requests as bytes: fixed ones are rendered once before the load begins, those with variables
 //! into the memory of their connection.
 //!
-//! Owns the choice from a mix (seeded) and the refusal of text that would end its line.
+//! Owns the choice from a mix (seeded), the form of a request in both versions of HTTP, and the
+//! refusal of text that would end its line.
 
 use crate::error::LoadError;
+use crate::http2::{Encoder, Fields, FixedFields};
 use crate::plan::{Plan, RequestSpec};
 use crate::random::Random;
 use crate::schedule::shard_seed;
@@ -16,6 +18,8 @@ pub(crate) struct Requests {
     shares: Vec<f64>,
     variables: Variables,
     random: Random,
+    /// With HTTP/2: the fields that are compressed.
+    fixed: FixedFields,
     scratch: Vec<u8>,
 }
 
@@ -32,6 +36,12 @@ enum Bytes {
         has_length: bool,
         body: Template,
     },
+    /// The header fields of HTTP/2, and the body, rendered for good when it has no variables.
+    Stream {
+        fields: Fields,
+        body: Template,
+        fixed_body: Option<Vec<u8>>,
+    },
 }
 
 impl Requests {
@@ -46,23 +56,30 @@ impl Requests {
         let mut shares = Vec::new();
         let mut requests = Vec::new();
         let mut share = 0.0;
+        let mut fixed = FixedFields::default();
+        let is_tls = plan.tls.is_some();
         for (weight, spec) in weighted {
             share += weight / sum;
             shares.push(share);
-            requests.push(compile(spec, &address)?);
+            check(spec)?;
+            requests.push(match plan.http2 {
+                None => compile(spec, &address)?,
+                Some(_) => compile_stream(spec, &address, is_tls, &mut fixed)?,
+            });
         }
         Ok(Self {
             requests,
             shares,
             variables: Variables::new(plan.seed, stream, plan.streams()),
             random: Random::new(shard_seed(plan.seed ^ MIX_SEED, stream)),
+            fixed,
             scratch: Vec::new(),
         })
     }
 
-    /// Chooses the next request; writes it to `rendered` unless its bytes are fixed.
-    pub(crate) fn choose(&mut self, rendered: &mut Vec<u8>) -> usize {
-        let kind = match self.requests.len() {
+    /// Chooses the next request.
+    pub(crate) fn pick(&mut self) -> usize {
+        match self.requests.len() {
             1 => 0,
             last => {
                 let draw = self.random.next_open();
@@ -70,7 +87,11 @@ impl Requests {
                 // Rounding may leave the last share just below 1.
                 found.unwrap_or(last - 1)
             }
-        };
+        }
+    }
+
+    /// Writes an HTTP/1.1 request to `rendered` unless its bytes are fixed.
+    pub(crate) fn render(&mut self, kind: usize, rendered: &mut Vec<u8>) {
         if let Bytes::Templated {
             head,
             has_length,
@@ -88,14 +109,55 @@ impl Requests {
             }
             rendered.extend_from_slice(&self.scratch);
         }
-        kind
     }
 
-    /// The bytes of a request; `rendered` is what [`Self::choose`] wrote.
+    /// The bytes of an HTTP/1.1 request; `rendered` is what [`Self::render`] wrote.
     pub(crate) fn bytes<'a>(&'a self, kind: usize, rendered: &'a [u8]) -> &'a [u8] {
         match &self.requests[kind].bytes {
             Bytes::Fixed(bytes) => bytes,
-            Bytes::Templated { .. } => rendered,
+            Bytes::Templated { .. } | Bytes::Stream { .. } => rendered,
+        }
+    }
+
+    /// Appends the header block of an HTTP/2 request, writes its body to `rendered` unless that
+    /// is fixed, and returns the body's length.
+    pub(crate) fn render_stream(
+        &mut self,
+        kind: usize,
+        encoder: &mut Encoder,
+        rendered: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let Bytes::Stream {
+            fields,
+            body,
+            fixed_body,
+        } = &self.requests[kind].bytes
+        else {
+            return 0;
+        };
+        self.variables.next_request();
+        let length = match fixed_body {
+            Some(body) => body.len(),
+            None => {
+                rendered.clear();
+                body.render(&mut self.variables, rendered);
+                rendered.len()
+            }
+        };
+        let memory = (length, &mut self.scratch);
+        fields.render(&self.fixed, encoder, &mut self.variables, memory, out);
+        length
+    }
+
+    /// The body of an HTTP/2 request; `rendered` is what [`Self::render_stream`] wrote.
+    pub(crate) fn body<'a>(&'a self, kind: usize, rendered: &'a [u8]) -> &'a [u8] {
+        match &self.requests[kind].bytes {
+            Bytes::Stream {
+                fixed_body: Some(body),
+                ..
+            } => body,
+            _ => rendered,
         }
     }
 
@@ -125,7 +187,6 @@ pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
 
 /// Compiles an HTTP/1.1 request. `address` is the Host where the request names none.
 fn compile(spec: &RequestSpec, address: &str) -> Result<Request, LoadError> {
-    check(spec)?;
     let has = |name: &str| {
         spec.headers
             .iter()
@@ -146,8 +207,7 @@ fn compile(spec: &RequestSpec, address: &str) -> Result<Request, LoadError> {
     }
     let mut body = Template::default();
     body.compile(&spec.body, Encoding::Plain)?;
-    let takes_body = matches!(spec.method.as_str(), "POST" | "PUT" | "PATCH");
-    let has_length = (!spec.body.is_empty() || takes_body) && !has("content-length");
+    let has_length = needs_length(spec) && !has("content-length");
     head.text(if has_length {
         "Content-Length: "
     } else {
@@ -163,6 +223,79 @@ fn compile(spec: &RequestSpec, address: &str) -> Result<Request, LoadError> {
     };
     request.fix();
     Ok(request)
+}
+
+/// Whether a request says how long its body is, empty or not (RFC 9110 §8.6).
+fn needs_length(spec: &RequestSpec) -> bool {
+    !spec.body.is_empty() || matches!(spec.method.as_str(), "POST" | "PUT" | "PATCH")
+}
+
+/// Header names that HTTP/2 has no place for (RFC 9113 §8.2.2), and those it says otherwise.
+const CONNECTION_HEADERS: [&str; 5] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Compiles an HTTP/2 request; a Host header becomes `:authority`.
+fn compile_stream(
+    spec: &RequestSpec,
+    address: &str,
+    is_tls: bool,
+    fixed: &mut FixedFields,
+) -> Result<Request, LoadError> {
+    let mut fields = Fields::default();
+    let mut add = |name: &str, value: &str, encoding| {
+        let mut template = Template::default();
+        template.compile(value.as_bytes(), encoding)?;
+        fields.add(name, template, fixed);
+        Ok(())
+    };
+    let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+    let host = spec.headers.iter().find(|(name, _)| is_host(name));
+    let host = host.map(|(_, value)| value).or(spec.host.as_ref());
+    add(":method", &spec.method, Encoding::Plain)?;
+    add(
+        ":scheme",
+        if is_tls { "https" } else { "http" },
+        Encoding::Plain,
+    )?;
+    add(":path", &spec.path, Encoding::Path)?;
+    add(
+        ":authority",
+        host.map_or(address, String::as_str),
+        Encoding::Plain,
+    )?;
+    let mut has_length = false;
+    for (name, value) in spec.headers.iter().filter(|(name, _)| !is_host(name)) {
+        let name = name.to_ascii_lowercase();
+        if CONNECTION_HEADERS.contains(&name.as_str()) {
+            return Err(LoadError::Plan {
+                field: "header",
+                why: format!("`{name}` has no place in HTTP/2; leave it out"),
+            });
+        }
+        has_length |= name == "content-length";
+        add(&name, value, Encoding::Plain)?;
+    }
+    let mut body = Template::default();
+    body.compile(&spec.body, Encoding::Plain)?;
+    let fixed_body = body.fixed();
+    match &fixed_body {
+        _ if has_length || !needs_length(spec) => {}
+        Some(body) => add("content-length", &body.len().to_string(), Encoding::Plain)?,
+        None => fields.add_length(),
+    }
+    Ok(Request {
+        is_head: spec.method == "HEAD",
+        bytes: Bytes::Stream {
+            fields,
+            body,
+            fixed_body,
+        },
+    })
 }
 
 impl Request {
@@ -251,7 +384,8 @@ mod tests {
     fn render(spec: RequestSpec) -> Result<String, LoadError> {
         let mut requests = requests(vec![(1.0, spec)])?;
         let mut rendered = Vec::new();
-        let kind = requests.choose(&mut rendered);
+        let kind = requests.pick();
+        requests.render(kind, &mut rendered);
         Ok(String::from_utf8_lossy(requests.bytes(kind, &rendered)).into_owned())
     }
 
@@ -311,7 +445,7 @@ mod tests {
         let mut requests = requests(vec![(3.0, get("/a")), (1.0, get("/b"))]).unwrap();
         let mut counts = [0u32; 2];
         for _ in 0..100_000 {
-            counts[requests.choose(&mut Vec::new())] += 1;
+            counts[requests.pick()] += 1;
         }
         assert!(
             (counts[0] as f64 / 100_000.0 - 0.75).abs() < 0.01,

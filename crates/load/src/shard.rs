@@ -8,6 +8,7 @@
 
 mod dispatch;
 mod receive;
+mod streams;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,9 +24,10 @@ use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
 use crate::clock::{now_ns, timespec};
-use crate::connection::{Connection, State};
+use crate::connection::Connection;
 use crate::error::LoadError;
 use crate::health::thread_run_delay;
+use crate::http2::Ended as EndedStream;
 use crate::outcome::Totals;
 use crate::plan::{Model, Pacing, Plan};
 use crate::request::Requests;
@@ -96,6 +98,14 @@ enum Source {
     Closed { left: u64 },
 }
 
+/// Room for one request: the only one of an HTTP/1.1 connection, one of several with HTTP/2.
+#[derive(Debug, Clone, Copy)]
+struct Free {
+    connection: u32,
+    /// CLOCK_MONOTONIC ns; 0 is before the load.
+    since: u64,
+}
+
 /// One thread's part of the load.
 pub(crate) struct Shard<'a> {
     plan: &'a Plan,
@@ -106,12 +116,16 @@ pub(crate) struct Shard<'a> {
     quantum: u64,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Free connections, the longest free first.
-    ready: VecDeque<u32>,
+    /// Room for requests, the longest free first.
+    ready: VecDeque<Free>,
     /// Connections that pause after a failed connect (closed model), with the end of the pause.
     paused: BinaryHeap<Reverse<(u64, u32)>>,
     /// Connections with more to read than one turn allows.
     unread: Vec<u32>,
+    /// With HTTP/2: connections with frames that are to be sent together.
+    unflushed: Vec<u32>,
+    /// With HTTP/2: requests that the last bytes ended; empty in between.
+    ended: Vec<EndedStream>,
     in_flight: u32,
     source: Source,
     times: Times,
@@ -139,19 +153,21 @@ impl<'a> Shard<'a> {
         ))?;
         let connections: Vec<_> = (index..plan.connections)
             .step_by(shards as usize)
-            .map(|i| Connection::new(i as usize % plan.targets.len(), &plan.expect))
+            .map(|i| Connection::new(i as usize % plan.targets.len(), plan))
             .collect();
         let mut shard = Self {
             plan,
             index,
             requests: Requests::new(plan, plan.stream(index))?,
-            tls: plan.tls.as_ref().map(TlsSetup::new).transpose()?,
+            tls: tls_setup(plan)?,
             quantum: (plan.quantum().as_nanos() as u64).max(1),
             epoll,
-            ready: (0..connections.len() as u32).collect(),
+            ready: VecDeque::new(),
             connections,
             paused: BinaryHeap::new(),
             unread: Vec::new(),
+            unflushed: Vec::new(),
+            ended: Vec::new(),
             in_flight: 0,
             source: source(plan, index),
             times: Times {
@@ -170,6 +186,7 @@ impl<'a> Shard<'a> {
             buffer: vec![0; BUFFER],
         };
         shard.connect_all()?;
+        shard.fill_ready();
         Ok(shard)
     }
 
@@ -180,14 +197,37 @@ impl<'a> Shard<'a> {
         let deadline = now_ns() + CONNECT_NS;
         let mut events = Vec::with_capacity(EVENTS);
         loop {
-            let is_pending = |c: &Connection| matches!(c.state, State::Connecting(_));
             let now = now_ns();
-            if now >= deadline || !self.connections.iter().any(is_pending) {
+            if now >= deadline || !self.connections.iter().any(Connection::is_opening) {
                 return Ok(());
             }
             self.wait(&mut events, deadline - now)?;
             for event in events.drain(..) {
                 self.on_event(event.data.u64() as u32, event.flags);
+            }
+            self.flush_sessions();
+        }
+    }
+
+    /// All room there is, spread over the connections.
+    fn fill_ready(&mut self) {
+        let room = |c: &Connection| c.session.as_ref().map_or(1, |s| s.room());
+        let most = self.connections.iter().map(room).max().unwrap_or(1);
+        for nth in 0..most {
+            let having = self
+                .connections
+                .iter()
+                .zip(0..)
+                .filter(|(c, _)| nth < room(c));
+            let free = |(_, connection)| Free {
+                connection,
+                since: 0,
+            };
+            self.ready.extend(having.map(free));
+        }
+        for connection in &mut self.connections {
+            if let Some(session) = &mut connection.session {
+                session.held = session.places.len() - session.room();
             }
         }
     }
@@ -274,7 +314,10 @@ impl<'a> Shard<'a> {
                 break;
             }
             self.paused.pop();
-            self.ready.push_back(id);
+            self.ready.push_back(Free {
+                connection: id,
+                since: at,
+            });
         }
     }
 
@@ -325,7 +368,7 @@ impl<'a> Shard<'a> {
         let now = now_ns();
         self.count_due(u64::MAX);
         let mut unfinished = [0; 2];
-        for request in self.connections.iter().filter_map(|c| c.request) {
+        for request in self.connections.iter().flat_map(Connection::requests) {
             unfinished[self.phase(request.intended)] += 1;
         }
         self.count_unsent(&mut unfinished);
@@ -335,6 +378,11 @@ impl<'a> Shard<'a> {
         self.end_interval(now, true);
         self.times.end.min(now)
     }
+}
+
+fn tls_setup(plan: &Plan) -> Result<Option<TlsSetup>, LoadError> {
+    let setup = |spec| TlsSetup::new(spec, plan.http2.is_some());
+    plan.tls.as_ref().map(setup).transpose()
 }
 
 /// This shard's part of the model.

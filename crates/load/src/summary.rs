@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::health::Health;
 use crate::histogram::{self, Histogram};
 use crate::outcome::Totals;
-use crate::plan::{Model, Plan};
+use crate::plan::{Http2, Model, Plan};
 use crate::run::Outcome;
 use crate::schedule::Arrivals;
 use crate::warmup::WarmUp;
@@ -28,7 +28,8 @@ pub struct Summary {
     pub schema: u32,
     /// Where requests went.
     pub url: String,
-    /// The model in words: `open model, uniform arrivals` or `closed model`.
+    /// The model in words: `open model, uniform arrivals` or `closed model`, and the protocol
+    /// where it is HTTP/2.
     pub model: String,
     /// Connections kept open.
     pub connections: u32,
@@ -163,7 +164,7 @@ impl Setting {
     pub fn new(plan: &Plan, outcome: &Outcome, url: &str) -> Self {
         Self {
             url: url.to_owned(),
-            model: model_words(&plan.model).to_owned(),
+            model: model_words(plan),
             is_open: matches!(plan.model, Model::Open { .. }),
             connections: plan.connections,
             threads: plan.shards(),
@@ -354,8 +355,8 @@ impl Summary {
     }
 }
 
-fn model_words(model: &Model) -> &'static str {
-    match model {
+fn model_words(plan: &Plan) -> String {
+    let model = match &plan.model {
         Model::Open {
             arrivals: Arrivals::Uniform,
             ..
@@ -365,6 +366,11 @@ fn model_words(model: &Model) -> &'static str {
             ..
         } => "open model, Poisson arrivals",
         Model::ClosedFor { .. } | Model::ClosedRequests { .. } => "closed model",
+    };
+    match plan.http2 {
+        None => model.to_owned(),
+        Some(Http2 { streams: 1 }) => format!("HTTP/2, {model}"),
+        Some(Http2 { streams }) => format!("HTTP/2 with {streams} streams, {model}"),
     }
 }
 

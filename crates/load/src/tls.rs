@@ -23,6 +23,9 @@ use crate::socket::{Moved, Socket};
 /// Where Debian, Ubuntu, Fedora (by link) and Alpine keep the system's roots.
 const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
+/// HTTP/2 in ALPN (RFC 9113 §3.1).
+const HTTP2: &[u8] = b"h2";
+
 /// What all connections of a thread share.
 #[derive(Debug)]
 pub(crate) struct TlsSetup {
@@ -33,7 +36,7 @@ pub(crate) struct TlsSetup {
 impl TlsSetup {
     /// # Errors
     /// [`LoadError::Plan`] for a name that is none or roots that cannot be read.
-    pub(crate) fn new(spec: &TlsSpec) -> Result<Self, LoadError> {
+    pub(crate) fn new(spec: &TlsSpec, is_http2: bool) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan { field: "TLS", why };
         let name = ServerName::try_from(spec.server_name.clone())
             .map_err(|_| refuse(format!("`{}` is no host name", spec.server_name)))?;
@@ -52,7 +55,8 @@ impl TlsSetup {
                 .with_root_certificates(roots(path).map_err(refuse)?)
                 .with_no_client_auth()
         };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let protocol = if is_http2 { HTTP2 } else { b"http/1.1" };
+        config.alpn_protocols = vec![protocol.to_vec()];
         Ok(Self {
             config: Arc::new(config),
             name,
@@ -95,6 +99,11 @@ impl TlsSocket {
             session: session.map_err(|_| ErrorKind::Tls)?,
             drained: false,
         })
+    }
+
+    /// Whether the server chose HTTP/2 in the handshake.
+    pub(crate) fn is_http2(&self) -> bool {
+        self.session.alpn_protocol() == Some(HTTP2)
     }
 
     /// True when the handshake is over.

@@ -28,6 +28,14 @@ impl Wire {
         }
     }
 
+    /// Whether HTTP/2 can be spoken: plain TCP has nobody to ask.
+    pub(crate) fn is_http2(&self) -> bool {
+        match self {
+            Self::Plain(_) => true,
+            Self::Tls(tls) => tls.is_http2(),
+        }
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<Moved, ErrorKind> {
         match self {
             Self::Plain(socket) => socket.send(bytes),

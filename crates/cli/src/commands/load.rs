@@ -16,8 +16,8 @@ use loadline_load::profile::Profile;
 use loadline_load::summary::{Summary, live_line};
 use loadline_load::warmup::Study;
 use loadline_load::{
-    Arrivals, Expectation, LoadError, Model, Pacing, Part, Plan, RequestSpec, Segment, Target,
-    TlsSpec, export, now_ns, part, run,
+    Arrivals, Expectation, Http2, LoadError, Model, Pacing, Part, Plan, RequestSpec, Segment,
+    Target, TlsSpec, export, now_ns, part, run,
 };
 
 use self::files::{Files, create, file_failed, write_to};
@@ -65,6 +65,13 @@ pub struct Arguments {
     /// Connections kept open
     #[arg(long, short, default_value_t = 100)]
     connections: u32,
+    /// HTTP/2: chosen in the TLS handshake of https targets, with prior knowledge (h2c) of others
+    #[arg(long)]
+    http2: bool,
+    /// Requests under way at once on each HTTP/2 connection
+    #[arg(long, default_value_t = 1, requires = "http2",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(Http2::MAX_STREAMS)))]
+    streams: u32,
     /// How long to measure, such as 5m [default: 30s; each trial of a search 10s]
     #[arg(long, short, value_parser = duration, conflicts_with = "requests")]
     duration: Option<Duration>,
@@ -223,6 +230,9 @@ fn plan(arguments: &Arguments, target: &Target, address: SocketAddr) -> Result<P
             server_name: target.host.clone(),
             insecure: arguments.insecure,
             roots: arguments.cacert.clone(),
+        }),
+        http2: arguments.http2.then_some(Http2 {
+            streams: arguments.streams,
         }),
         warmup: arguments.warmup,
         connections: arguments.connections,

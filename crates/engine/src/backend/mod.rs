@@ -15,6 +15,7 @@ use std::time::Duration;
 use loadline_analysis::record::{
     Configuration, Evidence, Invalid, LoadEvidence, Machine, Phase, SecondEvidence, StartEvidence,
 };
+use loadline_load::Http2;
 
 /// What a backend can do. The plan refuses what its backend cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +109,8 @@ pub struct LoadPhase {
     pub model: LoadModel,
     /// Connections kept open.
     pub connections: u32,
+    /// HTTP/2 with so many streams; `None` is HTTP/1.1.
+    pub http2: Option<Http2>,
     /// Method and URL path of the request; host and port are the instance's.
     pub method: String,
     /// Path and query, with the leading slash.
@@ -118,6 +121,14 @@ pub struct LoadPhase {
     pub timeout: Duration,
     /// The tightest latency bound of the SLO: how late the generator itself may be depends on it.
     pub tightest: Option<Duration>,
+}
+
+impl LoadPhase {
+    /// Requests that can be under way at once, at least 1.
+    pub fn at_once(&self) -> u32 {
+        let streams = self.http2.map_or(1, |http2| http2.streams);
+        self.connections.saturating_mul(streams).max(1)
+    }
 }
 
 /// How load is made.

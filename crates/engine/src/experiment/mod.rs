@@ -20,6 +20,7 @@ use loadline_analysis::offer::Offer;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::search::lattice::Parameters;
 use loadline_analysis::slo::Slo;
+use loadline_load::Http2;
 use loadline_sizing::Bytes;
 
 pub use error::ExperimentError;
@@ -88,6 +89,8 @@ pub struct Load {
     pub model: LoadModel,
     /// Connections kept open.
     pub connections: u32,
+    /// HTTP/2 with so many streams; `None` is HTTP/1.1.
+    pub http2: Option<Http2>,
     /// Length of the warm-up; zero is none.
     pub warm_up: Duration,
     /// A request without an answer after this is an error.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::{Slo, parse_duration};
+use loadline_load::Http2;
 use loadline_sizing::{Bytes, Cpus};
 use toml::Spanned;
 
@@ -100,6 +101,17 @@ fn load(table: &LoadTable, source: &Source<'_>) -> Checked<Load> {
             1..10_001,
             "connections",
         )?,
+        http2: match &table.http2_streams {
+            None => None,
+            streams => Some(Http2 {
+                streams: source.in_range(
+                    streams.as_ref(),
+                    1,
+                    1..Http2::MAX_STREAMS + 1,
+                    "http2-streams",
+                )?,
+            }),
+        },
         warm_up: source.time_or_zero(table.warm_up.as_ref(), WARM_UP, "warm-up")?,
         timeout: source.time(table.timeout.as_ref(), TIMEOUT, "timeout")?,
     })

@@ -70,7 +70,7 @@ fn a_file_written_from_the_parsed_form_means_the_same() {
 #[test]
 fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
     assert_snapshot!(told_with("rate = ", "rats = "), @r#"
-    exp.toml:7:1: unknown field `rats`, expected one of `url`, `method`, `rate`, `requests`, `closed`, `connections`, `warm-up`, `measure`, `timeout`
+    exp.toml:7:1: unknown field `rats`, expected one of `url`, `method`, `rate`, `requests`, `closed`, `connections`, `http2-streams`, `warm-up`, `measure`, `timeout`
         rats = "100/s"
     hint: did you mean `rate`?
     "#);

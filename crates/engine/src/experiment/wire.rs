@@ -124,6 +124,11 @@ pub struct LoadTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub connections: Option<Spanned<u32>>,
+    /// HTTP/2 without TLS (h2c, prior knowledge), with so many requests under way at once on each
+    /// connection; default: HTTP/1.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
+    pub http2_streams: Option<Spanned<u32>>,
     /// Load before the judged part; recorded, not judged: `5s` (default), `0s` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

@@ -158,6 +158,7 @@ pub fn load(rate: f64, length: Duration) -> LoadPhase {
             duration: length,
         },
         connections: 8,
+        http2: None,
         method: "GET".to_owned(),
         path: "/".to_owned(),
         port: PORT,

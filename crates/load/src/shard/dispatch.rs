@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{SECOND_NS, Shard, Source};
+use super::{Free, SECOND_NS, Shard, Source};
 use crate::clock::now_ns;
 use crate::connection::{InFlight, State};
 use crate::outcome::ErrorKind;
@@ -17,7 +17,12 @@ const CONNECT_PAUSE_NS: u64 = SECOND_NS / 100;
 
 impl Shard<'_> {
     /// Sends all that is due, as far as connections are free.
-    pub(super) fn dispatch(&mut self, mut now: u64) {
+    pub(super) fn dispatch(&mut self, now: u64) {
+        self.send_due(now);
+        self.flush_sessions();
+    }
+
+    fn send_due(&mut self, mut now: u64) {
         while let Some(intended) = self.next_due(now) {
             let waited = now.saturating_sub(intended);
             if waited > self.times.timeout {
@@ -25,11 +30,11 @@ impl Shard<'_> {
                 self.count_failure(intended, ErrorKind::Shed);
                 continue;
             }
-            let Some(id) = self.ready.pop_front() else {
+            let Some(free) = self.ready.pop_front() else {
                 return;
             };
             self.take_due(intended);
-            self.begin(id, intended, now);
+            self.begin(free, intended, now);
             now = now_ns();
         }
     }
@@ -136,25 +141,38 @@ impl Shard<'_> {
     }
 
     /// Gives a request to a free connection.
-    fn begin(&mut self, id: u32, intended: u64, now: u64) {
+    fn begin(&mut self, free: Free, intended: u64, now: u64) {
         let phase = self.phase(intended);
-        let connection = &mut self.connections[id as usize];
+        let id = free.connection;
         if matches!(self.source, Source::Open { .. }) {
-            let possible = intended.max(connection.freed);
+            let possible = intended.max(free.since);
             self.interval.totals[phase]
                 .send_lag
                 .saturating_record(now.saturating_sub(possible));
         }
-        let kind = self.requests.choose(&mut connection.rendered);
-        connection.request = Some(InFlight {
+        let kind = self.requests.pick();
+        let request = InFlight {
             intended,
             begun: now,
             sent: 0,
             written: 0,
             kind,
-        });
+            is_repeated: false,
+        };
         self.in_flight += 1;
+        let connection = &mut self.connections[id as usize];
+        match &mut connection.session {
+            None => {
+                self.requests.render(kind, &mut connection.rendered);
+                connection.request = Some(request);
+            }
+            Some(session) => {
+                let admitted = session.admit(request, self.requests.is_head(kind));
+                debug_assert!(admitted, "no more requests than places");
+            }
+        }
         match connection.state {
+            State::Open(_) if connection.session.is_some() => self.send_streams(id, now),
             State::Open(_) => self.send(id, now),
             State::Connecting(_) => {}
             State::Closed => {
@@ -213,21 +231,40 @@ impl Shard<'_> {
     /// Ends a request as failed and its connection with it.
     pub(super) fn fail(&mut self, id: u32, kind: ErrorKind) {
         let connection = &mut self.connections[id as usize];
-        let was_open = matches!(connection.state, State::Open(_));
+        let was_open = matches!(connection.state, State::Open(_)) && !connection.is_opening();
         connection.close();
-        let Some(request) = connection.request.take() else {
-            return;
-        };
+        let request = connection.request.take();
+        let pauses = !was_open && matches!(self.source, Source::Closed { .. });
+        if let Some(request) = request {
+            self.fail_one(id, request, kind, pauses);
+        }
+        self.fail_streams(id, kind, pauses);
+    }
+
+    /// Counts a request as failed and frees its place.
+    pub(super) fn fail_one(&mut self, id: u32, request: InFlight, kind: ErrorKind, pauses: bool) {
         self.in_flight -= 1;
         let phase = self.phase(request.intended);
         self.interval.totals[phase].fail_request(request.kind, kind);
         let now = now_ns();
-        self.connections[id as usize].freed = now;
-        if was_open || matches!(self.source, Source::Open { .. }) {
-            self.ready.push_back(id);
-        } else {
-            self.paused.push(Reverse((now + CONNECT_PAUSE_NS, id)));
+        match pauses {
+            true => self.paused.push(Reverse((now + CONNECT_PAUSE_NS, id))),
+            false => self.free(id, now),
         }
+    }
+
+    /// Makes a place free for the next request.
+    pub(super) fn free(&mut self, id: u32, now: u64) {
+        if let Some(session) = &mut self.connections[id as usize].session
+            && session.places.len() - session.held > session.room()
+        {
+            session.held += 1;
+            return;
+        }
+        self.ready.push_back(Free {
+            connection: id,
+            since: now,
+        });
     }
 
     fn count_failure(&mut self, intended: u64, kind: ErrorKind) {
@@ -243,6 +280,7 @@ impl Shard<'_> {
             if request.is_some_and(|r| r.begun + timeout < now) {
                 self.fail(id, ErrorKind::Timeout);
             }
+            self.scan_streams(id, now - timeout.min(now));
         }
     }
 }

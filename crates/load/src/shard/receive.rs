@@ -4,7 +4,7 @@ use rustix::event::epoll::EventFlags;
 
 use super::{BUFFER, Shard};
 use crate::clock::now_ns;
-use crate::connection::State;
+use crate::connection::{InFlight, State};
 use crate::outcome::ErrorKind;
 use crate::response::Response;
 use crate::socket::Moved;
@@ -21,6 +21,10 @@ impl Shard<'_> {
         match &connection.state {
             State::Closed => now_ns(),
             State::Connecting(_) => self.on_connected(id),
+            State::Open(_) if connection.session.is_some() => {
+                self.flush(id);
+                self.receive(id, is_end(flags))
+            }
             State::Open(_) => {
                 let unsent = connection.request.is_some_and(|r| {
                     let bytes = self.requests.bytes(r.kind, &connection.rendered);
@@ -29,8 +33,7 @@ impl Shard<'_> {
                 if unsent || connection.has_unflushed() {
                     self.send(id, now_ns());
                 }
-                let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-                self.receive(id, ended)
+                self.receive(id, is_end(flags))
             }
         }
     }
@@ -44,9 +47,16 @@ impl Shard<'_> {
             return now;
         };
         match wire.handshake() {
-            Ok(true) => {
+            Ok(true) if connection.session.is_none() => {
                 connection.state = State::Open(wire);
                 self.send(id, now);
+            }
+            Ok(true) if !wire.is_http2() => self.fail(id, ErrorKind::Protocol),
+            Ok(true) => {
+                connection.state = State::Open(wire);
+                self.flush(id);
+                // The server's settings may have come with its handshake.
+                return self.receive(id, false);
             }
             Ok(false) => connection.state = State::Connecting(wire),
             Err(kind) => self.fail(id, kind),
@@ -95,6 +105,10 @@ impl Shard<'_> {
     fn take(&mut self, id: u32, n: usize) -> u64 {
         let now = now_ns();
         let connection = &mut self.connections[id as usize];
+        if connection.session.is_some() {
+            self.take_frames(id, n, now);
+            return now;
+        }
         let Some(request) = connection.request else {
             // Bytes that nobody asked for: the connection cannot be trusted any more.
             connection.close();
@@ -122,6 +136,10 @@ impl Shard<'_> {
     fn on_end(&mut self, id: u32) -> u64 {
         let now = now_ns();
         let connection = &mut self.connections[id as usize];
+        if connection.session.is_some() {
+            self.end_session(id, now);
+            return now;
+        }
         if connection.request.is_none() {
             connection.close();
             return now;
@@ -147,8 +165,18 @@ impl Shard<'_> {
         if is_last || has_more || !is_sent {
             connection.close();
         }
-        connection.freed = now;
-        self.ready.push_back(id);
+        self.free(id, now);
+        self.count(request, response, verdict, now);
+    }
+
+    /// Counts a complete response.
+    pub(super) fn count(
+        &mut self,
+        request: InFlight,
+        response: Response,
+        verdict: Option<ErrorKind>,
+        now: u64,
+    ) {
         let phase = self.phase(request.intended);
         let totals = &mut self.interval.totals[phase];
         totals.body_bytes += response.body_bytes;
@@ -157,4 +185,9 @@ impl Shard<'_> {
             None => totals.succeed(request.kind, now - request.intended, now - request.sent),
         }
     }
+}
+
+/// Whether the peer has closed its side.
+fn is_end(flags: EventFlags) -> bool {
+    flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
 }

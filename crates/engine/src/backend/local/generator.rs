@@ -147,7 +147,7 @@ impl Course<'_> {
             LoadModel::Open { duration, .. } | LoadModel::ClosedFor { duration } => duration,
             // Requests that all time out, one after the other on each connection.
             LoadModel::ClosedRequests { requests } => {
-                let rounds = requests.div_ceil(u64::from(self.load.connections.max(1)));
+                let rounds = requests.div_ceil(u64::from(self.load.at_once()));
                 let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
                 self.load.timeout.saturating_mul(rounds)
             }
@@ -256,6 +256,7 @@ fn order(instance: &LocalInstance, load: &LoadPhase) -> Order {
     Order {
         plan: Plan {
             connections: load.connections,
+            http2: load.http2,
             timeout: load.timeout,
             drain: load.timeout,
             cpus,

@@ -81,7 +81,7 @@ enum Arrivals {
 impl Arrivals {
     fn new(load: &LoadPhase) -> Self {
         let closed = |end, left| Self::Closed {
-            free: (0..load.connections.max(1)).map(|_| Reverse(0)).collect(),
+            free: (0..load.at_once()).map(|_| Reverse(0)).collect(),
             end,
             left,
         };

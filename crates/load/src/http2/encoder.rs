@@ -1,0 +1,321 @@
+//! Encodes the header blocks of requests (HPACK, RFC 7541).
+//!
+//! What is the same in every request of a plan is compiled once ([`FixedFields`]) and goes into
+//! the connection's dynamic table with the first request that has it; from then on it costs one
+//! octet, as with a browser. Values with variables are sent as they are, never kept. The fields
+//! to keep are chosen so that the table never overflows: nothing is ever evicted.
+
+use super::hpack::STATIC_NAMES;
+use crate::template::{Template, Variables};
+
+/// Octets of the peer's table that are used: the default, which every peer begins with.
+const TABLE: usize = 4096;
+/// Index of the newest entry of the dynamic table.
+const NEWEST: usize = STATIC_NAMES.len() + 1;
+
+/// Fields that are the same in every request that has them, over all requests of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct FixedFields {
+    fields: Vec<FixedField>,
+    /// Octets of the table they take.
+    size: usize,
+}
+
+#[derive(Debug)]
+struct FixedField {
+    name: String,
+    value: Vec<u8>,
+    /// Spelt out; kept by the peer if there is room.
+    literal: Vec<u8>,
+    /// Spelt out; not kept.
+    passing: Vec<u8>,
+    is_kept: bool,
+}
+
+/// The header fields of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(Vec<Field>);
+
+#[derive(Debug)]
+enum Field {
+    /// In the static table with its value.
+    Static(u8),
+    /// Number of the fixed field.
+    Fixed(usize),
+    /// A name spelt out, and a value that differs from one request to the next.
+    Varying { name: Vec<u8>, value: Template },
+    /// The length of the body.
+    Length,
+}
+
+impl Fields {
+    /// Adds a field whose value may hold variables; `name` in lower case.
+    pub(crate) fn add(&mut self, name: &str, value: Template, fixed: &mut FixedFields) {
+        let field = match value.fixed() {
+            Some(value) => match static_field(name, &value) {
+                Some(index) => Field::Static(index),
+                None => Field::Fixed(fixed.number(name, &value)),
+            },
+            None => Field::Varying {
+                name: named(name, 0, 4),
+                value,
+            },
+        };
+        self.0.push(field);
+    }
+
+    /// Adds the length of a body that differs from one request to the next.
+    pub(crate) fn add_length(&mut self) {
+        self.0.push(Field::Length);
+    }
+
+    /// Appends the block of the current request. `scratch` is memory for values.
+    pub(crate) fn render(
+        &self,
+        fixed: &FixedFields,
+        encoder: &mut Encoder,
+        variables: &mut Variables,
+        (body, scratch): (usize, &mut Vec<u8>),
+        out: &mut Vec<u8>,
+    ) {
+        encoder.begin(fixed, out);
+        for field in &self.0 {
+            match field {
+                Field::Static(index) => out.push(0x80 | index),
+                Field::Fixed(number) => encoder.push(*number, &fixed.fields[*number], out),
+                Field::Varying { name, value } => {
+                    scratch.clear();
+                    value.render(variables, scratch);
+                    out.extend_from_slice(name);
+                    push_string(out, scratch);
+                }
+                Field::Length => {
+                    out.extend_from_slice(&named("content-length", 0, 4));
+                    push_string(out, body.to_string().as_bytes());
+                }
+            }
+        }
+    }
+}
+
+impl FixedFields {
+    fn number(&mut self, name: &str, value: &[u8]) -> usize {
+        let known = self.fields.iter();
+        if let Some(at) = known
+            .clone()
+            .position(|f| f.name == name && f.value == value)
+        {
+            return at;
+        }
+        let size = name.len() + value.len() + 32;
+        let is_kept = self.size + size <= TABLE;
+        if is_kept {
+            self.size += size;
+        }
+        let spelt = |flags, prefix| {
+            let mut out = named(name, flags, prefix);
+            push_string(&mut out, value);
+            out
+        };
+        self.fields.push(FixedField {
+            name: name.to_owned(),
+            value: value.to_vec(),
+            literal: spelt(0x40, 6),
+            passing: spelt(0, 4),
+            is_kept,
+        });
+        self.fields.len() - 1
+    }
+}
+
+/// What the peer of one connection has in its table.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    /// For each fixed field, how many were in the table when it came there; 0 is not there.
+    places: Vec<usize>,
+    count: usize,
+    /// The peer's table is smaller than the default.
+    is_off: bool,
+    /// The peer must be told so with the next block.
+    must_tell: bool,
+}
+
+impl Encoder {
+    /// Forgets everything, for a new connection.
+    pub(crate) fn reset(&mut self) {
+        self.places.clear();
+        self.count = 0;
+        self.is_off = false;
+        self.must_tell = false;
+    }
+
+    /// The peer changes the size of its table. One below the default is not used at all.
+    pub(crate) fn resize(&mut self, size: u32) {
+        if (size as usize) < TABLE {
+            self.places.clear();
+            self.count = 0;
+            self.is_off = true;
+            self.must_tell = true;
+        }
+    }
+
+    fn begin(&mut self, fixed: &FixedFields, out: &mut Vec<u8>) {
+        self.places.resize(fixed.fields.len(), 0);
+        if std::mem::take(&mut self.must_tell) {
+            // A table of size 0.
+            out.push(0x20);
+        }
+    }
+
+    fn push(&mut self, number: usize, field: &FixedField, out: &mut Vec<u8>) {
+        match self.places[number] {
+            0 if self.is_off || !field.is_kept => out.extend_from_slice(&field.passing),
+            0 => {
+                out.extend_from_slice(&field.literal);
+                self.count += 1;
+                self.places[number] = self.count;
+            }
+            place => push_integer(out, 0x80, 7, NEWEST + self.count - place),
+        }
+    }
+}
+
+/// The fields of the static table that a request may have whole.
+fn static_field(name: &str, value: &[u8]) -> Option<u8> {
+    Some(match (name, value) {
+        (":method", b"GET") => 2,
+        (":method", b"POST") => 3,
+        (":path", b"/") => 4,
+        (":path", b"/index.html") => 5,
+        (":scheme", b"http") => 6,
+        (":scheme", b"https") => 7,
+        ("accept-encoding", b"gzip, deflate") => 16,
+        _ => return None,
+    })
+}
+
+/// The beginning of a literal field: its name by the static table or spelt out.
+fn named(name: &str, flags: u8, prefix: u8) -> Vec<u8> {
+    let mut out = Vec::new();
+    match STATIC_NAMES.iter().position(|n| *n == name) {
+        Some(at) => push_integer(&mut out, flags, prefix, at + 1),
+        None => {
+            out.push(flags);
+            push_string(&mut out, name.as_bytes());
+        }
+    }
+    out
+}
+
+fn push_string(out: &mut Vec<u8>, text: &[u8]) {
+    push_integer(out, 0, 7, text.len());
+    out.extend_from_slice(text);
+}
+
+/// RFC 7541 §5.1.
+pub(super) fn push_integer(out: &mut Vec<u8>, flags: u8, prefix: u8, value: usize) {
+    let mask = (1usize << prefix) - 1;
+    if value < mask {
+        return out.push(flags | value as u8);
+    }
+    out.push(flags | mask as u8);
+    let mut rest = value - mask;
+    while rest >= 0x80 {
+        out.push(0x80 | (rest & 0x7f) as u8);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::Encoding;
+
+    fn template(text: &str) -> Template {
+        let mut template = Template::default();
+        template.compile(text.as_bytes(), Encoding::Plain).unwrap();
+        template
+    }
+
+    struct Case {
+        fixed: FixedFields,
+        encoder: Encoder,
+        variables: Variables,
+    }
+
+    impl Case {
+        fn render(&mut self, fields: &Fields) -> Vec<u8> {
+            let mut out = Vec::new();
+            let memory = (3, &mut Vec::new());
+            self.variables.next_request();
+            fields.render(
+                &self.fixed,
+                &mut self.encoder,
+                &mut self.variables,
+                memory,
+                &mut out,
+            );
+            out
+        }
+    }
+
+    fn case(all: &[(&str, &str)]) -> (Case, Fields) {
+        let mut case = Case {
+            fixed: FixedFields::default(),
+            encoder: Encoder::default(),
+            variables: Variables::new(0, 0, 1),
+        };
+        let mut fields = Fields::default();
+        for (name, value) in all {
+            fields.add(name, template(value), &mut case.fixed);
+        }
+        (case, fields)
+    }
+
+    /// RFC 7541 Appendix C.3, first request and what is left of it in the next.
+    #[test]
+    fn what_was_sent_once_costs_one_octet() {
+        let (mut case, fields) = case(&[
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":path", "/"),
+            (":authority", "www.example.com"),
+        ]);
+        let mut first = vec![0x82, 0x86, 0x84, 0x41, 0x0f];
+        first.extend_from_slice(b"www.example.com");
+        assert_eq!(case.render(&fields), first);
+        assert_eq!(case.render(&fields), [0x82, 0x86, 0x84, 0xbe]);
+    }
+
+    #[test]
+    fn the_newest_entry_has_the_smallest_number() {
+        let (mut case, mut fields) = case(&[(":authority", "a"), ("x", "1")]);
+        fields.add("x", template("{seq}"), &mut case.fixed);
+        fields.add_length();
+        case.render(&fields);
+        let varying = [0, 1, b'x', 1, b'1', 0x0f, 13, 1, b'3'];
+        assert_eq!(case.render(&fields), [&[0xbf, 0xbe][..], &varying].concat());
+    }
+
+    #[test]
+    fn a_peer_with_a_small_table_gets_everything_spelt_out() {
+        let (mut case, fields) = case(&[("x", "1")]);
+        case.encoder.resize(100);
+        assert_eq!(case.render(&fields), [0x20, 0, 1, b'x', 1, b'1']);
+        assert_eq!(case.render(&fields), [0, 1, b'x', 1, b'1']);
+        case.encoder.reset();
+        case.encoder.resize(65_536);
+        assert_eq!(case.render(&fields), [0x40, 1, b'x', 1, b'1']);
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_table_is_not_kept() {
+        let long = "v".repeat(3000);
+        let (mut case, fields) = case(&[("a", &long), ("b", &long)]);
+        case.render(&fields);
+        let second = case.render(&fields);
+        assert_eq!(second[..2], [0xbe, 0]);
+        assert_eq!(second.len(), 1 + 1 + 2 + 3 + 3000);
+    }
+}

@@ -1,0 +1,114 @@
+use proptest::prelude::*;
+
+use super::super::encoder::push_integer;
+use super::*;
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let octets = digits.chunks(2);
+    octets
+        .map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap())
+        .collect()
+}
+
+fn status(head: Head) -> u16 {
+    head.status.expect("the block has a status")
+}
+
+/// RFC 7541 Appendix C.6: Huffman-coded answers on one connection, with a table of 256 octets,
+/// so that entries are evicted.
+#[test]
+fn the_examples_of_the_standard_are_decoded() {
+    let mut decoder = Decoder {
+        limit: 256,
+        ..Decoder::default()
+    };
+    let first = hex(
+        "488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e
+        919d29ad171863c78f0b97c8e9ae82ae43d3",
+    );
+    assert_eq!(status(decoder.decode(&first).unwrap()), 302);
+    assert_eq!(decoder.size, 222);
+    let second = hex("4883640effc1c0bf");
+    assert_eq!(status(decoder.decode(&second).unwrap()), 307);
+    assert_eq!(decoder.size, 222);
+    let third = hex(
+        "88c16196d07abe941054d444a8200595040b8166e084a62d1bffc05a839bd9ab77ad94e7
+        821dd7f2e6c7b335dfdfcd5b3960d5af27087f3672c1ab270fb5291f9587316065c003ed4ee5b1063d5007",
+    );
+    assert_eq!(status(decoder.decode(&third).unwrap()), 200);
+    assert_eq!((decoder.table.len(), decoder.size), (3, 215));
+}
+
+#[test]
+fn a_length_is_found_by_name_and_in_the_table() {
+    let mut decoder = Decoder::default();
+    let mut block = vec![0x88, 0x40, 14];
+    block.extend_from_slice(b"content-length");
+    block.extend_from_slice(&[2, b'4', b'2']);
+    let head = Head {
+        status: Some(200),
+        content_length: Some(42),
+    };
+    assert_eq!(decoder.decode(&block), Ok(head));
+    assert_eq!(decoder.decode(&[0x88, 0x80 | 62]), Ok(head));
+    // Name 28 of the static table, not kept.
+    assert_eq!(
+        decoder
+            .decode(&[0x88, 0x0f, 13, 1, b'7'])
+            .unwrap()
+            .content_length,
+        Some(7)
+    );
+    assert_eq!(decoder.table.len(), 1);
+}
+
+#[test]
+fn blocks_that_say_nothing_sensible_are_refused() {
+    let blocks: [&[u8]; 11] = [
+        &[0x80],
+        &[0x80 | 62],
+        &[0x40],
+        &[0x88, 0x88],
+        &[0x48, 3, b'2', b'x', b'0'],
+        &[0x48, 2, b'2', b'0'],
+        &[0x48, 0],
+        &[0x0f, 13, 1, b'x'],
+        &[0x0f, 13, 1, b'7', 0x0f, 13, 1, b'8'],
+        &[0x88, 0x20],
+        &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+    ];
+    for block in blocks {
+        assert!(Decoder::default().decode(block).is_err(), "{block:x?}");
+    }
+    // The table may be made smaller, not larger than was offered.
+    assert!(Decoder::default().decode(&[0x20, 0x88]).is_ok());
+    assert!(
+        Decoder::default()
+            .decode(&[0x3f, 0xe2, 0x1f, 0x88])
+            .is_err()
+    );
+}
+
+proptest! {
+    #[test]
+    fn integers_come_back(value in 0usize..(1 << 28), prefix in 4u8..8) {
+        let mut bytes = Vec::new();
+        push_integer(&mut bytes, 0, prefix, value);
+        let mut rest = bytes.as_slice();
+        prop_assert_eq!(integer(&mut rest, prefix), Ok(value));
+        prop_assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic_or_its_table_grow(
+        blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..20),
+    ) {
+        let mut decoder = Decoder::default();
+        for block in blocks {
+            let _ = decoder.decode(&block);
+            prop_assert!(decoder.size <= TABLE_LIMIT);
+            prop_assert_eq!(decoder.size, decoder.table.iter().map(Field::size).sum::<usize>());
+        }
+    }
+}

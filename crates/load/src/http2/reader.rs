@@ -1,0 +1,492 @@
+//! Cuts the bytes of a connection into frames, however they arrive.
+//!
+//! Owns the rules of the frames themselves: lengths, padding, the order of HEADERS and
+//! CONTINUATION. What a frame means for a stream is the session's. DATA is handed on in pieces as
+//! it comes and never kept.
+
+use super::frame::{self, HEADER, MAX_PAYLOAD};
+use super::{Broken, Settings};
+
+/// Longest header block, over all its frames.
+const MAX_BLOCK: usize = 64 * 1024;
+
+/// A frame, or a piece of a DATA frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// Part of an answer's body.
+    Data {
+        /// The stream.
+        stream: u32,
+        /// The octets of the body.
+        piece: &'a [u8],
+        /// Octets that flow control counts: with padding.
+        flow: u32,
+        /// Whether the answer is complete.
+        is_last: bool,
+    },
+    /// A whole header block, in [`Reader::block`].
+    Headers {
+        /// The stream.
+        stream: u32,
+        /// Whether the answer is complete.
+        is_last: bool,
+    },
+    /// The peer gave a stream up.
+    Reset {
+        /// The stream.
+        stream: u32,
+    },
+    /// Settings of the peer, to be acknowledged.
+    Settings(Settings),
+    /// A ping, to be answered with the same octets.
+    Ping([u8; 8]),
+    /// The connection takes no more streams than those up to the last one.
+    GoAway {
+        /// The last stream that was or may be processed.
+        last: u32,
+    },
+    /// More may be sent.
+    Window {
+        /// The stream, or 0 for the connection.
+        stream: u32,
+        /// Octets, at least 1.
+        increment: u32,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Header {
+    length: usize,
+    kind: u8,
+    flags: u8,
+    stream: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Header,
+    /// Before the length of a DATA frame's padding.
+    PadLength(Header),
+    /// In the body's octets of a DATA frame; `padding` octets (the length of it included) are
+    /// none.
+    Data {
+        left: usize,
+        padding: usize,
+        header: Header,
+    },
+    /// In padding.
+    Padding(usize),
+    /// In any other payload.
+    Payload(Header),
+}
+
+/// The reader of one connection.
+#[derive(Debug)]
+pub struct Reader {
+    state: State,
+    /// A header or payload that came in pieces.
+    partial: Vec<u8>,
+    block: Vec<u8>,
+    /// The stream whose header block is not complete, and whether it ends the stream.
+    open_block: Option<(u32, bool)>,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self {
+            state: State::Header,
+            partial: Vec::new(),
+            block: Vec::new(),
+            open_block: None,
+        }
+    }
+}
+
+impl Reader {
+    /// Forgets everything, for a new connection.
+    pub fn reset(&mut self) {
+        self.state = State::Header;
+        self.partial.clear();
+        self.open_block = None;
+    }
+
+    /// The header block of the last [`Frame::Headers`].
+    pub fn block(&self) -> &[u8] {
+        &self.block
+    }
+
+    /// Takes the next frame off `bytes`; `None` when more are needed, then all were taken.
+    ///
+    /// # Errors
+    /// [`Broken`] when the bytes are no frames of a server.
+    pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Broken> {
+        loop {
+            match self.state {
+                State::Header => {
+                    let Some(header) = self.gather(bytes, HEADER, &mut |_, header| {
+                        Ok(Header {
+                            length: u32::from_be_bytes([0, header[0], header[1], header[2]])
+                                as usize,
+                            kind: header[3],
+                            flags: header[4],
+                            stream: number(&header[5..]),
+                        })
+                    })?
+                    else {
+                        return Ok(None);
+                    };
+                    self.state = self.begin(header)?;
+                }
+                State::PadLength(header) => {
+                    let mut octet = |_: &mut Self, octet: &[u8]| Ok(usize::from(octet[0]));
+                    let Some(padding) = self.gather(bytes, 1, &mut octet)? else {
+                        return Ok(None);
+                    };
+                    let padding = padding + 1;
+                    let left = header.length.checked_sub(padding);
+                    self.state = State::Data {
+                        left: left.ok_or(Broken::Protocol)?,
+                        padding,
+                        header,
+                    };
+                }
+                State::Data {
+                    left,
+                    padding,
+                    header,
+                } => {
+                    if left > 0 && bytes.is_empty() {
+                        return Ok(None);
+                    }
+                    let (piece, rest) = bytes.split_at(left.min(bytes.len()));
+                    *bytes = rest;
+                    let left = left - piece.len();
+                    let is_end = left == 0;
+                    self.state = match is_end {
+                        true => State::Padding(padding.saturating_sub(1)),
+                        false => State::Data {
+                            left,
+                            padding,
+                            header,
+                        },
+                    };
+                    let flow = piece.len() + if is_end { padding } else { 0 };
+                    return Ok(Some(Frame::Data {
+                        stream: header.stream,
+                        piece,
+                        flow: flow as u32,
+                        is_last: is_end && header.flags & frame::END_STREAM != 0,
+                    }));
+                }
+                State::Padding(0) => self.state = State::Header,
+                State::Padding(left) => {
+                    if bytes.is_empty() {
+                        return Ok(None);
+                    }
+                    let taken = left.min(bytes.len());
+                    *bytes = &bytes[taken..];
+                    self.state = State::Padding(left - taken);
+                }
+                State::Payload(header) => {
+                    let mut handle = |reader: &mut Self, payload: &[u8]| {
+                        reader.state = State::Header;
+                        reader.payload(header, payload)
+                    };
+                    match self.gather(bytes, header.length, &mut handle)? {
+                        None => return Ok(None),
+                        Some(None) => {}
+                        Some(frame) => return Ok(frame),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands `length` octets to `handle` once all are there.
+    fn gather<T>(
+        &mut self,
+        bytes: &mut &[u8],
+        length: usize,
+        handle: &mut impl FnMut(&mut Self, &[u8]) -> Result<T, Broken>,
+    ) -> Result<Option<T>, Broken> {
+        let (taken, rest) = bytes.split_at(bytes.len().min(length - self.partial.len()));
+        *bytes = rest;
+        if self.partial.is_empty() && taken.len() == length {
+            return handle(self, taken).map(Some);
+        }
+        self.partial.extend_from_slice(taken);
+        if self.partial.len() < length {
+            return Ok(None);
+        }
+        let mut whole = std::mem::take(&mut self.partial);
+        let handled = handle(self, &whole);
+        whole.clear();
+        self.partial = whole;
+        handled.map(Some)
+    }
+
+    /// Checks a header and says how its payload is read.
+    fn begin(&self, header: Header) -> Result<State, Broken> {
+        if header.length > MAX_PAYLOAD {
+            return Err(Broken::FrameSize);
+        }
+        let is_continuation = header.kind == frame::CONTINUATION;
+        let belongs = match self.open_block {
+            Some((stream, _)) => is_continuation && stream == header.stream,
+            None => !is_continuation,
+        };
+        // DATA, HEADERS and RST_STREAM belong to a stream; SETTINGS, PING and GOAWAY to none.
+        let right_stream = match header.kind {
+            frame::DATA | frame::HEADERS | frame::RST_STREAM => header.stream != 0,
+            frame::SETTINGS | frame::PING | frame::GOAWAY => header.stream == 0,
+            _ => true,
+        };
+        if !belongs || !right_stream || header.kind == frame::PUSH_PROMISE {
+            return Err(Broken::Protocol);
+        }
+        Ok(match header.kind {
+            frame::DATA if header.flags & frame::PADDED != 0 && header.length == 0 => {
+                return Err(Broken::FrameSize);
+            }
+            frame::DATA if header.flags & frame::PADDED != 0 => State::PadLength(header),
+            frame::DATA => State::Data {
+                left: header.length,
+                padding: 0,
+                header,
+            },
+            _ => State::Payload(header),
+        })
+    }
+
+    /// Reads a whole payload; `None` when it needs no answer.
+    fn payload<'a>(&mut self, header: Header, payload: &[u8]) -> Result<Option<Frame<'a>>, Broken> {
+        let stream = header.stream;
+        let is_last = header.flags & frame::END_STREAM != 0;
+        let sized = |right: bool| right.then_some(()).ok_or(Broken::FrameSize);
+        Ok(match header.kind {
+            frame::HEADERS => {
+                let mut block = unpadded(header, payload)?;
+                if header.flags & frame::PRIORITY != 0 {
+                    block = block.get(5..).ok_or(Broken::FrameSize)?;
+                }
+                self.block.clear();
+                self.add_block(block, (stream, is_last), header.flags)?
+            }
+            frame::CONTINUATION => {
+                let open = self.open_block.ok_or(Broken::Protocol)?;
+                self.add_block(payload, open, header.flags)?
+            }
+            frame::RST_STREAM => {
+                sized(payload.len() == 4)?;
+                Some(Frame::Reset { stream })
+            }
+            frame::SETTINGS if header.flags & frame::ACK != 0 => {
+                sized(payload.is_empty())?;
+                None
+            }
+            frame::SETTINGS => Some(Frame::Settings(Settings::parse(payload)?)),
+            frame::PING => {
+                let octets = payload.try_into().map_err(|_| Broken::FrameSize)?;
+                (header.flags & frame::ACK == 0).then_some(Frame::Ping(octets))
+            }
+            frame::GOAWAY => {
+                sized(payload.len() >= 8)?;
+                Some(Frame::GoAway {
+                    last: number(payload),
+                })
+            }
+            frame::WINDOW_UPDATE => {
+                sized(payload.len() == 4)?;
+                let increment = number(payload);
+                if increment == 0 {
+                    return Err(Broken::Protocol);
+                }
+                Some(Frame::Window { stream, increment })
+            }
+            // PRIORITY, and types of extensions that nobody agreed on.
+            _ => None,
+        })
+    }
+
+    fn add_block<'a>(
+        &mut self,
+        piece: &[u8],
+        (stream, is_last): (u32, bool),
+        flags: u8,
+    ) -> Result<Option<Frame<'a>>, Broken> {
+        if self.block.len() + piece.len() > MAX_BLOCK {
+            return Err(Broken::HeadTooLarge);
+        }
+        self.block.extend_from_slice(piece);
+        if flags & frame::END_HEADERS == 0 {
+            self.open_block = Some((stream, is_last));
+            return Ok(None);
+        }
+        self.open_block = None;
+        Ok(Some(Frame::Headers { stream, is_last }))
+    }
+}
+
+/// What is left of a HEADERS payload without its padding.
+fn unpadded(header: Header, payload: &[u8]) -> Result<&[u8], Broken> {
+    if header.flags & frame::PADDED == 0 {
+        return Ok(payload);
+    }
+    let (padding, rest) = payload.split_first().ok_or(Broken::FrameSize)?;
+    let length = rest.len().checked_sub(usize::from(*padding));
+    Ok(&rest[..length.ok_or(Broken::Protocol)?])
+}
+
+/// A stream's number or a window's increment: 31 bits.
+fn number(octets: &[u8]) -> u32 {
+    u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]]) & (u32::MAX >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        frame::push(&mut out, kind, flags, stream, payload);
+        out
+    }
+
+    /// Everything the reader says, without the cuts of DATA.
+    fn read(bytes: &[u8], size: usize) -> Result<Vec<String>, Broken> {
+        let mut reader = Reader::default();
+        let mut said = Vec::new();
+        let mut body = Vec::new();
+        let mut counted = 0;
+        for mut piece in bytes.chunks(size.max(1)) {
+            while let Some(frame) = reader.next(&mut piece)? {
+                match frame {
+                    Frame::Data {
+                        piece,
+                        flow,
+                        is_last,
+                        stream,
+                    } => {
+                        body.extend_from_slice(piece);
+                        counted += flow;
+                        if is_last {
+                            said.push(format!("{stream} {body:?} {counted}"));
+                        }
+                    }
+                    Frame::Headers { .. } => said.push(format!("{frame:?} {:?}", reader.block())),
+                    other => said.push(format!("{other:?}")),
+                }
+            }
+            assert!(piece.is_empty());
+        }
+        Ok(said)
+    }
+
+    #[test]
+    fn frames_are_read_however_they_are_cut() {
+        let bytes = [
+            frame(frame::SETTINGS, 0, 0, &settings_payload()),
+            frame(frame::SETTINGS, frame::ACK, 0, &[]),
+            frame(frame::PING, 0, 0, b"12345678"),
+            // Padding of 2 and a priority, then the rest of the block.
+            frame(
+                frame::HEADERS,
+                frame::PADDED | frame::PRIORITY,
+                1,
+                &[2, 0, 0, 0, 0, 9, 0x88, 0, 0],
+            ),
+            frame(frame::CONTINUATION, frame::END_HEADERS, 1, &[0x87]),
+            frame(frame::DATA, 0, 1, b"ab"),
+            frame(
+                frame::DATA,
+                frame::PADDED | frame::END_STREAM,
+                1,
+                b"\x03cd\0\0\0",
+            ),
+            frame(0xbe, 0xff, 7, b"an extension"),
+            frame(frame::WINDOW_UPDATE, 0, 0, &[0x80, 0, 0, 5]),
+            frame(frame::RST_STREAM, 0, 3, &[0, 0, 0, 8]),
+            frame(frame::GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0, b'x']),
+        ]
+        .concat();
+        let whole = read(&bytes, bytes.len()).unwrap();
+        insta::assert_snapshot!(whole.join("\n"), @r"
+        Settings(Settings { table_size: None, max_streams: Some(100), initial_window: None, max_frame: None })
+        Ping([49, 50, 51, 52, 53, 54, 55, 56])
+        Headers { stream: 1, is_last: false } [136, 135]
+        1 [97, 98, 99, 100] 8
+        Window { stream: 0, increment: 5 }
+        Reset { stream: 3 }
+        GoAway { last: 1 }
+        ");
+        for size in 1..20 {
+            assert_eq!(read(&bytes, size).unwrap(), whole);
+        }
+    }
+
+    fn settings_payload() -> [u8; 6] {
+        [0, 3, 0, 0, 0, 100]
+    }
+
+    #[test]
+    fn frames_in_the_wrong_place_or_of_the_wrong_size_are_refused() {
+        let open = frame(frame::HEADERS, 0, 1, &[0x88]);
+        for wrong in [
+            frame(
+                frame::PUSH_PROMISE,
+                frame::END_HEADERS,
+                1,
+                &[0, 0, 0, 2, 0x88],
+            ),
+            frame(frame::CONTINUATION, frame::END_HEADERS, 1, &[0x88]),
+            [open.clone(), frame(frame::DATA, 0, 1, b"x")].concat(),
+            [open.clone(), frame(frame::CONTINUATION, 0, 3, &[])].concat(),
+            frame(frame::DATA, 0, 0, b"x"),
+            frame(frame::DATA, frame::PADDED, 1, b"\x05ab"),
+            frame(frame::DATA, frame::PADDED, 1, b""),
+            frame(
+                frame::HEADERS,
+                frame::PADDED | frame::END_HEADERS,
+                1,
+                &[9, 0x88],
+            ),
+            frame(frame::SETTINGS, frame::ACK, 0, &[0; 6]),
+            frame(frame::SETTINGS, 0, 1, &[]),
+            frame(frame::PING, 0, 0, &[0; 7]),
+            frame(frame::RST_STREAM, 0, 1, &[0; 5]),
+            frame(frame::GOAWAY, 0, 0, &[0; 4]),
+            frame(frame::WINDOW_UPDATE, 0, 1, &[0; 4]),
+            frame::header(MAX_PAYLOAD + 1, frame::DATA, 0, 1).to_vec(),
+        ] {
+            assert!(read(&wrong, 5).is_err(), "{wrong:?}");
+        }
+        let mut endless = open;
+        for _ in 0..5 {
+            endless.extend(frame(frame::CONTINUATION, 0, 1, &[0; MAX_PAYLOAD]));
+        }
+        assert_eq!(read(&endless, 1 << 20), Err(Broken::HeadTooLarge));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic_and_cuts_make_no_difference(
+            frames in proptest::collection::vec(
+                (0u8..11, any::<u8>(), 0u32..4, proptest::collection::vec(any::<u8>(), 0..30)),
+                0..8,
+            ),
+            rest in proptest::collection::vec(any::<u8>(), 0..30),
+            size in 1usize..40,
+        ) {
+            let mut bytes = Vec::new();
+            for (kind, flags, stream, payload) in frames {
+                bytes.extend(frame(kind, flags, stream, &payload));
+            }
+            bytes.extend(rest);
+            let whole = read(&bytes, bytes.len());
+            let pieces = read(&bytes, size);
+            prop_assert_eq!(whole, pieces);
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! The streams of one HTTP/2 connection: what may be sent, and what became of each request.
+//!
+//! Owns the rules between frames: stream numbers, flow control of both directions, the limit of
+//! open streams, GOAWAY. A *place* is room for one request; a request in a place is waiting until
+//! it is sent on a stream. Answers of given-up streams are passed over. Knows no socket: bytes
+//! come in, bytes to send gather in `out`.
+
+use std::collections::VecDeque;
+
+use super::frame::{self, HEADER};
+use super::reader::{Frame, Reader};
+use super::settings::MAX_WINDOW;
+use super::{Broken, Decoder, Encoder, Settings};
+use crate::connection::{BodySearch, InFlight};
+use crate::outcome::ErrorKind;
+use crate::plan::Expectation;
+use crate::response::Response;
+
+/// DATA gathers up to this many octets before the socket must take some.
+const MAX_GATHERED: usize = 256 * 1024;
+/// The peer gets this much of its window back at once.
+const CREDIT: u32 = 1 << 30;
+/// The last number a stream can have.
+const LAST_STREAM: u32 = MAX_WINDOW;
+
+/// Room for one request.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) request: Option<InFlight>,
+    /// The body of the request, where it differs from one to the next.
+    pub(crate) rendered: Vec<u8>,
+    /// The answer has no body whatever its head says.
+    head_only: bool,
+    answer: Answer,
+    search: Option<BodySearch>,
+    /// Octets of the request's body that were sent, and how many there are.
+    body_sent: usize,
+    body_length: usize,
+    /// Octets that may be sent on the stream.
+    window: i64,
+    /// Octets received since the peer got its window back.
+    received: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Answer {
+    /// 0 until the head came.
+    status: u16,
+    content_length: Option<u64>,
+    body_bytes: u64,
+}
+
+/// A request that came to its end.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) place: usize,
+    /// The answer and whether its body held the text expected.
+    pub(crate) result: Result<(Response, bool), ErrorKind>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    reader: Reader,
+    decoder: Decoder,
+    pub(crate) encoder: Encoder,
+    pub(crate) places: Vec<Place>,
+    /// The stream of each place; 0 is none.
+    streams: Vec<u32>,
+    /// Places without a request.
+    free: Vec<usize>,
+    /// Places whose request was not sent yet, and some of which that is no longer true.
+    waiting: VecDeque<usize>,
+    next_stream: u32,
+    /// Requests on streams.
+    active: usize,
+    /// Streams with a body that is not sent yet.
+    uploads: usize,
+    max_streams: usize,
+    max_payload: usize,
+    initial_window: i64,
+    /// Octets that may be sent on the connection.
+    window: i64,
+    /// Octets received since the peer got its window back.
+    received: u32,
+    /// The peer's settings came.
+    is_settled: bool,
+    /// The peer takes no more streams.
+    is_closing: bool,
+    /// Frames to send, and how many octets of them were sent.
+    pub(crate) out: Vec<u8>,
+    pub(crate) written: usize,
+    /// Places that stay empty because the peer allows fewer streams.
+    pub(crate) held: usize,
+}
+
+impl Session {
+    pub(crate) fn new(places: u32, expect: &Expectation) -> Self {
+        let place = || Place {
+            request: None,
+            rendered: Vec::new(),
+            head_only: false,
+            answer: Answer::default(),
+            search: expect.body_contains.as_deref().map(BodySearch::new),
+            body_sent: 0,
+            body_length: 0,
+            window: 0,
+            received: 0,
+        };
+        let mut session = Self {
+            reader: Reader::default(),
+            decoder: Decoder::default(),
+            encoder: Encoder::default(),
+            places: (0..places).map(|_| place()).collect(),
+            streams: vec![0; places as usize],
+            free: (0..places as usize).rev().collect(),
+            waiting: VecDeque::new(),
+            next_stream: 0,
+            active: 0,
+            uploads: 0,
+            max_streams: 0,
+            max_payload: 0,
+            initial_window: 0,
+            window: 0,
+            received: 0,
+            is_settled: false,
+            is_closing: false,
+            out: Vec::new(),
+            written: 0,
+            held: 0,
+        };
+        session.reset();
+        session
+    }
+
+    /// Gets ready for a new connection; its requests, if any, wait to be sent again.
+    pub(crate) fn reset(&mut self) {
+        self.reader.reset();
+        self.decoder.reset();
+        self.encoder.reset();
+        self.streams.fill(0);
+        self.waiting.clear();
+        let having = self.places.iter().enumerate();
+        let having = having.filter(|(_, p)| p.request.is_some());
+        self.waiting.extend(having.map(|(place, _)| place));
+        self.next_stream = 1;
+        self.active = 0;
+        self.uploads = 0;
+        self.max_streams = usize::MAX;
+        self.max_payload = frame::MAX_PAYLOAD;
+        self.initial_window = 65_535;
+        self.window = 65_535;
+        self.received = 0;
+        self.is_settled = false;
+        self.is_closing = false;
+        self.out.clear();
+        self.written = 0;
+        frame::push_preface(&mut self.out);
+    }
+
+    /// Whether the peer's settings came, so that requests may be sent.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_settled
+    }
+
+    /// Whether the connection is of no more use.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_closing && self.active == 0
+    }
+
+    /// Whether a request may be sent now.
+    pub(crate) fn may_send(&self) -> bool {
+        self.is_settled && !self.is_closing && self.active < self.max_streams
+    }
+
+    /// Requests that may be under way at once.
+    pub(crate) fn room(&self) -> usize {
+        self.places.len().min(self.max_streams.max(1))
+    }
+
+    /// Puts a request into a free place; false when there is none.
+    pub(crate) fn admit(&mut self, request: InFlight, head_only: bool) -> bool {
+        let Some(free) = self.free.pop() else {
+            return false;
+        };
+        let place = &mut self.places[free];
+        place.request = Some(request);
+        place.head_only = head_only;
+        self.waiting.push_back(free);
+        true
+    }
+
+    /// Takes the request out of a place, which is free then.
+    pub(crate) fn take(&mut self, place: usize) -> Option<InFlight> {
+        let request = self.places[place].request.take()?;
+        self.free.push(place);
+        Some(request)
+    }
+
+    /// The longest waiting request that was not sent yet.
+    pub(crate) fn next_waiting(&mut self) -> Option<usize> {
+        while let Some(place) = self.waiting.front().copied() {
+            if self.places[place].request.is_some() && self.streams[place] == 0 {
+                return Some(place);
+            }
+            self.waiting.pop_front();
+        }
+        None
+    }
+
+    /// Opens a stream for a request; its header block is rendered behind a gap for the frame's
+    /// header.
+    pub(crate) fn open(
+        &mut self,
+        place: usize,
+        render: &mut impl FnMut(&mut Place, &mut Encoder, &mut Vec<u8>) -> usize,
+    ) {
+        let stream = self.next_stream;
+        self.next_stream += 2;
+        self.is_closing |= self.next_stream > LAST_STREAM;
+        self.streams[place] = stream;
+        self.active += 1;
+        let at = self.out.len();
+        self.out.resize(at + HEADER, 0);
+        let room = &mut self.places[place];
+        room.body_length = render(room, &mut self.encoder, &mut self.out);
+        room.body_sent = 0;
+        room.window = self.initial_window;
+        room.received = 0;
+        room.answer = Answer::default();
+        if let Some(search) = &mut room.search {
+            search.reset();
+        }
+        let is_last = room.body_length == 0;
+        self.uploads += usize::from(!is_last);
+        frame::close_headers(&mut self.out, at, stream, is_last, self.max_payload);
+    }
+
+    /// Places whose request bodies can go on.
+    pub(crate) fn next_upload(&self) -> Option<usize> {
+        if self.uploads == 0 || self.window <= 0 || self.out.len() - self.written > MAX_GATHERED {
+            return None;
+        }
+        let mut places = self.places.iter().zip(&self.streams);
+        places.position(|(p, stream)| *stream != 0 && p.body_sent < p.body_length && p.window > 0)
+    }
+
+    /// Sends the next piece of a request's body.
+    pub(crate) fn upload(&mut self, place: usize, body: &[u8]) {
+        let stream = self.streams[place];
+        let place = &mut self.places[place];
+        let rest = &body[place.body_sent..];
+        let allowed = self.window.min(place.window).max(0) as usize;
+        let piece = &rest[..rest.len().min(allowed).min(self.max_payload)];
+        let is_last = piece.len() == rest.len();
+        let flags = if is_last { frame::END_STREAM } else { 0 };
+        frame::push(&mut self.out, frame::DATA, flags, stream, piece);
+        place.body_sent += piece.len();
+        place.window -= piece.len() as i64;
+        self.window -= piece.len() as i64;
+        self.uploads -= usize::from(is_last);
+    }
+
+    /// Gives a request up; what still comes for it is passed over.
+    pub(crate) fn cancel(&mut self, place: usize) -> Option<InFlight> {
+        let stream = self.streams[place];
+        if stream != 0 {
+            frame::push_cancel(&mut self.out, stream);
+            self.release(place);
+        }
+        self.take(place)
+    }
+
+    /// Takes received bytes; requests that came to their end are added to `ended`.
+    ///
+    /// # Errors
+    /// The kind of failure when the connection must be closed.
+    pub(crate) fn receive(
+        &mut self,
+        mut bytes: &[u8],
+        ended: &mut Vec<Ended>,
+    ) -> Result<(), ErrorKind> {
+        loop {
+            match self.reader.next(&mut bytes) {
+                Ok(None) => return Ok(()),
+                Ok(Some(frame)) => self.on_frame(frame, ended),
+                Err(broken) => Err(broken),
+            }
+            .map_err(|_| ErrorKind::Protocol)?;
+        }
+    }
+
+    fn on_frame(&mut self, frame: Frame<'_>, ended: &mut Vec<Ended>) -> Result<(), Broken> {
+        // The first frame of a server is its settings.
+        if !self.is_settled && !matches!(frame, Frame::Settings(_)) {
+            return Err(Broken::Protocol);
+        }
+        match frame {
+            Frame::Headers { stream, is_last } => {
+                let head = self.decoder.decode(self.reader.block())?;
+                if let Some(place) = self.place_of(stream)? {
+                    let answer = &mut self.places[place].answer;
+                    match head.status {
+                        Some(100..=199) if !is_last && answer.status == 0 => return Ok(()),
+                        Some(status @ 200..) if answer.status == 0 => {
+                            answer.status = status;
+                            answer.content_length = head.content_length;
+                        }
+                        // Trailers end an answer.
+                        None if answer.status != 0 && is_last => {}
+                        _ => return Err(Broken::Protocol),
+                    }
+                    if is_last {
+                        self.finish(place, ended);
+                    }
+                }
+            }
+            Frame::Data {
+                stream,
+                piece,
+                flow,
+                is_last,
+            } => {
+                give_back(&mut self.received, flow, 0, &mut self.out);
+                if let Some(place) = self.place_of(stream)? {
+                    let room = &mut self.places[place];
+                    if room.answer.status == 0 {
+                        return Err(Broken::Protocol);
+                    }
+                    room.answer.body_bytes += piece.len() as u64;
+                    if let Some(search) = &mut room.search {
+                        search.feed(piece);
+                    }
+                    if is_last {
+                        self.finish(place, ended);
+                    } else {
+                        give_back(&mut room.received, flow, stream, &mut self.out);
+                    }
+                }
+            }
+            Frame::Reset { stream } => {
+                if let Some(place) = self.place_of(stream)? {
+                    self.release(place);
+                    let result = Err(ErrorKind::Reset);
+                    ended.push(Ended { place, result });
+                }
+            }
+            Frame::Settings(settings) => {
+                self.apply(settings)?;
+                frame::push(&mut self.out, frame::SETTINGS, frame::ACK, 0, &[]);
+            }
+            Frame::Ping(octets) => {
+                frame::push(&mut self.out, frame::PING, frame::ACK, 0, &octets);
+            }
+            Frame::GoAway { last } => self.go_away(last, ended),
+            Frame::Window {
+                stream: 0,
+                increment,
+            } => widen(&mut self.window, increment)?,
+            Frame::Window { stream, increment } => {
+                if let Some(place) = self.place_of(stream)? {
+                    widen(&mut self.places[place].window, increment)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a stream; `None` when it has ended. One that was never opened is an error.
+    fn place_of(&self, stream: u32) -> Result<Option<usize>, Broken> {
+        if stream >= self.next_stream || stream.is_multiple_of(2) {
+            return Err(Broken::Protocol);
+        }
+        Ok(self.streams.iter().position(|s| *s == stream))
+    }
+
+    fn apply(&mut self, settings: Settings) -> Result<(), Broken> {
+        self.is_settled = true;
+        if let Some(size) = settings.table_size {
+            self.encoder.resize(size);
+        }
+        if let Some(max) = settings.max_streams {
+            self.max_streams = max as usize;
+        }
+        if let Some(max) = settings.max_frame {
+            self.max_payload = max as usize;
+        }
+        if let Some(initial) = settings.initial_window {
+            let change = i64::from(initial) - self.initial_window;
+            self.initial_window = i64::from(initial);
+            for (place, _) in self.active_places() {
+                place.window += change;
+                if place.window > i64::from(MAX_WINDOW) {
+                    return Err(Broken::Protocol);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Streams after the last one were not processed: they are sent again on the next connection,
+    /// once (RFC 9113 §6.8).
+    fn go_away(&mut self, last: u32, ended: &mut Vec<Ended>) {
+        self.is_closing = true;
+        for place in 0..self.places.len() {
+            if self.streams[place] <= last {
+                continue;
+            }
+            self.release(place);
+            let Some(request) = &mut self.places[place].request else {
+                continue;
+            };
+            if request.is_repeated {
+                let result = Err(ErrorKind::Closed);
+                ended.push(Ended { place, result });
+            } else {
+                request.is_repeated = true;
+                request.sent = 0;
+                self.waiting.push_back(place);
+            }
+        }
+    }
+
+    fn active_places(&mut self) -> impl Iterator<Item = (&mut Place, u32)> {
+        let places = self.places.iter_mut().zip(self.streams.iter().copied());
+        places.filter(|(_, stream)| *stream != 0)
+    }
+
+    /// An answer is complete.
+    fn finish(&mut self, place: usize, ended: &mut Vec<Ended>) {
+        if self.places[place].body_sent < self.places[place].body_length {
+            // The server wants no more of the body (RFC 9113 §8.1).
+            frame::push_cancel(&mut self.out, self.streams[place]);
+        }
+        self.release(place);
+        let room = &mut self.places[place];
+        let answer = room.answer;
+        let found = room.search.as_mut().is_none_or(BodySearch::reset);
+        let has_body = !room.head_only && !matches!(answer.status, 204 | 304);
+        let is_whole = answer.content_length.is_none_or(|l| l == answer.body_bytes);
+        let response = Response {
+            status: answer.status,
+            keep_alive: true,
+            body_bytes: answer.body_bytes,
+        };
+        let result = match is_whole || !has_body {
+            true => Ok((response, found)),
+            false => Err(ErrorKind::Protocol),
+        };
+        ended.push(Ended { place, result });
+    }
+
+    /// Ends the stream of a place.
+    fn release(&mut self, place: usize) {
+        let room = &mut self.places[place];
+        self.uploads -= usize::from(room.body_sent < room.body_length);
+        room.body_length = 0;
+        room.body_sent = 0;
+        self.streams[place] = 0;
+        self.active -= 1;
+    }
+}
+
+/// Counts received octets; gives the peer its window back when much of it is used.
+fn give_back(received: &mut u32, flow: u32, stream: u32, out: &mut Vec<u8>) {
+    *received += flow;
+    if *received >= CREDIT {
+        frame::push_window_update(out, stream, *received);
+        *received = 0;
+    }
+}
+
+fn widen(window: &mut i64, increment: u32) -> Result<(), Broken> {
+    *window += i64::from(increment);
+    (*window <= i64::from(MAX_WINDOW))
+        .then_some(())
+        .ok_or(Broken::Protocol)
+}

@@ -1,0 +1,217 @@
+//! HTTP/2 on the loop of a thread: requests become streams, frames are sent together.
+//!
+//! Owns no protocol (that is `http2`) and no schedule. Frames of one turn, however many requests
+//! they are, leave with one send for each connection.
+
+use super::Shard;
+use crate::clock::now_ns;
+use crate::connection::{State, judge};
+use crate::http2::Ended;
+use crate::outcome::ErrorKind;
+use crate::socket::Moved;
+
+impl Shard<'_> {
+    /// Sends what waits on a connection, as far as it may be sent.
+    pub(super) fn send_streams(&mut self, id: u32, now: u64) {
+        let connection = &mut self.connections[id as usize];
+        let Some(session) = &mut connection.session else {
+            return;
+        };
+        while session.may_send()
+            && let Some(place) = session.next_waiting()
+        {
+            let requests = &mut self.requests;
+            session.open(place, &mut |place, encoder, out| {
+                let Some(request) = &mut place.request else {
+                    return 0;
+                };
+                request.sent = now;
+                requests.render_stream(request.kind, encoder, &mut place.rendered, out)
+            });
+        }
+        self.upload(id);
+        self.unflushed.push(id);
+    }
+
+    /// Sends more of the bodies of requests, as far as flow control and the socket allow.
+    fn upload(&mut self, id: u32) {
+        let Some(session) = &mut self.connections[id as usize].session else {
+            return;
+        };
+        while let Some(nth) = session.next_upload() {
+            let place = &mut session.places[nth];
+            let rendered = std::mem::take(&mut place.rendered);
+            let kind = place.request.map_or(0, |r| r.kind);
+            session.upload(nth, self.requests.body(kind, &rendered));
+            session.places[nth].rendered = rendered;
+        }
+    }
+
+    /// Sends the frames that gathered.
+    pub(super) fn flush_sessions(&mut self) {
+        // Usually one connection several times over, each time with nothing left to send.
+        let mut unflushed = std::mem::take(&mut self.unflushed);
+        for id in unflushed.drain(..) {
+            self.flush(id);
+        }
+        // Failed connections may have been opened again.
+        if self.unflushed.is_empty() {
+            self.unflushed = unflushed;
+        }
+    }
+
+    /// Sends the frames of one connection.
+    pub(super) fn flush(&mut self, id: u32) {
+        loop {
+            let connection = &mut self.connections[id as usize];
+            let (State::Open(wire), Some(session)) =
+                (&mut connection.state, &mut connection.session)
+            else {
+                return;
+            };
+            while session.written < session.out.len() {
+                match wire.send(&session.out[session.written..]) {
+                    Ok(Moved::Bytes(n)) => session.written += n,
+                    Ok(Moved::Later | Moved::End) => return,
+                    Err(kind) => return self.fail(id, kind),
+                }
+            }
+            session.out.clear();
+            session.written = 0;
+            if let Err(kind) = wire.flush() {
+                return self.fail(id, kind);
+            }
+            if session.next_upload().is_none() {
+                return;
+            }
+            self.upload(id);
+        }
+    }
+
+    /// Takes `n` received bytes.
+    pub(super) fn take_frames(&mut self, id: u32, n: usize, now: u64) {
+        let Some(session) = &mut self.connections[id as usize].session else {
+            return;
+        };
+        let mut ended = std::mem::take(&mut self.ended);
+        let received = session.receive(&self.buffer[..n], &mut ended);
+        let has_frames = !session.out.is_empty() || session.next_upload().is_some();
+        let is_over = session.is_over();
+        for end in ended.drain(..) {
+            self.end_stream(id, end, now);
+        }
+        self.ended = ended;
+        match received {
+            Err(kind) => self.fail(id, kind),
+            Ok(()) if is_over => self.reopen(id),
+            Ok(()) => {
+                self.release_held(id, now);
+                if has_frames || self.has_waiting(id) {
+                    self.send_streams(id, now);
+                }
+            }
+        }
+    }
+
+    /// Counts a request that came to its end.
+    fn end_stream(&mut self, id: u32, end: Ended, now: u64) {
+        let Some(session) = &mut self.connections[id as usize].session else {
+            return;
+        };
+        let Some(request) = session.take(end.place) else {
+            return;
+        };
+        match end.result {
+            Err(kind) => self.fail_one(id, request, kind, false),
+            Ok((response, found)) => {
+                self.in_flight -= 1;
+                self.free(id, now);
+                let verdict = judge(response, found, &self.plan.expect);
+                self.count(request, response, verdict, now);
+            }
+        }
+    }
+
+    /// The server closed its side.
+    pub(super) fn end_session(&mut self, id: u32, now: u64) {
+        let Some(session) = &mut self.connections[id as usize].session else {
+            return;
+        };
+        match session.is_over() {
+            true => self.reopen(id),
+            false => self.fail(id, ErrorKind::Closed),
+        }
+        self.release_held(id, now);
+    }
+
+    /// Closes a connection that takes no more streams; opens it again for requests that wait.
+    fn reopen(&mut self, id: u32) {
+        self.connections[id as usize].close();
+        self.release_held(id, now_ns());
+        if self.has_waiting(id)
+            && let Some(kind) = self.open(id)
+        {
+            self.fail(id, kind);
+        }
+    }
+
+    fn has_waiting(&mut self, id: u32) -> bool {
+        let session = &mut self.connections[id as usize].session;
+        session.as_mut().is_some_and(|s| s.next_waiting().is_some())
+    }
+
+    /// Frees the places that the server's limit held back and no longer does.
+    fn release_held(&mut self, id: u32, now: u64) {
+        loop {
+            let Some(session) = &mut self.connections[id as usize].session else {
+                return;
+            };
+            if session.held == 0 || session.places.len() - session.held >= session.room() {
+                return;
+            }
+            session.held -= 1;
+            self.free(id, now);
+        }
+    }
+
+    /// Fails every request of a connection that was closed.
+    pub(super) fn fail_streams(&mut self, id: u32, kind: ErrorKind, pauses: bool) {
+        let places = match &self.connections[id as usize].session {
+            None => return,
+            Some(session) => session.places.len(),
+        };
+        for place in 0..places {
+            let session = &mut self.connections[id as usize].session;
+            let request = session.as_mut().and_then(|s| s.take(place));
+            if let Some(request) = request {
+                self.fail_one(id, request, kind, pauses);
+            }
+        }
+        self.release_held(id, now_ns());
+    }
+
+    /// Gives up the requests that were begun before `oldest`. The connection goes on, unless it
+    /// never stood.
+    pub(super) fn scan_streams(&mut self, id: u32, oldest: u64) {
+        let connection = &mut self.connections[id as usize];
+        let is_opening = connection.is_opening();
+        let Some(session) = &mut connection.session else {
+            return;
+        };
+        for place in 0..session.places.len() {
+            let session = &mut self.connections[id as usize].session;
+            let Some(session) = session else { return };
+            let request = &session.places[place].request;
+            if request.is_none_or(|r| r.begun >= oldest) {
+                continue;
+            }
+            if is_opening {
+                return self.fail(id, ErrorKind::Timeout);
+            }
+            if let Some(request) = session.cancel(place) {
+                self.fail_one(id, request, ErrorKind::Timeout, false);
+                self.unflushed.push(id);
+            }
+        }
+    }
+}
