@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """How exactly requests arrive: lateness and dispersion as a server sees them.
 
-Usage: benches/arrivals.py [--seconds 5] [--rates 1000,5000,20000] [--modes auto,exact,1ms]
+Usage: benches/arrivals.py [--seconds 5] [--rates 1000,5000,20000] [--modes auto,exact,1ms,poisson]
+                           [--skip-build]
 
-Needs a release build (loadline and the example rig). The server logs the arrival of every
-request; lateness is the arrival minus the ideal uniform schedule. Server on CPU 0, generator on
-CPU 1, 100 connections.
+Builds loadline and the example rig (release). The server logs the arrival of every
+request; lateness is the arrival minus the ideal uniform schedule (it means nothing for Poisson
+arrivals). Dispersion is variance over mean of the arrivals in each ms, of the whole run and as the
+median over stretches of 250 ms, which a stall of the machine does not change. Server on CPU 0,
+generator on CPU 1, 100 connections.
 """
 
 import argparse
@@ -28,7 +31,8 @@ def measure(binary, rig, rate, mode, seconds):
     result = json.loads(output)
     lag, latency = result["send_lag_us"], result["latency_us"]
     print(f"{rate:6}/s {mode:8} late p50 {arrivals['late_p50_us']:7.1f} p99 "
-          f"{arrivals['late_p99_us']:8.1f} us  dispersion {arrivals['dispersion']:6.3f}  most/ms "
+          f"{arrivals['late_p99_us']:8.1f} us  dispersion {arrivals['dispersion']:6.3f} "
+          f"(median of 250 ms {arrivals['dispersion_median']:6.3f})  most/ms "
           f"{arrivals['most_per_ms']:4}  latency p50 {latency['p50']:7.1f} p99 {latency['p99']:7.1f}"
           f"  lag p99 {lag['p99']:7.1f} us  CPU {cpu / result['ok'] * 1e6:6.1f} us/request"
           f"  {result['saturated'] or 'ok'}", flush=True)
@@ -39,8 +43,9 @@ def main():
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rates", default="1000,5000,20000")
     parser.add_argument("--modes", default="auto,exact,1ms,poisson")
+    parser.add_argument("--skip-build", action="store_true")
     arguments = parser.parse_args()
-    binary, rig = build()
+    binary, rig = build(arguments.skip_build)
     for rate in arguments.rates.split(","):
         for mode in arguments.modes.split(","):
             measure(binary, rig, int(rate), mode, arguments.seconds)

@@ -46,11 +46,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report = match seen {
         None => format!(r#"{{"requests": {}}}"#, arrivals.len()),
         Some(seen) => format!(
-            r#"{{"requests": {}, "late_p50_us": {:.1}, "late_p99_us": {:.1}, "dispersion": {:.3}, "most_per_ms": {}}}"#,
+            r#"{{"requests": {}, "late_p50_us": {:.1}, "late_p99_us": {:.1}, "dispersion": {:.3}, "dispersion_median": {:.3}, "most_per_ms": {}}}"#,
             arrivals.len(),
             seen.late_p50_us,
             seen.late_p99_us,
             seen.dispersion,
+            seen.dispersion_median.unwrap_or(seen.dispersion),
             seen.most_per_ms
         ),
     };

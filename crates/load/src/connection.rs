@@ -8,6 +8,7 @@ use crate::http2::Session;
 use crate::outcome::ErrorKind;
 use crate::plan::{Expectation, Http2, Plan};
 use crate::response::{Parser, Response};
+use crate::shard::Times;
 use crate::wire::Wire;
 
 /// Where a connection is.
@@ -49,6 +50,9 @@ pub(crate) struct Connection {
     pub(crate) body: Option<BodySearch>,
     /// With HTTP/2: its streams, instead of the request, parser and body above.
     pub(crate) session: Option<Box<Session>>,
+    /// When its socket was opened, and when its last byte came, CLOCK_MONOTONIC ns.
+    pub(crate) opened: u64,
+    pub(crate) heard: u64,
     /// Index of the target it connects to.
     pub(crate) target: usize,
 }
@@ -64,6 +68,8 @@ impl Connection {
             parser: Parser::default(),
             body: expect.body_contains.as_deref().map(BodySearch::new),
             session: plan.http2.map(session),
+            opened: 0,
+            heard: 0,
             target,
         }
     }
@@ -99,6 +105,24 @@ impl Connection {
             State::Connecting(_) => true,
             State::Open(_) => self.session.as_deref().is_some_and(unsettled),
         }
+    }
+
+    /// Which deadline of the connection itself is over, if one is.
+    pub(crate) fn overdue(&self, now: u64, times: &Times) -> Option<ErrorKind> {
+        if self.is_opening() {
+            let late = now.saturating_sub(self.opened) > times.connect_timeout;
+            return late.then_some(ErrorKind::ConnectTimeout);
+        }
+        if times.read_timeout == u64::MAX {
+            return None;
+        }
+        let sent = self
+            .requests()
+            .map(|r| r.sent)
+            .filter(|sent| *sent > 0)
+            .min()?;
+        let silent = now.saturating_sub(sent.max(self.heard)) > times.read_timeout;
+        silent.then_some(ErrorKind::ReadTimeout)
     }
 
     /// Requests that were begun and have no outcome.

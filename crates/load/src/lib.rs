@@ -38,7 +38,9 @@ pub use clock::now_ns;
 pub use error::LoadError;
 pub use health::{Health, MAX_LAG, MAX_MISSED};
 pub use outcome::{ErrorKind, RequestTotals, Second, Totals};
-pub use plan::{Expectation, Http2, Model, Pacing, Part, Plan, RequestSpec, TlsSpec, Weighted};
+pub use plan::{
+    Expectation, Http2, Model, Pacing, Part, Plan, RequestSpec, Think, TlsSpec, Weighted,
+};
 pub use run::{Outcome, run};
 pub use schedule::{Arrivals, Segment};
 pub use target::Target;

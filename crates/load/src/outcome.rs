@@ -42,6 +42,10 @@ error_kinds! {
     Closed => "closed",
     /// No complete response within the timeout of the send, or no connection within it.
     Timeout => "timeout",
+    /// The connection did not stand within its own deadline.
+    ConnectTimeout => "connect_timeout",
+    /// The connection brought no byte within its own deadline.
+    ReadTimeout => "read_timeout",
     /// This machine has no free port or descriptor for another connection.
     PortExhausted => "port_exhausted",
     /// No route to the target.
@@ -94,6 +98,8 @@ pub struct Totals {
     pub unfinished: u64,
     /// Body bytes of complete responses.
     pub body_bytes: u64,
+    /// Responses that redirect, good or not; none is followed.
+    pub redirects: u64,
     /// From the intended send time to the end of the response, good responses, ns.
     pub latency: Histogram,
     /// From the actual send to the end of the response, good responses, ns.
@@ -124,6 +130,7 @@ impl Default for Totals {
             errors: [0; ErrorKind::ALL.len()],
             unfinished: 0,
             body_bytes: 0,
+            redirects: 0,
             latency: histogram::new(),
             service_time: histogram::new(),
             send_lag: histogram::new(),
@@ -209,6 +216,7 @@ impl Totals {
         }
         self.unfinished += other.unfinished;
         self.body_bytes += other.body_bytes;
+        self.redirects += other.redirects;
         add(&mut self.latency, &other.latency);
         add(&mut self.service_time, &other.service_time);
         add(&mut self.send_lag, &other.send_lag);
@@ -226,6 +234,7 @@ impl Totals {
         self.errors = [0; ErrorKind::ALL.len()];
         self.unfinished = 0;
         self.body_bytes = 0;
+        self.redirects = 0;
         let whole = [
             &mut self.latency,
             &mut self.service_time,

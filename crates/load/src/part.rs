@@ -103,6 +103,9 @@ pub struct TotalsMessage {
     pub unfinished: u64,
     /// Body bytes of complete responses.
     pub body_bytes: u64,
+    /// Responses that redirect, good or not; none is followed.
+    #[serde(default)]
+    pub redirects: u64,
     /// Latency from the intended send time, good responses: HdrHistogram V2 deflate, base64, ns.
     pub latency: String,
     /// Service time from the actual send time, the same form.
@@ -134,6 +137,7 @@ impl TotalsMessage {
             errors: totals.errors(),
             unfinished: totals.unfinished,
             body_bytes: totals.body_bytes,
+            redirects: totals.redirects,
             latency: histogram::encode(&totals.latency),
             service_time: histogram::encode(&totals.service_time),
             send_lag: histogram::encode(&totals.send_lag),

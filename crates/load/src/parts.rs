@@ -102,6 +102,7 @@ fn totals(message: &TotalsMessage) -> Result<Totals, LoadError> {
     totals.ok = message.ok;
     totals.unfinished = message.unfinished;
     totals.body_bytes = message.body_bytes;
+    totals.redirects = message.redirects;
     for kind in ErrorKind::ALL {
         if let Some(count) = message.errors.get(kind.name()) {
             totals.fail_many(*kind, *count);

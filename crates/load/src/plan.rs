@@ -46,6 +46,27 @@ pub struct Plan {
     /// no free connection this long after its intended time is shed.
     #[serde(rename = "timeout_ns", with = "nanos")]
     pub timeout: Duration,
+    /// A connection that does not stand this long after its begin, TLS handshake included, has
+    /// failed, and the requests that wait for it; `None` is bounded by the timeout alone.
+    #[serde(
+        rename = "connect_timeout_ns",
+        with = "nanos_opt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub connect_timeout: Option<Duration>,
+    /// A connection with requests under way that brings no byte for this long has failed, and
+    /// they have; `None` is bounded by the timeout alone.
+    #[serde(
+        rename = "read_timeout_ns",
+        with = "nanos_opt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub read_timeout: Option<Duration>,
+    /// Closed model: how long a connection pauses between an answer and its next request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think: Option<Think>,
     /// How long to wait for responses after the last request was due.
     #[serde(rename = "drain_ns", with = "nanos")]
     pub drain: Duration,
@@ -67,6 +88,17 @@ pub struct Plan {
     /// Tightest latency bound of the SLO; the generator must not lag by more than a tenth of it.
     #[serde(rename = "slo_ns", with = "nanos_opt", default)]
     pub slo: Option<Duration>,
+}
+
+/// A pause of a closed model, drawn evenly between two bounds for each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Think {
+    /// The shortest.
+    #[serde(rename = "from_ns", with = "nanos")]
+    pub from: Duration,
+    /// The longest.
+    #[serde(rename = "to_ns", with = "nanos")]
+    pub to: Duration,
 }
 
 /// One of several processes that make one load together, without talking to each other: each
@@ -256,6 +288,9 @@ impl Plan {
             warmup: Duration::ZERO,
             connections: 100,
             timeout: Duration::from_secs(10),
+            connect_timeout: None,
+            read_timeout: None,
+            think: None,
             drain: Duration::from_secs(10),
             cpus: Vec::new(),
             seed: 0,
@@ -288,6 +323,18 @@ impl Plan {
         }
         if self.timeout.is_zero() {
             return refuse("timeout", "it must be longer than 0");
+        }
+        if [self.connect_timeout, self.read_timeout].contains(&Some(Duration::ZERO)) {
+            return refuse("timeout", "it must be longer than 0");
+        }
+        if self.think.is_some_and(|t| t.from > t.to) {
+            return refuse("think", "the shortest pause comes first");
+        }
+        if self.think.is_some() && matches!(self.model, Model::Open { .. }) {
+            return refuse(
+                "think",
+                "in an open model the schedule says when requests leave",
+            );
         }
         let allowed = 1..=Http2::MAX_STREAMS;
         if self.http2.is_some_and(|h| !allowed.contains(&h.streams)) {

@@ -10,6 +10,7 @@ mod line;
 mod stamp;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,26 @@ pub struct Request {
     /// The body; may hold variables.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
+    /// File with the body, instead of `body`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_file: Option<PathBuf>,
+}
+
+impl Request {
+    fn body(&self) -> Result<Vec<u8>, LoadError> {
+        let refuse = |path: &Path, why: &str| LoadError::Plan {
+            field: "body-file",
+            why: format!("{}: {why}", path.display()),
+        };
+        match &self.body_file {
+            None => Ok(self.body.clone().into_bytes()),
+            Some(path) if !self.body.is_empty() => Err(refuse(
+                path,
+                "the request has a body too; leave one of them out",
+            )),
+            Some(path) => std::fs::read(path).map_err(|e| refuse(path, &e.to_string())),
+        }
+    }
 }
 
 fn schema() -> u32 {
@@ -117,15 +138,17 @@ impl Profile {
     }
 
     /// The mix; Host and headers of `base` are kept, its method, path and body are not.
-    pub fn mix(&self, base: &RequestSpec) -> Vec<Weighted> {
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] when the file of a body cannot be read.
+    pub fn mix(&self, base: &RequestSpec) -> Result<Vec<Weighted>, LoadError> {
         let headers = |own: &BTreeMap<String, String>| {
             let base = base.headers.iter().cloned();
             let own = own.iter().map(|(n, v)| (n.clone(), v.clone()));
             base.chain(own).collect()
         };
-        self.requests
-            .iter()
-            .map(|request| Weighted {
+        let weighted = |request: &Request| -> Result<Weighted, LoadError> {
+            Ok(Weighted {
                 name: match &request.name {
                     Some(name) => name.clone(),
                     None => format!("{} {}", request.method, request.path),
@@ -136,10 +159,11 @@ impl Profile {
                     path: request.path.clone(),
                     host: base.host.clone(),
                     headers: headers(&request.headers),
-                    body: request.body.clone().into_bytes(),
+                    body: request.body()?,
                 },
             })
-            .collect()
+        };
+        self.requests.iter().map(weighted).collect()
     }
 
     /// The rate curve: `scale` times the rates, each interval `speed` times shorter; cut off or
@@ -205,7 +229,7 @@ mod tests {
         let profile = Profile::parse(TEXT).unwrap();
         let mut base = RequestSpec::get("/ignored");
         base.headers.push(("A".to_owned(), "b".to_owned()));
-        let mix = profile.mix(&base);
+        let mix = profile.mix(&base).unwrap();
         assert_eq!(mix[0].name, "GET /owners/{rand:1:10}");
         assert_eq!(mix[1].request.headers.len(), 2);
         let segments = profile.segments(2.0, 5.0, None).unwrap();

@@ -20,6 +20,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// Uniform in [0, `limit`]; its bias is below 1 in 2^20 for limits below 2^44.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.next_u64() % limit.saturating_add(1)
+    }
+
     /// Uniform in (0, 1]: its logarithm is finite.
     pub(crate) fn next_open(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64

@@ -198,6 +198,8 @@ impl Times {
             warm_end: start + nanos(plan.warmup),
             end,
             timeout: nanos(plan.timeout),
+            connect_timeout: plan.connect_timeout.map_or(u64::MAX, nanos),
+            read_timeout: plan.read_timeout.map_or(u64::MAX, nanos),
             drain: nanos(plan.drain),
         }
     }

@@ -30,8 +30,9 @@ use crate::health::thread_run_delay;
 use crate::http2::Ended as EndedStream;
 use crate::outcome::Totals;
 use crate::plan::{Model, Pacing, Plan};
+use crate::random::Random;
 use crate::request::Requests;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, shard_seed};
 use crate::tls::TlsSetup;
 
 /// Events taken at once.
@@ -42,6 +43,8 @@ const BUFFER: usize = 64 * 1024;
 const MAX_WAIT_NS: u64 = 100_000_000;
 /// Connections get this long before the load begins; those that fail are tried again by requests.
 const CONNECT_NS: u64 = 2_000_000_000;
+/// Keeps think times apart from what else is random with the same seed.
+const THINK_SEED: u64 = 0x7468_696e_6b00;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The points in time of a run, CLOCK_MONOTONIC ns, and its two spans, ns.
@@ -51,6 +54,9 @@ pub(crate) struct Times {
     pub(crate) warm_end: u64,
     pub(crate) end: u64,
     pub(crate) timeout: u64,
+    /// The deadlines of connections; `u64::MAX` is none.
+    pub(crate) connect_timeout: u64,
+    pub(crate) read_timeout: u64,
     pub(crate) drain: u64,
 }
 
@@ -118,7 +124,7 @@ pub(crate) struct Shard<'a> {
     connections: Vec<Connection>,
     /// Room for requests, the longest free first.
     ready: VecDeque<Free>,
-    /// Connections that pause after a failed connect (closed model), with the end of the pause.
+    /// Closed model: connections that pause, after a failed connect or to think, and until when.
     paused: BinaryHeap<Reverse<(u64, u32)>>,
     /// Connections with more to read than one turn allows.
     unread: Vec<u32>,
@@ -127,6 +133,8 @@ pub(crate) struct Shard<'a> {
     /// With HTTP/2: requests that the last bytes ended; empty in between.
     ended: Vec<EndedStream>,
     in_flight: u32,
+    /// Draws think times.
+    thinking: Random,
     source: Source,
     times: Times,
     hard_end: u64,
@@ -169,12 +177,15 @@ impl<'a> Shard<'a> {
             unflushed: Vec::new(),
             ended: Vec::new(),
             in_flight: 0,
+            thinking: Random::new(shard_seed(plan.seed ^ THINK_SEED, plan.stream(index))),
             source: source(plan, index),
             times: Times {
                 start: 0,
                 warm_end: 0,
                 end: 0,
                 timeout: CONNECT_NS,
+                connect_timeout: u64::MAX,
+                read_timeout: u64::MAX,
                 drain: 0,
             },
             hard_end: 0,
@@ -209,6 +220,17 @@ impl<'a> Shard<'a> {
         }
     }
 
+    /// With think times: users do not all begin at once, but over the first think time.
+    fn spread_users(&mut self) {
+        let Some(think) = self.plan.think else {
+            return;
+        };
+        for free in self.ready.drain(..) {
+            let at = self.times.start + self.thinking.below(nanos(think.to));
+            self.paused.push(Reverse((at, free.connection)));
+        }
+    }
+
     /// All room there is, spread over the connections.
     fn fill_ready(&mut self) {
         let room = |c: &Connection| c.session.as_ref().map_or(1, |s| s.room());
@@ -239,6 +261,7 @@ impl<'a> Shard<'a> {
         self.times = times;
         self.hard_end = times.end.saturating_add(times.drain);
         self.next_second = times.start + SECOND_NS;
+        self.spread_users();
         let mut events = Vec::with_capacity(EVENTS);
         let mut stopped = false;
         loop {
@@ -306,7 +329,12 @@ impl<'a> Shard<'a> {
             self.end_interval(self.next_second, false);
         }
         if now >= self.next_scan {
-            self.next_scan = now + (self.times.timeout / 20).clamp(1_000_000, MAX_WAIT_NS);
+            let times = &self.times;
+            let shortest = times
+                .timeout
+                .min(times.connect_timeout)
+                .min(times.read_timeout);
+            self.next_scan = now + (shortest / 20).clamp(1_000_000, MAX_WAIT_NS);
             self.scan_timeouts(now);
         }
         while let Some(Reverse((at, id))) = self.paused.peek().copied() {
@@ -378,6 +406,10 @@ impl<'a> Shard<'a> {
         self.end_interval(now, true);
         self.times.end.min(now)
     }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn tls_setup(plan: &Plan) -> Result<Option<TlsSetup>, LoadError> {

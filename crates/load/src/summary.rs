@@ -45,6 +45,9 @@ pub struct Summary {
     pub errors: u64,
     /// Requests without an outcome at the end of the drain.
     pub unfinished: u64,
+    /// Responses that redirect, good or not; none is followed.
+    #[serde(default)]
+    pub redirects: u64,
     /// Failed requests by kind.
     pub errors_by_kind: BTreeMap<String, u64>,
     /// Requests a second that were scheduled; `None` in a closed model.
@@ -207,6 +210,7 @@ impl Summary {
             ok: totals.ok,
             errors: totals.failed(),
             unfinished: totals.unfinished,
+            redirects: totals.redirects,
             errors_by_kind: totals.errors(),
             offered_rate: setting.is_open.then(|| totals.scheduled as f64 / seconds),
             achieved_rate: totals.ok as f64 / seconds,
@@ -269,6 +273,9 @@ impl Summary {
             "  achieved  {:10.1}/s   {} good responses, {} failed, {} unfinished",
             self.achieved_rate, self.ok, self.errors, self.unfinished
         )?;
+        if self.redirects > 0 {
+            writeln!(out, "  redirects {:10}     not followed", self.redirects)?;
+        }
         writeln!(out)?;
         self.write_percentiles(out)?;
         self.write_requests(out)?;
@@ -437,6 +444,7 @@ mod tests {
             ok: totals.ok,
             errors: failed,
             unfinished: 0,
+            redirects: 0,
             errors_by_kind: totals.errors(),
             offered_rate: Some(totals.scheduled as f64 / 10.0),
             achieved_rate: 100.0,

@@ -23,7 +23,7 @@ fn mixed(server: &Server, model: Model) -> Plan {
     let profile = Profile::parse(profile).expect("a profile");
     let plan = plans::plan(server.address, model);
     Plan {
-        mix: profile.mix(&plan.request),
+        mix: profile.mix(&plan.request).expect("no file is needed"),
         ..plan
     }
 }

@@ -6,9 +6,11 @@ mod texts;
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use loadline_analysis::slo::Slo;
 use loadline_load::parts::PartFile;
@@ -17,19 +19,21 @@ use loadline_load::summary::{Summary, live_line};
 use loadline_load::warmup::Study;
 use loadline_load::{
     Arrivals, Expectation, Http2, LoadError, Model, Pacing, Part, Plan, RequestSpec, Segment,
-    Target, TlsSpec, export, now_ns, part, run,
+    Target, Think, TlsSpec, export, now_ns, part, run,
 };
 
 use self::files::{Files, create, file_failed, write_to};
-use self::texts::{CpuList, Shape, cpus, duration, factor, header, pacing, shape};
+use self::texts::{CpuList, Shape, cpus, duration, factor, header, pacing, shape, think};
 use super::load_part::kind;
 use crate::error::{Error, Kind, Outcome};
 
 /// Arguments of `loadline load`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Where to send requests, such as http://localhost:8080/owners
-    url: String,
+    /// Where to send requests, such as http://localhost:8080/owners; several instances of one
+    /// service get equal shares of the connections, path and host name are the first one's
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
     /// Open model: requests leave at this rate whether or not answers come: 5000/s; a ramp
     /// 100/s..1000/s; steps 100/s,200/s
     #[arg(long, value_parser = shape, conflicts_with = "closed",
@@ -93,6 +97,12 @@ pub struct Arguments {
     /// A header, such as 'Accept: application/json'; several times for several
     #[arg(long, short = 'H', value_parser = header)]
     header: Vec<(String, String)>,
+    /// User name and password (HTTP Basic), as NAME:PASSWORD or @FILE that holds them
+    #[arg(long, conflicts_with = "bearer")]
+    basic: Option<String>,
+    /// Token (HTTP Bearer), or @FILE that holds it
+    #[arg(long)]
+    bearer: Option<String>,
     /// Body of the request
     #[arg(long, conflicts_with = "body_file")]
     body: Option<String>,
@@ -105,9 +115,22 @@ pub struct Arguments {
     /// Text that the body of a good answer contains
     #[arg(long)]
     expect_body: Option<String>,
+    /// Size in bytes of the body of a good answer
+    #[arg(long, value_name = "BYTES")]
+    expect_bytes: Option<u64>,
     /// A request without an answer after this has failed
     #[arg(long, value_parser = duration, default_value = "10s")]
     timeout: Duration,
+    /// A connection that does not stand after this has failed, TLS included
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    connect_timeout: Option<Duration>,
+    /// A connection that brings no byte of an answer for this long has failed
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    read_timeout: Option<Duration>,
+    /// Pause of each connection between an answer and its next request, such as 100ms, or
+    /// 50ms..150ms for pauses spread evenly in between
+    #[arg(long, value_parser = think, requires = "closed")]
+    think: Option<Think>,
     /// Accept any certificate of an https target
     #[arg(long)]
     insecure: bool,
@@ -146,9 +169,7 @@ pub struct Arguments {
 
 /// Makes the load and prints what came of it.
 pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
-    let target: Target = arguments.url.parse().map_err(load_error)?;
-    let address = target.address().map_err(load_error)?;
-    let plan = plan(arguments, &target, address)?;
+    let plan = plan(arguments)?;
     if arguments.max_rate {
         return max_rate::run(arguments, &plan);
     }
@@ -176,10 +197,10 @@ pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
         write_to(path, &mut create(path)?, &text)?;
     }
     if let Some(path) = &arguments.out {
-        let part = PartFile::new(&plan, &outcome, &arguments.url);
+        let part = PartFile::new(&plan, &outcome, &arguments.urls.join(" "));
         write_to(path, &mut create(path)?, &json(&part)?)?;
     }
-    let mut summary = Summary::new(&plan, &outcome, &arguments.url);
+    let mut summary = Summary::new(&plan, &outcome, &arguments.urls.join(" "));
     summary.warm_up = study.judge();
     print(arguments.json, &summary)
 }
@@ -212,7 +233,32 @@ fn json(value: &impl serde::Serialize) -> Result<String, Error> {
         .map_err(|e| Error::new(Kind::Internal, format!("the result as JSON: {e}")))
 }
 
-fn plan(arguments: &Arguments, target: &Target, address: SocketAddr) -> Result<Plan, Error> {
+/// The first target, and the addresses of all.
+fn targets(urls: &[String]) -> Result<(Target, Vec<SocketAddr>), LoadError> {
+    let targets: Vec<Target> = urls
+        .iter()
+        .map(|url| url.parse())
+        .collect::<Result<_, _>>()?;
+    let first = targets[0].clone();
+    for (target, url) in targets.iter().zip(urls) {
+        let is_same_path = target.path == first.path || target.path == "/";
+        if target.is_tls != first.is_tls || !is_same_path {
+            return Err(LoadError::Plan {
+                field: "URL",
+                why: format!(
+                    "`{url}` is no other instance of `{}`: scheme and path must be the same; \
+                     several paths are a --profile",
+                    urls[0]
+                ),
+            });
+        }
+    }
+    let addresses = targets.iter().map(Target::address);
+    Ok((first, addresses.collect::<Result<_, _>>()?))
+}
+
+fn plan(arguments: &Arguments) -> Result<Plan, Error> {
+    let (target, addresses) = targets(&arguments.urls).map_err(load_error)?;
     let profile = match &arguments.profile {
         Some(path) => {
             let text = std::fs::read_to_string(path).map_err(|e| file_failed(path, &e))?;
@@ -224,7 +270,7 @@ fn plan(arguments: &Arguments, target: &Target, address: SocketAddr) -> Result<P
         expect: Expectation {
             status: arguments.expect_status.clone(),
             body_contains: arguments.expect_body.clone(),
-            body_bytes: None,
+            body_bytes: arguments.expect_bytes,
         },
         tls: target.is_tls.then(|| TlsSpec {
             server_name: target.host.clone(),
@@ -237,6 +283,9 @@ fn plan(arguments: &Arguments, target: &Target, address: SocketAddr) -> Result<P
         warmup: arguments.warmup,
         connections: arguments.connections,
         timeout: arguments.timeout,
+        connect_timeout: arguments.connect_timeout,
+        read_timeout: arguments.read_timeout,
+        think: arguments.think,
         drain: arguments.timeout,
         cpus: arguments.cpus.clone().unwrap_or_default().0,
         seed: arguments.seed,
@@ -244,13 +293,13 @@ fn plan(arguments: &Arguments, target: &Target, address: SocketAddr) -> Result<P
         part: arguments.part,
         start_ns: arguments.start_at.map(monotonic),
         ..Plan::new(
-            vec![address],
-            request(arguments, target)?,
+            addresses,
+            request(arguments, &target)?,
             model(arguments, profile.as_ref())?,
         )
     };
     if let Some(profile) = profile {
-        plan.mix = profile.mix(&plan.request);
+        plan.mix = profile.mix(&plan.request).map_err(load_error)?;
     }
     Ok(plan)
 }
@@ -265,9 +314,30 @@ fn request(arguments: &Arguments, target: &Target) -> Result<RequestSpec, Error>
         method: arguments.method.clone(),
         path: target.path.clone(),
         host: Some(target.authority.clone()),
-        headers: arguments.header.clone(),
+        headers: headers(arguments)?,
         body,
     })
+}
+
+/// The headers given, and the one that credentials become.
+fn headers(arguments: &Arguments) -> Result<Vec<(String, String)>, Error> {
+    let mut headers = arguments.header.clone();
+    let value = match (&arguments.basic, &arguments.bearer) {
+        (Some(user), _) => format!("Basic {}", STANDARD.encode(secret(user)?)),
+        (None, Some(token)) => format!("Bearer {}", secret(token)?),
+        (None, None) => return Ok(headers),
+    };
+    headers.push(("Authorization".to_owned(), value));
+    Ok(headers)
+}
+
+/// A secret as it is, or from the file behind `@`: command lines can be read by others.
+fn secret(text: &str) -> Result<String, Error> {
+    let Some(path) = text.strip_prefix('@') else {
+        return Ok(text.to_owned());
+    };
+    let held = std::fs::read_to_string(path).map_err(|e| file_failed(Path::new(path), &e))?;
+    Ok(held.trim_end().to_owned())
 }
 
 /// A wall-clock time on CLOCK_MONOTONIC.
@@ -316,4 +386,44 @@ fn model(arguments: &Arguments, profile: Option<&Profile>) -> Result<Model, Erro
             false => Arrivals::Uniform,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn parse(more: &[&str]) -> Arguments {
+        let all = ["loadline", "http://localhost:8080/", "--closed"].iter();
+        Only::parse_from(all.chain(more)).arguments
+    }
+
+    /// The example of RFC 7617 §2.
+    #[test]
+    fn credentials_become_a_header_and_may_stand_in_a_file() {
+        let value = |arguments| headers(&arguments).unwrap().pop().unwrap().1;
+        let basic = "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==";
+        assert_eq!(value(parse(&["--basic", "Aladdin:open sesame"])), basic);
+        let file = std::env::temp_dir().join(format!("loadline-token-{}", std::process::id()));
+        std::fs::write(&file, "t0ken\n").unwrap();
+        let from_file = value(parse(&["--bearer", &format!("@{}", file.display())]));
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(from_file, "Bearer t0ken");
+    }
+
+    #[test]
+    fn other_instances_have_the_same_scheme_and_path() {
+        for other in ["https://b/x", "http://b/y"] {
+            let urls = ["http://a/x".to_owned(), other.to_owned()];
+            let refused = targets(&urls).expect_err(other).to_string();
+            assert!(refused.contains(other), "{refused}");
+        }
+    }
 }

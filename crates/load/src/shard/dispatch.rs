@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{Free, SECOND_NS, Shard, Source};
+use super::{Free, SECOND_NS, Shard, Source, nanos};
 use crate::clock::now_ns;
 use crate::connection::{InFlight, State};
 use crate::outcome::ErrorKind;
@@ -209,6 +209,7 @@ impl Shard<'_> {
     /// Begins a connect; the kind of failure when that fails at once.
     pub(super) fn open(&mut self, id: u32) -> Option<ErrorKind> {
         let connection = &mut self.connections[id as usize];
+        connection.opened = now_ns();
         let address = self.plan.targets[connection.target];
         let socket = match Socket::connect(address) {
             Ok(socket) => socket,
@@ -261,10 +262,17 @@ impl Shard<'_> {
             session.held += 1;
             return;
         }
-        self.ready.push_back(Free {
-            connection: id,
-            since: now,
-        });
+        match self.plan.think {
+            None => self.ready.push_back(Free {
+                connection: id,
+                since: now,
+            }),
+            Some(think) => {
+                let spread = think.to.saturating_sub(think.from);
+                let pause = nanos(think.from) + self.thinking.below(nanos(spread));
+                self.paused.push(Reverse((now + pause, id)));
+            }
+        }
     }
 
     fn count_failure(&mut self, intended: u64, kind: ErrorKind) {
@@ -276,7 +284,12 @@ impl Shard<'_> {
     pub(super) fn scan_timeouts(&mut self, now: u64) {
         let timeout = self.times.timeout;
         for id in 0..self.connections.len() as u32 {
-            let request = self.connections[id as usize].request;
+            let connection = &self.connections[id as usize];
+            if let Some(kind) = connection.overdue(now, &self.times) {
+                self.fail(id, kind);
+                continue;
+            }
+            let request = connection.request;
             if request.is_some_and(|r| r.begun + timeout < now) {
                 self.fail(id, ErrorKind::Timeout);
             }

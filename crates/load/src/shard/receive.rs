@@ -105,6 +105,7 @@ impl Shard<'_> {
     fn take(&mut self, id: u32, n: usize) -> u64 {
         let now = now_ns();
         let connection = &mut self.connections[id as usize];
+        connection.heard = now;
         if connection.session.is_some() {
             self.take_frames(id, n, now);
             return now;
@@ -180,11 +181,17 @@ impl Shard<'_> {
         let phase = self.phase(request.intended);
         let totals = &mut self.interval.totals[phase];
         totals.body_bytes += response.body_bytes;
+        totals.redirects += u64::from(is_redirect(response.status));
         match verdict {
             Some(kind) => totals.fail_request(request.kind, kind),
             None => totals.succeed(request.kind, now - request.intended, now - request.sent),
         }
     }
+}
+
+/// Not modified (304) is an answer of its own.
+fn is_redirect(status: u16) -> bool {
+    (300..400).contains(&status) && status != 304
 }
 
 /// Whether the peer has closed its side.

@@ -12,6 +12,9 @@ pub struct Arrivals {
     /// Index of dispersion: variance over mean of the arrivals in each ms. Uniform arrivals have
     /// about 0, Poisson ones 1.
     pub dispersion: f64,
+    /// Its median over stretches of a quarter of a second: a stall of the machine, which shows in
+    /// one stretch, does not change it. `None` when there was less than one.
+    pub dispersion_median: Option<f64>,
     /// Most arrivals in one ms.
     pub most_per_ms: u64,
 }
@@ -40,18 +43,24 @@ pub fn analyse(arrivals: &[u64], rate: f64, skip_seconds: f64) -> Option<Arrival
     }
     // The last bin is not full.
     counts.pop();
-    let n = counts.len() as f64;
-    let mean = counts.iter().sum::<u64>() as f64 / n;
-    let variance = counts
-        .iter()
-        .map(|c| (*c as f64 - mean).powi(2))
-        .sum::<f64>()
-        / n;
+    let mut windows: Vec<f64> = counts.chunks_exact(WINDOW).map(dispersion).collect();
+    windows.sort_by(f64::total_cmp);
     Some(Arrivals {
         count: seen.len(),
         late_p50_us: (at(0.5) - anchor) / 1e3,
         late_p99_us: (at(0.99) - anchor) / 1e3,
-        dispersion: variance / mean,
+        dispersion: dispersion(&counts),
+        dispersion_median: windows.get(windows.len() / 2).copied(),
         most_per_ms: counts.iter().copied().max().unwrap_or(0),
     })
+}
+
+/// Milliseconds in a stretch of [`Arrivals::dispersion_median`].
+const WINDOW: usize = 250;
+
+fn dispersion(counts: &[u64]) -> f64 {
+    let n = counts.len() as f64;
+    let mean = counts.iter().sum::<u64>() as f64 / n;
+    let squares = counts.iter().map(|c| (*c as f64 - mean).powi(2));
+    squares.sum::<f64>() / n / mean
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loadline_analysis::slo::parse_duration;
-use loadline_load::{Pacing, Part, Segment};
+use loadline_load::{Pacing, Part, Segment, Think};
 
 /// The rate over time.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,6 +101,16 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| "it is no duration; write for example 30s or 5m".to_owned())
 }
 
+/// Reads `100ms` or `50ms..150ms`.
+pub(super) fn think(text: &str) -> Result<Think, String> {
+    let (from, to) = text.split_once("..").unwrap_or((text, text));
+    let (from, to) = (duration(from)?, duration(to)?);
+    match from <= to {
+        true => Ok(Think { from, to }),
+        false => Err("the shorter pause comes first".to_owned()),
+    }
+}
+
 pub(super) fn pacing(text: &str) -> Result<Pacing, String> {
     match text {
         "auto" => Ok(Pacing::Auto),
@@ -157,6 +167,11 @@ mod tests {
     fn lists_headers_and_parts_are_read() {
         assert_eq!(cpus("0,2-3"), Ok(CpuList(vec![0, 2, 3])));
         assert_eq!(header("A: b:c"), Ok(("A".to_owned(), "b:c".to_owned())));
+        let millis = Duration::from_millis;
+        let (from, to) = (millis(50), millis(150));
+        assert_eq!(think("50ms..150ms"), Ok(Think { from, to }));
+        assert_eq!(think("50ms").map(|t| t.to), Ok(from));
+        assert!(think("150ms..50ms").is_err());
         assert_eq!(part("3/4"), Ok(Part { index: 3, of: 4 }));
         for text in ["", "3-2", "a", "1-"] {
             assert!(cpus(text).is_err(), "{text}");
