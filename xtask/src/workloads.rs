@@ -1,8 +1,8 @@
 //! Builds the Java workloads into `build/workloads`, and only when their sources changed.
 //!
 //! A stamp beside each jar holds a hash of its build recipe and of every source file. Maven is
-//! called for spring-web only: it costs seconds even when there is nothing to do, and needs the
-//! network the first time.
+//! called for spring-web and tomcat only: it costs seconds even when there is nothing to do, and
+//! needs the network the first time.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,6 +29,9 @@ struct Workload {
 enum Recipe {
     /// `mvn package`; the jar comes out as `target/NAME.jar`.
     Maven,
+    /// The same for Spring Boot; `NAME/` gets the extracted layout, whose classes a start-up cache
+    /// can serve (it cannot serve classes from jars inside a jar).
+    SpringBoot,
     /// `javac` and `jar`, no network.
     Javac { main_class: &'static str },
 }
@@ -48,6 +51,11 @@ const WORKLOADS: &[Workload] = &[
     },
     Workload {
         name: "spring-web",
+        sources: &["pom.xml", "src"],
+        recipe: Recipe::SpringBoot,
+    },
+    Workload {
+        name: "tomcat",
         sources: &["pom.xml", "src"],
         recipe: Recipe::Maven,
     },
@@ -76,6 +84,10 @@ fn build_one(root: &Path, out: &Path, workload: &Workload) -> Result<(), Error> 
     let start = Instant::now();
     match workload.recipe {
         Recipe::Maven => maven(&home, workload.name, &jar)?,
+        Recipe::SpringBoot => {
+            maven(&home, workload.name, &jar)?;
+            extract(&jar, &out.join(workload.name))?;
+        }
         Recipe::Javac { main_class } => javac(&home, out, workload, main_class, &jar)?,
     }
     // Last, so that a build that was cut short is done again.
@@ -98,6 +110,16 @@ fn maven(home: &Path, name: &str, jar: &Path) -> Result<(), Error> {
     let built = home.join("target").join(format!("{name}.jar"));
     fs::copy(&built, jar).map_err(Error::file(built))?;
     Ok(())
+}
+
+/// Source: Spring Boot reference, "Efficient deployments": `-Djarmode=tools ... extract`.
+fn extract(jar: &Path, to: &Path) -> Result<(), Error> {
+    if to.exists() {
+        fs::remove_dir_all(to).map_err(Error::file(to))?;
+    }
+    let mut command = Command::new("java");
+    command.args(["-Djarmode=tools", "-jar"]).arg(jar);
+    stdout_of(command.args(["extract", "--destination"]).arg(to)).map(drop)
 }
 
 fn javac(

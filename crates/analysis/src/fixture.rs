@@ -23,6 +23,7 @@ pub fn configuration(memory_mib: u64) -> Configuration {
         args: Vec::new(),
         rate: None,
         env: BTreeMap::new(),
+        cache: None,
     }
 }
 

@@ -22,6 +22,7 @@ pub mod search;
 pub mod sli;
 pub mod slo;
 pub mod span;
+pub mod startup;
 pub mod steady;
 pub mod text;
 pub mod throttle;

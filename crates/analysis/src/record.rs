@@ -5,6 +5,8 @@
 //! `_ns` are durations, or CLOCK_MONOTONIC where the field says so. An `Option` that is `None`
 //! means that this kernel, JVM or phase gave no such number; it never means zero.
 
+mod start;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::slo::{Objective, Slo};
 use crate::wire;
+
+pub use start::{CacheEvidence, StartCache, StartEvidence};
 
 /// Version of the stored form. It grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -60,6 +64,9 @@ pub struct Configuration {
         skip_serializing_if = "Option::is_none"
     )]
     pub rate: Option<f64>,
+    /// The start-up cache it runs with, built before its first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<StartCache>,
 }
 
 /// A JVM option and where it comes from.
@@ -311,6 +318,9 @@ pub struct Evidence {
     pub phases: Vec<PhaseSpan>,
     /// How the application became ready, or did not.
     pub start: StartEvidence,
+    /// The start-up cache it ran with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheEvidence>,
     /// Load phases in order: warm-up, then measure. Empty when the application never got ready.
     pub load: Vec<LoadEvidence>,
     /// Counters of the application's cgroup over the whole trial and over the measure phase.
@@ -340,25 +350,6 @@ pub struct Failure {
     pub cause: Invalid,
     /// What happened, with the path, errno or number.
     pub detail: String,
-}
-
-/// The start of the application.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
-pub struct StartEvidence {
-    /// Exec to the first good response; `None` when it never came.
-    #[serde(rename = "ready_ns", with = "wire::nanos_opt", default)]
-    pub ready: Option<Duration>,
-    /// How long was waited at most.
-    #[serde(rename = "deadline_ns", with = "wire::nanos")]
-    pub deadline: Duration,
-    /// CPU time used until ready.
-    #[serde(rename = "cpu_ns", with = "wire::nanos_opt", default)]
-    pub cpu: Option<Duration>,
-    /// Throttled time until ready: a sum over CPUs, it may exceed wall time.
-    #[serde(rename = "throttled_ns", with = "wire::nanos_opt", default)]
-    pub throttled: Option<Duration>,
-    /// The last thing the readiness probe saw: `HTTP 503`, `connection refused`.
-    pub last_probe: String,
 }
 
 /// One load phase as the generator saw it.

@@ -11,6 +11,7 @@ use loadline_sizing::Bytes;
 use crate::latency::{Latency, LatencyError};
 use crate::record::{Evidence, Phase, TrialRecord};
 use crate::slo::Quantile;
+use crate::startup;
 
 /// The measure phase, all instances of the application together.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,6 +110,20 @@ pub struct Sli {
     pub start: Option<Duration>,
     /// CPU time until ready: hardly moved by a noisy machine, unlike the start time.
     pub start_cpu: Option<Duration>,
+    /// Throttled time until ready: a sum over CPUs, it may exceed the start time.
+    pub start_throttled: Option<Duration>,
+    /// Exec to the line of the output that the experiment names.
+    pub start_log_line: Option<Duration>,
+    /// Classes loaded until ready.
+    pub start_classes: Option<u64>,
+    /// Share of them that came from a class archive, in [0, 1].
+    pub start_archived_share: Option<f64>,
+    /// RSS at ready.
+    pub start_rss: Option<Bytes>,
+    /// The same with shared pages divided among those who share them.
+    pub start_pss: Option<Bytes>,
+    /// Exec until responses are as fast as they stay.
+    pub time_to_performance: Option<Duration>,
     /// Scheduled requests a second; `None` for a closed model.
     pub offered_rate: Option<f64>,
     /// Good responses a second.
@@ -164,6 +179,13 @@ impl Sli {
         Ok(Self {
             start: evidence.start.ready,
             start_cpu: evidence.start.cpu,
+            start_throttled: evidence.start.throttled,
+            start_log_line: evidence.start.log_line,
+            start_classes: evidence.start.classes,
+            start_archived_share: startup::archived_share(record),
+            start_rss: evidence.start.rss,
+            start_pss: evidence.start.pss,
+            time_to_performance: startup::time_to_performance(record),
             cpu_per_request: measured
                 .as_ref()
                 .and_then(|m| per_request(cgroup.measure_cpu?, m.ok)),

@@ -60,3 +60,21 @@ adapter!(
     nanos, nanos_opt, Duration, u64,
     |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX), Duration::from_nanos
 );
+
+/// A kind of start-up cache by its name.
+pub mod cache_kind {
+    use loadline_sizing::cache::Kind;
+    use serde::de::Error as _;
+
+    use super::*;
+
+    /// Writes the name.
+    pub fn serialize<S: Serializer>(value: &Kind, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(value.name())
+    }
+
+    /// Reads the name.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Kind, D::Error> {
+        String::deserialize(d)?.parse().map_err(D::Error::custom)
+    }
+}

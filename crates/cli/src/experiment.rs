@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadline_engine::experiment::wire::{
-    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable,
-    ReadyTable, RunTable, SearchTable,
+    AppTable, CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable,
+    LoadTable, ReadyTable, RunTable, SearchTable,
 };
 use loadline_engine::experiment::{Experiment, ExperimentError};
 use toml::Spanned;
@@ -233,7 +233,11 @@ pub fn refused(error: &ExperimentError) -> Error {
     }
 }
 
-fn checked(file: &ExperimentFile, here: &Path, title: String) -> Result<Given, Error> {
+/// Checks an experiment made from flags.
+///
+/// # Errors
+/// Usage errors with a hint.
+pub fn checked(file: &ExperimentFile, here: &Path, title: String) -> Result<Given, Error> {
     let experiment = Experiment::from_flags(file, here).map_err(|e| refused(&e))?;
     let text = file.to_toml().map_err(|e| {
         Error::new(
@@ -275,16 +279,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         question: None,
         analysis: None,
         slo: spanned(need(&flags.slo, "--slo", "'p99<50ms,errors<0.1%'")?),
-        app: AppTable {
-            command: flags.command.clone(),
-            directory: None,
-            env: Default::default(),
-            ready: None,
-            start_deadline: None,
-            stop_grace: None,
-            network: None,
-            user: None,
-        },
+        app: app_table(flags),
         load: LoadTable {
             url: spanned(need(&flags.url, "--url", "http://localhost:8080/")?),
             method: None,
@@ -300,8 +295,24 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         limits: LimitsTable::default(),
         run: RunTable::default(),
         search: SearchTable::default(),
+        cache: CacheTable::default(),
         factor: Vec::new(),
     })
+}
+
+/// The application of these flags, everything else left to the defaults.
+pub fn app_table(flags: &ExperimentFlags) -> AppTable {
+    AppTable {
+        command: flags.command.clone(),
+        directory: None,
+        env: Default::default(),
+        ready: None,
+        log_line: None,
+        start_deadline: None,
+        stop_grace: None,
+        network: None,
+        user: None,
+    }
 }
 
 /// Puts flags over the file's keys; says whether any did.

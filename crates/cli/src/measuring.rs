@@ -10,6 +10,7 @@ use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
 use loadline_engine::backend::Account;
 use loadline_engine::backend::local::{LocalBackend, Options, rootless};
+use loadline_engine::cache::CacheError;
 use loadline_engine::command::{CommandError, assemble};
 use loadline_engine::experiment::Experiment;
 use loadline_engine::lock::{LockError, MachineLock};
@@ -389,7 +390,8 @@ pub fn store_refused(error: &StoreError) -> Error {
     }
 }
 
-fn command_refused(error: &CommandError) -> Error {
+/// A command that cannot be run, as the command line reports it.
+pub fn command_refused(error: &CommandError) -> Error {
     let refusal = match error {
         CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
             Error::new(Kind::Usage, error)
@@ -404,6 +406,16 @@ fn command_refused(error: &CommandError) -> Error {
     }
 }
 
+/// A cache that cannot be made. The error brings its hint.
+pub fn cache_refused(error: &CacheError) -> Error {
+    let kind = match error {
+        CacheError::Application(_) | CacheError::NoJdk { .. } | CacheError::Kind(_) => Kind::Usage,
+        CacheError::NeverReady { .. } | CacheError::NotWritten { .. } => Kind::Invalid,
+        CacheError::File(_) => Kind::Environment,
+    };
+    Error::new(kind, error)
+}
+
 fn session_refused(error: &SessionError, signals: &Signals, result: &str) -> Error {
     let resume = format!(
         "everything finished is kept; go on with: loadline resume {}",
@@ -415,6 +427,7 @@ fn session_refused(error: &SessionError, signals: &Signals, result: &str) -> Err
             Error::new(Kind::Environment, format!("{what}: {why}")).hint(hint)
         }
         SessionError::Command(error) => command_refused(error),
+        SessionError::Cache(error) => cache_refused(error),
         SessionError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),
     }
 }

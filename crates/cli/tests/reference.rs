@@ -126,7 +126,7 @@ fn json_type(kind: &str) -> String {
         "f64" => "number".to_owned(),
         "bool" => "true or false".to_owned(),
         "String" | "Purpose" | "Phase" | "Provenance" | "Invalid" | "AppKo" | "Slo"
-        | "Objective" => "text".to_owned(),
+        | "Objective" | "CacheKind" => "text".to_owned(),
         other => {
             let item = other.strip_prefix("Vec<").and_then(|k| k.strip_suffix('>'));
             item.map_or_else(
@@ -139,10 +139,13 @@ fn json_type(kind: &str) -> String {
 
 #[test]
 fn the_reference_of_records_is_up_to_date() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../analysis/src/record.rs");
-    let source = fs::read_to_string(path).expect("the source is there");
-    let source = source.split("#[cfg(test)]").next().unwrap_or_default();
-    let structs = record_fields(source);
+    let read = |name: &str| {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../analysis/src");
+        let source = fs::read_to_string(path.join(name)).expect("the source is there");
+        let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+        record_fields(source)
+    };
+    let structs = [read("record.rs"), read("record/start.rs")].concat();
     let mut text = String::from(
         "# Records\n\nWritten from the comments in `crates/analysis/src/record.rs`; a test compares. \
          `loadline export` writes a result: `schema`, `result`, `title`, `question`, `command`, \

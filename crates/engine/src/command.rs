@@ -28,6 +28,8 @@ pub struct Assembled {
     pub env: BTreeMap<String, String>,
     /// The GC log as the application sees it; `None` where there is no JVM to ask.
     pub gc_log: Option<PathBuf>,
+    /// The JDK that runs it, where it is known.
+    pub jdk: Option<Jdk>,
 }
 
 /// A command that cannot be run.
@@ -95,7 +97,7 @@ pub fn assemble(
                 .into_owned(),
         );
         add_tool_options(&mut env, &options);
-        if let Some(jdk) = jdk.filter(|_| configuration.jdk.is_some()) {
+        if let Some(jdk) = jdk.as_ref().filter(|_| configuration.jdk.is_some()) {
             env.insert(
                 "JAVA_HOME".to_owned(),
                 jdk.home.to_string_lossy().into_owned(),
@@ -113,6 +115,7 @@ pub fn assemble(
         command,
         env,
         gc_log,
+        jdk,
     })
 }
 

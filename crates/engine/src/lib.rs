@@ -5,6 +5,7 @@
 
 pub mod advice;
 pub mod backend;
+pub mod cache;
 pub mod cheapest;
 pub mod command;
 pub mod experiment;

@@ -16,6 +16,7 @@ use loadline_jvm::detect::{Found, Places};
 use crate::backend::{
     Account, Backend, BackendError, InstanceSpec, LoadModel, LoadPhase, Observer,
 };
+use crate::cache::{Built, CacheError, with_options};
 use crate::command::{CommandError, assemble};
 use crate::experiment::Experiment;
 use crate::logs;
@@ -38,6 +39,9 @@ pub trait Watcher: Observer {
         repeat: u32,
         attempt: u32,
     );
+
+    /// A start-up cache is trained: a run that gives no record.
+    fn training_begins(&mut self, configuration: &Configuration);
 
     /// A trial has its record; `reused` when it was there from before.
     fn trial_ends(&mut self, record: &TrialRecord, reused: bool);
@@ -62,6 +66,9 @@ pub enum SessionError {
     /// The command cannot be run.
     #[error(transparent)]
     Command(#[from] CommandError),
+    /// A start-up cache cannot be made.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// Ctrl-C or a signal.
     #[error("interrupted")]
     Interrupted,
@@ -146,10 +153,11 @@ impl Session<'_> {
         if self.watcher.interrupted() {
             return Err(SessionError::Interrupted);
         }
+        let cache = self.cache(&key.configuration)?;
         let id = self.store.begin_trial(key)?;
         self.watcher
             .trial_begins(&key.configuration, key.purpose, key.repeat, key.attempt);
-        let outcome = self.run(&id, key);
+        let outcome = self.run(&id, key, cache.as_ref());
         let scratch = self.store.scratch(&id);
         let kept = logs::keep(&scratch, &self.store.logs(&id));
         let mut record = match outcome {
@@ -167,9 +175,14 @@ impl Session<'_> {
         Ok(record)
     }
 
-    fn run(&mut self, id: &str, key: &TrialKey) -> Result<TrialRecord, SessionError> {
+    fn run(
+        &mut self,
+        id: &str,
+        key: &TrialKey,
+        cache: Option<&Built>,
+    ) -> Result<TrialRecord, SessionError> {
         let started_at_unix_ms = unix_ms();
-        let plan = self.plan(id, &key.configuration)?;
+        let plan = self.plan(id, &key.configuration, cache)?;
         let mut evidence = match trial::run(self.backend, &plan, &mut *self.watcher) {
             Ok(evidence) => evidence,
             Err(BackendError::Interrupted) => return Err(SessionError::Interrupted),
@@ -181,6 +194,7 @@ impl Session<'_> {
                 ..Default::default()
             },
         };
+        evidence.cache = cache.map(|built| built.evidence.clone());
         let judgement = self.judge(&key.configuration, &mut evidence);
         Ok(TrialRecord {
             schema: SCHEMA,
@@ -217,9 +231,16 @@ impl Session<'_> {
         judge(configuration, slo, evidence, &lenient)
     }
 
-    fn plan(&self, id: &str, configuration: &Configuration) -> Result<TrialPlan, SessionError> {
+    fn plan(
+        &self,
+        id: &str,
+        configuration: &Configuration,
+        cache: Option<&Built>,
+    ) -> Result<TrialPlan, SessionError> {
         let app = &self.experiment.app;
-        let assembled = assemble(app, configuration, self.jdks, self.places)?;
+        let with = cache.map(|built| with_options(configuration, built));
+        let with = with.as_ref().unwrap_or(configuration);
+        let assembled = assemble(app, with, self.jdks, self.places)?;
         let scratch = self.store.scratch(id);
         Ok(TrialPlan {
             instance: InstanceSpec {
@@ -234,6 +255,8 @@ impl Session<'_> {
                 scratch,
                 samples: self.store.samples(id),
                 gc_log: assembled.gc_log,
+                log_line: app.log_line.clone(),
+                keep: None,
             },
             start_deadline: self.start_deadline,
             load: self.load(configuration.rate),

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    Evidence, Failure, LoadEvidence, Phase, PhaseSpan, SecondEvidence,
+    Evidence, Failure, LoadEvidence, Phase, PhaseSpan, SecondEvidence, StartEvidence,
 };
 
 use crate::backend::{
@@ -86,7 +86,9 @@ pub fn run(
         return Err(refusal);
     }
     if let Some(start) = start {
-        evidence.start = start;
+        // The line may come after ready, so only the end of the trial knows.
+        let log_line = evidence.start.log_line;
+        evidence.start = StartEvidence { log_line, ..start };
     }
     evidence.phases = course.phases;
     evidence.load = course.load;
@@ -109,7 +111,7 @@ impl Course {
         instance: &mut dyn Instance,
         plan: &TrialPlan,
         observer: &mut dyn Observer,
-    ) -> Option<loadline_analysis::record::StartEvidence> {
+    ) -> Option<StartEvidence> {
         match instance.start(plan.start_deadline, observer) {
             Ok(start) => Some(start),
             Err(error) => {

@@ -67,6 +67,7 @@ fn configuration(memory: Bytes) -> Configuration {
         args: Vec::new(),
         rate: None,
         env: BTreeMap::new(),
+        cache: None,
     }
 }
 
@@ -99,6 +100,8 @@ fn plan(memory: Bytes, model: LoadModel) -> TrialPlan {
             scratch: PathBuf::from("/nonexistent"),
             samples: PathBuf::from("/nonexistent/samples"),
             gc_log: None,
+            log_line: None,
+            keep: None,
         },
         start_deadline: Duration::from_secs(60),
         load: vec![phase(Phase::WarmUp, warm_up), phase(Phase::Measure, model)],

@@ -172,6 +172,11 @@ impl Counters {
         Some(own + self.number("java.cls.sharedLoadedClasses").unwrap_or(0))
     }
 
+    /// Of them, those that came from a class archive, the JDK's own included.
+    pub fn classes_archived(&self) -> Option<u64> {
+        self.number("java.cls.sharedLoadedClasses")
+    }
+
     /// Collections so far, one entry for each collector of the JVM.
     pub fn collections(&self) -> Vec<Collections> {
         (0..8)

@@ -1,11 +1,14 @@
 //! A start-up cache beside the application: `app.aot` or `app.jsa` beside `app.jar`.
 //!
-//! Owns the choice and the checks that spare the JVM a cache it would reject: right kind of file,
-//! made by this build of the JDK, not older than the jar, collector and oops that fit. The JVM
-//! checks again and starts without the cache when it disagrees.
+//! Owns the choice and the checks that spare the JVM a cache it would reject in silence, or abort
+//! on: with the manifest that `loadline cache` writes, build, class path, collector, oops, headers
+//! and checksum; without one, the archive's header and its age. The JVM checks again and starts
+//! without the cache when it disagrees.
 
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
+use loadline_sizing::cache::{ClassPathFile, Manifest, Mismatch, Start};
 use loadline_sizing::hotspot::{Collector, Ergonomics};
 use loadline_sizing::options::dimension::Dimension;
 use loadline_sizing::{Jdk, Options};
@@ -43,17 +46,18 @@ pub fn find(
         return None;
     }
     let jar = Path::new(jar);
+    let start = start_of(java, options, ergonomics);
     for (path, option) in candidates(jdk, jar) {
         if !path.exists() {
             continue;
         }
-        match usable(java, jar, &path, ergonomics) {
-            Ok(()) => {
+        match usable(java, jar, &path, &start, ergonomics) {
+            Ok(how) => {
                 let mut given = vec![format!("{option}{}", path.display())];
                 if option.starts_with("-XX:SharedArchiveFile") {
                     given.push("-Xshare:auto".to_owned());
                 }
-                let reason = format!("{} lies beside the application and fits", path.display());
+                let reason = format!("{} lies beside the application and {how}", path.display());
                 return Some(Cache {
                     options: given,
                     reason,
@@ -79,12 +83,14 @@ fn candidates(jdk: Jdk, jar: &Path) -> Vec<(PathBuf, &'static str)> {
     candidates
 }
 
+/// Why a cache may be used, or why not.
 fn usable(
     java: &Java,
     jar: &Path,
     cache: &Path,
+    start: &Start,
     ergonomics: Option<&Ergonomics>,
-) -> Result<(), String> {
+) -> Result<String, String> {
     let header = files::read_bytes(cache, HEADER).map_err(|_| "it cannot be read".to_owned())?;
     let magic = header
         .first_chunk::<4>()
@@ -96,6 +102,81 @@ fn usable(
         .build
         .as_deref()
         .ok_or("the JDK's build is not known")?;
+    match files::read_text(&manifest_of(cache)) {
+        Ok(text) => {
+            let made = Manifest::parse(&text).ok_or("its manifest cannot be understood")?;
+            by_manifest(&made, jar, cache, build, start).map_err(|m| m.to_string())?;
+            Ok(match made.loss(start) {
+                Some(loss) => format!("fits; {loss}"),
+                None => "fits".to_owned(),
+            })
+        }
+        Err(_) => {
+            without_manifest(&header, build, jar, cache)?;
+            fits(java, ergonomics)?;
+            Ok("fits as far as its header says; it has no manifest".to_owned())
+        }
+    }
+}
+
+fn manifest_of(cache: &Path) -> PathBuf {
+    let mut name = cache.as_os_str().to_owned();
+    name.push(".manifest");
+    PathBuf::from(name)
+}
+
+/// Everything that would cost a silent slow start, or a JVM that aborts.
+fn by_manifest(
+    made: &Manifest,
+    jar: &Path,
+    cache: &Path,
+    build: &str,
+    start: &Start,
+) -> Result<(), Mismatch> {
+    if let Some(mismatch) = made.mismatch(build, start) {
+        return Err(mismatch);
+    }
+    let home = jar.parent().unwrap_or(Path::new(""));
+    for (index, file) in made.class_path.iter().enumerate() {
+        // The first is the application itself, whatever it is called now.
+        let path = match index {
+            0 => jar.to_owned(),
+            _ => home.join(&file.path),
+        };
+        if let Some(what) = changed(&path, file) {
+            return Err(Mismatch::ClassPath {
+                path: path.display().to_string(),
+                what,
+            });
+        }
+    }
+    let length = cache.metadata().map(|metadata| metadata.len()).ok();
+    if length != Some(made.size) {
+        let what = "its length is not the one that was written";
+        return Err(Mismatch::Damaged { what });
+    }
+    if files::checksum(cache) != Some(made.checksum) {
+        let what = "its checksum is not the one that was written";
+        return Err(Mismatch::Damaged { what });
+    }
+    Ok(())
+}
+
+fn changed(path: &Path, file: &ClassPathFile) -> Option<&'static str> {
+    let Ok(metadata) = path.metadata() else {
+        return Some("is not there");
+    };
+    let modified = metadata.modified().ok();
+    let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    match modified.map(|since| since.as_secs()) {
+        _ if metadata.len() != file.size => Some("has another length"),
+        Some(modified) if modified != file.modified => Some("has another time of modification"),
+        _ => None,
+    }
+}
+
+/// What the header of an archive that another tool made says.
+fn without_manifest(header: &[u8], build: &str, jar: &Path, cache: &Path) -> Result<(), String> {
     let name = format!("({build})");
     if !header
         .windows(name.len())
@@ -111,7 +192,21 @@ fn usable(
     if modified(cache) < modified(jar) {
         return Err("it is older than the jar".to_owned());
     }
-    fits(java, ergonomics)
+    Ok(())
+}
+
+/// What this start has, as far as it is known before the JVM runs.
+fn start_of(java: &Java, options: &Options, ergonomics: Option<&Ergonomics>) -> Start {
+    let feature = java.jdk.map_or(0, |jdk| jdk.version.feature);
+    let headers = options.switch("UseCompactObjectHeaders");
+    Start {
+        is_z: ergonomics.map(|e| e.collector == Collector::Z),
+        collector: ergonomics.map(|e| e.collector.to_string()),
+        compressed_oops: ergonomics.map(|e| e.heap.compressed_oops),
+        // On by default from 27 on (JEP 534); there the JVM's word is not guessed.
+        compact_headers: headers.or((feature < 27).then_some(false)),
+        feature,
+    }
 }
 
 /// Measured on 25: with ZGC or without compressed oops the whole cache is rejected. From 26 on
@@ -178,5 +273,123 @@ mod tests {
         flipped[0] ^= 0xff;
         assert!(find_beside(&flipped, "25.0.3+9").0.is_none());
         assert!(find_beside(b"", "25.0.3+9").0.is_none());
+    }
+
+    /// A jar and a cache of it, with the manifest that belongs to them.
+    struct Shipped {
+        directory: tempfile::TempDir,
+    }
+
+    impl Shipped {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let shipped = Self { directory };
+            std::fs::create_dir(shipped.path("lib")).unwrap();
+            std::fs::write(shipped.path("app.jar"), "jar").unwrap();
+            std::fs::write(shipped.path("lib/a.jar"), "library").unwrap();
+            // Older than the jar: with a manifest only what it says counts.
+            std::fs::write(shipped.path("app.aot"), archive("25.0.3+9")).unwrap();
+            let made = Manifest {
+                kind: loadline_sizing::cache::Kind::Aot,
+                build: "25.0.3+9".to_owned(),
+                collector: "G1".to_owned(),
+                compressed_oops: true,
+                compact_headers: false,
+                size: shipped.path("app.aot").metadata().unwrap().len(),
+                checksum: files::checksum(&shipped.path("app.aot")).unwrap(),
+                class_path: ["app.jar", "lib/a.jar"].map(|n| shipped.file(n)).into(),
+            };
+            std::fs::write(shipped.path("app.aot.manifest"), made.to_text()).unwrap();
+            shipped
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.directory.path().join(name)
+        }
+
+        fn file(&self, name: &str) -> ClassPathFile {
+            let metadata = self.path(name).metadata().unwrap();
+            let modified = metadata.modified().unwrap();
+            ClassPathFile {
+                path: name.to_owned(),
+                size: metadata.len(),
+                modified: modified.duration_since(UNIX_EPOCH).unwrap().as_secs(),
+            }
+        }
+
+        /// What is said about it: why it is used, or why not.
+        fn found(&self, build: &str, options: &[&str]) -> Result<String, String> {
+            let mut notes = Vec::new();
+            let target = Target::Jar(self.path("app.jar").into());
+            let options = Options::from_words(options.iter().copied());
+            let machine = loadline_sizing::hotspot::Machine::from_limits(
+                loadline_sizing::Bytes::from_gib(2),
+                loadline_sizing::Cpus::from_whole(2),
+            );
+            let java = java(build);
+            let ergonomics =
+                loadline_sizing::hotspot::predict(java.jdk.unwrap(), machine, &options).unwrap();
+            let cache = find(&java, &target, &options, Some(&ergonomics), &mut notes);
+            cache.map(|c| c.reason).ok_or_else(|| notes.concat())
+        }
+    }
+
+    #[test]
+    fn a_cache_with_its_manifest_is_used_and_said_so() {
+        let shipped = Shipped::new();
+        let reason = shipped.found("25.0.3+9", &[]).unwrap();
+        assert!(
+            reason.ends_with("app.aot lies beside the application and fits"),
+            "{reason}"
+        );
+        let reason = shipped.found("25.0.3+9", &["-XX:+UseSerialGC"]).unwrap();
+        assert!(
+            reason.contains("made with G1, this start has Serial"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn each_reason_for_a_slow_start_is_named() {
+        let shipped = Shipped::new();
+        let why = |build: &str, options: &[&str]| shipped.found(build, options).unwrap_err();
+        assert!(why("25.0.4+7", &[]).contains("another build"));
+        let said = why("25.0.3+9", &["-XX:+UseZGC"]);
+        assert!(said.contains("uncompressed ones (ZGC)"), "{said}");
+        let said = why("25.0.3+9", &["-XX:-UseCompressedOops"]);
+        assert!(said.contains("uncompressed"), "{said}");
+        let said = why("25.0.3+9", &["-XX:+UseCompactObjectHeaders"]);
+        assert!(
+            said.contains("without -XX:+UseCompactObjectHeaders"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_changed_class_path_is_named_with_its_file() {
+        let shipped = Shipped::new();
+        std::fs::write(shipped.path("lib/a.jar"), "other library").unwrap();
+        let said = shipped.found("25.0.3+9", &[]).unwrap_err();
+        assert!(said.contains("lib/a.jar has another length"), "{said}");
+        std::fs::remove_file(shipped.path("lib/a.jar")).unwrap();
+        let said = shipped.found("25.0.3+9", &[]).unwrap_err();
+        assert!(said.contains("lib/a.jar is not there"), "{said}");
+    }
+
+    #[test]
+    fn a_damaged_file_never_reaches_the_jvm() {
+        let shipped = Shipped::new();
+        let mut bytes = archive("25.0.3+9");
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(shipped.path("app.aot"), &bytes).unwrap();
+        let said = shipped.found("25.0.3+9", &[]).unwrap_err();
+        assert!(said.contains("damaged: its checksum"), "{said}");
+        bytes.pop();
+        std::fs::write(shipped.path("app.aot"), &bytes).unwrap();
+        let said = shipped.found("25.0.3+9", &[]).unwrap_err();
+        assert!(said.contains("damaged: its length"), "{said}");
+        std::fs::write(shipped.path("app.aot.manifest"), "no manifest").unwrap();
+        let said = shipped.found("25.0.3+9", &[]).unwrap_err();
+        assert!(said.contains("manifest cannot be understood"), "{said}");
     }
 }

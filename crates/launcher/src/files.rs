@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use loadline_sizing::cache::Checksum;
 use loadline_sizing::limits::{Files, Unreadable};
 
 /// The most that is read of one file: mountinfo of a busy host has some 100 KB.
@@ -72,6 +73,27 @@ pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, Unreadable> {
 pub fn read_text(path: &Path) -> Result<String, Unreadable> {
     let bytes = read_bytes(path, CAP)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Checksum of a whole regular file, in pieces; `None` when it cannot be read.
+pub fn checksum(path: &Path) -> Option<u64> {
+    /// Large enough that the system calls do not count, small enough for the L2 cache.
+    const PIECE: usize = 256 << 10;
+    let options = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path);
+    let mut file = options.ok()?;
+    let mut sum = Checksum::default();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Some(sum.finish()),
+            Ok(length) => sum.add(&piece[..length]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::figures::{self, Figures};
 use crate::text;
 use crate::view::ResultView;
 
-const HEADER: [&str; 25] = [
+const HEADER: [&str; 35] = [
     "trial",
     "id",
     "purpose",
@@ -33,6 +33,16 @@ const HEADER: [&str; 25] = [
     "throttled_periods_share",
     "gc_pause_max_s",
     "gc_share",
+    "start_cpu_s",
+    "start_throttled_s",
+    "start_log_line_s",
+    "start_classes",
+    "start_archived_share",
+    "start_rss_bytes",
+    "start_pss_bytes",
+    "time_to_performance_s",
+    "cache",
+    "cache_bytes",
     "reason",
 ];
 
@@ -73,6 +83,20 @@ pub fn csv(view: &ResultView) -> String {
             number(sli.throttled_periods_share),
             seconds(sli.gc_pause_max),
             number(sli.gc_pause_share),
+            seconds(sli.start_cpu),
+            seconds(sli.start_throttled),
+            seconds(sli.start_log_line),
+            count(sli.start_classes),
+            number(sli.start_archived_share),
+            bytes(sli.start_rss),
+            bytes(sli.start_pss),
+            seconds(sli.time_to_performance),
+            trial
+                .evidence
+                .cache
+                .as_ref()
+                .map_or_else(String::new, |cache| cache.kind.to_string()),
+            bytes(trial.evidence.cache.as_ref().map(|cache| cache.archive)),
             field(&trial.reason),
         ];
         out.push_str(&cells.join(","));
@@ -89,6 +113,10 @@ fn number(value: Option<f64>) -> String {
 
 fn seconds(value: Option<std::time::Duration>) -> String {
     number(value.map(|v| v.as_secs_f64()))
+}
+
+fn count(value: Option<u64>) -> String {
+    value.map_or_else(String::new, |v| v.to_string())
 }
 
 fn bytes(value: Option<loadline_sizing::Bytes>) -> String {

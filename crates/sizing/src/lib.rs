@@ -5,6 +5,7 @@
 //! cannot compute different options. Read [`units`] first, then [`limits`], [`hotspot`],
 //! [`regions`] and [`decision`], which is the order in which a decision is made.
 
+pub mod cache;
 pub mod compat;
 pub mod decision;
 pub mod hotspot;

@@ -43,6 +43,12 @@ const PROMISES: &[Promise] = &[
         body: |body| body == "pong\n",
     },
     Promise {
+        name: "tomcat",
+        port_option: "--port",
+        path: "/",
+        body: |body| body == "hello\n",
+    },
+    Promise {
         name: "spring-web",
         port_option: "--server.port",
         path: "/owners?lastName=Da",

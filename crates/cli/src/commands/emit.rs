@@ -10,6 +10,7 @@ use loadline_report::ResultView;
 use loadline_report::emit::{
     Application, Artefact, Command, EmitError, Purpose, Ready, Scaling, emit, slug,
 };
+use loadline_sizing::cache::Kind as CacheKind;
 use loadline_sizing::jdk::Version;
 
 use super::print;
@@ -62,6 +63,9 @@ pub struct EmitArguments {
     /// Start java directly, without loadline-launch
     #[arg(long)]
     plain: bool,
+    /// Let the Dockerfile build a start-up cache: appcds (JDK 13 and later) or aot (25 and later)
+    #[arg(long, value_name = "KIND")]
+    cache: Option<CacheKind>,
     /// Overwrite files that are there
     #[arg(long)]
     force: bool,
@@ -120,6 +124,18 @@ fn application(arguments: &EmitArguments, view: &ResultView) -> Result<Applicati
             "--max-replicas is smaller than --replicas",
         ));
     }
+    let least = match arguments.cache {
+        Some(CacheKind::Aot) => 25,
+        _ => 13,
+    };
+    if arguments.cache == Some(CacheKind::Scc) || arguments.cache.is_some() && jdk < least {
+        let refusal = format!(
+            "--cache: the image's JDK {jdk} has no such cache that an image build can make"
+        );
+        return Err(
+            Error::new(Kind::Usage, refusal).hint("appcds from JDK 13 on, aot from JDK 25 on")
+        );
+    }
     let scaling = arguments.max_rate.zip(arguments.max_replicas);
     let image = arguments.image.clone();
     let base_image = arguments.base_image.clone();
@@ -138,6 +154,7 @@ fn application(arguments: &EmitArguments, view: &ResultView) -> Result<Applicati
         }),
         jdk,
         launcher: !arguments.plain,
+        cache: arguments.cache,
     })
 }
 

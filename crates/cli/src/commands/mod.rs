@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and what it does.
 
+mod cache;
 mod compare;
 mod doctor;
 mod emit;
@@ -45,6 +46,8 @@ pub enum Command {
     Profile(profile::Arguments),
     /// Add up the results of the parts of one load
     Merge(merge::Arguments),
+    /// Build a start-up cache and verify it: AppCDS, or the AOT cache of JDK 25
+    Cache(cache::CacheArguments),
     /// Summarise GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out
     Gc(gc::GcArgs),
     /// Show what the JVM would choose by itself under limits
@@ -95,6 +98,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Run(arguments) => run::run(arguments),
         Command::Judge(arguments) => judge::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
+        Command::Cache(arguments) => cache::run(arguments),
         Command::Load(arguments) => load::run_load(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),

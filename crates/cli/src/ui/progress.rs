@@ -107,6 +107,10 @@ impl Watcher for Progress {
         }
     }
 
+    fn training_begins(&mut self, configuration: &Configuration) {
+        eprintln!("{:<8} {}", "train", safe(&configuration.label));
+    }
+
     fn trial_ends(&mut self, record: &TrialRecord, reused: bool) {
         if let Some(line) = self.line.take() {
             line.finish_and_clear();

@@ -16,7 +16,7 @@ pub const CASES: [Case; 3] = [
 ];
 
 /// A mount that goes away with the test, however it ends.
-struct Mounted(PathBuf);
+pub struct Mounted(pub PathBuf);
 
 impl Drop for Mounted {
     fn drop(&mut self) {

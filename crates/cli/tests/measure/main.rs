@@ -7,6 +7,7 @@
 
 mod answers;
 mod applications;
+mod caches;
 mod disk;
 mod instances;
 mod interrupted;

@@ -4,7 +4,9 @@ use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 use crate::lab::Lab;
-use crate::{answers, applications, disk, instances, interrupted, killed, ports, refused, uml};
+use crate::{
+    answers, applications, caches, disk, instances, interrupted, killed, ports, refused, uml,
+};
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
 /// machine cannot run it.
@@ -13,10 +15,11 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 9] = [
+const SUITES: [&[Case]; 10] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
+    &caches::CASES,
     &ports::CASES,
     &disk::CASES,
     &instances::CASES,

@@ -98,6 +98,19 @@ pub struct InstanceSpec {
     /// The JVM's GC log as the application sees it, below its private `/tmp`; `None` where the
     /// application is no JVM.
     pub gc_log: Option<PathBuf>,
+    /// A text in a line of its output, whose time is wanted; not what makes it ready.
+    pub log_line: Option<String>,
+    /// A file that the application writes below its private `/tmp` and that is kept.
+    pub keep: Option<Keep>,
+}
+
+/// A file of the application that outlives the trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keep {
+    /// As the application sees it.
+    pub seen: PathBuf,
+    /// Where it is copied to, a path that does not exist yet.
+    pub to: PathBuf,
 }
 
 /// One phase of load against a ready instance.

@@ -410,6 +410,7 @@ impl Instance for Service {
                 Some(_) => "HTTP 200".to_owned(),
                 None => "connection refused".to_owned(),
             },
+            ..StartEvidence::default()
         };
         Ok(self.start.clone())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, JvmOption, Provenance};
+use loadline_analysis::record::{Configuration, JvmOption, Provenance, StartCache};
 use loadline_sizing::{Bytes, Cpus};
 
 use super::Level;
@@ -31,6 +31,8 @@ pub struct Change {
     pub env: BTreeMap<String, String>,
     /// Requests a second of the open model.
     pub rate: Option<f64>,
+    /// Start-up cache.
+    pub cache: Option<StartCache>,
 }
 
 impl Level {
@@ -52,6 +54,7 @@ impl Level {
         next.args.extend(change.args.iter().cloned());
         next.env.extend(change.env.clone());
         next.rate = change.rate.or(next.rate);
+        next.cache = change.cache.or(next.cache);
         next.label = match (next.label.as_str(), self.label.as_str()) {
             ("", label) => label.to_owned(),
             (label, "") => label.to_owned(),

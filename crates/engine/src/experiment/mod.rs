@@ -53,6 +53,8 @@ pub struct Experiment {
     pub accept_noise: bool,
     /// The search for the smallest memory.
     pub search: Search,
+    /// How start-up caches are trained.
+    pub training: Training,
 }
 
 /// The application under test.
@@ -74,6 +76,17 @@ pub struct App {
     pub network: Network,
     /// Who it runs as; `None` leaves it to the caller.
     pub account: Option<Account>,
+    /// A text in a line of its output whose time is wanted.
+    pub log_line: Option<String>,
+}
+
+/// How start-up caches are trained.
+#[derive(Debug, Clone, Default)]
+pub struct Training {
+    /// Port and path of each request; empty is the load's.
+    pub warm: Vec<(u16, String)>,
+    /// JVM options of the training run only.
+    pub jvm: Vec<String>,
 }
 
 /// The load of every trial.

@@ -2,6 +2,8 @@
 //!
 //! Owns the defaults and the ranges; they stand in the constants below.
 
+mod cache;
+
 use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
@@ -63,6 +65,8 @@ impl Experiment {
             seed: file.run.seed.unwrap_or(1),
             accept_noise: file.run.accept_noise.unwrap_or(false),
             search,
+            search: search(&file.search, source)?,
+            training: cache::training(&file.cache, source)?,
         })
     }
 }
@@ -207,6 +211,7 @@ fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
             .as_ref()
             .map(|u| account(u, source))
             .transpose()?,
+        log_line: table.log_line.clone().filter(|text| !text.is_empty()),
     })
 }
 
@@ -312,6 +317,7 @@ fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
         args: Vec::new(),
         rate: None,
         env: Default::default(),
+        cache: None,
     };
     Ok(Level {
         label: String::new(),
@@ -377,10 +383,12 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
         "cpuset" => change.cpuset = Some(cpuset(text, source)?),
         "rate" => change.rate = Some(rate(text, source)?),
         "jdk" => change.jdk = Some(text.get_ref().clone()),
+        "cache" => change.cache = Some(cache::level(text, None, source)?),
         _ => {
             let problem =
                 format!("loadline does not know what a plain level of `{factor}` changes");
             return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, rate, cpu-period, cpu-shares, cpuset or jdk"));
+            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, cpu-period, cpu-shares, cpuset, jdk or cache"));
         }
     }
     let label = match factor {
@@ -390,6 +398,7 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
             .map(|c| format!("{}cpu", c.as_f64()))
             .unwrap_or_default(),
         "memory" | "rate" => text.get_ref().clone(),
+        "memory" | "cache" => text.get_ref().clone(),
         _ => format!("{factor}={}", text.get_ref()),
     };
     Ok(Level { label, change })
@@ -428,6 +437,10 @@ fn table_change(table: &LevelTable, span: Range<usize>, source: &Source<'_>) -> 
             .as_ref()
             .map(|t| rate(&text(t), source))
             .transpose()?,
+        cache: match &table.cache {
+            Some(kind) => Some(cache::level(&text(kind), table.cache_requests, source)?),
+            None => None,
+        },
     })
 }
 

@@ -42,6 +42,9 @@ pub struct ExperimentFile {
     /// The search of `loadline size`.
     #[serde(default)]
     pub search: SearchTable,
+    /// How start-up caches are trained, for levels that ask for one.
+    #[serde(default)]
+    pub cache: CacheTable,
     /// What is varied; configurations are all combinations of the factors' levels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factor: Vec<FactorTable>,
@@ -62,6 +65,9 @@ pub struct AppTable {
     /// When it is ready; default: the URL of the load answers with a status below 400.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<ReadyTable>,
+    /// A text in a line of its output; the time until then is recorded beside the start time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_line: Option<String>,
     /// How long a start may take: `60s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -171,6 +177,21 @@ pub struct LimitsTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
     pub pids: Option<Spanned<u64>>,
+}
+
+/// The training run of a start-up cache: the application without limits, ready, some requests, a
+/// clean stop.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CacheTable {
+    /// What is requested; default: the URL of the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub warm: Vec<Text>,
+    /// JVM options of the training run only: `-Dspring.context.exit=onRefresh` ends a Spring
+    /// application by itself before it serves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jvm: Vec<String>,
 }
 
 /// Order and repeats.
@@ -348,4 +369,10 @@ pub struct LevelTable {
     /// JDK by name, as `loadline doctor` lists it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jdk: Option<String>,
+    /// Start-up cache, built before the first trial: `appcds` or `aot`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<String>,
+    /// Requests of its training run to each URL; default 20, 0 trains the start alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_requests: Option<u64>,
 }

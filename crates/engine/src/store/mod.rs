@@ -259,6 +259,11 @@ impl Store {
         self.directory.join("logs").join(trial)
     }
 
+    /// Where the start-up caches of a result lie.
+    pub fn caches(&self, result: &str) -> PathBuf {
+        self.directory.join("caches").join(result)
+    }
+
     /// Where the files of running trials lie.
     pub fn scratch_root(&self) -> PathBuf {
         self.directory.join("trials")

@@ -20,6 +20,7 @@ fn key(result: &str, label: &str, repeat: u32) -> TrialKey {
         args: Vec::new(),
         rate: None,
         env: Default::default(),
+        cache: None,
     };
     TrialKey {
         result: result.to_owned(),

@@ -129,6 +129,8 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> InstanceSpec {
         scratch: scratch.join(name),
         samples: scratch.join(format!("{name}.samples")),
         gc_log: None,
+        log_line: None,
+        keep: None,
     }
 }
 
@@ -146,6 +148,7 @@ fn configuration() -> Configuration {
         args: Vec::new(),
         rate: None,
         env: BTreeMap::new(),
+        cache: None,
     }
 }
 

@@ -261,6 +261,9 @@ fn options(configuration: &Configuration) -> Vec<String> {
     let is_user = |o: &&JvmOption| o.provenance == Provenance::User;
     let jvm = configuration.jvm_options.iter().filter(is_user);
     let mut parts: Vec<String> = jvm.map(|o| redact::line(&o.text)).collect();
+    if let Some(cache) = configuration.cache {
+        parts.push(format!("{} cache, {} requests", cache.kind, cache.requests));
+    }
     parts.extend(redact::command(&configuration.args));
     for (name, value) in &configuration.env {
         parts.push(redact::variable(name, value));

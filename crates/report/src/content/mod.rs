@@ -13,6 +13,7 @@ mod money;
 pub(crate) mod options;
 mod reproduce;
 mod smaller;
+mod startup;
 pub mod trials;
 mod warm_up;
 
@@ -82,6 +83,7 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     money::section,
     smaller::section,
     matrix::section,
+    startup::section,
     latency::section,
     warm_up::section,
     memory::section,

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use loadline_sizing::cache::Kind;
+
 use super::EmitError;
 
 /// What the records do not know about the application in production.
@@ -32,6 +34,8 @@ pub struct Application {
     pub jdk: u32,
     /// Start through `loadline-launch`.
     pub launcher: bool,
+    /// Start-up cache that the image builds for itself; `None` builds none.
+    pub cache: Option<Kind>,
 }
 
 /// When a pod takes requests.

@@ -3,6 +3,7 @@
 //! JSON (exec) form only, so that no shell stands between the runtime and the JVM (signals reach
 //! process 1). Source: Dockerfile reference, "Shell and exec form".
 
+use super::cache::{CacheStage, cache_stage};
 use super::facts::Facts;
 use crate::text;
 
@@ -54,9 +55,17 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
         out.push_str("COPY --chmod=0444 jvm.options /app/jvm.options\n");
     }
     out.push_str(&format!(
-        "COPY --chmod=0444 [{}, \"/app/app.jar\"]\n\nFROM app\n",
+        "COPY --chmod=0444 [{}, \"/app/app.jar\"]\n\n",
         json(application.command.jar_name())
     ));
+    let cache = cache(facts);
+    if let Some(cache) = &cache {
+        out.push_str(&cache.stage);
+    }
+    out.push_str("FROM app\n");
+    if let Some(cache) = &cache {
+        out.push_str(&cache.copy);
+    }
     if application.launcher {
         out.push_str(LAUNCHER);
     }
@@ -86,14 +95,30 @@ pub fn command(facts: &Facts<'_>) -> Vec<String> {
         command.extend(["loadline-launch", "--"].map(str::to_owned));
     }
     command.push("java".to_owned());
-    if uses_file(facts) {
-        command.push("@/app/jvm.options".to_owned());
-    } else {
-        command.extend(facts.options.iter().map(|o| o.value.clone()));
-    }
+    command.extend(options(facts));
+    command.extend(cache(facts).into_iter().flat_map(|cache| cache.options));
     command.extend(["-jar", "/app/app.jar"].map(str::to_owned));
     command.extend(facts.arguments.iter().cloned());
     command
+}
+
+/// The JVM options as words of the command.
+fn options(facts: &Facts<'_>) -> Vec<String> {
+    if uses_file(facts) {
+        return vec!["@/app/jvm.options".to_owned()];
+    }
+    facts.options.iter().map(|o| o.value.clone()).collect()
+}
+
+/// The stage that makes the cache which was asked for.
+fn cache(facts: &Facts<'_>) -> Option<CacheStage> {
+    let application = facts.application;
+    cache_stage(
+        application.cache?,
+        &options(facts),
+        &facts.arguments,
+        &application.ready,
+    )
 }
 
 /// Whether the options come from the argument file: JDK 8 has none.
@@ -107,7 +132,7 @@ fn docker_bytes(facts: &Facts<'_>) -> String {
 }
 
 /// A text as a JSON string.
-fn json(text: &str) -> String {
+pub fn json(text: &str) -> String {
     serde_json::Value::from(text::one_line(text)).to_string()
 }
 

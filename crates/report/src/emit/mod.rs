@@ -5,6 +5,7 @@
 //! variables with a secret's name become references. Read [`Application`], then [`emit`].
 
 mod application;
+mod cache;
 mod compose;
 mod container;
 mod facts;
@@ -16,6 +17,7 @@ mod scaling;
 mod yaml;
 
 pub use application::{Application, Command, Ready, Scaling};
+pub use cache::{CacheStage, cache_stage, script as cache_script};
 pub use facts::slug;
 
 use crate::view::ResultView;

@@ -29,6 +29,7 @@ pub fn application() -> Application {
         scaling: None,
         jdk: 17,
         launcher: false,
+        cache: None,
     }
 }
 
@@ -92,6 +93,29 @@ fn the_dockerfile() {
     EXPOSE 8080
     ENTRYPOINT ["java", "@/app/jvm.options", "-jar", "/app/app.jar", "--server.port=8080"]
     "#);
+}
+
+#[test]
+fn the_dockerfile_builds_its_own_cache() {
+    let application = Application {
+        cache: Some(loadline_sizing::cache::Kind::AppCds),
+        ..application()
+    };
+    let all = emit(&fixture::search(), &application, &Purpose::ALL).expect("it has an answer");
+    let text = text(&all, "Dockerfile");
+    let parts = [
+        "FROM app AS cache\n",
+        "java @/app/jvm.options -XX:ArchiveClassesAtExit=/tmp/app.jsa -jar /app/app.jar --server.port=8080 & app=$!",
+        "\n\nFROM app\nCOPY --from=cache --chmod=0444 /tmp/app.jsa /app/app.jsa\n",
+        r#"ENTRYPOINT ["java", "@/app/jvm.options", "-XX:SharedArchiveFile=/app/app.jsa", "-jar""#,
+    ];
+    let mut rest = text.as_str();
+    for part in parts {
+        let (_, after) = rest
+            .split_once(part)
+            .unwrap_or_else(|| panic!("{part}\n{text}"));
+        rest = after;
+    }
 }
 
 #[test]

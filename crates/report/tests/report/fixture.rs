@@ -230,6 +230,7 @@ pub fn trial(number: u64, plan: &Plan) -> TrialRecord {
                     "connection refused"
                 }
                 .to_owned(),
+                ..StartEvidence::default()
             },
             load,
             cgroup: CgroupEvidence {
@@ -408,6 +409,7 @@ fn configuration(plan: &Plan) -> Configuration {
         args: Vec::new(),
         rate: None,
         env: BTreeMap::new(),
+        cache: None,
     }
 }
 

@@ -157,6 +157,7 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
         base_image: "localhost/loadline-base:1".to_owned(),
         ready: Ready::Tcp { port: 8080 },
         launcher: launcher.is_some(),
+        cache: None,
         ..application()
     };
     let context = engine.place.path().join("context");

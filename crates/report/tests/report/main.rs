@@ -11,3 +11,4 @@ mod formats;
 mod hostile;
 mod image;
 mod kubernetes;
+mod startup;

@@ -13,6 +13,7 @@ use loadline_analysis::record::{Evidence, Failure, Invalid, NoiseEvidence, Phase
 use loadline_cgroup::{Layout, NoiseMeter, Sample};
 
 use super::Options;
+use super::at_ready;
 use super::cpus::CpuPlan;
 use super::errors::{cgroup_unable, unable};
 use super::generator::{self, Line};
@@ -39,6 +40,11 @@ pub(super) enum Note {
     Event(Event),
     /// Every process of the trial is dead.
     Gone,
+    /// The line that the experiment names was written; it does not decide.
+    LogLine {
+        /// CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
     /// The line that says "ready" was written.
     LineFound {
         /// CLOCK_MONOTONIC.
@@ -83,6 +89,7 @@ pub(super) struct LocalInstance {
 pub(super) struct State {
     pub(super) exec_ns: Option<u64>,
     pub(super) ready_ns: Option<u64>,
+    pub(super) log_line_ns: Option<u64>,
     pub(super) ended: Option<Ended>,
     pub(super) is_gone: bool,
     pub(super) is_oom: bool,
@@ -110,6 +117,7 @@ impl State {
             Note::Event(Event::Held { .. } | Event::Prepared) | Note::Generator(_) => {}
             Note::Gone => self.is_gone = true,
             Note::LineFound { at_ns } => self.ready_ns = Some(at_ns),
+            Note::LogLine { at_ns } => self.log_line_ns = Some(at_ns),
             Note::Probe(Finding::Ready { at_ns, detail }) => {
                 self.ready_ns = Some(at_ns);
                 self.last_probe = detail;
@@ -299,7 +307,23 @@ impl LocalInstance {
             cpu: cpu.and_then(|cpu| cpu.usage),
             throttled: cpu.and_then(|cpu| cpu.throttled_time),
             last_probe,
+            ..self.at_ready()
         }
+    }
+
+    /// What the application's processes had when it was ready, which is now.
+    fn at_ready(&self) -> StartEvidence {
+        if self.state.ready_ns.is_none() || self.state.is_over() {
+            return StartEvidence::default();
+        }
+        let processes = self.group.group().processes().unwrap_or_default();
+        at_ready::read(&processes)
+    }
+
+    /// Exec to the line that the experiment names.
+    pub(super) fn log_line(&self) -> Option<Duration> {
+        let since = self.state.log_line_ns?.checked_sub(self.state.exec_ns?);
+        since.map(Duration::from_nanos)
     }
 }
 

@@ -11,6 +11,7 @@
 //! [`instance`] (the phases), [`stop`] (the end). Facts and measurements behind the design:
 //! ARCHITECTURE.md, "Containment".
 
+mod at_ready;
 mod cpus;
 mod errors;
 mod gc;
@@ -167,6 +168,7 @@ pub(crate) fn test_spec() -> InstanceSpec {
             args: Vec::new(),
             rate: None,
             env: Default::default(),
+            cache: None,
         },
         command: vec!["java".to_owned()],
         env: Default::default(),
@@ -177,5 +179,7 @@ pub(crate) fn test_spec() -> InstanceSpec {
         scratch: PathBuf::new(),
         samples: PathBuf::new(),
         gc_log: None,
+        log_line: None,
+        keep: None,
     }
 }

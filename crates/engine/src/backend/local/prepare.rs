@@ -19,7 +19,7 @@ use super::protocol::{Order, View};
 use super::reach::{self, Needs, Unreachable};
 use super::sandbox::{Sandbox, SandboxError};
 use super::scratch::{self, Scratch};
-use crate::backend::{BackendError, InstanceSpec, Network, Readiness};
+use crate::backend::{BackendError, InstanceSpec, Network, Readiness, monotonic_ns};
 
 /// Shares of the generator where it shares CPUs with the application: it must keep its schedule,
 /// and it takes little.
@@ -165,14 +165,21 @@ fn generator_group(
 }
 
 fn watch(spec: &InstanceSpec, tell: &Sender<Note>) -> Option<Watch> {
-    let Readiness::LogLine { contains } = &spec.readiness else {
-        return None;
-    };
     let tell = tell.clone();
-    Some(Watch {
-        text: contains.clone(),
-        found: Box::new(move || drop(tell.send(line_found()))),
-    })
+    match (&spec.readiness, &spec.log_line) {
+        (Readiness::LogLine { contains }, _) => Some(Watch {
+            text: contains.clone(),
+            found: Box::new(move || drop(tell.send(line_found()))),
+        }),
+        (_, Some(text)) => Some(Watch {
+            text: text.clone(),
+            found: Box::new(move || {
+                let at_ns = monotonic_ns();
+                drop(tell.send(Note::LogLine { at_ns }));
+            }),
+        }),
+        (_, None) => None,
+    }
 }
 
 fn order(

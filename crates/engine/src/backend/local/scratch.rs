@@ -85,15 +85,33 @@ impl Scratch {
     /// A file that is not there, is not below such a directory, has a link on its way or is no
     /// regular file.
     pub fn read(&self, seen: &Path, cap: u64) -> Result<Vec<u8>, ScratchError> {
-        let replaced = self.replaced();
-        let below = replaced
-            .iter()
-            .find_map(|(directory, real)| Some((real, seen.strip_prefix(directory).ok()?)));
+        let (directory, name) = self.place_of(seen)?;
+        read_beneath(&directory, &name, cap).map_err(failed("read", seen))
+    }
+
+    /// Copies a file, found as [`Scratch::read`] finds it, to a new path of loadline's own.
+    ///
+    /// # Errors
+    /// As [`Scratch::read`]; a path that exists, a full disk (what was half written is gone).
+    pub fn keep(&self, seen: &Path, to: &Path) -> Result<(), ScratchError> {
+        let (directory, name) = self.place_of(seen)?;
+        let mut from = open_beneath(&directory, &name).map_err(failed("read", seen))?;
+        let mut file = create_new(to).map_err(failed("create", to))?;
+        io::copy(&mut from, &mut file).map(drop).map_err(|source| {
+            // The copy's error is the one to report.
+            let _ = fs::remove_file(to);
+            failed("write", to)(source)
+        })
+    }
+
+    /// The real directory and the name in it of a path that the application sees.
+    fn place_of(&self, seen: &Path) -> Result<(PathBuf, PathBuf), ScratchError> {
+        let found = self.replaced().into_iter().find_map(|(directory, real)| {
+            let name = seen.strip_prefix(directory).ok()?;
+            Some((real, name.to_owned()))
+        });
         let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is not below /tmp");
-        let read = below
-            .ok_or_else(outside)
-            .and_then(|(directory, name)| read_beneath(directory, name, cap));
-        read.map_err(failed("read", seen))
+        found.ok_or_else(|| failed("read", seen)(outside()))
     }
 
     /// A new file for the application's output.
@@ -145,6 +163,15 @@ fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
 /// Reads a regular file below a directory that someone else may write: no link is followed, not
 /// even on the way. Source: openat2(2), Linux 5.6.
 fn read_beneath(directory: &Path, name: &Path, cap: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_beneath(directory, name)?
+        .take(cap)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same; only opens it.
+fn open_beneath(directory: &Path, name: &Path) -> io::Result<File> {
     let open = OFlags::RDONLY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory, open | OFlags::DIRECTORY, Mode::empty())?;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -155,9 +182,7 @@ fn read_beneath(directory: &Path, name: &Path, cap: u64) -> io::Result<Vec<u8>> 
         let text = "it is no regular file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    let mut bytes = Vec::new();
-    file.take(cap).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(file)
 }
 
 fn make_directory(path: &Path, mode: u32) -> Result<(), ScratchError> {
@@ -266,6 +291,17 @@ mod tests {
             .expect("a FIFO");
         let read = |name: &str| scratch.read(Path::new(name), 4).ok();
         assert_eq!(read("/tmp/logs/plain"), Some(b"0123".to_vec()));
+        let kept = directory.path().join("kept");
+        let keep = |name: &str| scratch.keep(Path::new(name), &kept);
+        for name in ["/tmp/link", "/tmp/etc/passwd", "/tmp/fifo", "/etc/passwd"] {
+            assert!(keep(name).is_err() && !kept.exists(), "{name}");
+        }
+        keep("/tmp/logs/plain").expect("an own file");
+        assert_eq!(fs::read(&kept).expect("it is kept"), b"0123456789");
+        assert!(
+            keep("/tmp/logs/plain").is_err(),
+            "it must not be overwritten"
+        );
         for name in ["/tmp/link", "/tmp/etc/passwd", "/tmp/fifo", "/tmp/missing"] {
             assert_eq!(read(name), None, "{name}");
         }

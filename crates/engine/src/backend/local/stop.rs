@@ -178,6 +178,12 @@ fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
         evidence.warnings.push(error.to_string());
     }
     evidence.gc = gc::collect(instance);
+    evidence.start.log_line = instance.log_line();
+    if let Some(keep) = &instance.spec.keep
+        && let Err(error) = instance.scratch.keep(&keep.seen, &keep.to)
+    {
+        evidence.warnings.push(error.to_string());
+    }
     evidence.noise = std::mem::take(&mut instance.state.noise);
     evidence.warnings.append(&mut instance.plan.warnings);
     evidence.warnings.append(&mut instance.state.warnings);

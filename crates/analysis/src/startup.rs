@@ -1,0 +1,490 @@
+//! What a start costs: caches compared in pairs, and start time over the CPU limit.
+//!
+//! Owns the pairing (trials of one repeat ran next to each other, so drift of the machine cancels),
+//! the model t = A + B / cpu with its check on limits it was not fitted to, and what follows for a
+//! pod: probes, and what more CPU during the start buys. Pure functions of records.
+
+use std::time::Duration;
+
+use loadline_sizing::Cpus;
+use loadline_sizing::cache::Kind;
+
+use crate::interval::{Bootstrap, Interval, Statistic, median, ratio};
+use crate::record::{Configuration, Phase, TrialRecord};
+use crate::steady;
+
+/// How the classes of a start come into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sharing {
+    /// `-Xshare:off`: no archive at all.
+    Off,
+    /// The JDK's own archive, which a JVM uses by itself.
+    Default,
+    /// A cache of the application, trained with so many requests.
+    Cache(Kind, u64),
+}
+
+impl Sharing {
+    /// What a configuration runs with.
+    pub fn of(configuration: &Configuration) -> Self {
+        let options = &configuration.jvm_options;
+        match configuration.cache {
+            Some(cache) => Self::Cache(cache.kind, cache.requests),
+            None if options.iter().any(|o| o.text == "-Xshare:off") => Self::Off,
+            None => Self::Default,
+        }
+    }
+}
+
+/// The starts of one configuration that count, in order.
+#[derive(Debug, Clone)]
+pub struct Starts<'a> {
+    /// The configuration.
+    pub configuration: &'a Configuration,
+    /// Its trials that got ready and are evidence.
+    pub trials: Vec<&'a TrialRecord>,
+}
+
+/// Groups the trials that got ready by configuration, in the order of their first trial.
+pub fn starts(records: &[TrialRecord]) -> Vec<Starts<'_>> {
+    let mut groups: Vec<Starts<'_>> = Vec::new();
+    let counts = |r: &&TrialRecord| r.verdict.is_evidence() && r.evidence.start.ready.is_some();
+    for record in records.iter().filter(counts) {
+        let group = groups
+            .iter_mut()
+            .find(|group| *group.configuration == record.configuration);
+        match group {
+            Some(group) => group.trials.push(record),
+            None => groups.push(Starts {
+                configuration: &record.configuration,
+                trials: vec![record],
+            }),
+        }
+    }
+    groups
+}
+
+impl Starts<'_> {
+    /// Median of a figure over the trials that have it.
+    pub fn median(&self, figure: impl Fn(&TrialRecord) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.trials.iter().filter_map(|t| figure(t)).collect();
+        median(&values)
+    }
+
+    /// Largest value of a figure.
+    pub fn largest(&self, figure: impl Fn(&TrialRecord) -> Option<f64>) -> Option<f64> {
+        let values = self.trials.iter().filter_map(|t| figure(t));
+        values.reduce(f64::max)
+    }
+}
+
+/// Start time, seconds.
+pub fn ready(record: &TrialRecord) -> Option<f64> {
+    record.evidence.start.ready.map(|d| d.as_secs_f64())
+}
+
+/// CPU time until ready, seconds.
+pub fn cpu(record: &TrialRecord) -> Option<f64> {
+    record.evidence.start.cpu.map(|d| d.as_secs_f64())
+}
+
+/// Memory at ready as [openj9] counts it, bytes: RSS and the huge pages that RSS leaves out.
+pub fn footprint(record: &TrialRecord) -> Option<f64> {
+    let start = &record.evidence.start;
+    let huge = start.hugetlb.map_or(0, |b| b.as_bytes());
+    start.rss.map(|rss| (rss.as_bytes() + huge) as f64)
+}
+
+/// Share of the classes that came from an archive, in [0, 1].
+pub fn archived_share(record: &TrialRecord) -> Option<f64> {
+    let start = &record.evidence.start;
+    let all = start.classes.filter(|n| *n > 0)?;
+    Some(start.classes_archived? as f64 / all as f64)
+}
+
+/// A configuration against its reference, repeat by repeat.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Paired {
+    /// Pairs that both sides have.
+    pub pairs: usize,
+    /// Median of the ratios figure / reference figure, with its interval.
+    pub ratio: Interval,
+}
+
+/// Compares a figure of two configurations; `None` without a pair.
+///
+/// Source of pairing: trials of one repeat run within the same minutes, see `Plan`; the interval is
+/// a percentile bootstrap over pairs.
+pub fn paired(
+    of: &Starts<'_>,
+    reference: &Starts<'_>,
+    figure: impl Fn(&TrialRecord) -> Option<f64>,
+    bootstrap: Bootstrap,
+) -> Option<Paired> {
+    let partner = |repeat: u32| reference.trials.iter().find(|t| t.repeat == repeat);
+    let ratios: Vec<Vec<f64>> = of
+        .trials
+        .iter()
+        .filter_map(|trial| {
+            let other = figure(partner(trial.repeat)?).filter(|value| *value > 0.0)?;
+            Some(vec![figure(trial)? / other])
+        })
+        .collect();
+    let ratio = ratio(&ratios, &[vec![1.0]], Statistic::Median, bootstrap)?;
+    Some(Paired {
+        pairs: ratios.len(),
+        ratio,
+    })
+}
+
+/// Whether two configurations differ in their class sharing only.
+pub fn is_same_but_sharing(one: &Configuration, other: &Configuration) -> bool {
+    let plain = |configuration: &Configuration| {
+        let mut plain = Configuration {
+            label: String::new(),
+            cache: None,
+            ..configuration.clone()
+        };
+        plain
+            .jvm_options
+            .retain(|o| !o.text.starts_with("-Xshare:"));
+        plain
+    };
+    plain(one) == plain(other)
+}
+
+/// Start time over the CPU limit: t = A + B / cpu.
+///
+/// B is CPU time that the limit stretches, A what it does not: waiting, and the work of a start
+/// that more CPUs do not shorten. Holds where the limit binds, so not far above the number of
+/// threads that a start keeps busy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StartModel {
+    /// A, seconds.
+    pub fixed: f64,
+    /// B, seconds times CPUs.
+    pub cpu: f64,
+}
+
+impl StartModel {
+    /// Fits it to (CPUs, seconds), each weighted by 1/t² so that every point counts by its relative
+    /// error; neither parameter is negative. `None` for fewer than two different limits.
+    pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
+        let usable = |(cpu, t): &&(f64, f64)| *cpu > 0.0 && *t > 0.0 && (cpu * t).is_finite();
+        let points: Vec<(f64, f64)> = points
+            .iter()
+            .filter(usable)
+            .map(|(c, t)| (1.0 / c, *t))
+            .collect();
+        let (first, rest) = points.split_first()?;
+        if rest.iter().all(|(x, _)| x == &first.0) {
+            return None;
+        }
+        // Weighted normal equations of t = A + B x.
+        let sum =
+            |f: fn(f64, f64) -> f64| points.iter().map(|(x, t)| f(*x, *t) / (t * t)).sum::<f64>();
+        let (s, sx, sxx) = (sum(|_, _| 1.0), sum(|x, _| x), sum(|x, _| x * x));
+        let (st, sxt) = (sum(|_, t| t), sum(|x, t| x * t));
+        let determinant = s * sxx - sx * sx;
+        let model = Self {
+            fixed: (st * sxx - sx * sxt) / determinant,
+            cpu: (s * sxt - sx * st) / determinant,
+        };
+        let model = match (model.fixed < 0.0, model.cpu < 0.0) {
+            (true, _) => Self {
+                fixed: 0.0,
+                cpu: sxt / sxx,
+            },
+            (_, true) => Self {
+                fixed: st / s,
+                cpu: 0.0,
+            },
+            _ => model,
+        };
+        (model.fixed.is_finite() && model.cpu.is_finite()).then_some(model)
+    }
+
+    /// Start time at a limit, seconds.
+    pub fn at(&self, cpus: f64) -> f64 {
+        self.fixed + self.cpu / cpus
+    }
+}
+
+/// One limit: what was measured, and what the other limits say about it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HeldOut {
+    /// The limit.
+    pub limit: Cpus,
+    /// Median start time, seconds.
+    pub measured: f64,
+    /// Predicted by a model fitted without this limit, seconds; `None` with fewer than three.
+    pub predicted: Option<f64>,
+}
+
+impl HeldOut {
+    /// (predicted - measured) / measured.
+    pub fn error(&self) -> Option<f64> {
+        self.predicted.map(|p| p / self.measured - 1.0)
+    }
+
+    /// Whether the limit lies between others: the model interpolates there, elsewhere it guesses.
+    pub fn is_between(&self, all: &[Self]) -> bool {
+        all.iter().any(|other| other.limit < self.limit)
+            && all.iter().any(|other| other.limit > self.limit)
+    }
+}
+
+/// Start time over the limits of one family of configurations: model and check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CpuStudy {
+    /// Fitted to all limits.
+    pub model: StartModel,
+    /// Each limit, the smallest first.
+    pub limits: Vec<HeldOut>,
+}
+
+/// Studies groups that differ in their CPU limit only; `None` for fewer than two limits.
+pub fn cpu_study(groups: &[&Starts<'_>]) -> Option<CpuStudy> {
+    let mut points: Vec<(Cpus, f64)> = groups
+        .iter()
+        .filter_map(|group| Some((group.configuration.cpu?, group.median(ready)?)))
+        .collect();
+    points.sort_by_key(|(limit, _)| *limit);
+    let plain = |skip: Option<Cpus>| -> Vec<(f64, f64)> {
+        let kept = points.iter().filter(|(limit, _)| Some(*limit) != skip);
+        kept.map(|(limit, t)| (limit.as_f64(), *t)).collect()
+    };
+    let limits = points.iter().map(|(limit, measured)| HeldOut {
+        limit: *limit,
+        measured: *measured,
+        predicted: StartModel::fit(&plain(Some(*limit))).map(|m| m.at(limit.as_f64())),
+    });
+    Some(CpuStudy {
+        limits: limits.collect(),
+        model: StartModel::fit(&plain(None))?,
+    })
+}
+
+/// Settings of a Kubernetes startupProbe and readinessProbe, whole seconds as Kubernetes has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probes {
+    /// Seconds between two attempts, both probes: half of it is added to a start on average.
+    pub period: u64,
+    /// startupProbe: failures before the container is killed.
+    pub startup_failures: u64,
+    /// readinessProbe: failures before it gets no more requests.
+    pub readiness_failures: u64,
+    /// How long one attempt may take.
+    pub timeout: u64,
+}
+
+/// A start may take this many times the slowest one seen: a container that is killed while it
+/// starts starts again on the same busy node.
+pub const START_MARGIN: f64 = 3.0;
+
+/// Probes for a start that took this long at worst, seconds.
+pub fn probes(slowest: f64) -> Probes {
+    // A tenth of the start: the wait for the next attempt stays below 5 % of it.
+    let period = (slowest / 10.0).round().clamp(1.0, 10.0);
+    Probes {
+        period: period as u64,
+        startup_failures: (slowest * START_MARGIN / period).ceil().max(3.0) as u64,
+        readiness_failures: 3,
+        timeout: period.max(1.0) as u64,
+    }
+}
+
+/// Seconds saved by a start with `boosted` CPUs instead of `limit`.
+pub fn boost(model: &StartModel, limit: f64, boosted: f64) -> f64 {
+    model.at(limit) - model.at(boosted)
+}
+
+/// Exec until the p50 of the responses stays within 5 % of its last level; `None` when the load was
+/// too short to tell or the run never got steady.
+pub fn time_to_performance(record: &TrialRecord) -> Option<Duration> {
+    let evidence = &record.evidence;
+    let start = evidence
+        .phases
+        .iter()
+        .find(|span| span.phase == Phase::Start)?;
+    let seconds: Vec<(u64, f64)> = evidence
+        .seconds
+        .iter()
+        .filter_map(|second| Some((second.at_ns, second.p50?.as_secs_f64())))
+        .collect();
+    let values: Vec<f64> = seconds.iter().map(|(_, p50)| *p50).collect();
+    let steady = steady::judge(&values, &steady::Rule::default()).filter(|s| s.is_steady)?;
+    // The entry is the second's end.
+    let begin = seconds.get(steady.from)?.0.saturating_sub(1_000_000_000);
+    Some(Duration::from_nanos(begin.saturating_sub(start.start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fixture;
+    use crate::random::Random;
+    use crate::record::{
+        JvmOption, PhaseSpan, Provenance, Purpose, SecondEvidence, StartCache, Verdict,
+    };
+
+    fn trial(repeat: u32, seconds: f64, change: impl Fn(&mut Configuration)) -> TrialRecord {
+        let mut record = fixture::trial("x", Purpose::Matrix, 512, Verdict::Pass);
+        record.repeat = repeat;
+        record.evidence.start.ready = Some(Duration::from_secs_f64(seconds));
+        change(&mut record.configuration);
+        record
+    }
+
+    fn cached(configuration: &mut Configuration) {
+        configuration.cache = Some(StartCache {
+            kind: Kind::Aot,
+            requests: 20,
+        });
+    }
+
+    #[test]
+    fn pairs_cancel_what_drifts() {
+        // The machine gets slower by 10 % from repeat to repeat; the cache always saves 40 %.
+        let records: Vec<TrialRecord> = (1..=10)
+            .flat_map(|n| {
+                let t = 4.0 * 1.1_f64.powi(i32::try_from(n).unwrap());
+                [trial(n, t, |_| {}), trial(n, 0.6 * t, cached)]
+            })
+            .collect();
+        let groups = starts(&records);
+        assert_eq!(groups.len(), 2);
+        let compared = paired(&groups[1], &groups[0], ready, Bootstrap::default()).unwrap();
+        assert_eq!(compared.pairs, 10);
+        assert!((compared.ratio.high - 0.6).abs() < 1e-9, "{compared:?}");
+        assert!((compared.ratio.low - 0.6).abs() < 1e-9, "{compared:?}");
+    }
+
+    #[test]
+    fn noise_widens_the_interval_and_the_truth_stays_in_it() {
+        let mut random = Random::from_seed(7);
+        let mut noisy = |t: f64| t * (1.0 + 0.05 * random.normal());
+        let records: Vec<TrialRecord> = (1..=12)
+            .flat_map(|n| [trial(n, noisy(2.0), |_| {}), trial(n, noisy(1.2), cached)])
+            .collect();
+        let groups = starts(&records);
+        let ratio = paired(&groups[1], &groups[0], ready, Bootstrap::default())
+            .unwrap()
+            .ratio;
+        assert!(
+            ratio.contains(0.6) && ratio.high - ratio.low > 0.01,
+            "{ratio:?}"
+        );
+    }
+
+    #[test]
+    fn a_reference_differs_in_sharing_only() {
+        let base = fixture::configuration(512);
+        let mut off = base.clone();
+        off.jvm_options.push(JvmOption {
+            text: "-Xshare:off".to_owned(),
+            provenance: Provenance::User,
+        });
+        off.label = "none".to_owned();
+        let mut with = base.clone();
+        cached(&mut with);
+        assert!(is_same_but_sharing(&base, &off) && is_same_but_sharing(&with, &off));
+        assert!(!is_same_but_sharing(&base, &fixture::configuration(256)));
+        let all = [&off, &base, &with].map(Sharing::of);
+        assert_eq!(
+            all,
+            [
+                Sharing::Off,
+                Sharing::Default,
+                Sharing::Cache(Kind::Aot, 20)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_limit_that_was_left_out_is_predicted() {
+        let truth = StartModel {
+            fixed: 0.4,
+            cpu: 5.2,
+        };
+        let records: Vec<TrialRecord> = [250, 500, 1000, 2000]
+            .into_iter()
+            .map(|millis| {
+                let limit = Cpus::from_millis(millis);
+                trial(1, truth.at(limit.as_f64()), |c| c.cpu = Some(limit))
+            })
+            .collect();
+        let groups = starts(&records);
+        let study = cpu_study(&groups.iter().collect::<Vec<_>>()).unwrap();
+        assert!((study.model.fixed - 0.4).abs() < 1e-9 && (study.model.cpu - 5.2).abs() < 1e-9);
+        for limit in &study.limits {
+            assert!(limit.error().unwrap().abs() < 1e-9, "{limit:?}");
+        }
+        let between: Vec<bool> = study
+            .limits
+            .iter()
+            .map(|l| l.is_between(&study.limits))
+            .collect();
+        assert_eq!(between, [false, true, true, false]);
+        // One CPU more during the start saves what the model says.
+        assert!((boost(&study.model, 0.5, 1.0) - 5.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_negative_and_nothing_from_one_limit() {
+        assert_eq!(StartModel::fit(&[(1.0, 2.0), (1.0, 3.0)]), None);
+        assert_eq!(StartModel::fit(&[]), None);
+        // Faster than 1/cpu: all of it is CPU time.
+        let model = StartModel::fit(&[(0.25, 20.0), (0.5, 8.0), (1.0, 3.0)]).unwrap();
+        assert_eq!(model.fixed, 0.0);
+        // Slower with more CPUs: none of it.
+        let model = StartModel::fit(&[(1.0, 2.0), (2.0, 3.0)]).unwrap();
+        assert_eq!(model.cpu, 0.0);
+    }
+
+    #[test]
+    fn probes_leave_a_slow_start_room() {
+        let quick = probes(0.4);
+        assert_eq!((quick.period, quick.startup_failures), (1, 3));
+        let slow = probes(31.0);
+        assert_eq!((slow.period, slow.startup_failures), (3, 31));
+    }
+
+    #[test]
+    fn time_to_performance_ends_where_the_last_level_begins() {
+        let mut record = fixture::trial("x", Purpose::Matrix, 512, Verdict::Pass);
+        record.evidence.phases = vec![PhaseSpan {
+            phase: Phase::Start,
+            start: 1_000_000_000,
+            end: 4_000_000_000,
+        }];
+        let mut random = Random::from_seed(3);
+        let second = |n: u64, p50: f64| SecondEvidence {
+            at_ns: (5 + n) * 1_000_000_000,
+            p50: Some(Duration::from_secs_f64(p50)),
+            ..SecondEvidence::default()
+        };
+        let seconds = (0..100).map(|n| {
+            let level = if n < 20 { 0.02 } else { 0.01 };
+            second(n, level * (1.0 + 0.01 * random.normal()))
+        });
+        record.evidence.seconds = seconds.collect();
+        // 20 s of slow answers after a start of 3 s.
+        assert_eq!(time_to_performance(&record), Some(Duration::from_secs(23)));
+        record.evidence.seconds.truncate(12);
+        assert_eq!(time_to_performance(&record), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_fit_never_panics_and_is_never_negative(
+            points in prop::collection::vec((0.01_f64..64.0, 0.001_f64..1000.0), 0..8)
+        ) {
+            if let Some(model) = StartModel::fit(&points) {
+                prop_assert!(model.fixed >= 0.0 && model.cpu >= 0.0);
+            }
+        }
+    }
+}

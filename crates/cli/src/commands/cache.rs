@@ -1,0 +1,441 @@
+//! `loadline cache`: a start-up cache of the application, trained, put in place, and verified by
+//! pairs of starts with and without it.
+//!
+//! It is an experiment with one factor (no cache, cache), so everything about trials, records and
+//! `resume` is that of `loadline run`; this file makes the experiment and puts the file in place.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use loadline_analysis::record::Configuration;
+use loadline_engine::cache::{Built, CacheError};
+use loadline_engine::command::assemble;
+use loadline_engine::experiment::Experiment;
+use loadline_engine::experiment::wire::{
+    CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable,
+    ReadyTable, RunTable, SearchTable,
+};
+use loadline_engine::matrix;
+use loadline_engine::plan::Plan;
+use loadline_engine::store::Kind as ResultKind;
+use loadline_jvm::cache::application::Application;
+use loadline_jvm::cache::classes::Classes;
+use loadline_jvm::cache::{self as caches, Kind as CacheKind, manifest, scc};
+use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_sizing::Bytes;
+use toml::Spanned;
+
+use super::{OutputFlags, print};
+use crate::error::{Error, Kind, Outcome};
+use crate::experiment::{ExperimentFlags, Given, app_table, checked};
+use crate::measuring::{MeasureFlags, Measuring, cache_refused, command_refused};
+
+/// Where an application listens when nobody says so.
+const PORT: u16 = 8080;
+
+/// Build a start-up cache and verify it
+#[derive(Args)]
+pub struct CacheArguments {
+    /// What kind: auto, appcds (JDK 13 and later), aot (25 and later), scc (OpenJ9)
+    #[arg(long, default_value = "auto", value_name = "KIND")]
+    kind: String,
+
+    /// Pairs of starts with and without it; 10 give an interval worth printing
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+
+    /// Requested in the training run, as http://localhost:8080/owners; several may be given. The
+    /// first one also tells when the application is ready, unless --ready does
+    #[arg(long, value_name = "URL")]
+    warm: Vec<String>,
+
+    /// Requests to each of them; 0 trains the start alone
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    warm_requests: u64,
+
+    /// JVM option of the training run only, as -Dspring.context.exit=onRefresh
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    train_option: Vec<String>,
+
+    /// Directory the cache is written to [default: beside the application's jar]
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Path that answers when the application is ready [default: the first --warm; without one,
+    /// port 8080 takes a connection]
+    #[arg(long, value_name = "PATH")]
+    ready: Option<String>,
+
+    /// How long a start may take, as 60s
+    #[arg(long, value_name = "TIME")]
+    start_deadline: Option<String>,
+
+    /// CPU limit of the starts that are compared, as 1 or 500m
+    #[arg(long, value_name = "CPUS")]
+    cpu: Option<String>,
+
+    /// Memory limit of the starts that are compared, as 512Mi
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+
+    /// JDK by name, as `loadline doctor` lists it
+    #[arg(long, value_name = "NAME")]
+    jdk: Option<String>,
+
+    /// Who the application runs as, uid or uid:gid
+    #[arg(long, value_name = "UID")]
+    user: Option<String>,
+
+    /// Network of the application: own (loopback only) or host
+    #[arg(long)]
+    network: Option<String>,
+
+    /// Judge trials although other programs disturbed them; the result says which were
+    #[arg(long)]
+    accept_noise: bool,
+
+    #[command(flatten)]
+    measure: MeasureFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+
+    /// The application's command, after --
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    command: Vec<String>,
+}
+
+/// Trains, puts in place, verifies, prints.
+pub fn run(arguments: CacheArguments) -> Result<Outcome, Error> {
+    let here = std::env::current_dir().map_err(|e| Error::new(Kind::Environment, e))?;
+    let plain = experiment(&arguments, None)?;
+    let plain = checked(&plain, &here, String::new())?.experiment;
+    let (jdk, application) = subject(&plain)?;
+    let kind = kind(&arguments.kind, &jdk)?;
+    if application.has_nested_jars {
+        eprintln!("warning: {}", nested(application.main()));
+    }
+    let directory = match &arguments.out {
+        Some(directory) => here.join(directory),
+        None => application.main().parent().unwrap_or(&here).to_owned(),
+    };
+    // Before an application is started for nothing.
+    manifest::try_directory(&directory).map_err(|e| cache_refused(&CacheError::File(e)))?;
+    let place = place(&directory, application.main(), kind);
+    let given = experiment(&arguments, Some(kind))?;
+    let title = format!("{kind} cache of {}", name(application.main()));
+    let given = checked(&given, &here, title)?;
+    verify(given, &arguments, &place)
+}
+
+fn verify(given: Given, arguments: &CacheArguments, place: &Path) -> Result<Outcome, Error> {
+    let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
+    let plan = Plan::new(&measuring.experiment);
+    let with = cached(&measuring.experiment)?;
+    let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
+    let built = measuring.run(&mut progress, |session| {
+        let Some(built) = session.cache(&with)? else {
+            return Ok(None);
+        };
+        // At once: whoever has no patience for the pairs has the cache.
+        manifest::install(&built.file, place, &built.manifest).map_err(CacheError::File)?;
+        let classes = session.witness(&with, &built)?;
+        matrix::run(session, &plan)?;
+        Ok(Some((built, classes)))
+    })?;
+    measuring.done(None)?;
+    let Some((built, classes)) = built else {
+        return Err(Error::new(Kind::Internal, "the experiment has no cache"));
+    };
+    if !arguments.output.json {
+        print(&summary(&built, place, classes))?;
+    }
+    super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
+    match classes {
+        Some(classes) if !classes.is_used(built.manifest.kind) => {
+            eprintln!("warning: the JVM did not use the cache; the application starts without it");
+            Ok(Outcome::SloMissed)
+        }
+        _ => Ok(Outcome::Done),
+    }
+}
+
+/// The JDK that will run and what it runs.
+fn subject(experiment: &Experiment) -> Result<(Jdk, Application), Error> {
+    let places = Places::of_process();
+    let jdks = Found::look(&places);
+    let configurations = experiment.configurations();
+    let base = configurations.first().unwrap_or(&experiment.base);
+    let assembled = assemble(&experiment.app, base, &jdks, &places);
+    let assembled = assembled.map_err(|e| command_refused(&e))?;
+    let no_jdk = || CacheError::NoJdk {
+        program: experiment.app.command.first().cloned().unwrap_or_default(),
+    };
+    let jdk = assembled.jdk.ok_or_else(no_jdk);
+    let jdk = jdk.map_err(|e| cache_refused(&e))?;
+    let application = Application::of(&assembled.command[1..], &experiment.app.directory)
+        .map_err(|e| cache_refused(&CacheError::Application(e)))?;
+    Ok((jdk, application))
+}
+
+fn kind(text: &str, jdk: &Jdk) -> Result<CacheKind, Error> {
+    let refused = |e| cache_refused(&CacheError::Kind(e));
+    let kind = match text {
+        "auto" => caches::best(jdk).map_err(refused)?,
+        text => text.parse::<CacheKind>().map_err(|e| {
+            Error::new(Kind::Usage, format!("--kind: {e}"))
+                .hint("or auto, what the JDK gains most from")
+        })?,
+    };
+    caches::check(kind, jdk).map_err(refused)?;
+    if kind == CacheKind::Scc {
+        return Err(openj9());
+    }
+    Ok(kind)
+}
+
+/// No OpenJ9 JVM was at hand when this was written, so nothing is claimed that was not tried.
+fn openj9() -> Error {
+    let directory = Path::new("/opt/scc");
+    let error = Error::new(
+        Kind::Environment,
+        "loadline does not build OpenJ9's shared class cache itself; it takes these options, in order",
+    );
+    [
+        (
+            "fill it",
+            scc::populate(directory, scc::FIRST_SIZE).join(" "),
+        ),
+        ("see how full it is", scc::print_statistics(directory)),
+        ("remove it", scc::destroy(directory)),
+        (
+            "fill it again, with -Xscmx at the size that was full",
+            scc::populate(directory, Bytes::from_mib(40)).join(" "),
+        ),
+        ("use it", scc::attach(directory).join(" ")),
+    ]
+    .into_iter()
+    .fold(error, |error, (step, options)| {
+        error.hint(format!("{step}: {options}"))
+    })
+}
+
+fn nested(jar: &Path) -> String {
+    let jar = jar.display();
+    format!(
+        "{jar} holds the jars of its libraries, and no cache can serve classes from jars inside a jar\nhint: java -Djarmode=tools -jar {jar} extract --destination extracted, then give loadline cache the jar in that directory"
+    )
+}
+
+fn name(jar: &Path) -> String {
+    jar.file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+fn place(directory: &Path, jar: &Path, kind: CacheKind) -> PathBuf {
+    directory.join(format!("{}.{}", name(jar), kind.extension()))
+}
+
+/// The experiment: the application as it is, and with a cache of this kind.
+fn experiment(
+    arguments: &CacheArguments,
+    kind: Option<CacheKind>,
+) -> Result<ExperimentFile, Error> {
+    let url = arguments.warm.first().cloned();
+    let flags = ExperimentFlags {
+        command: arguments.command.clone(),
+        ..ExperimentFlags::default()
+    };
+    let mut app = app_table(&flags);
+    let optional = |text: &Option<String>| text.clone().map(spanned);
+    app.start_deadline = optional(&arguments.start_deadline);
+    app.user = optional(&arguments.user);
+    app.network = optional(&arguments.network);
+    app.ready = ready(arguments);
+    let limit = arguments.start_deadline.clone();
+    let mut factor = Vec::new();
+    if let Some(jdk) = &arguments.jdk {
+        factor.push(factor_of("jdk", vec![LevelEntry::Plain(jdk.clone())]));
+    }
+    factor.extend(kind.map(|kind| classes(kind, arguments.warm_requests)));
+    Ok(ExperimentFile {
+        question: Some("How much faster is a start with a cache?".to_owned()),
+        analysis: None,
+        slo: spanned(format!(
+            "start<{}",
+            limit.unwrap_or_else(|| "60s".to_owned())
+        )),
+        app,
+        load: LoadTable {
+            url: spanned(url.unwrap_or_else(|| format!("http://localhost:{PORT}/"))),
+            method: None,
+            rate: None,
+            // What is judged is the start; a few requests show that it serves.
+            requests: Some(Spanned::new(0..0, 20)),
+            closed: None,
+            connections: Some(Spanned::new(0..0, 2)),
+            warm_up: Some(spanned("0s".to_owned())),
+            measure: None,
+            timeout: None,
+        },
+        limits: LimitsTable {
+            cpu: optional(&arguments.cpu),
+            memory: optional(&arguments.memory),
+            ..LimitsTable::default()
+        },
+        run: RunTable {
+            repeats: Some(Spanned::new(0..0, arguments.runs)),
+            accept_noise: arguments.accept_noise.then_some(true),
+            ..RunTable::default()
+        },
+        search: SearchTable::default(),
+        cache: CacheTable {
+            warm: arguments.warm.iter().cloned().map(spanned).collect(),
+            jvm: arguments.train_option.clone(),
+        },
+        factor,
+    })
+}
+
+fn ready(arguments: &CacheArguments) -> Option<ReadyTable> {
+    let none = ReadyTable {
+        http: None,
+        tcp: None,
+        log: None,
+        port: None,
+    };
+    match (&arguments.ready, arguments.warm.is_empty()) {
+        (Some(path), _) => Some(ReadyTable {
+            http: Some(spanned(path.clone())),
+            ..none
+        }),
+        (None, true) => Some(ReadyTable {
+            tcp: Some(PORT),
+            ..none
+        }),
+        (None, false) => None,
+    }
+}
+
+fn classes(kind: CacheKind, requests: u64) -> FactorTable {
+    let level = |label: &str, cache: Option<CacheKind>| {
+        LevelEntry::Changes(Box::new(LevelTable {
+            label: label.to_owned(),
+            cache: cache.map(|kind| kind.to_string()),
+            cache_requests: cache.map(|_| requests),
+            ..LevelTable::default()
+        }))
+    };
+    factor_of(
+        "classes",
+        vec![level("without", None), level(kind.name(), Some(kind))],
+    )
+}
+
+fn factor_of(name: &str, levels: Vec<LevelEntry>) -> FactorTable {
+    FactorTable {
+        name: spanned(name.to_owned()),
+        levels: levels.into_iter().map(|l| Spanned::new(0..0, l)).collect(),
+        descend: None,
+    }
+}
+
+fn cached(experiment: &Experiment) -> Result<Configuration, Error> {
+    let all = experiment.configurations();
+    let with = all.into_iter().find(|c| c.cache.is_some());
+    with.ok_or_else(|| Error::new(Kind::Internal, "the experiment has no cache"))
+}
+
+fn summary(built: &Built, place: &Path, classes: Option<Classes>) -> String {
+    let made = &built.manifest;
+    let option = caches::use_options(made.kind, place).join(" ");
+    let mut text = format!(
+        "{} ({:.1}Mi), trained in {:.1} s with {}\n",
+        place.display(),
+        built.evidence.archive.as_mib(),
+        built.evidence.training.as_secs_f64(),
+        made.collector,
+    );
+    text += &format!(
+        "It fits JDK build {}, {} references, {} object headers, and {} of the class path.\n",
+        made.build,
+        if made.compressed_oops {
+            "compressed"
+        } else {
+            "uncompressed"
+        },
+        if made.compact_headers {
+            "compact"
+        } else {
+            "ordinary"
+        },
+        match made.class_path.len() {
+            1 => "the one file".to_owned(),
+            n => format!("the {n} files"),
+        },
+    );
+    text += &format!("Use it: java {option} ...; loadline-launch finds it beside the jar.\n");
+    if let Some(classes) = classes {
+        text += &format!(
+            "{} of {} classes ({:.1} %) come from it and the JDK's archive.\n",
+            classes.archived,
+            classes.loaded,
+            classes.archived as f64 * 100.0 / classes.loaded as f64
+        );
+    }
+    text + "\n"
+}
+
+fn spanned(text: String) -> Spanned<String> {
+    Spanned::new(0..0, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: CacheArguments,
+    }
+
+    fn file(line: &str) -> Experiment {
+        let words = std::iter::once("x").chain(line.split(' '));
+        let arguments = Line::parse_from(words).arguments;
+        let file = experiment(&arguments, Some(CacheKind::Aot)).expect("an experiment");
+        let given = checked(&file, Path::new("/"), String::new()).expect("it is valid");
+        // What is stored must be read again by `resume`.
+        Experiment::parse(&given.text, Path::new("stored"), Path::new("/")).expect("it is stored")
+    }
+
+    #[test]
+    fn the_pairs_are_an_experiment_that_can_be_resumed() {
+        let line = "--runs 12 --jdk 25 --cpu 1 --warm http://localhost:81/a --warm http://localhost:81/b --warm-requests 7 -- java -jar app.jar";
+        let experiment = file(line);
+        assert_eq!(experiment.repeats, 12);
+        let all = experiment.configurations();
+        let labels: Vec<&str> = all.iter().map(|c| c.label.as_str()).collect();
+        assert_eq!(labels, ["jdk25 without", "jdk25 aot"]);
+        assert_eq!(all[1].cache.map(|c| c.requests), Some(7));
+        assert_eq!(
+            experiment.training.warm,
+            [(81, "/a".to_owned()), (81, "/b".to_owned())]
+        );
+    }
+
+    #[test]
+    fn without_a_url_a_connection_is_enough() {
+        use loadline_engine::backend::Readiness;
+        let experiment = file("-- java -jar app.jar");
+        assert_eq!(experiment.app.readiness, Readiness::Tcp { port: 8080 });
+        let experiment = file("--ready /health -- java -jar app.jar");
+        let path = "/health".to_owned();
+        assert_eq!(
+            experiment.app.readiness,
+            Readiness::Http { port: 8080, path }
+        );
+    }
+}

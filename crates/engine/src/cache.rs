@@ -1,0 +1,507 @@
+//! Start-up caches of a result: trained once for each kind, kept with the result, used by trials.
+//!
+//! A training run is the application without CPU and memory limits, taken through the same phases
+//! as a trial: ready, some requests, a clean stop, at which the JVM writes its cache. Owns where
+//! caches lie and what they were made for. Without limits, because the cache's content does not
+//! depend on them but for the collector, and writing one takes a second JVM's memory.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use loadline_analysis::record::{
+    CacheEvidence, Configuration, Evidence, JvmOption, Phase, Provenance, StartCache,
+};
+use loadline_jvm::cache::application::{Application, ApplicationError};
+use loadline_jvm::cache::classes::Classes;
+use loadline_jvm::cache::manifest::{self, ManifestError};
+use loadline_jvm::cache::{self, KindError};
+use loadline_sizing::Bytes;
+use loadline_sizing::cache::Manifest;
+
+use crate::backend::local::gc_log;
+use crate::backend::{BackendError, InstanceSpec, Keep, LoadModel, LoadPhase};
+use crate::command::{Assembled, assemble};
+use crate::session::{Session, SessionError};
+use crate::store::StoreError;
+use crate::trial::{self, TrialPlan};
+
+/// Where a training run writes, as the application sees it.
+const WRITTEN: &str = "/tmp/loadline-cache";
+
+/// Where a JVM logs its classes, as the application sees it.
+const CLASSES: &str = "/tmp/loadline-classes";
+
+/// Writing an archive of a large application takes seconds, and a loaded machine takes longer.
+const WRITING: Duration = Duration::from_secs(180);
+
+/// Connections of a training run: what is trained is code, not concurrency.
+const CONNECTIONS: u32 = 2;
+
+/// A cache that is in place.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// Its file.
+    pub file: PathBuf,
+    /// What it was made for.
+    pub manifest: Manifest,
+    /// What a trial's record says of it.
+    pub evidence: CacheEvidence,
+}
+
+/// A cache that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The command has no class path that can be cached.
+    #[error(transparent)]
+    Application(#[from] ApplicationError),
+    /// This JVM has no such cache.
+    #[error(transparent)]
+    Kind(#[from] KindError),
+    /// The command is no `java`, or its JDK is not known.
+    #[error(
+        "the JDK behind `{program}` is not known\nhint: give the java command itself, not a script: -- java -jar app.jar"
+    )]
+    NoJdk {
+        /// The program.
+        program: String,
+    },
+    /// The application was never ready in the training run.
+    #[error(
+        "the training run was never ready: {why}{output}\nhint: try the command by itself; --ready names the path that answers when it is ready, --start-deadline how long that may take"
+    )]
+    NeverReady {
+        /// What the probe saw, or how it ended.
+        why: String,
+        /// The last lines it wrote.
+        output: String,
+    },
+    /// It ran, but there is no cache.
+    #[error("the training run wrote no {kind} cache: {why}{output}\nhint: {hint}")]
+    NotWritten {
+        /// What was to be written.
+        kind: cache::Kind,
+        /// Why, as far as known.
+        why: String,
+        /// The last lines it wrote.
+        output: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A file of the cache cannot be read or written.
+    #[error("{0}{hint}", hint = match .0.is_disk_full() {
+        true => "\nhint: free some space, or choose another directory: -o DIR",
+        false => "\nhint: the directory must be writable: -o DIR",
+    })]
+    File(#[from] ManifestError),
+}
+
+impl Session<'_> {
+    /// The cache that a configuration asks for: as it lies in the store, or trained now.
+    ///
+    /// # Errors
+    /// [`SessionError::Cache`] when it cannot be made; others as for a trial.
+    pub fn cache(&mut self, configuration: &Configuration) -> Result<Option<Built>, SessionError> {
+        let Some(wanted) = configuration.cache else {
+            return Ok(None);
+        };
+        let place = self.place(configuration, wanted);
+        if let Some(built) = read(&place, wanted) {
+            return Ok(Some(built));
+        }
+        self.train(configuration, wanted, &place).map(Some)
+    }
+
+    /// A file for each JDK, kind and set of options; limits do not matter to a cache.
+    fn place(&self, configuration: &Configuration, wanted: StartCache) -> PathBuf {
+        let unlimited = Configuration {
+            label: String::new(),
+            ..without_limits(configuration)
+        };
+        let text = serde_json::to_string(&unlimited).unwrap_or_default();
+        let name = format!("{}-{:08x}", wanted.kind, crc32fast::hash(text.as_bytes()));
+        let directory = self.store.caches(&self.result).join(name);
+        directory.join(format!("app.{}", wanted.kind.extension()))
+    }
+
+    fn train(
+        &mut self,
+        configuration: &Configuration,
+        wanted: StartCache,
+        place: &Path,
+    ) -> Result<Built, SessionError> {
+        let training = self.training_configuration(configuration, wanted);
+        let app = &self.experiment.app;
+        let assembled = assemble(app, &training, self.jdks, self.places)?;
+        let application =
+            Application::of(&assembled.command[1..], &app.directory).map_err(CacheError::from)?;
+        let jdk = assembled.jdk.clone().ok_or_else(|| CacheError::NoJdk {
+            program: app.command.first().cloned().unwrap_or_default(),
+        })?;
+        cache::check(wanted.kind, &jdk).map_err(CacheError::from)?;
+        let directory = place.parent().unwrap_or(place);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(|e| StoreError::Directory {
+                path: directory.to_owned(),
+                why: e.to_string(),
+            })?;
+        let raw = directory.join("raw");
+        // Left over from a run that was killed.
+        let _ = fs::remove_file(&raw);
+        let keep = Keep {
+            seen: PathBuf::from(WRITTEN),
+            to: raw.clone(),
+        };
+        let load = self.training_load(wanted);
+        let (evidence, log) = self.run_training(&training, assembled, load, keep)?;
+        if !is_trained(&evidence) || !raw.is_file() {
+            // A cache of a run that failed would be an archive of the failure.
+            let _ = fs::remove_file(&raw);
+            return Err(not_written(wanted, &evidence).into());
+        }
+        let made = Manifest {
+            kind: wanted.kind,
+            build: jdk.version.full,
+            collector: collector(&evidence),
+            compressed_oops: has_compressed_oops(&log, &evidence),
+            compact_headers: has_compact_headers(&training, &self.experiment.app.command),
+            size: 0,
+            checksum: 0,
+            class_path: application.class_path().map_err(CacheError::from)?,
+        };
+        let installed = manifest::install(&raw, place, &made).map_err(CacheError::from)?;
+        let _ = fs::remove_file(&raw);
+        let evidence = CacheEvidence {
+            kind: wanted.kind,
+            archive: Bytes::from_bytes(installed.size),
+            training: length(&evidence),
+        };
+        // Last, so that a cache whose making was cut short is made again.
+        let text = serde_json::to_string(&evidence).unwrap_or_default();
+        fs::write(evidence_of(place), text).map_err(|source| {
+            CacheError::File(ManifestError {
+                action: "write",
+                path: evidence_of(place),
+                source,
+            })
+        })?;
+        Ok(Built {
+            file: place.to_owned(),
+            manifest: installed,
+            evidence,
+        })
+    }
+
+    fn training_configuration(
+        &self,
+        configuration: &Configuration,
+        wanted: StartCache,
+    ) -> Configuration {
+        let mut training = without_limits(configuration);
+        training.label = format!("training {}", wanted.kind);
+        let own = self.experiment.training.jvm.iter().cloned();
+        let options = own.chain(cache::training_options(wanted.kind, Path::new(WRITTEN)));
+        training.jvm_options.extend(options.map(calculated));
+        training
+    }
+
+    /// Starts the application once more, with its cache and the JVM's own log of classes: proof of
+    /// use that needs no counters. `None` when the JVM wrote no such log.
+    ///
+    /// # Errors
+    /// As for a trial.
+    pub fn witness(
+        &mut self,
+        configuration: &Configuration,
+        built: &Built,
+    ) -> Result<Option<Classes>, SessionError> {
+        let mut with = with_options(&without_limits(configuration), built);
+        with.label = format!("verifying {}", built.manifest.kind);
+        let option = format!("-Xlog:class+load:file={CLASSES}");
+        with.jvm_options.push(calculated(option));
+        let assembled = assemble(&self.experiment.app, &with, self.jdks, self.places)?;
+        let log = built.file.with_file_name("classes.log");
+        // Left over from a run that was killed.
+        let _ = fs::remove_file(&log);
+        let keep = Keep {
+            seen: PathBuf::from(CLASSES),
+            to: log.clone(),
+        };
+        self.run_training(&with, assembled, Vec::new(), keep)?;
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let _ = fs::remove_file(&log);
+        Ok(Classes::parse(&text))
+    }
+
+    /// Runs it; gives what was measured and the GC log's text.
+    fn run_training(
+        &mut self,
+        training: &Configuration,
+        assembled: Assembled,
+        load: Vec<LoadPhase>,
+        keep: Keep,
+    ) -> Result<(Evidence, String), SessionError> {
+        let id = uuid::Uuid::now_v7().to_string();
+        let app = &self.experiment.app;
+        let scratch = self.store.scratch(&id);
+        let plan = TrialPlan {
+            instance: InstanceSpec {
+                trial: id,
+                configuration: training.clone(),
+                command: assembled.command,
+                env: assembled.env,
+                directory: app.directory.clone(),
+                readiness: app.readiness.clone(),
+                network: app.network,
+                account: self.account,
+                scratch: scratch.clone(),
+                samples: scratch.join("samples"),
+                gc_log: assembled.gc_log,
+                log_line: None,
+                keep: Some(keep),
+            },
+            start_deadline: self.experiment.app.start_deadline,
+            load,
+            stop_grace: WRITING,
+        };
+        self.watcher.training_begins(training);
+        let ran = trial::run(self.backend, &plan, &mut *self.watcher);
+        let log = fs::read_to_string(gc_log(&scratch)).unwrap_or_default();
+        // Nothing of a training run is evidence for a size; a leftover is swept by its owner file.
+        let _ = fs::remove_dir_all(&scratch);
+        match ran {
+            Ok(evidence) => Ok((evidence, log)),
+            Err(BackendError::Interrupted) => Err(SessionError::Interrupted),
+            Err(BackendError::Unable { what, why, hint }) => {
+                Err(SessionError::Unable { what, why, hint })
+            }
+            Err(BackendError::Invalid { detail, .. }) => Err(CacheError::NeverReady {
+                why: detail,
+                output: String::new(),
+            }
+            .into()),
+        }
+    }
+
+    fn training_load(&self, wanted: StartCache) -> Vec<LoadPhase> {
+        let load = &self.experiment.load;
+        let mut targets: BTreeSet<(u16, String)> =
+            self.experiment.training.warm.iter().cloned().collect();
+        if targets.is_empty() {
+            targets.insert((load.port, load.path.clone()));
+        }
+        let phase = |(port, path)| LoadPhase {
+            phase: Phase::WarmUp,
+            model: LoadModel::ClosedRequests {
+                requests: wanted.requests,
+            },
+            connections: CONNECTIONS,
+            method: load.method.clone(),
+            path,
+            port,
+            timeout: load.timeout,
+            tightest: None,
+        };
+        match wanted.requests {
+            0 => Vec::new(),
+            _ => targets.into_iter().map(phase).collect(),
+        }
+    }
+}
+
+/// The options of a trial that uses the cache.
+pub fn with_options(configuration: &Configuration, built: &Built) -> Configuration {
+    let mut with = configuration.clone();
+    let options = cache::use_options(built.manifest.kind, &built.file);
+    with.jvm_options.extend(options.into_iter().map(calculated));
+    with
+}
+
+fn calculated(text: String) -> JvmOption {
+    JvmOption {
+        text,
+        provenance: Provenance::Calculated,
+    }
+}
+
+fn without_limits(configuration: &Configuration) -> Configuration {
+    Configuration {
+        cpu: None,
+        cpuset: None,
+        cpu_shares: None,
+        memory: None,
+        ..configuration.clone()
+    }
+}
+
+/// Ready and then ended, or ended by itself with success (`spring.context.exit=onRefresh`).
+fn is_trained(evidence: &Evidence) -> bool {
+    let exit = &evidence.exit;
+    match exit.before_stop {
+        true => exit.code == Some(0),
+        false => evidence.start.ready.is_some() && !exit.unclean_stop,
+    }
+}
+
+fn evidence_of(place: &Path) -> PathBuf {
+    place.with_file_name("training.json")
+}
+
+/// A cache of an earlier run of the same result, whole and undamaged.
+fn read(place: &Path, wanted: StartCache) -> Option<Built> {
+    let text = fs::read_to_string(manifest::path_of(place)).ok()?;
+    let made = Manifest::parse(&text)?;
+    let evidence = fs::read_to_string(evidence_of(place)).ok()?;
+    let evidence: CacheEvidence = serde_json::from_str(&evidence).ok()?;
+    let is_whole = manifest::measure(place).ok()? == (made.size, made.checksum);
+    (is_whole && made.kind == wanted.kind).then(|| Built {
+        file: place.to_owned(),
+        manifest: made,
+        evidence,
+    })
+}
+
+fn collector(evidence: &Evidence) -> String {
+    let name = evidence.gc.as_ref().map(|gc| gc.collector.clone());
+    name.unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// JDK 17 and later: `[gc,init] Compressed Oops: Enabled (32-bit)`. Where the log does not say, all
+/// collectors but ZGC compress.
+fn has_compressed_oops(log: &str, evidence: &Evidence) -> bool {
+    let line = log.lines().find_map(|l| l.split_once("Compressed Oops: "));
+    match line {
+        Some((_, state)) => state.starts_with("Enabled"),
+        None => collector(evidence) != "ZGC",
+    }
+}
+
+fn has_compact_headers(training: &Configuration, command: &[String]) -> bool {
+    let options = training.jvm_options.iter().map(|option| &option.text);
+    let words = options.chain(command);
+    let mut named = words.filter(|word| word.ends_with("UseCompactObjectHeaders"));
+    // The last one counts.
+    named
+        .next_back()
+        .is_some_and(|word| word.starts_with("-XX:+"))
+}
+
+fn length(evidence: &Evidence) -> Duration {
+    let begin = evidence.phases.iter().map(|span| span.start).min();
+    let end = evidence.phases.iter().map(|span| span.end).max();
+    let nanos = begin.zip(end).map(|(begin, end)| end.saturating_sub(begin));
+    Duration::from_nanos(nanos.unwrap_or_default())
+}
+
+fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError {
+    let output = last_lines(&evidence.last_output);
+    let exit = &evidence.exit;
+    let ended = match (exit.before_stop, exit.code, exit.signal) {
+        (true, Some(code), _) => Some(format!("it ended with code {code}")),
+        (true, None, Some(signal)) => Some(format!("signal {signal} ended it")),
+        _ => None,
+    };
+    if evidence.start.ready.is_none() && !is_trained(evidence) {
+        let start = &evidence.start;
+        let why =
+            ended.unwrap_or_else(|| format!("{} after {:?}", start.last_probe, start.deadline));
+        return CacheError::NeverReady { why, output };
+    }
+    let missing = evidence.warnings.iter().find(|w| w.contains(WRITTEN));
+    let why = match (ended, exit.unclean_stop, missing) {
+        (Some(how), ..) => how,
+        (None, true, _) => "it did not end when it was told to (SIGTERM)".to_owned(),
+        (None, false, Some(warning)) => warning.clone(),
+        (None, false, None) => "its file is not there".to_owned(),
+    };
+    CacheError::NotWritten {
+        kind: wanted.kind,
+        why,
+        output,
+        hint: "the application must end by itself on SIGTERM, and the disk of the state directory must have room (--state DIR)",
+    }
+}
+
+/// For people: what the application said last.
+fn last_lines(lines: &[String]) -> String {
+    const SHOWN: usize = 8;
+    // What it said by itself, not the threads that it was asked for.
+    let dump = lines.iter().position(|l| l.contains("Full thread dump"));
+    let lines = &lines[..dump.unwrap_or(lines.len())];
+    let last = lines.iter().skip(lines.len().saturating_sub(SHOWN));
+    last.map(|line| format!("\n  | {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_analysis::record::StartEvidence;
+
+    use super::*;
+
+    const APPCDS: StartCache = StartCache {
+        kind: cache::Kind::AppCds,
+        requests: 20,
+    };
+
+    #[test]
+    fn the_log_says_whether_references_are_compressed() {
+        let evidence = Evidence::default();
+        let line = |state: &str| format!("[0.1s][1ns][info][gc,init] Compressed Oops: {state}\n");
+        assert!(has_compressed_oops(&line("Enabled (32-bit)"), &evidence));
+        assert!(!has_compressed_oops(&line("Disabled"), &evidence));
+        assert!(has_compressed_oops("", &evidence));
+    }
+
+    #[test]
+    fn an_application_that_is_never_ready_is_shown_with_its_last_words() {
+        let evidence = Evidence {
+            start: StartEvidence {
+                deadline: Duration::from_secs(60),
+                last_probe: "connection refused".to_owned(),
+                ..StartEvidence::default()
+            },
+            last_output: (0..20).map(|n| format!("line {n}")).collect(),
+            ..Evidence::default()
+        };
+        let text = not_written(APPCDS, &evidence).to_string();
+        assert!(
+            text.starts_with(
+                "the training run was never ready: connection refused after 60s\n  | line 12\n"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("--start-deadline"), "{text}");
+    }
+
+    #[test]
+    fn a_run_counts_when_it_was_ready_or_ended_well() {
+        let mut evidence = Evidence::default();
+        assert!(!is_trained(&evidence));
+        evidence.exit.before_stop = true;
+        evidence.exit.code = Some(0);
+        assert!(is_trained(&evidence), "spring.context.exit=onRefresh");
+        evidence.exit.code = Some(1);
+        assert!(!is_trained(&evidence));
+        evidence.start.ready = Some(Duration::from_secs(1));
+        assert!(!is_trained(&evidence), "it crashed in the middle");
+        evidence.exit = Default::default();
+        assert!(is_trained(&evidence));
+    }
+
+    #[test]
+    fn an_application_that_ignores_sigterm_writes_no_cache() {
+        let mut evidence = Evidence::default();
+        evidence.start.ready = Some(Duration::from_secs(1));
+        evidence.exit.unclean_stop = true;
+        let text = not_written(APPCDS, &evidence).to_string();
+        assert!(
+            text.contains("no appcds cache: it did not end when it was told to"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! Start-up caches in an experiment file: which kind a level asks for, and the training run.
+
+use loadline_analysis::record::StartCache;
+use loadline_sizing::cache::Kind as CacheKind;
+
+use super::{Checked, url};
+use crate::experiment::Training;
+use crate::experiment::error::Source;
+use crate::experiment::wire::{CacheTable, Text};
+
+/// Requests of a training run when nobody says how many.
+const CACHE_REQUESTS: u64 = 20;
+
+pub(super) fn level(
+    text: &Text,
+    requests: Option<u64>,
+    source: &Source<'_>,
+) -> Checked<StartCache> {
+    let kind = source.parse(text, "appcds, or aot from JDK 25 on")?;
+    if kind == CacheKind::Scc {
+        return Err(source.at(
+            text.span(),
+            "trials with a shared class cache of OpenJ9 are not supported",
+            "write appcds or aot; docs/guides/start-up.md has the steps for OpenJ9",
+        ));
+    }
+    Ok(StartCache {
+        kind,
+        requests: requests.unwrap_or(CACHE_REQUESTS),
+    })
+}
+
+pub(super) fn training(table: &CacheTable, source: &Source<'_>) -> Checked<Training> {
+    let warm = table.warm.iter().map(|text| url(text, source));
+    Ok(Training {
+        warm: warm.collect::<Checked<_>>()?,
+        jvm: table.jvm.clone(),
+    })
+}

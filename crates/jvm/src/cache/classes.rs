@@ -1,0 +1,64 @@
+//! `-Xlog:class+load`: where each class of a start came from.
+//!
+//! Owns the counting. Facts: lines of JDK 17.0.15 and 25.0.3; a dynamic archive is the `top` layer
+//! over the JDK's own, an AOT cache has no layers and stands for both.
+
+use loadline_sizing::cache::Kind;
+
+/// Classes of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Classes {
+    /// All of them.
+    pub loaded: u64,
+    /// Of them, from an archive, the JDK's own included.
+    pub archived: u64,
+    /// Of them, from the application's dynamic archive.
+    pub top: u64,
+}
+
+impl Classes {
+    /// Counts the lines of a log; `None` when it has none.
+    pub fn parse(log: &str) -> Option<Self> {
+        let sources = || log.lines().filter_map(|line| line.split_once(" source: "));
+        let from = |place: &str| sources().filter(|(_, s)| s.starts_with(place)).count() as u64;
+        let loaded = sources().count() as u64;
+        (loaded > 0).then(|| Self {
+            loaded,
+            archived: from("shared objects file"),
+            top: from("shared objects file (top)"),
+        })
+    }
+
+    /// Whether a cache of this kind was used: a JVM that rejects an AOT cache uses none at all.
+    pub fn is_used(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::AppCds => self.top > 0,
+            Kind::Aot | Kind::Scc => self.archived > 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of a Tomcat on 17.0.15 with a dynamic archive.
+    const DYNAMIC: &str = "\
+[0.026s][info][class,load] java.lang.Object source: shared objects file
+[0.180s][info][class,load] java.lang.invoke.LambdaForm$MH/0x00007fd300000400 source: __JVM_LookupDefineClass__
+[0.180s][info][class,load] java.lang.invoke.VarHandleByteArrayAsLongs$ArrayHandle$$Lambda$2/0x00007fd300043a78 source: java.lang.invoke.VarHandleByteArrayAsLongs
+[0.187s][info][class,load] org.apache.catalina.startup.Tomcat source: shared objects file (top)
+";
+
+    #[test]
+    fn each_class_is_counted_by_its_source() {
+        let classes = Classes::parse(DYNAMIC).expect("classes");
+        let counts = (classes.loaded, classes.archived, classes.top);
+        assert_eq!(counts, (4, 2, 1));
+        assert!(classes.is_used(Kind::AppCds) && classes.is_used(Kind::Aot));
+        let rejected = DYNAMIC.replace(" (top)", "");
+        let rejected = Classes::parse(&rejected).expect("classes");
+        assert!(!rejected.is_used(Kind::AppCds));
+        assert_eq!(Classes::parse("Error occurred during initialization"), None);
+    }
+}

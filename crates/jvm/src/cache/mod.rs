@@ -1,0 +1,126 @@
+//! Start-up caches of a JVM: which kinds there are, the options that write and use them, what they
+//! depend on.
+//!
+//! Owns the option texts and the manifest beside a cache ([`manifest`]). Starts no process. Facts:
+//! JEP 350 (dynamic archive), JEP 483, 514 and 515 (AOT cache), measured on 17.0.15 and 25.0.3: all
+//! of them are written when SIGTERM ends the JVM; a class is archived when one of the JDK's own
+//! class loaders loads it, so not from jars inside a jar.
+
+pub mod application;
+pub mod classes;
+pub mod jar;
+pub mod manifest;
+pub mod scc;
+
+use std::path::Path;
+
+pub use loadline_sizing::cache::Kind;
+
+use crate::detect::{Jdk, Kind as Vm};
+
+/// A cache that this JVM cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KindError {
+    /// The JVM is too old, or another one.
+    #[error("JDK {jdk} has no {kind} cache\nhint: {hint}")]
+    Unsupported {
+        /// What was asked for.
+        kind: Kind,
+        /// The JDK's name and virtual machine.
+        jdk: String,
+        /// What it does have.
+        hint: &'static str,
+    },
+}
+
+/// The kind that a JVM gains most from: AOT from 25 on (24 has it without profiles and needs two
+/// runs), AppCDS from 13 on, the shared class cache on OpenJ9.
+///
+/// # Errors
+/// For a HotSpot before 13.
+pub fn best(jdk: &Jdk) -> Result<Kind, KindError> {
+    let kind = match jdk.kind {
+        Vm::OpenJ9 => Kind::Scc,
+        Vm::HotSpot if jdk.version.feature >= 25 => Kind::Aot,
+        Vm::HotSpot => Kind::AppCds,
+    };
+    check(kind, jdk).map(|()| kind)
+}
+
+/// Whether a JVM can have a kind of cache.
+///
+/// # Errors
+/// With what it can have instead.
+pub fn check(kind: Kind, jdk: &Jdk) -> Result<(), KindError> {
+    let feature = jdk.version.feature;
+    let hint = match (kind, jdk.kind) {
+        (Kind::Aot, Vm::HotSpot) if feature < 25 => "an AOT cache needs JDK 25; use --kind appcds",
+        (Kind::AppCds, Vm::HotSpot) if feature < 13 => "an application archive needs JDK 13",
+        (Kind::Scc, Vm::HotSpot) => "a shared class cache is OpenJ9's; use --kind auto",
+        (Kind::Aot | Kind::AppCds, Vm::OpenJ9) => "OpenJ9 has a shared class cache: --kind scc",
+        _ => return Ok(()),
+    };
+    Err(KindError::Unsupported {
+        kind,
+        jdk: format!("{} ({})", jdk.version, jdk.kind),
+        hint,
+    })
+}
+
+/// Options of a training run that writes the cache to `file` when the application ends.
+pub fn training_options(kind: Kind, file: &Path) -> Vec<String> {
+    match kind {
+        Kind::AppCds => vec![format!("-XX:ArchiveClassesAtExit={}", file.display())],
+        Kind::Aot => vec![format!("-XX:AOTCacheOutput={}", file.display())],
+        Kind::Scc => scc::populate(file, scc::FIRST_SIZE),
+    }
+}
+
+/// Options of a start that uses it.
+pub fn use_options(kind: Kind, file: &Path) -> Vec<String> {
+    match kind {
+        Kind::AppCds => vec![format!("-XX:SharedArchiveFile={}", file.display())],
+        Kind::Aot => vec![format!("-XX:AOTCache={}", file.display())],
+        Kind::Scc => scc::attach(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::JdkVersion;
+
+    fn jdk(version: &str, kind: Vm) -> Jdk {
+        Jdk {
+            name: version.to_owned(),
+            home: "/jdk".into(),
+            java: "/jdk/bin/java".into(),
+            version: JdkVersion::parse(version).expect("a version"),
+            vendor: "openjdk".to_owned(),
+            kind,
+            modules: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_jvm_gets_the_kind_it_gains_most_from() {
+        let best = |version, kind| best(&jdk(version, kind)).map_err(|e| e.to_string());
+        assert_eq!(best("25.0.3+9", Vm::HotSpot), Ok(Kind::Aot));
+        assert_eq!(best("24.0.1", Vm::HotSpot), Ok(Kind::AppCds));
+        assert_eq!(best("17.0.15+6", Vm::HotSpot), Ok(Kind::AppCds));
+        assert_eq!(best("17.0.15+6", Vm::OpenJ9), Ok(Kind::Scc));
+        insta::assert_snapshot!(best("1.8.0_402", Vm::HotSpot).unwrap_err(), @r"
+        JDK 1.8.0_402 (HotSpot) has no appcds cache
+        hint: an application archive needs JDK 13
+        ");
+    }
+
+    #[test]
+    fn a_kind_of_another_jvm_is_refused_with_what_to_use() {
+        let refused = |kind, version, vm| check(kind, &jdk(version, vm)).unwrap_err().to_string();
+        assert!(refused(Kind::Aot, "17.0.15", Vm::HotSpot).contains("--kind appcds"));
+        assert!(refused(Kind::Scc, "25", Vm::HotSpot).contains("OpenJ9's"));
+        assert!(refused(Kind::Aot, "25", Vm::OpenJ9).contains("--kind scc"));
+        assert_eq!(check(Kind::AppCds, &jdk("25", Vm::HotSpot)), Ok(()));
+    }
+}

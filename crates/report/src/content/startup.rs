@@ -1,0 +1,343 @@
+//! "What does a start cost?": caches against each other, and start time over the CPU limit.
+//!
+//! Owns the words and tables of `loadline_analysis::startup`, which owns every figure. There is
+//! nothing to say about results that vary neither the cache nor the CPU.
+
+use std::time::Duration;
+
+use loadline_analysis::interval::{Bootstrap, Interval};
+use loadline_analysis::record::{Configuration, TrialRecord};
+use loadline_analysis::startup::{
+    self, CpuStudy, Paired, Sharing, Starts, archived_share, boost, cpu, footprint, paired, probes,
+    ready,
+};
+use loadline_sizing::Bytes;
+
+use super::groups::Names;
+use super::{Block, Section};
+use crate::format;
+use crate::table::{Cell, Table};
+use crate::view::ResultView;
+
+/// Limits from which a model of the start time is worth its words: two points fit anything.
+const LIMITS: usize = 3;
+
+/// The section; `None` when neither caches nor CPU limits were compared.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let groups = startup::starts(&view.trials);
+    let names = Names::of(view);
+    let mut section = Section::new("start", "What does a start cost?");
+    for family in families(&groups, startup::is_same_but_sharing) {
+        section = caches(section, &family, &names);
+    }
+    for family in families(&groups, is_same_but_cpu) {
+        section = limits(section, &family);
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+type Family<'g, 'r> = Vec<&'g Starts<'r>>;
+
+/// Groups that belong together; those that stand alone are left out.
+fn families<'g, 'r>(
+    groups: &'g [Starts<'r>],
+    is_same: fn(&Configuration, &Configuration) -> bool,
+) -> Vec<Family<'g, 'r>> {
+    let mut families: Vec<Family<'g, 'r>> = Vec::new();
+    for group in groups {
+        let known = families
+            .iter_mut()
+            .find(|family| is_same(family[0].configuration, group.configuration));
+        match known {
+            Some(family) => family.push(group),
+            None => families.push(vec![group]),
+        }
+    }
+    families.retain(|family| family.len() > 1);
+    families
+}
+
+fn is_same_but_cpu(one: &Configuration, other: &Configuration) -> bool {
+    let plain = |configuration: &Configuration| Configuration {
+        label: String::new(),
+        cpu: None,
+        ..configuration.clone()
+    };
+    plain(one) == plain(other)
+}
+
+/// The reference: what the JVM does by itself, else no sharing at all.
+fn reference<'g, 'r>(family: &Family<'g, 'r>) -> Option<&'g Starts<'r>> {
+    let of = |wanted| {
+        let is_it = |group: &&&Starts<'_>| Sharing::of(group.configuration) == wanted;
+        family.iter().find(is_it).copied()
+    };
+    of(Sharing::Default).or_else(|| of(Sharing::Off))
+}
+
+fn caches(section: Section, family: &Family<'_, '_>, names: &Names) -> Section {
+    let Some(reference) = reference(family) else {
+        return section;
+    };
+    let mut rows = family.clone();
+    rows.sort_by_key(|group| Sharing::of(group.configuration));
+    let mut table = Table::new()
+        .left("Classes")
+        .right("Starts")
+        .right("Start")
+        .right("Start, relative")
+        .right("CPU until ready")
+        .right("From an archive")
+        .right("Memory at ready")
+        .right("Memory, relative")
+        .right("PSS")
+        .right("Archive");
+    let mut sentences = Vec::new();
+    for group in &rows {
+        let is_reference = std::ptr::eq(*group, reference);
+        let start = against(group, reference, ready).filter(|_| !is_reference);
+        let memory = against(group, reference, footprint).filter(|_| !is_reference);
+        table.row([
+            sharing(group.configuration).into(),
+            group.trials.len().to_string().into(),
+            seconds(group.median(ready)),
+            relative(start, is_reference),
+            seconds(group.median(cpu)),
+            share(group.median(archived_share)),
+            mebibytes(group.median(footprint)),
+            relative(memory, is_reference),
+            mebibytes(group.median(pss)),
+            mebibytes(group.median(archive)),
+        ]);
+        if let Some(sentence) = start.and_then(|s| in_words(group, reference, s, memory)) {
+            sentences.push(sentence);
+        }
+    }
+    let family_name = names.variant(reference.configuration);
+    section
+        .with(Block::Paragraph(format!(
+            "Start-up caches, {family_name}: relative to `{}`, the median of pairs that ran next to each other, with its 95 % interval. Memory is RSS with huge pages, PSS divides shared pages among those who share them.",
+            sharing(reference.configuration)
+        )))
+        .with(Block::Table(table))
+        .with(Block::List(sentences))
+}
+
+fn against(
+    group: &Starts<'_>,
+    reference: &Starts<'_>,
+    figure: fn(&TrialRecord) -> Option<f64>,
+) -> Option<Paired> {
+    paired(group, reference, figure, Bootstrap::default())
+}
+
+/// What a configuration runs with, in a word or two.
+fn sharing(configuration: &Configuration) -> String {
+    match Sharing::of(configuration) {
+        Sharing::Off => "none".to_owned(),
+        Sharing::Default => "JDK's archive".to_owned(),
+        Sharing::Cache(kind, 0) => format!("{kind}, start only"),
+        Sharing::Cache(kind, requests) => format!("{kind}, {requests} requests"),
+    }
+}
+
+fn pss(record: &TrialRecord) -> Option<f64> {
+    record.evidence.start.pss.map(|b| b.as_bytes() as f64)
+}
+
+fn archive(record: &TrialRecord) -> Option<f64> {
+    let cache = record.evidence.cache.as_ref()?;
+    Some(cache.archive.as_bytes() as f64)
+}
+
+fn in_words(
+    group: &Starts<'_>,
+    reference: &Starts<'_>,
+    start: Paired,
+    memory: Option<Paired>,
+) -> Option<String> {
+    let Sharing::Cache(..) = Sharing::of(group.configuration) else {
+        return None;
+    };
+    let (with, without) = (group.median(ready)?, reference.median(ready)?);
+    let pairs = format::count(start.pairs, "pair");
+    let mut words = format!(
+        "{}: ready in {} instead of {}, {} (95 % interval {}, {pairs}).",
+        sharing(group.configuration),
+        time(with),
+        time(without),
+        change(start.ratio.estimate),
+        range(start.ratio),
+    );
+    if let Some(memory) = memory {
+        words += &format!(
+            " Memory at ready {} ({}).",
+            change(memory.ratio.estimate),
+            range(memory.ratio)
+        );
+    }
+    if let Some(size) = group.median(archive) {
+        words += &format!(" The file has {}.", size_of(size));
+    }
+    Some(words)
+}
+
+/// `38 % less`, `3 % more`.
+fn change(ratio: f64) -> String {
+    let share = format::percent((ratio - 1.0).abs());
+    if ratio < 1.0 {
+        format!("{share} less")
+    } else {
+        format!("{share} more")
+    }
+}
+
+/// Both ends as changes: `-41 % to -35 %`.
+fn range(ratio: Interval) -> String {
+    let end = |value: f64| format!("{:+.1} %", (value - 1.0) * 100.0);
+    format!("{} to {}", end(ratio.low), end(ratio.high))
+}
+
+fn relative(paired: Option<Paired>, is_reference: bool) -> Cell {
+    match (paired, is_reference) {
+        (_, true) => "1".into(),
+        (Some(paired), false) => {
+            let Interval {
+                estimate,
+                low,
+                high,
+            } = paired.ratio;
+            format!("{estimate:.2} ({low:.2} to {high:.2})").into()
+        }
+        (None, false) => format::NONE.into(),
+    }
+}
+
+fn time(seconds: f64) -> String {
+    format::time(Duration::from_secs_f64(seconds.max(0.0)))
+}
+
+fn seconds(value: Option<f64>) -> Cell {
+    value.map_or_else(|| format::NONE.to_owned(), time).into()
+}
+
+fn share(value: Option<f64>) -> Cell {
+    value
+        .map_or_else(|| format::NONE.to_owned(), format::percent)
+        .into()
+}
+
+fn size_of(bytes: f64) -> String {
+    format::bytes(Bytes::from_bytes(bytes as u64))
+}
+
+fn mebibytes(value: Option<f64>) -> Cell {
+    value
+        .map_or_else(|| format::NONE.to_owned(), size_of)
+        .into()
+}
+
+fn limits(section: Section, family: &Family<'_, '_>) -> Section {
+    let Some(study) = startup::cpu_study(family).filter(|s| s.limits.len() >= LIMITS) else {
+        return section;
+    };
+    let mut table = Table::new()
+        .right("CPU limit")
+        .right("Start")
+        .right("Predicted without it")
+        .right("Error")
+        .right("CPU until ready")
+        .right("Throttled until ready")
+        .left("startupProbe")
+        .left("readinessProbe");
+    for limit in &study.limits {
+        let group = family
+            .iter()
+            .find(|group| group.configuration.cpu == Some(limit.limit));
+        let error = limit.error().map(|e| format!("{:+.1} %", e * 100.0));
+        let between = limit.is_between(&study.limits);
+        let probes = probes(
+            group
+                .and_then(|g| g.largest(ready))
+                .unwrap_or(limit.measured),
+        );
+        table.row([
+            limit.limit.to_string().into(),
+            time(limit.measured).into(),
+            seconds(limit.predicted),
+            match error {
+                Some(error) if between => error,
+                Some(error) => format!("{error} (outside)"),
+                None => format::NONE.to_owned(),
+            }
+            .into(),
+            seconds(group.and_then(|g| g.median(cpu))),
+            seconds(group.and_then(|g| g.median(throttled))),
+            format!(
+                "periodSeconds {}, failureThreshold {}",
+                probes.period, probes.startup_failures
+            )
+            .into(),
+            format!(
+                "periodSeconds {}, failureThreshold {}, timeoutSeconds {}",
+                probes.period, probes.readiness_failures, probes.timeout
+            )
+            .into(),
+        ]);
+    }
+    section
+        .with(Block::Paragraph(model_in_words(&study, family)))
+        .with(Block::Table(table))
+        .with(Block::List(boosts(&study)))
+}
+
+fn throttled(record: &TrialRecord) -> Option<f64> {
+    let throttled = record.evidence.start.throttled;
+    throttled.map(|d| d.as_secs_f64())
+}
+
+fn model_in_words(study: &CpuStudy, family: &Family<'_, '_>) -> String {
+    let model = study.model;
+    let worst = study
+        .limits
+        .iter()
+        .filter(|limit| limit.is_between(&study.limits))
+        .filter_map(|limit| limit.error())
+        .map(f64::abs)
+        .reduce(f64::max);
+    let mut words = format!(
+        "Start time over the CPU limit, {}: t = {:.2} s + {:.2} s / CPUs.",
+        sharing(family[0].configuration),
+        model.fixed,
+        model.cpu,
+    );
+    if let Some(worst) = worst {
+        words += &format!(
+            " A limit between others, left out of the fit, is predicted within {}.",
+            format::percent(worst)
+        );
+    }
+    words += &format!(
+        " The startupProbe gives a start {} times the slowest that was seen at that limit.",
+        startup::START_MARGIN
+    );
+    words
+}
+
+/// What the largest limit measured would buy at each smaller one, during the start alone.
+fn boosts(study: &CpuStudy) -> Vec<String> {
+    let Some((largest, smaller)) = study.limits.split_last() else {
+        return Vec::new();
+    };
+    let sentence = |limit: &startup::HeldOut| {
+        let saved = boost(&study.model, limit.limit.as_f64(), largest.limit.as_f64());
+        format!(
+            "A start boost from {} to {} CPU would save {} of {}; the CPU time of the start stays the same.",
+            limit.limit,
+            largest.limit,
+            time(saved),
+            time(limit.measured),
+        )
+    };
+    smaller.iter().map(sentence).collect()
+}

@@ -1,0 +1,163 @@
+//! The Dockerfile stage that builds a start-up cache in the image, by one start of the application.
+//!
+//! Owns the stage, the line that takes its file over, and the options that use it. The stage needs
+//! bash (for `/dev/tcp`) and nothing else: an image of a JRE has no curl. The application lies at
+//! the same path in all stages, because HotSpot compares paths, lengths and times of the jars.
+
+use loadline_sizing::cache::Kind;
+
+use super::Ready;
+
+/// What a training run requests, and how often.
+const REQUESTS: u32 = 20;
+
+/// How long a start in an image build may take, seconds: builders are slow and shared.
+const READY_WITHIN: u32 = 300;
+
+/// The parts of a Dockerfile with a cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheStage {
+    /// The stage, to stand between the stage `app` and the last one.
+    pub stage: String,
+    /// The line of the last stage that takes the file over.
+    pub copy: String,
+    /// JVM options of the command.
+    pub options: Vec<String>,
+}
+
+/// The stage for an image whose stage `app` has `/app/app.jar`; `None` for OpenJ9's cache, whose
+/// steps are others (docs/guides/start-up.md). `options` are the JVM options of the command and
+/// `arguments` the application's.
+pub fn cache_stage(
+    kind: Kind,
+    options: &[String],
+    arguments: &[String],
+    ready: &Ready,
+) -> Option<CacheStage> {
+    let (training, using) = match kind {
+        Kind::AppCds => ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
+        Kind::Aot => ("-XX:AOTCacheOutput=", "-XX:AOTCache="),
+        Kind::Scc => return None,
+    };
+    let file = format!("app.{}", kind.extension());
+    let mut command = vec!["java".to_owned()];
+    command.extend(options.iter().cloned());
+    command.push(format!("{training}/tmp/{file}"));
+    command.extend(["-jar", "/app/app.jar"].map(str::to_owned));
+    command.extend(arguments.iter().cloned());
+    let script = script(&command, ready, &format!("/tmp/{file}"));
+    // Not shortened like foreign text: half a script would be another one.
+    let script = serde_json::Value::from(script).to_string();
+    Some(CacheStage {
+        stage: format!(
+            "FROM app AS cache\n# One start of the application: ready, {REQUESTS} requests, SIGTERM; the JVM writes the cache when it ends.\nRUN [\"bash\", \"-euo\", \"pipefail\", \"-c\", {script}]\n\n"
+        ),
+        copy: format!("COPY --from=cache --chmod=0444 /tmp/{file} /app/{file}\n"),
+        options: vec![format!("{using}/app/{file}")],
+    })
+}
+
+/// A bash script: starts `command`, waits until it is ready, asks some more, ends it, and fails
+/// unless `file` was written.
+pub fn script(command: &[String], ready: &Ready, file: &str) -> String {
+    let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    let (port, question) = match ready {
+        Ready::Tcp { port } => (*port, "exec 3>&-".to_owned()),
+        Ready::Http { port, path } => {
+            let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+            let question = format!(
+                "printf %s {} >&3; read -r line <&3 || line=; exec 3>&-; \
+                 [[ $line == HTTP/1.?' '[23]* ]]",
+                quoted(&request)
+            );
+            (*port, question)
+        }
+    };
+    let file = quoted(file);
+    format!(
+        "ask() {{ local line; {{ exec 3<>/dev/tcp/127.0.0.1/{port}; }} 2>/dev/null || return 1; \
+         {question}; }}; \
+         {} & app=$!; end=$((SECONDS+{READY_WITHIN})); \
+         until ask; do kill -0 $app || {{ echo 'the application ended before it was ready'; exit 1; }}; \
+         [ $SECONDS -lt $end ] || {{ echo 'the application was not ready in {READY_WITHIN} s'; kill -9 $app; exit 1; }}; \
+         sleep 0.1; done; \
+         for i in {{1..{REQUESTS}}}; do ask || true; done; \
+         kill -TERM $app; wait $app || true; \
+         [ -s {file} ] || {{ echo 'the JVM wrote no cache'; exit 1; }}",
+        command.join(" "),
+    )
+}
+
+/// A word as bash takes it literally. `$'...'` because a request has line ends.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let mut out = String::from("$'");
+    for c in word.chars() {
+        match c {
+            '\\' | '\'' => out.extend(['\\', c]),
+            '\r' => out.push_str("\\r"),
+            '\n' => out.push_str("\\n"),
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stage_starts_the_application_where_the_image_has_it() {
+        let ready = Ready::Http {
+            port: 8080,
+            path: "/health".to_owned(),
+        };
+        let stage = |kind| {
+            let options = ["@/app/jvm.options".to_owned()];
+            cache_stage(
+                kind,
+                &options,
+                &["--greeting=it's \"me\"".to_owned()],
+                &ready,
+            )
+        };
+        assert_eq!(stage(Kind::Scc), None);
+        let stage = stage(Kind::Aot).expect("an AOT cache");
+        assert_eq!(stage.options, ["-XX:AOTCache=/app/app.aot"]);
+        assert_eq!(
+            stage.copy,
+            "COPY --from=cache --chmod=0444 /tmp/app.aot /app/app.aot\n"
+        );
+        assert!(stage.stage.starts_with("FROM app AS cache\n"));
+        let run = stage.stage.lines().nth(2).expect("a RUN line");
+        let words: Vec<String> =
+            serde_json::from_str(run.strip_prefix("RUN ").expect("RUN")).expect("exec form");
+        assert_eq!(words[..4], ["bash", "-euo", "pipefail", "-c"]);
+        assert!(
+            words[4].contains(
+                r#"java @/app/jvm.options -XX:AOTCacheOutput=/tmp/app.aot -jar /app/app.jar $'--greeting=it\'s "me"' & app=$!"#
+            ),
+            "{}",
+            words[4]
+        );
+    }
+
+    #[test]
+    fn words_reach_the_application_as_they_are() {
+        let word = "a'b \"c\" $d `e` \\n";
+        let script = format!("printf %s {}", quoted(word));
+        let Ok(output) = std::process::Command::new("bash")
+            .args(["-c", &script])
+            .output()
+        else {
+            println!("SKIP words_reach_the_application_as_they_are: no bash here");
+            return;
+        };
+        assert_eq!(String::from_utf8_lossy(&output.stdout), word);
+    }
+}
