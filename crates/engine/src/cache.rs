@@ -305,6 +305,7 @@ impl Session<'_> {
             path,
             port,
             timeout: load.timeout,
+            http2: load.http2,
             tightest: None,
         };
         match wanted.requests {

@@ -273,6 +273,7 @@ fn experiment(
             // What is judged is the start; a few requests show that it serves.
             requests: Some(Spanned::new(0..0, 20)),
             closed: None,
+            http2_streams: None,
             connections: Some(Spanned::new(0..0, 2)),
             warm_up: Some(spanned("0s".to_owned())),
             measure: None,

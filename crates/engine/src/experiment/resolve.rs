@@ -65,7 +65,6 @@ impl Experiment {
             seed: file.run.seed.unwrap_or(1),
             accept_noise: file.run.accept_noise.unwrap_or(false),
             search,
-            search: search(&file.search, source)?,
             training: cache::training(&file.cache, source)?,
         })
     }
@@ -387,8 +386,7 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
         _ => {
             let problem =
                 format!("loadline does not know what a plain level of `{factor}` changes");
-            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, rate, cpu-period, cpu-shares, cpuset or jdk"));
-            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, cpu-period, cpu-shares, cpuset, jdk or cache"));
+            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
         }
     }
     let label = match factor {

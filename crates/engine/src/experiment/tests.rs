@@ -75,8 +75,7 @@ fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
     hint: did you mean `rate`?
     "#);
     assert_snapshot!(told_with("label = \"c1\", jvm", "label = \"c1\", java"), @r#"
-    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `args`, `env`, `cpu`, `cpu-period`, `cpu-shares`, `cpuset`, `memory`, `rate`, `jdk`
-    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `args`, `env`, `cpu`, `cpu-period`, `cpu-shares`, `cpuset`, `memory`, `jdk`, `cache`, `cache-requests`
+    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `args`, `env`, `cpu`, `cpu-period`, `cpu-shares`, `cpuset`, `memory`, `rate`, `jdk`, `cache`, `cache-requests`
         levels = [{ label = "default" }, { label = "c1", java = ["-XX:TieredStopAtLevel=1"] }]
     hint: did you mean `jvm`?
     "#);
@@ -155,7 +154,6 @@ fn a_factor_that_loadline_does_not_know_needs_tables() {
     assert_snapshot!(told_with("name = \"memory\"", "name = \"ram\""), @r#"
     exp.toml:12:11: loadline does not know what a plain level of `ram` changes
         levels = ["512Mi", "256Mi"]
-    hint: write { label = "...", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, rate, cpu-period, cpu-shares, cpuset or jdk
-    hint: write { label = "...", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, cpu-period, cpu-shares, cpuset, jdk or cache
+    hint: write { label = "...", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, rate, cpu-period, cpu-shares, cpuset, jdk or cache
     "#);
 }
