@@ -395,8 +395,7 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
             .cpu
             .map(|c| format!("{}cpu", c.as_f64()))
             .unwrap_or_default(),
-        "memory" | "rate" => text.get_ref().clone(),
-        "memory" | "cache" => text.get_ref().clone(),
+        "memory" | "rate" | "cache" => text.get_ref().clone(),
         _ => format!("{factor}={}", text.get_ref()),
     };
     Ok(Level { label, change })
