@@ -40,8 +40,8 @@ pub trait Watcher: Observer {
         attempt: u32,
     );
 
-    /// A start-up cache is trained: a run that gives no record.
-    fn training_begins(&mut self, configuration: &Configuration);
+    /// A start-up cache is trained: a run that gives no record. Most watchers have nothing to add.
+    fn training_begins(&mut self, _configuration: &Configuration) {}
 
     /// A trial has its record; `reused` when it was there from before.
     fn trial_ends(&mut self, record: &TrialRecord, reused: bool);
