@@ -19,7 +19,8 @@ public final class Allocation {
               --over-us=2000      allocations slower than this are kept one by one
               --seconds=0         ends by itself after this long; 0 runs until SIGTERM
               --port=0            port for GET /health and GET /result; 0 is none
-            Prints one line of JSON when it ends; see README.md.""";
+            Prints one line of JSON when it ends; see README.md.
+            Also writes its slow allocations to the file that LOADLINE_PAUSES names.""";
 
     private Allocation() {}
 
@@ -34,9 +35,11 @@ public final class Allocation {
         // Ends that come from outside report as well: SIGTERM runs the hook.
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             allocators.forEach(Allocator::end);
+            PauseFile.end();
             System.out.println(result(start, allocators));
         }));
         allocators.forEach(Thread::start);
+        PauseFile.begin(allocators);
         if (options.get("port") > 0) {
             serve(options.get("port"), start, allocators);
         }

@@ -18,8 +18,8 @@ final class Latencies {
     private final long[] counts = new long[64 * STEPS];
     private final long[] starts = new long[EVENTS];
     private final long[] ends = new long[EVENTS];
-    private int events;
-    private long lost;
+    private volatile int events;
+    private volatile long lost;
     private long total;
 
     Latencies(long overNanos) {
@@ -37,12 +37,35 @@ final class Latencies {
             return;
         }
         if (events == EVENTS) {
-            lost++;
+            lost = lost + 1;
             return;
         }
         starts[events] = start;
         ends[events] = end;
-        events++;
+        events = events + 1; // last: whoever sees the count sees the times
+    }
+
+    /** Allocations so far. */
+    long total() {
+        return total;
+    }
+
+    /** Slow allocations so far; their times are in place. */
+    int events() {
+        return events;
+    }
+
+    /** Slow allocations that found no room. */
+    long lost() {
+        return lost;
+    }
+
+    long start(int event) {
+        return starts[event];
+    }
+
+    long end(int event) {
+        return ends[event];
     }
 
     /** Values below 16 have a bucket each; above, 16 buckets to a doubling. */

@@ -8,6 +8,7 @@ mod error;
 mod grid;
 mod process;
 mod test;
+mod truth;
 mod workloads;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +19,9 @@ usage: cargo xtask CHORE
   check        the project's invariants (ARCHITECTURE.md)
   test         everything that checks the project; what `make test` runs
   grid [NAME]  the launcher's grids in full against the JDKs here: flags, options, words
-  workloads    builds the Java workloads into build/workloads, when their sources changed";
+  workloads    builds the Java workloads into build/workloads, when their sources changed
+  attribution-truth [SECONDS [CPUS,... [GC THREADS]]]
+               compares pauses explained from samples with a trace of the scheduler; root";
 
 fn main() -> ExitCode {
     let chore = std::env::args().nth(1).unwrap_or_default();
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         "test" => test::run(&root),
         "grid" => grid::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "workloads" => workloads::build(&root).map(|()| true),
+        "attribution-truth" => truth::run(&root, std::env::args().skip(2)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -34,14 +34,28 @@ enum Recipe {
     SpringBoot,
     /// `javac` and `jar`, no network.
     Javac { main_class: &'static str },
+    /// The same for a jar that is no program: its manifest is among the sources.
+    Agent { manifest: &'static str },
 }
 
 const WORKLOADS: &[Workload] = &[
     Workload {
         name: "allocation",
-        sources: &["Allocation.java", "Allocator.java", "Latencies.java"],
+        sources: &[
+            "Allocation.java",
+            "Allocator.java",
+            "Latencies.java",
+            "PauseFile.java",
+        ],
         recipe: Recipe::Javac {
             main_class: "Allocation",
+        },
+    },
+    Workload {
+        name: "hiccup",
+        sources: &["Hiccup.java", "MANIFEST.MF"],
+        recipe: Recipe::Agent {
+            manifest: "MANIFEST.MF",
         },
     },
     Workload {
@@ -88,7 +102,13 @@ fn build_one(root: &Path, out: &Path, workload: &Workload) -> Result<(), Error> 
             maven(&home, workload.name, &jar)?;
             extract(&jar, &out.join(workload.name))?;
         }
-        Recipe::Javac { main_class } => javac(&home, out, workload, main_class, &jar)?,
+        Recipe::Javac { main_class } => {
+            javac(&home, out, workload, &["--main-class", main_class], &jar)?;
+        }
+        Recipe::Agent { manifest } => {
+            let manifest = home.join(manifest).display().to_string();
+            javac(&home, out, workload, &["--manifest", &manifest], &jar)?;
+        }
     }
     // Last, so that a build that was cut short is done again.
     fs::write(&stamp, hash).map_err(Error::file(&stamp))?;
@@ -126,7 +146,7 @@ fn javac(
     home: &Path,
     out: &Path,
     workload: &Workload,
-    main_class: &str,
+    manifest: &[&str],
     jar: &Path,
 ) -> Result<(), Error> {
     let classes = out.join(workload.name).join("classes");
@@ -137,18 +157,21 @@ fn javac(
     command
         .args(["--release", "17", "-Xlint:all", "-Werror", "-d"])
         .arg(&classes);
-    command.args(workload.sources.iter().map(|source| home.join(source)));
+    let java = workload.sources.iter().filter(|s| s.ends_with(".java"));
+    command.args(java.map(|source| home.join(source)));
     stdout_of(&mut command)?;
     let mut command = Command::new("jar");
-    command.args([
-        "--create",
-        "--date",
-        JAR_TIME,
-        "--main-class",
-        main_class,
-        "--file",
-    ]);
-    stdout_of(command.arg(jar).arg("-C").arg(&classes).arg("."))?;
+    command
+        .args(["--create", "--date", JAR_TIME])
+        .args(manifest);
+    stdout_of(
+        command
+            .arg("--file")
+            .arg(jar)
+            .arg("-C")
+            .arg(&classes)
+            .arg("."),
+    )?;
     Ok(())
 }
 

@@ -1,68 +1,10 @@
 //! Where a pause came from: GC, throttling, or something else, in milliseconds of each.
 //!
-//! Owns the placement of throttled time (an estimator over cgroup samples) and the classes of a
-//! pause. A GC log alone explains about half of the long pauses of a throttled JVM, and blames GC
-//! for time in which no GC thread was allowed to run; counters once a second get the dominant
-//! cause right in 57 to 59 %, the flatline at 1 ms in 93 %. Everything is on CLOCK_MONOTONIC.
+//! Owns the classes of a pause. Where the group stood throttled comes from [`crate::estimate`].
+//! A GC log alone explains about half of the long pauses of a throttled JVM, and blames GC for
+//! time in which no GC thread was allowed to run. Everything is on CLOCK_MONOTONIC.
 
 use crate::span::{Span, Spans};
-
-/// One sample of a cgroup's counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
-    /// When it was read, ns.
-    pub at: u64,
-    /// CPU time used by all CPUs since the cgroup was made, ns.
-    pub usage: u64,
-    /// Throttled time since the cgroup was made, ns, summed over CPUs. It grows when the
-    /// throttling is over, not while it lasts.
-    pub throttled: u64,
-}
-
-/// How throttled spans are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flatline {
-    /// Usage must grow by more than this between samples to count as running, ns.
-    pub running: u64,
-    /// Shorter spans are not reported, ns.
-    pub shortest: u64,
-}
-
-impl Default for Flatline {
-    fn default() -> Self {
-        Self {
-            running: 50_000,
-            shortest: 1_500_000,
-        }
-    }
-}
-
-/// Places throttled time by the flatline of total usage.
-///
-/// When throttled time has grown by D at sample t, the group stood since the last sample at which
-/// usage still grew: L = min(t − last, D), span [t − L, t]. The division of D by the number of
-/// CPUs, which looks simpler, fails when only some CPUs are throttled.
-pub fn throttled_spans(samples: &[Sample], rule: Flatline) -> Spans {
-    let Some(first) = samples.first() else {
-        return Spans::default();
-    };
-    let mut last_running = first.at;
-    let mut spans = Vec::new();
-    for pair in samples.windows(2) {
-        let (before, now) = (pair[0], pair[1]);
-        let growth = now.throttled.saturating_sub(before.throttled);
-        if growth > 0 {
-            let length = (now.at - last_running.min(now.at)).min(growth);
-            if length > rule.shortest {
-                spans.push(Span::new(now.at - length, now.at));
-            }
-        }
-        if now.usage.saturating_sub(before.usage) > rule.running {
-            last_running = now.at;
-        }
-    }
-    spans.into_iter().collect()
-}
 
 /// Everything known about a time, each as a set of spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -72,12 +14,14 @@ pub struct Sources {
     pub safepoints: Spans,
     /// Of them, the part until all threads had stopped ("Reaching safepoint").
     pub reaching: Spans,
-    /// Throttling, from [`throttled_spans`] or a tracer.
+    /// Throttling, from [`crate::estimate`] or a tracer.
     pub throttled: Spans,
     /// Stalls of the pausing thread on allocation (ZGC) or pacing (Shenandoah).
     pub allocation_stalls: Spans,
     /// Waits for a CPU that were not throttling, where a tracer tells them apart in time.
     pub contention: Spans,
+    /// Times without the samples that were due: what happened in them is a guess.
+    pub gaps: Spans,
 }
 
 /// The classes of time in a pause.
@@ -132,8 +76,8 @@ pub struct Attribution {
     pub pause: Span,
     /// Nanoseconds of each class, in the order of [`Class::ALL`]; they add up to the pause.
     pub ns: [u64; 7],
-    /// How far each figure may be off for the sampling interval, ns: each edge of a throttled
-    /// span within the pause may be off by one interval.
+    /// How far each figure may be off for the sampling, ns: each edge of a throttled span within
+    /// the pause by one interval, and what lies in a gap by all of it.
     pub error_ns: u64,
 }
 
@@ -194,7 +138,7 @@ pub fn attribute(pause: Span, sources: &Sources, sampling_ns: u64) -> Attributio
     Attribution {
         pause,
         ns,
-        error_ns: (edges * sampling_ns).min(pause.len()),
+        error_ns: (edges * sampling_ns + sources.gaps.within(pause).len_ns()).min(pause.len()),
     }
 }
 
@@ -214,6 +158,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::estimate::{Flatline, Sample, throttled_spans};
     use crate::random::Random;
 
     const MS: u64 = 1_000_000;
@@ -238,36 +183,11 @@ mod tests {
                 Sample {
                     at,
                     usage: (at.min(everything.end) - stood) * cpus,
+                    per_cpu: Vec::new(),
                     throttled: ended.map(Span::len).sum::<u64>() * cpus,
                 }
             })
             .collect()
-    }
-
-    #[test]
-    fn a_flatline_places_throttling_to_about_a_millisecond() {
-        let truth = ms(&[(30, 100), (125, 200), (210, 212)]);
-        let got = throttled_spans(&sampled(&truth, 2, 300, 1), Flatline::default());
-        assert_eq!(got.as_slice().len(), 3);
-        for (span, truth) in got.as_slice().iter().zip(truth.as_slice()) {
-            assert!(span.start.abs_diff(truth.start) <= MS, "{span:?} {truth:?}");
-            assert!(span.end.abs_diff(truth.end) <= MS, "{span:?} {truth:?}");
-        }
-    }
-
-    #[test]
-    fn no_throttling_gives_no_span_and_short_ones_are_dropped() {
-        let idle = sampled(&Spans::default(), 1, 100, 1);
-        assert_eq!(
-            throttled_spans(&idle, Flatline::default()),
-            Spans::default()
-        );
-        let short = sampled(&ms(&[(50, 51)]), 1, 100, 1);
-        assert_eq!(
-            throttled_spans(&short, Flatline::default()),
-            Spans::default()
-        );
-        assert_eq!(throttled_spans(&[], Flatline::default()), Spans::default());
     }
 
     #[test]
@@ -278,6 +198,7 @@ mod tests {
             throttled: ms(&[(40, 70)]),
             allocation_stalls: ms(&[(60, 80)]),
             contention: ms(&[(75, 90)]),
+            gaps: ms(&[(95, 98)]),
         };
         let got = attribute(Span::new(0, 100 * MS), &sources, MS);
         let text: Vec<String> = Class::ALL
@@ -286,7 +207,7 @@ mod tests {
         insta::assert_snapshot!(text.join(", "), @"gc 25, gc_throttled 10, mutator_throttled 20, allocation_stall 10, safepoint_sync 5, cpu_contention 10, other 20");
         assert_eq!(got.dominant(), Class::Gc);
         assert!((got.covered() - 0.8).abs() < 1e-12);
-        assert_eq!(got.error_ns, 2 * MS);
+        assert_eq!(got.error_ns, 5 * MS);
     }
 
     /// The study's stop: 30 ms of work and 60 ms of GC CPU on 4 threads, then 255 ms of nothing.
@@ -344,7 +265,7 @@ mod tests {
             };
             let sources = Sources {
                 safepoints: set(0), reaching: set(1), throttled: set(2),
-                allocation_stalls: set(3), contention: set(4),
+                allocation_stalls: set(3), contention: set(4), gaps: set(1),
             };
             let got = attribute(Span::new(from, from + length), &sources, 1);
             prop_assert_eq!(got.ns.iter().sum::<u64>(), length);

@@ -15,6 +15,8 @@ pub fn configuration(memory_mib: u64) -> Configuration {
         cpu: Some(Cpus::from_whole(1)),
         cpu_period: Duration::from_millis(100),
         cpuset: None,
+        cpu_burst: None,
+        neighbour_threads: None,
         cpu_shares: None,
         memory: Some(Bytes::from_mib(memory_mib)),
         pids: None,

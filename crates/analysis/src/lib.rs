@@ -4,9 +4,13 @@
 //! trial ([`record`]), so that every result can be judged again from it, on another machine.
 //! Read [`record`] first, then [`slo`], [`verdict`] and [`search`].
 
+pub mod advice;
 pub mod app_ko;
 pub mod attribution;
 pub mod deployment;
+pub mod effect;
+pub mod estimate;
+pub mod explain;
 pub mod heap;
 pub mod interval;
 pub mod latency;
@@ -14,6 +18,7 @@ mod least_squares;
 pub mod lint;
 pub mod noise;
 pub mod offer;
+pub mod pauses;
 pub mod price;
 pub mod random;
 pub mod recommend;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use loadline_sizing::{Bytes, Cpus};
 use serde::{Deserialize, Serialize};
 
+use crate::pauses::PauseEvidence;
 use crate::slo::{Objective, Slo};
 use crate::wire;
 
@@ -33,12 +34,19 @@ pub struct Configuration {
     /// The CFS period; 100 ms unless the experiment says otherwise.
     #[serde(rename = "cpu_period_ns", with = "wire::nanos")]
     pub cpu_period: Duration,
+    /// Quota that idle periods may save up; `None` is none.
+    #[serde(rename = "cpu_burst_ns", with = "wire::nanos_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_burst: Option<Duration>,
     /// CPUs the application may run on (`0`, `0-1`); `None` is what the machine's plan gives it.
     #[serde(default)]
     pub cpuset: Option<String>,
     /// v1 `cpu.shares` (1024 is the default weight); converted where the kernel has weights.
     #[serde(default)]
     pub cpu_shares: Option<u64>,
+    /// Busy threads in a cgroup beside the application's, with the default weight; `None` is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbour_threads: Option<u32>,
     /// The memory limit; `None` is no limit.
     #[serde(rename = "memory_bytes", with = "wire::bytes_opt", default)]
     pub memory: Option<Bytes>,
@@ -327,6 +335,9 @@ pub struct Evidence {
     pub cgroup: CgroupEvidence,
     /// What the JVM's own log says; `None` where the application is no JVM or wrote no log.
     pub gc: Option<GcEvidence>,
+    /// When the application stood still; `None` where nothing ran.
+    #[serde(default)]
+    pub pauses: Option<PauseEvidence>,
     /// How the application ended.
     pub exit: ExitEvidence,
     /// What else happened on the machine.

@@ -175,3 +175,11 @@ fn the_reference_of_records_is_up_to_date() {
     }
     check("record.md", &text);
 }
+
+#[test]
+fn the_schemas_of_what_is_printed_are_up_to_date() {
+    for command in ["explain", "gc"] {
+        let schema = loadline(&[command, "--schema"]);
+        check(&format!("{command}.schema.json"), &schema);
+    }
+}

@@ -11,6 +11,7 @@ use loadline_analysis::record::Configuration;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_jvm::log_option::gc_log_options;
 
+use crate::application_pauses;
 use crate::experiment::App;
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
@@ -124,6 +125,8 @@ fn environment(app: &App, configuration: &Configuration) -> BTreeMap<String, Str
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
     let mut env: BTreeMap<String, String> = inherited.collect();
+    let pauses = application_pauses::PATH.to_owned();
+    env.insert(application_pauses::VARIABLE.to_owned(), pauses);
     env.extend(app.env.clone());
     env.extend(configuration.env.clone());
     env

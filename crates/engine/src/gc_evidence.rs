@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
+use loadline_analysis::pauses::PauseEvidence;
 use loadline_analysis::record::GcEvidence;
-use loadline_jvm::gclog::{GcLog, Pause};
+use loadline_jvm::gclog::{GcLog, Pause, Safepoint, Stall};
 use loadline_sizing::Bytes;
 
 /// Pauses that a record keeps one by one; more are only counted.
@@ -56,6 +57,30 @@ pub fn gc_evidence(log: &GcLog, measure: Option<(u64, u64)>) -> Option<GcEvidenc
     })
 }
 
+/// Adds when threads stood, as the log tells it: safepoints, and pauses where the log has no
+/// safepoints; stalls that have a clock.
+pub fn add_standstills(log: &GcLog, pauses: &mut PauseEvidence) {
+    let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+    let safepoint = |s: &Safepoint| {
+        let (start, end) = s.monotonic_span()?;
+        Some((start, end, nanos(s.reaching.unwrap_or_default())))
+    };
+    let pause = |p: &Pause| p.monotonic_span().map(|(start, end)| (start, end, 0));
+    pauses.safepoints_ns = match log.safepoints.is_empty() {
+        false => log.safepoints.iter().filter_map(safepoint).collect(),
+        true => log.pauses.iter().filter_map(pause).collect(),
+    };
+    let stall = |s: &Stall| {
+        let end = s.end.monotonic_ns?;
+        Some((end.saturating_sub(nanos(s.duration)), end))
+    };
+    // Pacing is a sum over threads and a cycle: it has no place in time.
+    let placed = log.stalls.iter().filter(|s| &*s.name != "Pacing");
+    pauses.stalls_ns = placed.filter_map(stall).collect();
+    pauses.safepoints_ns.sort_unstable();
+    pauses.stalls_ns.sort_unstable();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +113,21 @@ mod tests {
             (Some(Bytes::from_mib(7)), Some(Bytes::from_mib(64)))
         );
         assert_eq!(gc.pause_spans_ns[0], (1_990_000_000, 2_000_000_000));
+    }
+
+    #[test]
+    fn standstills_are_the_safepoints_else_the_pauses() {
+        let mut seen = PauseEvidence::default();
+        add_standstills(&loadline_jvm::gclog::read(LOG.as_bytes(), 10), &mut seen);
+        assert_eq!(seen.safepoints_ns[0], (1_990_000_000, 2_000_000_000, 0));
+        let more = "\
+[4000000000ns][info][safepoint] Safepoint \"X\", Time since last: 5 ns, Reaching safepoint: 700 ns, At safepoint: 300 ns, Total: 1000 ns
+[5000000000ns][info][gc] Allocation Stall (main) 2.000ms
+";
+        let log = format!("{LOG}{more}");
+        add_standstills(&loadline_jvm::gclog::read(log.as_bytes(), 10), &mut seen);
+        assert_eq!(seen.safepoints_ns, [(3_999_999_000, 4_000_000_000, 700)]);
+        assert_eq!(seen.stalls_ns, [(4_998_000_000, 5_000_000_000)]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! judges: what a trial means is for `loadline-analysis`. Read [`backend`] first.
 
 pub mod advice;
+pub mod application_pauses;
 pub mod backend;
 pub mod cache;
 pub mod cheapest;
@@ -11,7 +12,7 @@ pub mod command;
 pub mod experiment;
 pub mod gc_evidence;
 pub mod lock;
-mod logs;
+pub mod logs;
 pub mod matrix;
 pub mod plan;
 pub mod samples;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use loadline_analysis::random::Random;
 use loadline_analysis::record::Configuration;
+use loadline_sizing::Cpus;
 
 use crate::experiment::{Experiment, Factor};
 use crate::trial::expected_length;
@@ -33,6 +34,8 @@ pub struct Plan {
     pub trials: Vec<PlannedTrial>,
     /// Expected length of one trial.
     pub each: Duration,
+    /// Configurations that this machine cannot run, each with the reason.
+    pub left_out: Vec<(String, String)>,
 }
 
 impl Plan {
@@ -55,7 +58,26 @@ impl Plan {
         Self {
             trials: repeats.collect(),
             each: trial_length(experiment),
+            left_out: Vec::new(),
         }
+    }
+
+    /// Leaves out what a machine with so many CPUs cannot show: a limit above all its CPUs limits
+    /// nothing, and would look like an answer about that size.
+    pub fn on_machine(mut self, cpus: u32) -> Self {
+        let all = Cpus::from_whole(cpus);
+        let fits = |t: &PlannedTrial| t.configuration.cpu.is_none_or(|cpu| cpu <= all);
+        let (trials, too_large) = self.trials.into_iter().partition(fits);
+        self.trials = trials;
+        for trial in too_large {
+            let cpu = trial.configuration.cpu.unwrap_or(all);
+            let why = format!("a limit of {cpu} CPUs limits nothing on a machine with {cpus}");
+            let one = (trial.configuration.label, why);
+            if !self.left_out.contains(&one) {
+                self.left_out.push(one);
+            }
+        }
+        self
     }
 
     /// Expected length of all trials; a ladder that ends early takes less.

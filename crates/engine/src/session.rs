@@ -257,6 +257,7 @@ impl Session<'_> {
                 gc_log: assembled.gc_log,
                 log_line: app.log_line.clone(),
                 keep: None,
+                sampling: self.experiment.sampling,
             },
             start_deadline: self.start_deadline,
             load: self.load(configuration.rate),

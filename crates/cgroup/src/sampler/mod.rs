@@ -86,6 +86,8 @@ pub struct SamplerReport {
     pub longest_gap: Duration,
     /// The CFS phase, when it was asked for and found.
     pub phase_lock: Option<PhaseLock>,
+    /// Whether the scheduler let it run at once (SCHED_FIFO); else it waits while CPUs are busy.
+    pub is_realtime: bool,
     /// Why it ended before it was stopped.
     pub failure: Option<CgroupError>,
 }
@@ -161,7 +163,12 @@ fn run(
 ) -> SamplerReport {
     let start = monotonic_ns();
     let cpu_start = thread_cpu();
-    let mut report = SamplerReport::default();
+    // A sample that comes late places a stop wrongly. Where this is not allowed, samples are late
+    // when the machine is busy, and the gaps say so.
+    let mut report = SamplerReport {
+        is_realtime: loadline_sys::run_at_once().is_ok(),
+        ..SamplerReport::default()
+    };
     let mut schedule = Schedule::new(options.pace, start);
     let mut memory = Slow::new(options.memory_every);
     let mut pressure = Slow::new(options.pressure_every);

@@ -4,6 +4,7 @@ mod cache;
 mod compare;
 mod doctor;
 mod emit;
+mod explain;
 mod footprint;
 mod gc;
 mod init;
@@ -11,6 +12,7 @@ mod judge;
 mod load;
 mod load_part;
 mod merge;
+mod neighbour;
 mod plan;
 mod predict;
 mod profile;
@@ -46,6 +48,8 @@ pub enum Command {
     Profile(profile::Arguments),
     /// Add up the results of the parts of one load
     Merge(merge::Arguments),
+    /// Say why a trial paused: collection, CPU throttling or something else
+    Explain(explain::ExplainArguments),
     /// Build a start-up cache and verify it: AppCDS, or the AOT cache of JDK 25
     Cache(cache::CacheArguments),
     /// Summarise GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out
@@ -76,6 +80,9 @@ pub enum Command {
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
+    /// The busy neighbour of a trial; started by loadline itself.
+    #[command(hide = true)]
+    Neighbour(neighbour::NeighbourArguments),
 }
 
 /// Where a result goes at the end.
@@ -110,11 +117,13 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => store::export(arguments),
         Command::Clean(arguments) => store::clean(arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Gc(arguments) => gc::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
         Command::Footprint(arguments) => footprint::run(&arguments),
         Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
+        Command::Neighbour(arguments) => neighbour::run(&arguments),
     }
 }
 
@@ -138,6 +147,13 @@ pub fn print(text: &str) -> Result<(), Error> {
         )),
         _ => Ok(()),
     }
+}
+
+/// The JSON schema of a form that a command prints.
+pub fn schema_of<T: schemars::JsonSchema>() -> String {
+    let settings = schemars::generate::SchemaSettings::default().for_serialize();
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    serde_json::to_string_pretty(schema.as_value()).unwrap_or_default()
 }
 
 /// Columns of the terminal; 100 elsewhere.

@@ -43,7 +43,7 @@ pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
         print(&deployments(&given.experiment, pricing, arguments.json))?;
         return Ok(Outcome::Done);
     }
-    let plan = Plan::new(&given.experiment);
+    let plan = Plan::new(&given.experiment).on_machine(machine_cpus());
     print(&if arguments.json {
         as_json(&plan)
     } else {
@@ -52,10 +52,18 @@ pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
+/// CPUs that trials on this machine can use.
+pub fn machine_cpus() -> u32 {
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+    u32::try_from(cpus).unwrap_or(u32::MAX)
+}
+
 fn as_json(plan: &Plan) -> String {
     let trial = |t: &loadline_engine::plan::PlannedTrial| json!({ "configuration": t.configuration, "repeat": t.repeat, "ladder": t.ladder });
     let trials: Vec<_> = plan.trials.iter().map(trial).collect();
-    json!({ "schema": 1, "trials": trials, "trial_seconds": plan.each.as_secs_f64(), "total_seconds": plan.total().as_secs_f64() }).to_string()
+    let left_out = |(label, why): &(String, String)| json!({ "configuration": label, "why": why });
+    let left_out: Vec<_> = plan.left_out.iter().map(left_out).collect();
+    json!({ "schema": 1, "trials": trials, "left_out": left_out, "trial_seconds": plan.each.as_secs_f64(), "total_seconds": plan.total().as_secs_f64() }).to_string()
 }
 
 fn as_text(plan: &Plan) -> String {
@@ -95,7 +103,13 @@ fn as_text(plan: &Plan) -> String {
         span(plan.each),
         span(plan.total())
     );
-    format!("{}\n{total}", table.terminal(super::width()))
+    let left_out = plan.left_out.iter();
+    let left_out = left_out.map(|(label, why)| format!("\nleft out: {label}: {why}"));
+    format!(
+        "{}\n{total}{}",
+        table.terminal(super::width()),
+        left_out.collect::<String>()
+    )
 }
 
 /// Trials of a search, as simulated searches need them: crate analysis, `tests/cheapest_truth.rs`.

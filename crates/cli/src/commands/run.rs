@@ -37,7 +37,14 @@ pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
 
 /// Runs what is left of a matrix; also what `resume` does.
 pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
-    let plan = Plan::new(&measuring.experiment);
+    let plan = Plan::new(&measuring.experiment).on_machine(super::plan::machine_cpus());
+    for (label, why) in &plan.left_out {
+        eprintln!("left out: {label}: {why}");
+    }
+    if plan.trials.is_empty() {
+        let why = "no configuration is left that this machine can run";
+        return Err(Error::new(Kind::Environment, why));
+    }
     let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
     let records = measuring.run(&mut progress, |session| matrix::run(session, &plan))?;
     measuring.done(None)?;

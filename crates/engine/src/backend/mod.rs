@@ -102,6 +102,8 @@ pub struct InstanceSpec {
     pub log_line: Option<String>,
     /// A file that the application writes below its private `/tmp` and that is kept.
     pub keep: Option<Keep>,
+    /// How often the cgroup's counters are read.
+    pub sampling: Sampling,
 }
 
 /// A file of the application that outlives the trial.
@@ -111,6 +113,17 @@ pub struct Keep {
     pub seen: PathBuf,
     /// Where it is copied to, a path that does not exist yet.
     pub to: PathBuf,
+}
+
+/// How often the counters of the application's cgroup are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sampling {
+    /// Once in each CFS period, just after its boundary: costs next to nothing and sees every
+    /// throttled period. Without a CPU limit, every 100 ms.
+    #[default]
+    Period,
+    /// At this distance, 1 ms or more: places throttling to about a millisecond.
+    Every(Duration),
 }
 
 /// One phase of load against a ready instance.

@@ -15,8 +15,12 @@ pub struct Change {
     pub cpu: Option<Cpus>,
     /// CFS period.
     pub cpu_period: Option<Duration>,
+    /// Quota that idle periods may save up.
+    pub cpu_burst: Option<Duration>,
     /// Relative weight.
     pub cpu_shares: Option<u64>,
+    /// Busy threads in a cgroup beside the application's.
+    pub neighbour_threads: Option<u32>,
     /// CPUs it may run on.
     pub cpuset: Option<String>,
     /// Memory limit.
@@ -42,6 +46,8 @@ impl Level {
         let change = &self.change;
         next.cpu = change.cpu.or(next.cpu);
         next.cpu_period = change.cpu_period.unwrap_or(next.cpu_period);
+        next.cpu_burst = change.cpu_burst.or(next.cpu_burst);
+        next.neighbour_threads = change.neighbour_threads.or(next.neighbour_threads);
         next.cpu_shares = change.cpu_shares.or(next.cpu_shares);
         next.cpuset = change.cpuset.clone().or(next.cpuset);
         next.memory = change.memory.or(next.memory);

@@ -26,7 +26,7 @@ use loadline_sizing::Bytes;
 pub use error::ExperimentError;
 pub use wire::ExperimentFile;
 
-use crate::backend::{Account, LoadModel, Network, Readiness};
+use crate::backend::{Account, LoadModel, Network, Readiness, Sampling};
 
 /// A checked experiment.
 #[derive(Debug, Clone)]
@@ -51,6 +51,8 @@ pub struct Experiment {
     pub seed: u64,
     /// Judge trials although other programs disturbed them.
     pub accept_noise: bool,
+    /// How often the cgroup's counters are read.
+    pub sampling: Sampling,
     /// The search for the smallest memory.
     pub search: Search,
     /// How start-up caches are trained.

@@ -3,6 +3,7 @@
 //! Owns the defaults and the ranges; they stand in the constants below.
 
 mod cache;
+mod sampling;
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -64,6 +65,7 @@ impl Experiment {
             repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
             seed: file.run.seed.unwrap_or(1),
             accept_noise: file.run.accept_noise.unwrap_or(false),
+            sampling: sampling::sampling(file.run.samples.as_ref(), source)?,
             search,
             training: cache::training(&file.cache, source)?,
         })
@@ -308,6 +310,8 @@ fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
         cpu: None,
         cpu_period: CPU_PERIOD,
         cpuset: None,
+        cpu_burst: None,
+        neighbour_threads: None,
         cpu_shares: None,
         memory: None,
         pids: Some(source.in_range(limits.pids.as_ref(), PIDS, 16..4_194_305, "pids")?),
@@ -414,6 +418,12 @@ fn table_change(table: &LevelTable, span: Range<usize>, source: &Source<'_>) -> 
             .as_ref()
             .map(|t| period(&text(t), source))
             .transpose()?,
+        cpu_burst: table
+            .cpu_burst
+            .as_ref()
+            .map(|t| source.time(Some(&text(t)), CPU_PERIOD, "cpu-burst"))
+            .transpose()?,
+        neighbour_threads: table.neighbour_threads.map(u32::from),
         cpu_shares: table.cpu_shares,
         cpuset: table
             .cpuset

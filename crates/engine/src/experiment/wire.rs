@@ -209,6 +209,12 @@ pub struct RunTable {
     /// warnings. For trying things out on a busy machine; default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_noise: Option<bool>,
+    /// How often the CPU counters of the application's cgroup are read: `period` (default), once
+    /// in each CFS period, or a time from `1ms`, which places throttling more exactly and costs
+    /// up to 3 % of a CPU outside the application's cgroup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub samples: Option<Text>,
 }
 
 /// The search for the smallest memory.
@@ -354,6 +360,13 @@ pub struct LevelTable {
     /// CFS period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_period: Option<String>,
+    /// Busy threads in a cgroup of their own beside the application, for the whole trial, with
+    /// the default weight of 1024 shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbour_threads: Option<u8>,
+    /// Quota that idle periods may save up, at most the quota of a period: `50ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_burst: Option<String>,
     /// Relative weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_shares: Option<u64>,

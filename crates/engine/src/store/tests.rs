@@ -12,6 +12,8 @@ fn key(result: &str, label: &str, repeat: u32) -> TrialKey {
         cpu: None,
         cpu_period: std::time::Duration::from_millis(100),
         cpuset: None,
+        cpu_burst: None,
+        neighbour_threads: None,
         cpu_shares: None,
         memory: Some(loadline_sizing::Bytes::from_mib(u64::from(repeat) * 64)),
         pids: None,

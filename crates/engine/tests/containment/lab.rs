@@ -131,6 +131,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> InstanceSpec {
         gc_log: None,
         log_line: None,
         keep: None,
+        sampling: Default::default(),
     }
 }
 
@@ -140,6 +141,8 @@ fn configuration() -> Configuration {
         cpu: Some(Cpus::from_millis(500)),
         cpu_period: Duration::from_millis(100),
         cpuset: None,
+        cpu_burst: None,
+        neighbour_threads: None,
         cpu_shares: None,
         memory: Some(Bytes::from_mib(64)),
         pids: Some(200),

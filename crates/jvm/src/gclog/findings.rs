@@ -3,6 +3,7 @@
 //! Owns the rules and their thresholds. A rule speaks of what the log shows, never of what it
 //! may mean elsewhere.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::log::GcLog;
@@ -21,7 +22,7 @@ const REACHING_SECONDS: f64 = 0.050;
 const PAUSED_SHARE: f64 = 0.10;
 
 /// A rule that spoke.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// Which one; stable.
     pub code: FindingCode,
@@ -30,7 +31,7 @@ pub struct Finding {
 }
 
 /// The rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingCode {
     /// The log is not whole.

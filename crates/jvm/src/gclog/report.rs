@@ -4,6 +4,7 @@
 //! unit in the name; `null` is what the log does not say. Fields are added, never changed, within
 //! one `schema`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::event::CpuTimes;
@@ -16,7 +17,7 @@ use super::tally::Tally;
 const SCHEMA: u32 = 1;
 
 /// The summary of one log.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)] // The guide documents each field; names carry the unit.
 pub struct Report {
     pub schema: u32,
@@ -44,7 +45,7 @@ pub struct Report {
 }
 
 /// Stop-the-world pauses of the collector.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Stw {
     pub count: u64,
@@ -59,7 +60,7 @@ pub struct Stw {
 }
 
 /// Durations of one name.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Entry {
     pub kind: String,
@@ -74,7 +75,7 @@ pub struct Entry {
 }
 
 /// CPU time of collections, where the log has it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct GcCpu {
     pub collections: u64,
@@ -84,7 +85,7 @@ pub struct GcCpu {
 }
 
 /// Safepoints of all operations, collections among them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Safepoints {
     pub count: u64,
@@ -96,7 +97,7 @@ pub struct Safepoints {
 }
 
 /// What the JVM saw of its machine and was told.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Machine {
     pub cpus: Option<u64>,
@@ -110,7 +111,7 @@ pub struct Machine {
 }
 
 /// What was read and what is missing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct InputReport {
     pub complete: bool,

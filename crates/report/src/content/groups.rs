@@ -9,6 +9,9 @@ use crate::format;
 use crate::redact;
 use crate::view::ResultView;
 
+/// The kernel's CFS period (sched-bwc.rst); not worth a word.
+const DEFAULT_PERIOD: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// The trials of one configuration, in running order.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
@@ -251,6 +254,23 @@ fn limits(configuration: &Configuration) -> Vec<String> {
     }
     if let Some(rate) = configuration.rate {
         parts.push(format::rate(rate));
+    }
+    parts.extend(portions(configuration));
+    if let Some(threads) = configuration.neighbour_threads {
+        parts.push(format!("a neighbour with {threads} busy threads"));
+    }
+    parts
+}
+
+/// How the quota is dealt out, where it is not the kernel's default.
+fn portions(configuration: &Configuration) -> Vec<String> {
+    let millis = |d: std::time::Duration| d.as_secs_f64() * 1e3;
+    let mut parts = Vec::new();
+    if configuration.cpu_period != DEFAULT_PERIOD {
+        parts.push(format!("period {} ms", millis(configuration.cpu_period)));
+    }
+    if let Some(burst) = configuration.cpu_burst {
+        parts.push(format!("burst {} ms", millis(burst)));
     }
     parts
 }

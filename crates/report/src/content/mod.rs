@@ -11,6 +11,7 @@ mod matrix;
 pub(crate) mod memory;
 mod money;
 pub(crate) mod options;
+mod pauses;
 mod reproduce;
 mod smaller;
 mod startup;
@@ -85,6 +86,7 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     matrix::section,
     startup::section,
     latency::section,
+    pauses::section,
     warm_up::section,
     memory::section,
     options::section,

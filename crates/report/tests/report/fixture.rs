@@ -401,6 +401,8 @@ fn configuration(plan: &Plan) -> Configuration {
         cpu: Some(Cpus::from_millis(plan.cpu_millis)),
         cpu_period: Duration::from_millis(100),
         cpuset: None,
+        cpu_burst: None,
+        neighbour_threads: None,
         cpu_shares: None,
         memory: Some(Bytes::from_mib(plan.memory_mib)),
         pids: None,

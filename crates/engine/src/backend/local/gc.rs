@@ -9,28 +9,35 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use loadline_analysis::record::GcEvidence;
+use loadline_analysis::record::Evidence;
 use loadline_jvm::gclog::{self, GcLog};
 
 use super::instance::LocalInstance;
 use super::{scratch, sight};
-use crate::gc_evidence::{KEPT_PAUSES, gc_evidence};
+use crate::gc_evidence::{KEPT_PAUSES, add_standstills, gc_evidence};
 
 /// More of a log is not read: a trial of minutes writes a few MiB.
 const CAP: u64 = 256 << 20;
 
-/// The GC figures; `None` where there is no log or nothing in it. What is wrong with a log that
-/// should be there is a warning of the trial, and so is a JVM that did not see its limits.
-pub(super) fn collect(instance: &mut LocalInstance) -> Option<GcEvidence> {
+/// Adds the GC figures and when threads stood; none where there is no log or nothing in it. What is
+/// wrong with a log that should be there is a warning of the trial, and so is a JVM that did not
+/// see its limits.
+pub(super) fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
     // An application that was never executed has no log to miss.
-    instance.state.exec_ns?;
+    if instance.state.exec_ns.is_none() {
+        return;
+    }
     let log = read(instance);
     if instance.is_jvm {
         let (header, home) = (log.as_ref().map(|log| &log.header), instance.jdk.as_deref());
         let blind = sight::warning(&instance.spec, header, home, &sight::Machine);
         instance.state.warnings.extend(blind);
     }
-    gc_evidence(&log?, instance.state.measure)
+    let Some(log) = log else { return };
+    evidence.gc = gc_evidence(&log, instance.state.measure);
+    if let Some(pauses) = &mut evidence.pauses {
+        add_standstills(&log, pauses);
+    }
 }
 
 /// Fetches the log, keeps it and reads it.

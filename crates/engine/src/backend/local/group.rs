@@ -72,7 +72,7 @@ pub(super) fn limits(layout: &Layout, configuration: &Configuration, plan: &CpuP
     Limits {
         cpu_quota: configuration.cpu,
         cpu_period: configuration.cpu_period,
-        cpu_burst: None,
+        cpu_burst: configuration.cpu_burst,
         cpu_shares: configuration.cpu_shares,
         cpuset: cpuset.then(|| plan.application.iter().copied().collect::<CpuSet>()),
         memory: configuration.memory,

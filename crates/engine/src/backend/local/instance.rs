@@ -19,6 +19,7 @@ use super::errors::{cgroup_unable, unable};
 use super::generator::{self, Line};
 use super::group::TrialGroup;
 use super::listener;
+use super::neighbour::Neighbour;
 use super::output::Output;
 use super::probe::{Finding, Probe, Probing, Question};
 use super::protocol::Event;
@@ -26,6 +27,7 @@ use super::samplefile::SampleFile;
 use super::samples::Recording;
 use super::sandbox::Sandbox;
 use super::scratch::Scratch;
+use super::watching;
 use crate::backend::monotonic_ns;
 use crate::backend::{
     BackendError, Driven, Instance, InstanceSpec, LoadPhase, Network, Observer, Progress, Readiness,
@@ -78,6 +80,7 @@ pub(super) struct LocalInstance {
     pub(super) output: Output,
     pub(super) group: TrialGroup,
     pub(super) generator_group: Option<TrialGroup>,
+    pub(super) neighbour: Option<Neighbour>,
     pub(super) scratch: Scratch,
     pub(super) notes: Receiver<Note>,
     pub(super) tell: Sender<Note>,
@@ -179,9 +182,14 @@ impl LocalInstance {
     }
 
     fn record(&mut self) -> Result<(), BackendError> {
-        let file = SampleFile::create(&self.spec.samples).map_err(|e| invalid(e.to_string()))?;
-        let cpus = self.plan.generator.clone();
-        let recording = Recording::start(self.group.group(), cpus, file);
+        let all = self.plan.application.iter().chain(&self.plan.generator);
+        let machine = all.max().map_or(0, |cpu| *cpu as usize + 1);
+        let file = SampleFile::create(&self.spec.samples, machine);
+        let file = file.map_err(|e| invalid(e.to_string()))?;
+        let options = watching::options(self.spec.sampling, &self.spec.configuration);
+        let cpus = self.plan.application.len();
+        let own = self.plan.generator.clone();
+        let recording = Recording::start(self.group.group(), options, cpus, own, file);
         self.recording = Some(recording.map_err(|e| cgroup_unable("sampling the cgroup", &e))?);
         Ok(())
     }
@@ -191,6 +199,7 @@ impl LocalInstance {
     pub(super) fn begin_window(&self, generator: Option<u32>) -> Option<NoiseMeter> {
         let mut groups = vec![self.group.group()];
         groups.extend(self.generator_group.as_ref().map(TrialGroup::group));
+        groups.extend(self.neighbour.as_ref().map(Neighbour::group));
         let alone = generator.filter(|_| self.generator_group.is_none());
         NoiseMeter::start(&self.layout, &groups, alone.as_slice()).ok()
     }

@@ -20,6 +20,7 @@ mod group;
 pub mod init;
 mod instance;
 mod listener;
+mod neighbour;
 mod output;
 mod pagecache;
 mod preflight;
@@ -36,6 +37,7 @@ mod sight;
 mod spawner;
 mod stop;
 mod sweep;
+mod watching;
 
 use std::path::{Path, PathBuf};
 
@@ -45,6 +47,7 @@ use loadline_cgroup::host::Host;
 use loadline_sizing::Bytes;
 
 pub use generator::load_part;
+pub use neighbour::neighbour;
 pub use output::plain;
 pub use preflight::preflight;
 pub use scratch::{gc_log, output_log};
@@ -160,6 +163,8 @@ pub(crate) fn test_spec() -> InstanceSpec {
             cpu: None,
             cpu_period: std::time::Duration::from_millis(100),
             cpuset: None,
+            cpu_burst: None,
+            neighbour_threads: None,
             cpu_shares: None,
             memory: None,
             pids: None,
@@ -181,5 +186,6 @@ pub(crate) fn test_spec() -> InstanceSpec {
         gc_log: None,
         log_line: None,
         keep: None,
+        sampling: super::Sampling::Period,
     }
 }

@@ -14,6 +14,7 @@ use super::cpus::{self, CpuPlan};
 use super::errors::{cgroup_unable, unable};
 use super::group::{self, TrialGroup};
 use super::instance::{LocalInstance, Note, State, line_found, port_is_free, tool_error};
+use super::neighbour::Neighbour;
 use super::output::{Output, Watch};
 use super::protocol::{Order, View};
 use super::reach::{self, Needs, Unreachable};
@@ -48,6 +49,7 @@ pub(super) fn prepare(
     let making = |error| cgroup_unable("making the trial's cgroup with its limits", &error);
     let group = TrialGroup::make(&backend.layout, &name.to_string(), &limits).map_err(making)?;
     let generator_group = generator_group(backend, spec, &plan)?;
+    let neighbour = Neighbour::start(backend, spec, &plan.application)?;
     let (tell, notes) = channel();
     let log = scratch.create_output_log().map_err(scratch_unable)?;
     let (reader, writer) = std::io::pipe().map_err(tool_error("making a pipe"))?;
@@ -77,6 +79,7 @@ pub(super) fn prepare(
         output,
         group,
         generator_group,
+        neighbour,
         scratch,
         notes,
         tell,

@@ -10,8 +10,14 @@ use loadline_sizing::Bytes;
 
 use crate::samples::{SampleError, SampleWriter};
 
-/// Rows of a chunk: 10 s of samples are lost at most when loadline is killed.
-const ROWS: usize = 100;
+/// Most rows of a chunk.
+const ROWS: usize = 1000;
+
+/// Most time in a chunk, ns: so much is lost at most when loadline is killed.
+const CHUNK: i64 = 10_000_000_000;
+
+/// CPUs whose usage has a column of its own; a sum of all is always there.
+const MOST_CPUS: usize = 64;
 
 /// Stands for a number that this kernel does not give, or that was not read this time.
 const NONE: i64 = -1;
@@ -58,18 +64,25 @@ fn some(sample: &Sample, get: fn(&PressureSample) -> Option<Pressure>) -> Option
 pub struct SampleFile {
     writer: SampleWriter,
     rows: Vec<Vec<i64>>,
+    /// Columns of single CPUs.
+    cpus: usize,
 }
 
 impl SampleFile {
-    /// Makes the file; it must not exist.
+    /// Makes the file, with a column for the usage of each of the first `cpus` CPUs of the
+    /// machine; it must not exist.
     ///
     /// # Errors
     /// A file that cannot be made.
-    pub fn create(path: &Path) -> Result<Self, SampleError> {
-        let names = COLUMNS.map(|(name, _)| name);
+    pub fn create(path: &Path, cpus: usize) -> Result<Self, SampleError> {
+        let cpus = cpus.min(MOST_CPUS);
+        let single: Vec<String> = (0..cpus).map(|cpu| format!("cpu{cpu}_ns")).collect();
+        let names = COLUMNS.iter().map(|(name, _)| *name);
+        let names: Vec<&str> = names.chain(single.iter().map(String::as_str)).collect();
         Ok(Self {
             writer: SampleWriter::create(path, &names)?,
-            rows: Vec::with_capacity(ROWS),
+            rows: Vec::new(),
+            cpus,
         })
     }
 
@@ -78,8 +91,9 @@ impl SampleFile {
     /// # Errors
     /// A chunk that could not be written, a full disk among others; its rows are lost.
     pub fn add(&mut self, sample: &Sample) -> Result<(), SampleError> {
-        self.rows.push(row(sample));
-        if self.rows.len() < ROWS {
+        self.rows.push(row(sample, self.cpus));
+        let first = self.rows.first().map_or(0, |row| row[0]);
+        if self.rows.len() < ROWS && sample.at_ns.cast_signed() - first < CHUNK {
             return Ok(());
         }
         self.flush()
@@ -98,9 +112,18 @@ impl Drop for SampleFile {
     }
 }
 
-fn row(sample: &Sample) -> Vec<i64> {
+fn row(sample: &Sample, cpus: usize) -> Vec<i64> {
     let value = |(_, get): &Column| get(sample).unwrap_or(NONE);
-    COLUMNS.iter().map(value).collect()
+    let single = |cpu| {
+        sample
+            .cpu
+            .usage_percpu
+            .get(cpu)
+            .copied()
+            .map_or(NONE, nanos)
+    };
+    let columns = COLUMNS.iter().map(value);
+    columns.chain((0..cpus).map(single)).collect()
 }
 
 #[cfg(test)]
@@ -113,9 +136,9 @@ mod tests {
     fn samples_are_read_back_with_their_units_and_gaps() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("trial.samples");
-        let mut file = SampleFile::create(&path).expect("it is new");
+        let mut file = SampleFile::create(&path, 2).expect("it is new");
         assert!(
-            SampleFile::create(&path).is_err(),
+            SampleFile::create(&path, 2).is_err(),
             "it must not be overwritten"
         );
         for n in 0..250u64 {
@@ -124,6 +147,7 @@ mod tests {
                 ..Sample::default()
             };
             sample.cpu.usage = Some(Duration::from_micros(n));
+            sample.cpu.usage_percpu = vec![Duration::from_micros(n)];
             sample.memory = (n % 2 == 0).then(|| MemorySample {
                 usage: Some(Bytes::from_kib(n)),
                 ..MemorySample::default()
@@ -139,6 +163,8 @@ mod tests {
         assert!(!read.is_cut);
         assert_eq!(column("at_ns").len(), 250);
         assert_eq!(column("cpu_ns")[249], 249_000);
+        assert_eq!(column("cpu0_ns")[249], 249_000);
+        assert!(column("cpu1_ns").iter().all(|value| *value == NONE));
         assert_eq!(column("memory_bytes")[248..], [248 * 1024, NONE]);
         assert!(column("throttled_ns").iter().all(|value| *value == NONE));
     }

@@ -1,14 +1,17 @@
 //! The cgroup of one trial over time: samples to seconds, peaks and the measure phase's counters.
 //!
-//! Owns the recording (a sampler at 100 ms) and the pure functions over it. Counters are read
-//! from the trial's own leaf group: v1 counters are not hierarchical. A counter at a moment is
-//! the one of the last sample before it, so a difference is off by 100 ms of growth at most.
+//! Owns the recording (a sampler, samples at most 100 ms apart) and the pure functions over it.
+//! Counters are read from the trial's own leaf group: v1 counters are not hierarchical. A counter
+//! at a moment is the one of the last sample before it, so a difference is off by 100 ms of growth
+//! at most.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use loadline_analysis::estimate;
+use loadline_analysis::pauses::PauseEvidence;
 use loadline_analysis::record::{CgroupEvidence, Failure, Invalid, SecondEvidence};
 use loadline_cgroup::{
     CgroupError, CpuSample, Group, MemorySample, Sample, Sampler, SamplerOptions,
@@ -17,13 +20,11 @@ use loadline_sizing::Bytes;
 
 use super::cpus;
 use super::samplefile::SampleFile;
+use super::watching;
 use crate::samples::SampleError;
 
-/// Distance of samples.
-const INTERVAL: Duration = Duration::from_millis(100);
-
-/// Distance of readings of process memory, in samples.
-const RSS_EVERY: u64 = 10;
+/// Distance of readings of process memory, ns.
+const RSS_EVERY: u64 = SECOND;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -63,11 +64,16 @@ impl Point {
 pub struct Recording {
     shared: Arc<Shared>,
     sampler: Option<Sampler>,
+    options: SamplerOptions,
+    /// How many CPUs the application may run on.
+    cpus: usize,
 }
 
 #[derive(Default)]
 struct Shared {
     points: Mutex<Vec<Point>>,
+    /// The same samples as the estimators of throttling read them.
+    counters: Mutex<Vec<estimate::Sample>>,
     peak_rss: Mutex<Option<Bytes>>,
     is_oom: AtomicBool,
     /// Why the samples on disk are not complete.
@@ -80,22 +86,33 @@ pub struct Recorded {
     pub points: Vec<Point>,
     /// The peak of RSS.
     pub peak_rss: Option<Bytes>,
+    /// Where it stood throttled, and what watching cost.
+    pub pauses: PauseEvidence,
     /// Why it is not complete.
     pub failure: Option<Failure>,
 }
 
 impl Recording {
-    /// Starts sampling, on `cpus`; every sample also goes to `file`.
+    /// Starts sampling a group that may run on so many CPUs, in a thread pinned to `own_cpus`;
+    /// every sample also goes to `file`.
     ///
     /// # Errors
     /// A group that is gone, a thread that cannot be started.
-    pub fn start(group: &Group, cpus: Vec<u32>, file: SampleFile) -> Result<Self, CgroupError> {
+    pub fn start(
+        group: &Group,
+        options: SamplerOptions,
+        cpus: usize,
+        own_cpus: Vec<u32>,
+        file: SampleFile,
+    ) -> Result<Self, CgroupError> {
         let shared = Arc::new(Shared::default());
-        let sink = sink(Arc::clone(&shared), group.clone(), cpus, file);
-        let sampler = Sampler::start(group, SamplerOptions::every(INTERVAL), sink)?;
+        let sink = sink(Arc::clone(&shared), group.clone(), own_cpus, file);
+        let sampler = Sampler::start(group, options, sink)?;
         Ok(Self {
             shared,
             sampler: Some(sampler),
+            options,
+            cpus,
         })
     }
 
@@ -111,9 +128,11 @@ impl Recording {
 
     /// Stops sampling and hands over.
     pub fn finish(&mut self) -> Recorded {
-        let report = self.sampler.take().map(Sampler::stop);
+        let report = self.sampler.take().map(Sampler::stop).unwrap_or_default();
+        let counters = std::mem::take(&mut *lock(&self.shared.counters));
+        let pauses = watching::evidence(&counters, &report, self.options, self.cpus);
         let ended = report
-            .and_then(|report| report.failure)
+            .failure
             .filter(|error| !error.is_gone())
             .map(|error| tool_error(error.to_string()));
         let file = lock(&self.shared.file_failure).take().map(|error| Failure {
@@ -129,6 +148,7 @@ impl Recording {
         Recorded {
             points,
             peak_rss: *lock(&self.shared.peak_rss),
+            pauses,
             failure: file.or(ended),
         }
     }
@@ -147,25 +167,34 @@ fn sink(
     cpus: Vec<u32>,
     mut file: SampleFile,
 ) -> impl FnMut(&Sample) + Send {
-    let mut count = 0;
+    let mut is_pinned = false;
+    let mut rss_due = 0;
+    let mut memory = None;
     move |sample| {
-        if count == 0 {
+        if !is_pinned {
             cpus::pin_this_thread(&cpus);
+            is_pinned = true;
         }
         let kills = sample.memory.and_then(|memory| memory.oom_kill);
         if kills.is_some_and(|kills| kills > 0) {
             shared.is_oom.store(true, Ordering::Relaxed);
         }
-        lock(&shared.points).push(Point::new(sample));
+        // Memory is read less often than the CPU: a point has the latest there is.
+        memory = sample.memory.or(memory);
+        lock(&shared.points).push(Point {
+            memory,
+            ..Point::new(sample)
+        });
+        lock(&shared.counters).extend(watching::counters(sample));
         if let Err(error) = file.add(sample) {
             lock(&shared.file_failure).get_or_insert(error);
         }
-        if count % RSS_EVERY == RSS_EVERY - 1 {
+        if sample.at_ns >= rss_due {
+            rss_due = sample.at_ns + RSS_EVERY;
             let now = group.processes().ok().and_then(|pids| rss(&pids));
             let mut peak = lock(&shared.peak_rss);
             *peak = now.max(*peak);
         }
-        count += 1;
     }
 }
 

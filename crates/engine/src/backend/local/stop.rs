@@ -3,6 +3,8 @@
 //! Owns the order of the steps, which matters: what the application said and used is collected
 //! before the group is gone, and nothing is removed before everything is dead.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, ExitEvidence};
@@ -12,6 +14,7 @@ use super::gc;
 use super::instance::LocalInstance;
 use super::probe::{Finding, Probing, Question};
 use super::samples;
+use crate::application_pauses;
 use crate::backend::{Observer, Readiness};
 
 /// How long a JVM may take to write its thread dump.
@@ -169,6 +172,7 @@ fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
         let points = &recorded.points;
         evidence.cgroup = samples::evidence(points, recorded.peak_rss, instance.state.measure);
         evidence.seconds = samples::seconds(points, start, &instance.state.load_ends);
+        evidence.pauses = Some(recorded.pauses);
         evidence.failure = recorded.failure;
     }
     if let Some(failure) = instance.state.failure.take() {
@@ -177,7 +181,8 @@ fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
     if let Err(error) = instance.group.remove() {
         evidence.warnings.push(error.to_string());
     }
-    evidence.gc = gc::collect(instance);
+    gc::collect(instance, evidence);
+    application_pauses(instance, evidence);
     evidence.start.log_line = instance.log_line();
     if let Some(keep) = &instance.spec.keep
         && let Err(error) = instance.scratch.keep(&keep.seen, &keep.to)
@@ -188,4 +193,21 @@ fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
     evidence.warnings.append(&mut instance.plan.warnings);
     evidence.warnings.append(&mut instance.state.warnings);
     evidence.warnings.extend(instance.output.log_failure());
+}
+
+/// What the application wrote down about itself; most applications write nothing.
+fn application_pauses(instance: &LocalInstance, evidence: &mut Evidence) {
+    let seen = Path::new(application_pauses::PATH);
+    let read = instance.scratch.read(seen, application_pauses::CAP);
+    let Some(pauses) = &mut evidence.pauses else {
+        return;
+    };
+    match read {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            pauses.application = Some(application_pauses::parse(&text));
+        }
+        Err(error) if error.source.kind() == ErrorKind::NotFound => {}
+        Err(error) => evidence.warnings.push(format!("its own pauses: {error}")),
+    }
 }

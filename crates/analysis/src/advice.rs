@@ -1,0 +1,494 @@
+//! What would make the pauses of a trial go away, and by how much, from the CFS model.
+//!
+//! Owns the candidates and their order: the largest predicted effect first. A prediction is a
+//! model's, and says so; `--try` measures it. Facts behind the rules: docs/guides/throttling.md.
+
+use std::time::Duration;
+
+use loadline_sizing::Cpus;
+
+use crate::attribution::Class;
+use crate::explain::Explanation;
+use crate::record::{Configuration, TrialRecord};
+use crate::span::Span;
+use crate::throttle::{Limit, Start, Work, simulate};
+
+/// A period that makes stops short and costs little throughput (about 2 % in the measurements).
+const SHORT_PERIOD: Duration = Duration::from_millis(20);
+
+/// Below this share of the time of all pauses a cause is not worth advice.
+const WORTH: f64 = 0.1;
+
+/// A heap whose live data takes more than this share of it is too tight.
+const TIGHT_HEAP: f64 = 0.7;
+
+/// Phases and fill levels of a period that a collection is tried at.
+const STEPS: u32 = 20;
+
+/// One thing to change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// What kind; the word that `--try` takes.
+    pub kind: Kind,
+    /// What to change, in words.
+    pub text: String,
+    /// What the model expects, in words.
+    pub expected: String,
+    /// Share of the time of all pauses that should go away, in [0, 1]; `None` where no model says.
+    pub removes: Option<f64>,
+    /// The changed configuration; `None` where a person must choose.
+    pub configuration: Option<Configuration>,
+}
+
+/// The kinds of advice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// More CPU.
+    Quota,
+    /// Whole CPUs instead of a quota.
+    Cpuset,
+    /// A shorter CFS period.
+    Period,
+    /// Another number of GC threads.
+    GcThreads,
+    /// Quota that idle periods save up.
+    Burst,
+    /// A collector that works beside the application.
+    Collector,
+    /// A larger heap.
+    Heap,
+}
+
+impl Kind {
+    /// All.
+    pub const ALL: [Self; 7] = [
+        Self::Quota,
+        Self::Cpuset,
+        Self::Period,
+        Self::GcThreads,
+        Self::Burst,
+        Self::Collector,
+        Self::Heap,
+    ];
+
+    /// The name in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quota => "quota",
+            Self::Cpuset => "cpuset",
+            Self::Period => "period",
+            Self::GcThreads => "gc-threads",
+            Self::Burst => "burst",
+            Self::Collector => "collector",
+            Self::Heap => "heap",
+        }
+    }
+}
+
+/// What the rules look at.
+struct Case<'a> {
+    record: &'a TrialRecord,
+    explanation: &'a Explanation,
+    /// CPUs of the machine.
+    machine: u32,
+    /// The limit and its period, where there is one.
+    limit: Option<(Cpus, Limit)>,
+    /// CPUs that the application used while it was not standing.
+    demand: f64,
+}
+
+/// Advice for a trial on a machine with so many CPUs, the most effective first.
+pub fn advice(record: &TrialRecord, explanation: &Explanation, machine: u32) -> Vec<Advice> {
+    if explanation.pauses.is_empty() {
+        return Vec::new();
+    }
+    let configuration = &record.configuration;
+    let case = Case {
+        record,
+        explanation,
+        machine,
+        limit: configuration
+            .cpu
+            .map(|cpu| (cpu, limit(cpu, configuration))),
+        demand: demand(record, explanation.window).unwrap_or(f64::from(machine)),
+    };
+    let rules = [
+        quota,
+        cpuset,
+        period,
+        other_gc_threads,
+        burst,
+        collector,
+        heap,
+    ];
+    let mut all: Vec<Advice> = rules.iter().filter_map(|rule| rule(&case)).collect();
+    let effect = |a: &Advice| a.removes.unwrap_or(0.0);
+    all.sort_by(|a, b| effect(b).total_cmp(&effect(a)));
+    all
+}
+
+fn limit(cpu: Cpus, configuration: &Configuration) -> Limit {
+    Limit {
+        period: configuration.cpu_period,
+        quota: configuration.cpu_period.mul_f64(cpu.as_f64()),
+        burst: Duration::ZERO,
+    }
+}
+
+/// CPUs in use while the group was not standing: what it would take without a limit.
+fn demand(record: &TrialRecord, window: Span) -> Option<f64> {
+    let cpu = record.evidence.cgroup.measure_cpu?.as_secs_f64();
+    let pauses = record.evidence.pauses.as_ref()?;
+    let stood = pauses.sources().throttled.within(window).len_ns();
+    let ran = window.len().checked_sub(stood).filter(|ns| *ns > 0)? as f64 / 1e9;
+    Some(cpu / ran)
+}
+
+impl Case<'_> {
+    fn throttled(&self) -> f64 {
+        self.explanation.share(Class::GcThrottled) + self.explanation.share(Class::MutatorThrottled)
+    }
+
+    fn changed(&self, label: &str, change: impl FnOnce(&mut Configuration)) -> Configuration {
+        let mut next = self.record.configuration.clone();
+        next.label = label.to_owned();
+        change(&mut next);
+        next
+    }
+
+    /// GC threads that the trial had: the option, else HotSpot's choice for few CPUs.
+    fn gc_threads(&self) -> u32 {
+        let set = self.record.configuration.jvm_options.iter().rev();
+        set.filter_map(|o| o.text.strip_prefix("-XX:ParallelGCThreads="))
+            .find_map(|n| n.parse().ok())
+            .unwrap_or_else(|| self.limit.map_or(self.machine, |(cpu, _)| cpu.ceil()))
+            .max(1)
+    }
+
+    /// CPU time of one collection on average, where the log tells.
+    fn collection(&self) -> Option<Duration> {
+        let gc = self.record.evidence.gc.as_ref()?;
+        let pauses = u32::try_from(gc.measure_pauses).ok().filter(|n| *n > 0)?;
+        Some(gc.measure_gc_cpu? / pauses)
+    }
+}
+
+fn quota(case: &Case<'_>) -> Option<Advice> {
+    let (cpu, _) = case.limit?;
+    if case.throttled() < WORTH {
+        return None;
+    }
+    // To the next tenth, and never above the machine: more than all CPUs is no limit.
+    let tenths = (case.demand * 10.0).ceil().max(1.0) as u32;
+    let wanted = Cpus::from_millis(tenths.saturating_mul(100)).min(Cpus::from_whole(case.machine));
+    if wanted <= cpu {
+        return None;
+    }
+    Some(Advice {
+        kind: Kind::Quota,
+        text: format!("raise the CPU limit from {cpu} to {wanted}"),
+        expected: format!(
+            "while it was not throttled it used {:.2} CPUs; a limit of that much throttles it no more",
+            case.demand
+        ),
+        removes: Some(case.throttled()),
+        configuration: Some(case.changed("more-quota", |c| c.cpu = Some(wanted))),
+    })
+}
+
+fn cpuset(case: &Case<'_>) -> Option<Advice> {
+    let (cpu, _) = case.limit?;
+    let whole = cpu.ceil();
+    let is_whole = Cpus::from_whole(whole) == cpu;
+    if case.throttled() < WORTH || !is_whole || whole >= case.machine {
+        return None;
+    }
+    let set = match whole {
+        1 => "0".to_owned(),
+        n => format!("0-{}", n - 1),
+    };
+    Some(Advice {
+        kind: Kind::Cpuset,
+        text: format!("give it {whole} CPU of its own (a cpuset) instead of a quota of as much"),
+        expected: "a cpuset never throttles; collections have fewer CPUs at once, so those that run take longer"
+            .to_owned(),
+        removes: Some(case.explanation.share(Class::MutatorThrottled)),
+        configuration: Some(case.changed("cpuset", |c| {
+            c.cpu = None;
+            c.cpuset = Some(set);
+        })),
+    })
+}
+
+fn period(case: &Case<'_>) -> Option<Advice> {
+    let (_, now) = case.limit?;
+    let share = case.explanation.share(Class::MutatorThrottled);
+    if share < WORTH || now.period <= SHORT_PERIOD {
+        return None;
+    }
+    let threads = case.demand.ceil().max(1.0) as u32;
+    let stop = |period: Duration| {
+        let quota = period.mul_f64(now.quota.as_secs_f64() / now.period.as_secs_f64());
+        period.saturating_sub(quota / threads)
+    };
+    Some(Advice {
+        kind: Kind::Period,
+        text: format!(
+            "shorten the CFS period from {} ms to {} ms with the same share",
+            now.period.as_millis(),
+            SHORT_PERIOD.as_millis()
+        ),
+        expected: format!(
+            "threads stand {} ms at a time instead of {} ms; collections that need more than a period's quota take as long as before",
+            stop(SHORT_PERIOD).as_millis(),
+            stop(now.period).as_millis()
+        ),
+        removes: Some(share),
+        configuration: Some(case.changed("short-period", |c| c.cpu_period = SHORT_PERIOD)),
+    })
+}
+
+fn other_gc_threads(case: &Case<'_>) -> Option<Advice> {
+    let (_, now) = case.limit?;
+    let work = case.collection()?;
+    let share = case.explanation.share(Class::Gc) + case.explanation.share(Class::GcThrottled);
+    // Threads beyond the CPUs do not run at once.
+    let have = case.gc_threads().min(case.machine.max(1));
+    let before = mean_wall(now, work, have)?;
+    let tried = (1..=case.machine).filter_map(|n| Some((n, mean_wall(now, work, n)?)));
+    let (best, after) = tried.min_by_key(|(_, wall)| *wall)?;
+    let saved = 1.0 - after.as_secs_f64() / before.as_secs_f64().max(f64::MIN_POSITIVE);
+    if share < WORTH || saved < WORTH {
+        return None;
+    }
+    Some(Advice {
+        kind: Kind::GcThreads,
+        text: format!("-XX:ParallelGCThreads={best} instead of {have}"),
+        expected: format!(
+            "a collection of {} ms of CPU takes {} ms on average instead of {} ms, the stop behind it included; one thread more or less may be better",
+            work.as_millis(),
+            after.as_millis(),
+            before.as_millis()
+        ),
+        removes: Some(saved * share),
+        configuration: Some(case.changed("gc-threads", |c| set_gc_threads(c, best))),
+    })
+}
+
+fn set_gc_threads(configuration: &mut Configuration, threads: u32) {
+    let is_other = |text: &str| !text.starts_with("-XX:ParallelGCThreads=");
+    configuration.jvm_options.retain(|o| is_other(&o.text));
+    configuration.jvm_options.push(crate::record::JvmOption {
+        text: format!("-XX:ParallelGCThreads={threads}"),
+        provenance: crate::record::Provenance::Calculated,
+    });
+}
+
+/// Mean over phases and fill levels of a period: how long a collection and the stop that it leaves
+/// behind take.
+fn mean_wall(limit: Limit, work: Duration, threads: u32) -> Option<Duration> {
+    let work = [Work { threads, cpu: work }];
+    let mut sum = Duration::ZERO;
+    for step in 0..STEPS {
+        let phase = limit.period * step / STEPS;
+        let start = Start {
+            phase,
+            used: limit.quota.min(phase),
+        };
+        let course = simulate(limit, &work, start)?;
+        sum += course.wall + course.wait_after;
+    }
+    Some(sum / STEPS)
+}
+
+fn burst(case: &Case<'_>) -> Option<Advice> {
+    let (cpu, now) = case.limit?;
+    let used = case.record.evidence.cgroup.measure_cpu?.as_secs_f64();
+    let share = used / (case.explanation.window.len() as f64 / 1e9).max(f64::MIN_POSITIVE);
+    // What uses its whole quota has nothing to save up.
+    if case.throttled() < WORTH || share > 0.8 * cpu.as_f64() {
+        return None;
+    }
+    Some(Advice {
+        kind: Kind::Burst,
+        text: "let idle periods save up the quota of one period (cpu.max.burst, cpu.cfs_burst_us)"
+            .to_owned(),
+        expected: format!(
+            "it uses {:.0} % of its quota, so a burst of up to twice the quota passes without a stop",
+            100.0 * share / cpu.as_f64()
+        ),
+        removes: None,
+        configuration: Some(case.changed("burst", |c| c.cpu_burst = Some(now.quota))),
+    })
+}
+
+fn collector(case: &Case<'_>) -> Option<Advice> {
+    let gc = case.record.evidence.gc.as_ref()?;
+    let is_concurrent = ["ZGC", "Shenandoah"].contains(&gc.collector.as_str());
+    if is_concurrent || case.explanation.share(Class::Gc) < 0.5 {
+        return None;
+    }
+    Some(Advice {
+        kind: Kind::Collector,
+        text: format!(
+            "{} stops the application while it works; -XX:+UseShenandoahGC or -XX:+UseZGC works beside it",
+            gc.collector
+        ),
+        expected: "no model says how much; the collector's work then needs CPU at the same time as the application"
+            .to_owned(),
+        removes: None,
+        configuration: None,
+    })
+}
+
+fn heap(case: &Case<'_>) -> Option<Advice> {
+    let gc = case.record.evidence.gc.as_ref()?;
+    let (live, most) = (gc.heap_after_max?, gc.heap_max?);
+    let share = live.as_bytes() as f64 / most.as_bytes().max(1) as f64;
+    let gc_share =
+        case.explanation.share(Class::Gc) + case.explanation.share(Class::AllocationStall);
+    if share < TIGHT_HEAP || gc_share < WORTH {
+        return None;
+    }
+    Some(Advice {
+        kind: Kind::Heap,
+        text: format!("a larger heap than {most} (-Xmx), with the memory limit to hold it"),
+        expected: format!(
+            "{:.0} % of the heap is in use after a collection, so there are many; twice the room means about half of them",
+            100.0 * share
+        ),
+        removes: None,
+        configuration: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::pauses::{ApplicationPauses, PauseEvidence};
+    use crate::record::{GcEvidence, JvmOption, Phase, PhaseSpan, Provenance, Purpose, Verdict};
+
+    const MS: u64 = 1_000_000;
+
+    /// Two threads on half a CPU for ten seconds: every period 25 ms of running and 75 of standing.
+    /// The first `collections` of the stops are in a collection of 30 ms of CPU.
+    fn throttled(collections: u64) -> TrialRecord {
+        let mut record = fixture::trial("t", Purpose::Matrix, 64, Verdict::Pass);
+        record.configuration.cpu = Some(Cpus::from_millis(500));
+        record.configuration.jvm_options = vec![JvmOption {
+            text: "-XX:ParallelGCThreads=8".to_owned(),
+            provenance: Provenance::User,
+        }];
+        let stops: Vec<(u64, u64)> = (0..100)
+            .map(|n| ((100 * n + 25) * MS, 100 * (n + 1) * MS))
+            .collect();
+        let in_collection = stops.iter().take(collections as usize);
+        record.evidence.phases = vec![PhaseSpan {
+            phase: Phase::Measure,
+            start: 0,
+            end: 10_000 * MS,
+        }];
+        record.evidence.cgroup.measure_cpu = Some(Duration::from_secs(5));
+        record.evidence.pauses = Some(PauseEvidence {
+            safepoints_ns: in_collection.map(|(a, b)| (*a, *b, 0)).collect(),
+            application: Some(ApplicationPauses {
+                pauses_ns: stops.clone(),
+                ..ApplicationPauses::default()
+            }),
+            throttled_ns: stops,
+            ..PauseEvidence::default()
+        });
+        record.evidence.gc = Some(GcEvidence {
+            collector: "G1".to_owned(),
+            jdk: None,
+            pauses: 10,
+            pause_sum: Duration::ZERO,
+            pause_max: Duration::ZERO,
+            full_gcs: 0,
+            gc_cpu: None,
+            measure_gc_cpu: Some(Duration::from_millis(30) * 10),
+            measure_pauses: 10,
+            measure_pause_sum: Duration::ZERO,
+            measure_pause_max: Duration::ZERO,
+            heap_after_max: None,
+            heap_max: None,
+            pause_spans_ns: Vec::new(),
+        });
+        record
+    }
+
+    fn told(record: &TrialRecord, machine: u32) -> String {
+        let explanation = Explanation::of(record).unwrap();
+        let line = |a: Advice| {
+            let removes = a
+                .removes
+                .map_or("?".to_owned(), |r| format!("{:.0} %", 100.0 * r));
+            format!("{} ({removes}): {}: {}", a.kind.name(), a.text, a.expected)
+        };
+        let all = advice(record, &explanation, machine);
+        all.into_iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn threads_that_stand_get_more_quota_or_a_shorter_period() {
+        let quota = "quota (100 %): raise the CPU limit from 500m to 2: while it was not throttled it used 2.00 CPUs; a limit of that much throttles it no more";
+        let period = |share| {
+            format!(
+                "period ({share} %): shorten the CFS period from 100 ms to 20 ms with the same share: threads stand 15 ms at a time instead of 75 ms; collections that need more than a period's quota take as long as before"
+            )
+        };
+        let of = |collections| told(&throttled(collections), 2);
+        assert_eq!(of(0), format!("{quota}\n{}", period(100)));
+        // Collections that stand are not helped by a shorter period, nor, says the model, by fewer
+        // threads: the same work then runs on one CPU instead of two.
+        assert_eq!(of(80), format!("{quota}\n{}", period(20)));
+    }
+
+    #[test]
+    fn collections_on_too_few_threads_get_more() {
+        let mut record = throttled(100);
+        record.configuration.cpu = Some(Cpus::from_whole(2));
+        record.configuration.jvm_options[0].text = "-XX:ParallelGCThreads=1".to_owned();
+        if let Some(pauses) = &mut record.evidence.pauses {
+            pauses.throttled_ns.clear();
+        }
+        let expected = "\
+gc-threads (50 %): -XX:ParallelGCThreads=2 instead of 1: a collection of 30 ms of CPU takes 15 ms on average instead of 30 ms, the stop behind it included; one thread more or less may be better
+collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or -XX:+UseZGC works beside it: no model says how much; the collector's work then needs CPU at the same time as the application";
+        assert_eq!(told(&record, 2), expected);
+    }
+
+    #[test]
+    fn a_trial_without_pauses_or_limit_gets_no_advice_on_throttling() {
+        let mut record = throttled(0);
+        record.evidence.pauses = Some(PauseEvidence::default());
+        assert_eq!(told(&record, 2), "");
+        let mut unlimited = throttled(0);
+        unlimited.configuration.cpu = None;
+        assert_eq!(told(&unlimited, 2), "");
+    }
+
+    #[test]
+    fn what_is_tried_is_what_is_said() {
+        let record = throttled(80);
+        let explanation = Explanation::of(&record).unwrap();
+        let all = advice(&record, &explanation, 2);
+        let of = |kind| {
+            all.iter()
+                .find(|a| a.kind == kind)
+                .unwrap()
+                .configuration
+                .clone()
+                .unwrap()
+        };
+        assert_eq!(of(Kind::Quota).cpu, Some(Cpus::from_whole(2)));
+        let period = of(Kind::Period);
+        assert_eq!(period.cpu_period, Duration::from_millis(20));
+        assert_eq!(period.cpu, record.configuration.cpu);
+        let mut threads = record.configuration.clone();
+        set_gc_threads(&mut threads, 2);
+        assert_eq!(threads.jvm_options.len(), 1);
+        assert_eq!(threads.jvm_options[0].text, "-XX:ParallelGCThreads=2");
+    }
+}

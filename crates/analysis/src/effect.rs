@@ -1,0 +1,165 @@
+//! Whether a change removed pauses: trials before and after, run in turn, and the ratio of their
+//! pauses with an interval.
+//!
+//! Owns the comparison that `explain --try` makes. Both sides are counted a second at a time, so
+//! that starts and seconds both show how much they vary.
+
+use crate::explain::Explanation;
+use crate::interval::{Bootstrap, Interval, Statistic, ratio};
+use crate::record::TrialRecord;
+use crate::span::Span;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Side {
+    /// Trials that could be counted.
+    pub trials: usize,
+    /// Pauses over 50 ms in all of them.
+    pub pauses: usize,
+    /// The same for each minute of measuring.
+    pub pauses_per_minute: f64,
+    /// The longest, ns.
+    pub longest_ns: u64,
+    /// Operations a second, the mean of the trials, where the application counts them.
+    pub rate: Option<f64>,
+}
+
+/// What a change did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effect {
+    /// As it was.
+    pub before: Side,
+    /// Changed.
+    pub after: Side,
+    /// Pauses after / pauses before, with the 95 % interval; `None` when there were none before.
+    pub ratio: Option<Interval>,
+}
+
+impl Effect {
+    /// Compares trials; sides without a trial that was watched give nothing.
+    pub fn of(
+        before: &[&TrialRecord],
+        after: &[&TrialRecord],
+        bootstrap: Bootstrap,
+    ) -> Option<Self> {
+        let (old, new) = (seen(before), seen(after));
+        if old.is_empty() || new.is_empty() {
+            return None;
+        }
+        let windows = |all: &[Seen<'_>]| {
+            all.iter()
+                .map(|s| a_second(&s.explanation))
+                .collect::<Vec<_>>()
+        };
+        Some(Self {
+            ratio: ratio(&windows(&new), &windows(&old), Statistic::Mean, bootstrap),
+            before: side(&old),
+            after: side(&new),
+        })
+    }
+}
+
+struct Seen<'a> {
+    record: &'a TrialRecord,
+    explanation: Explanation,
+}
+
+fn seen<'a>(records: &[&'a TrialRecord]) -> Vec<Seen<'a>> {
+    let valid = records.iter().filter(|r| r.verdict.is_evidence());
+    let explained = valid.filter_map(|record| {
+        let explanation = Explanation::of(record)?;
+        Some(Seen {
+            record,
+            explanation,
+        })
+    });
+    explained
+        .filter(|s| s.explanation.window.len() >= SECOND)
+        .collect()
+}
+
+/// Pauses that begin in each whole second of the window.
+fn a_second(explanation: &Explanation) -> Vec<f64> {
+    let window = explanation.window;
+    let mut counts = vec![0.0; (window.len() / SECOND) as usize];
+    for pause in &explanation.pauses {
+        let second = (pause.pause.start.saturating_sub(window.start) / SECOND) as usize;
+        if let Some(count) = counts.get_mut(second) {
+            *count += 1.0;
+        }
+    }
+    counts
+}
+
+fn side(all: &[Seen<'_>]) -> Side {
+    let pauses = all.iter().flat_map(|s| &s.explanation.pauses);
+    let count = pauses.clone().count();
+    let time: u64 = all.iter().map(|s| s.explanation.window.len()).sum();
+    let rates: Vec<f64> = all
+        .iter()
+        .filter_map(|s| rate(s.record, s.explanation.window))
+        .collect();
+    Side {
+        trials: all.len(),
+        pauses: count,
+        pauses_per_minute: count as f64 / (time as f64 / 60e9).max(f64::MIN_POSITIVE),
+        longest_ns: pauses.map(|a| a.pause.len()).max().unwrap_or(0),
+        rate: Statistic::Mean.of(&rates),
+    }
+}
+
+fn rate(record: &TrialRecord, window: Span) -> Option<f64> {
+    let application = record.evidence.pauses.as_ref()?.application.as_ref()?;
+    application.rate(window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::pauses::{ApplicationPauses, PauseEvidence};
+    use crate::record::{Invalid, Phase, PhaseSpan, Purpose, Verdict};
+
+    /// Ten seconds with a pause of 60 ms every `every` ms.
+    fn trial(every: u64) -> TrialRecord {
+        let ms = 1_000_000;
+        let mut record = fixture::trial("t", Purpose::Matrix, 64, Verdict::Pass);
+        record.evidence.phases = vec![PhaseSpan {
+            phase: Phase::Measure,
+            start: 0,
+            end: 10 * SECOND,
+        }];
+        let pauses = (0..10_000 / every).map(|n| (n * every * ms, (n * every + 60) * ms));
+        record.evidence.pauses = Some(PauseEvidence {
+            application: Some(ApplicationPauses {
+                pauses_ns: pauses.collect(),
+                ..ApplicationPauses::default()
+            }),
+            ..PauseEvidence::default()
+        });
+        record
+    }
+
+    #[test]
+    fn fewer_pauses_are_a_ratio_below_one() {
+        let (old, new) = (trial(100), trial(500));
+        let effect = Effect::of(&[&old, &old], &[&new, &new], Bootstrap::default()).unwrap();
+        assert_eq!((effect.before.pauses, effect.after.pauses), (200, 40));
+        assert!((effect.before.pauses_per_minute - 600.0).abs() < 1e-9);
+        let ratio = effect.ratio.unwrap();
+        assert!((ratio.estimate - 0.2).abs() < 1e-9, "{ratio:?}");
+        assert!(ratio.is_difference(0.5));
+    }
+
+    #[test]
+    fn what_could_not_be_measured_does_not_count() {
+        let good = trial(100);
+        let mut bad = trial(100);
+        bad.verdict = Verdict::Invalid(Invalid::Noise);
+        assert_eq!(Effect::of(&[&bad], &[&good], Bootstrap::default()), None);
+        let effect = Effect::of(&[&good, &bad], &[&good], Bootstrap::default()).unwrap();
+        assert_eq!(effect.before.trials, 1);
+    }
+}

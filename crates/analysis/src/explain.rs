@@ -1,0 +1,215 @@
+//! Why a trial's application stood still: from the spans in its record to classes, shares and the
+//! longest pauses.
+//!
+//! Owns what counts as a pause and the sentence that sums them up. Placing throttled time is
+//! [`crate::estimate`]'s, the classes are [`crate::attribution`]'s, what to do about it is
+//! [`crate::advice`]'s. Nothing here is stored: it follows from the record.
+
+use crate::attribution::{Attribution, Class, attribute, sum};
+use crate::pauses::PauseEvidence;
+use crate::record::{Phase, TrialRecord};
+use crate::span::{Span, Spans};
+
+/// Shorter pauses are not looked at, ns: the study's limit.
+pub const LONG: u64 = 50_000_000;
+
+/// Pauses that are told one by one.
+pub const TOLD: usize = 10;
+
+/// Why a trial paused.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// Who saw the pauses: the name the application gave itself; `None` where they follow from
+    /// the GC log and the cgroup alone.
+    pub seen_by: Option<String>,
+    /// The time that is explained: the measure phase, else the whole life of the application.
+    pub window: Span,
+    /// Every pause over 50 ms, in order of time. Threads that stood at once count each.
+    pub pauses: Vec<Attribution>,
+    /// Nanoseconds of each class in them, in the order of [`Class::ALL`].
+    pub class_ns: [u64; 7],
+    /// Pauses of which at least 90 % has a known class.
+    pub explained: u64,
+    /// Pauses that lie in a gap of the sampler, in part or whole.
+    pub in_gaps: u64,
+}
+
+impl Explanation {
+    /// Explains a trial; `None` where nothing was watched.
+    pub fn of(record: &TrialRecord) -> Option<Self> {
+        let evidence = record.evidence.pauses.as_ref()?;
+        let window = window(record)?;
+        let sources = evidence.sources();
+        let sampling = evidence.sampler.edge_error();
+        let sampling = u64::try_from(sampling.as_nanos()).unwrap_or(u64::MAX);
+        let (seen_by, spans) = pauses(evidence, window);
+        let pauses: Vec<Attribution> = spans
+            .into_iter()
+            .map(|span| attribute(span, &sources, sampling))
+            .collect();
+        let in_gap = |a: &&Attribution| sources.gaps.within(a.pause).len_ns() > 0;
+        Some(Self {
+            seen_by,
+            window,
+            class_ns: sum(&pauses),
+            explained: pauses.iter().filter(|a| a.covered() >= 0.9).count() as u64,
+            in_gaps: pauses.iter().filter(in_gap).count() as u64,
+            pauses,
+        })
+    }
+
+    /// All pauses together, ns.
+    pub fn total_ns(&self) -> u64 {
+        self.class_ns.iter().sum()
+    }
+
+    /// Nanoseconds of a class in all pauses.
+    pub fn of_class(&self, class: Class) -> u64 {
+        let index = Class::ALL.iter().position(|c| *c == class);
+        index.map_or(0, |index| self.class_ns[index])
+    }
+
+    /// Share of a class in the time of all pauses, in [0, 1].
+    pub fn share(&self, class: Class) -> f64 {
+        self.of_class(class) as f64 / self.total_ns().max(1) as f64
+    }
+
+    /// The longest pauses, longest first; at most [`TOLD`].
+    pub fn longest(&self) -> Vec<&Attribution> {
+        let mut longest: Vec<&Attribution> = self.pauses.iter().collect();
+        longest.sort_by_key(|a| (std::cmp::Reverse(a.pause.len()), a.pause.start));
+        longest.truncate(TOLD);
+        longest
+    }
+
+    /// The sentence.
+    pub fn sentence(&self) -> String {
+        let seconds = self.window.len() as f64 / 1e9;
+        if self.pauses.is_empty() {
+            return format!("No pause over 50 ms in {seconds:.0} s.");
+        }
+        let mut classes: Vec<Class> = Class::ALL.into_iter().collect();
+        classes.sort_by_key(|class| std::cmp::Reverse(self.of_class(*class)));
+        let told = classes.iter().filter(|class| self.share(**class) >= 0.005);
+        let shares = told.map(|class| {
+            let percent = 100.0 * self.share(*class);
+            format!("{percent:.0} % {}", words(*class))
+        });
+        let noun = match self.pauses.len() {
+            1 => "1 pause".to_owned(),
+            n => format!("{n} pauses"),
+        };
+        format!(
+            "{noun} over 50 ms in {seconds:.0} s, {:.2} s in all: {}.",
+            self.total_ns() as f64 / 1e9,
+            shares.collect::<Vec<_>>().join(", ")
+        )
+    }
+}
+
+/// A class in words.
+pub fn words(class: Class) -> &'static str {
+    match class {
+        Class::Gc => "collection running",
+        Class::GcThrottled => "collection standing throttled",
+        Class::MutatorThrottled => "the application's own threads standing throttled",
+        Class::AllocationStall => "waiting for the collector to free memory",
+        Class::SafepointSync => "waiting for all threads to stop",
+        Class::CpuContention => "waiting for a CPU that others had",
+        Class::Other => "not explained",
+    }
+}
+
+/// The measure phase; without one everything from start to stop.
+fn window(record: &TrialRecord) -> Option<Span> {
+    let phases = &record.evidence.phases;
+    let measure = phases.iter().find(|p| p.phase == Phase::Measure);
+    if let Some(measure) = measure {
+        return Some(Span::new(measure.start, measure.end));
+    }
+    let start = phases.iter().find(|p| p.phase == Phase::Start)?;
+    let end = phases.iter().map(|p| p.end).max()?;
+    Some(Span::new(start.start, end))
+}
+
+/// The long pauses that begin in the window: those the application saw, else the times in which
+/// a safepoint or throttling stood in its way without a break.
+fn pauses(evidence: &PauseEvidence, window: Span) -> (Option<String>, Vec<Span>) {
+    let is_told =
+        |span: &Span| span.len() > LONG && window.start <= span.start && span.start < window.end;
+    if let Some(application) = &evidence.application {
+        let spans = application.pauses_ns.iter().map(|(a, b)| Span::new(*a, *b));
+        return (
+            Some(application.source.clone()),
+            spans.filter(is_told).collect(),
+        );
+    }
+    let sources = evidence.sources();
+    let stood: Spans = sources.safepoints.union(&sources.throttled);
+    let spans = stood.as_slice().iter().copied().filter(is_told);
+    (None, spans.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::pauses::ApplicationPauses;
+    use crate::record::{PhaseSpan, Purpose, Verdict};
+
+    const MS: u64 = 1_000_000;
+
+    fn record(application: Option<Vec<(u64, u64)>>) -> TrialRecord {
+        let ms = |pairs: &[(u64, u64)]| pairs.iter().map(|(a, b)| (a * MS, b * MS)).collect();
+        let mut record = fixture::trial("t", Purpose::Matrix, 64, Verdict::Pass);
+        record.evidence.phases = vec![PhaseSpan {
+            phase: Phase::Measure,
+            start: 0,
+            end: 2000 * MS,
+        }];
+        record.evidence.pauses = Some(PauseEvidence {
+            throttled_ns: ms(&[(60, 100), (150, 200), (900, 905)]),
+            safepoints_ns: vec![(30 * MS, 100 * MS, 5 * MS)],
+            application: application.map(|pauses_ns| ApplicationPauses {
+                source: "allocation".to_owned(),
+                pauses_ns,
+                ..ApplicationPauses::default()
+            }),
+            ..PauseEvidence::default()
+        });
+        record
+    }
+
+    #[test]
+    fn pauses_of_the_application_are_explained() {
+        let seen = vec![
+            (25 * MS, 100 * MS),
+            (140 * MS, 200 * MS),
+            (300 * MS, 349 * MS),
+        ];
+        let got = Explanation::of(&record(Some(seen))).unwrap();
+        assert_eq!(got.seen_by.as_deref(), Some("allocation"));
+        insta::assert_snapshot!(got.sentence(), @"2 pauses over 50 ms in 2 s, 0.14 s in all: 37 % the application's own threads standing throttled, 30 % collection standing throttled, 19 % collection running, 11 % not explained, 4 % waiting for all threads to stop.");
+        assert_eq!(got.explained, 1);
+        assert_eq!(got.longest()[0].pause, Span::new(25 * MS, 100 * MS));
+        assert_eq!(got.longest()[0].dominant(), Class::GcThrottled);
+    }
+
+    #[test]
+    fn without_the_application_the_log_and_the_cgroup_tell() {
+        let got = Explanation::of(&record(None)).unwrap();
+        assert_eq!(got.seen_by, None);
+        assert_eq!(got.pauses.len(), 1);
+        assert_eq!(got.pauses[0].pause, Span::new(30 * MS, 100 * MS));
+        assert_eq!(got.explained, 1);
+    }
+
+    #[test]
+    fn a_quiet_trial_says_so() {
+        let mut quiet = record(Some(Vec::new()));
+        let got = Explanation::of(&quiet).unwrap();
+        assert_eq!(got.sentence(), "No pause over 50 ms in 2 s.");
+        quiet.evidence.pauses = None;
+        assert_eq!(Explanation::of(&quiet), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! `explain --try`: the advised configuration beside the old one, in turn, and what it did.
+//!
+//! Owns the experiment that this is: the trial's own, with the two configurations as the levels of
+//! its one factor. It is an ordinary result: listed, shown and resumed like any other.
+
+use std::path::Path;
+
+use loadline_analysis::advice::{Advice, Kind as AdviceKind};
+use loadline_analysis::effect::Effect;
+use loadline_analysis::interval::Bootstrap;
+use loadline_analysis::record::{Configuration, TrialRecord};
+use loadline_engine::experiment::wire::{FactorTable, LevelEntry, LevelTable, LimitsTable};
+use loadline_engine::experiment::{Experiment, ExperimentFile};
+use loadline_engine::matrix;
+use loadline_engine::plan::Plan;
+use loadline_engine::store::{Kind as ResultKind, Store};
+use toml::Spanned;
+
+use super::ExplainArguments;
+use crate::error::{Error, Kind};
+use crate::experiment::{Given, refused};
+use crate::measuring::{Measuring, store_refused};
+use crate::ui::text::short;
+
+/// Label of the configuration as it was.
+const BEFORE: &str = "before";
+
+/// The advice of this kind; the first that can be tried for an empty word.
+pub fn choose<'a>(all: &'a [Advice], word: &str) -> Result<&'a Advice, Error> {
+    let mut can: Vec<&Advice> = all.iter().filter(|a| a.configuration.is_some()).collect();
+    if !word.is_empty() {
+        can.retain(|a| a.kind.name() == word);
+    }
+    can.first().copied().ok_or_else(|| {
+        let known: Vec<_> = AdviceKind::ALL.iter().map(|k| k.name()).collect();
+        let names: Vec<_> = all
+            .iter()
+            .filter(|a| a.configuration.is_some())
+            .map(|a| a.kind.name())
+            .collect();
+        let hint = match names.as_slice() {
+            [] => "this trial got no advice that a configuration can express".to_owned(),
+            names => format!("it can try: {}", names.join(", ")),
+        };
+        let what = match known.contains(&word) || word.is_empty() {
+            true => "there is no such advice for this trial".to_owned(),
+            false => format!("`{word}` is no kind of advice ({})", known.join(", ")),
+        };
+        Error::new(Kind::Usage, what).hint(hint)
+    })
+}
+
+/// Runs both sides in turn and compares them.
+pub fn run(
+    store: &Store,
+    record: &TrialRecord,
+    advice: &Advice,
+    arguments: &ExplainArguments,
+) -> Result<Effect, Error> {
+    let given = given(store, record, advice, arguments.repeats)?;
+    let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
+    let plan = Plan::new(&measuring.experiment);
+    let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
+    let records = measuring.run(&mut progress, |session| matrix::run(session, &plan))?;
+    measuring.done(None)?;
+    let side = |is_before: bool| {
+        let of_side = records
+            .iter()
+            .filter(|r| (r.configuration.label == BEFORE) == is_before);
+        of_side.collect::<Vec<_>>()
+    };
+    let effect = Effect::of(&side(true), &side(false), Bootstrap::default());
+    effect.ok_or_else(|| {
+        super::super::not_measured(records.last())
+            .unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured"))
+    })
+}
+
+fn given(
+    store: &Store,
+    record: &TrialRecord,
+    advice: &Advice,
+    repeats: u32,
+) -> Result<Given, Error> {
+    let row = store
+        .result(&record.result)
+        .map_err(|e| store_refused(&e))?;
+    let stored = Path::new("stored experiment");
+    let mut file = ExperimentFile::parse(&row.experiment, stored).map_err(|e| refused(&e))?;
+    file.question = Some(format!(
+        "Trial {}: what does it change to {}?",
+        short(&record.id),
+        advice.text
+    ));
+    file.analysis = None;
+    file.app.directory = Some(row.directory.clone());
+    file.limits = LimitsTable {
+        pids: file.limits.pids.take(),
+        ..LimitsTable::default()
+    };
+    file.run.repeats = Some(Spanned::new(0..0, repeats));
+    let advised = advice.configuration.as_ref();
+    let sides = [
+        Some(level(&record.configuration, BEFORE)),
+        advised.map(|c| level(c, &c.label)),
+    ];
+    file.factor = vec![FactorTable {
+        name: Spanned::new(0..0, "advice".to_owned()),
+        levels: sides.into_iter().flatten().collect(),
+        descend: None,
+    }];
+    let experiment = Experiment::from_flags(&file, &row.directory).map_err(|e| refused(&e))?;
+    let text = file.to_toml().map_err(|e| {
+        Error::new(
+            Kind::Internal,
+            format!("the experiment cannot be written: {e}"),
+        )
+    })?;
+    Ok(Given {
+        experiment,
+        text,
+        title: format!("try {}", advice.kind.name()),
+    })
+}
+
+/// A configuration as the level of a factor: everything that it sets.
+fn level(configuration: &Configuration, label: &str) -> Spanned<LevelEntry> {
+    let c = configuration;
+    let table = LevelTable {
+        label: label.to_owned(),
+        jvm: c.jvm_options.iter().map(|o| o.text.clone()).collect(),
+        args: c.args.clone(),
+        env: c.env.clone(),
+        cpu: c.cpu.map(|cpu| cpu.to_string()),
+        cpu_period: Some(format!("{}us", c.cpu_period.as_micros())),
+        cpu_burst: c.cpu_burst.map(|b| format!("{}us", b.as_micros())),
+        rate: c.rate.map(|rate| format!("{rate}/s")),
+        neighbour_threads: c.neighbour_threads.and_then(|n| n.try_into().ok()),
+        cpu_shares: c.cpu_shares,
+        cpuset: c.cpuset.clone(),
+        memory: c.memory.map(|m| m.to_string()),
+        jdk: c.jdk.clone(),
+        cache: c.cache.as_ref().map(|cache| cache.kind.name().to_owned()),
+        cache_requests: c.cache.as_ref().map(|cache| cache.requests),
+    };
+    Spanned::new(0..0, LevelEntry::Changes(Box::new(table)))
+}

@@ -1,0 +1,240 @@
+//! The explanation as JSON: a stable form with units in the names, and its schema.
+
+use loadline_analysis::advice::Advice;
+use loadline_analysis::attribution::{Attribution, Class};
+use loadline_analysis::effect::{Effect, Side};
+use loadline_engine::logs;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Told;
+use crate::error::{Error, Kind};
+
+/// Why a trial paused.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Document {
+    /// Version of this form.
+    schema: u32,
+    /// Id of the trial.
+    trial: String,
+    /// Name of its configuration.
+    configuration: String,
+    /// The sentence that sums it up.
+    sentence: String,
+    /// Who saw the pauses; null where they follow from the GC log and the cgroup alone.
+    seen_by: Option<String>,
+    /// Length of the explained time.
+    window_seconds: f64,
+    /// Pauses over 50 ms.
+    pauses: usize,
+    /// Of them, at least 90 % explained.
+    explained: u64,
+    /// Of them, at least in part in a gap of the sampler.
+    in_gaps: u64,
+    /// All of them together.
+    total_seconds: f64,
+    /// The time of all pauses by class.
+    classes: Classes,
+    /// The longest ones, longest first, at most ten.
+    longest: Vec<Pause>,
+    /// How the cgroup was watched.
+    sampler: Option<Sampler>,
+    /// What would help, the most effective first.
+    advice: Vec<Advised>,
+    /// What trying one of them showed; null without --try.
+    tried: Option<Tried>,
+}
+
+/// Seconds of each class.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Classes {
+    /// Collection, running.
+    gc_seconds: f64,
+    /// Collection, standing throttled.
+    gc_throttled_seconds: f64,
+    /// The application's own threads, standing throttled.
+    mutator_throttled_seconds: f64,
+    /// A thread waited for memory to be freed.
+    allocation_stall_seconds: f64,
+    /// Waiting for all threads to stop.
+    safepoint_sync_seconds: f64,
+    /// Others had the CPUs.
+    cpu_contention_seconds: f64,
+    /// None of these.
+    other_seconds: f64,
+}
+
+/// One pause.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Pause {
+    /// Begin and end, CLOCK_MONOTONIC.
+    start_ns: u64,
+    /// Its end.
+    end_ns: u64,
+    /// The class with most of it.
+    dominant: &'static str,
+    /// Share with a known class, 0 to 1.
+    covered: f64,
+    /// How far the seconds below may be off.
+    error_seconds: f64,
+    /// Its parts.
+    classes: Classes,
+    /// Lines of the GC log in it.
+    log: Vec<String>,
+}
+
+/// How the cgroup was watched.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Sampler {
+    /// How throttled time was placed: flatline-per-cpu, flatline, phase-locked or none.
+    estimator: String,
+    /// Distance of samples.
+    interval_seconds: f64,
+    /// Samples taken.
+    samples: u64,
+    /// CPU time it took as a share of one CPU.
+    cpu_share: Option<f64>,
+    /// Times at which samples that were due are missing.
+    gaps: u64,
+    /// The longest of them.
+    longest_gap_seconds: f64,
+}
+
+/// One advice.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Advised {
+    /// quota, cpuset, period, gc-threads, burst, collector or heap.
+    kind: &'static str,
+    /// What to change.
+    text: String,
+    /// What the model expects.
+    expected: String,
+    /// Share of the time of all pauses that should go away; null where no model says.
+    removes: Option<f64>,
+    /// Whether --try can try it.
+    can_be_tried: bool,
+}
+
+/// The outcome of --try.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Tried {
+    /// Kind of the advice.
+    kind: &'static str,
+    /// As it was.
+    before: TriedSide,
+    /// Changed.
+    after: TriedSide,
+    /// Pauses after / before: estimate, low and high end with 95 % confidence; null when there
+    /// were none before.
+    ratio: Option<[f64; 3]>,
+}
+
+/// One side of a try.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TriedSide {
+    /// Trials that could be counted.
+    trials: usize,
+    /// Pauses over 50 ms in all of them.
+    pauses: usize,
+    /// The same for a minute.
+    pauses_per_minute: f64,
+    /// The longest.
+    longest_seconds: f64,
+    /// Operations a second where the application counts them.
+    operations_per_second: Option<f64>,
+}
+
+/// The document as text.
+pub(super) fn text(told: &Told, tried: Option<(&Advice, &Effect)>) -> Result<String, Error> {
+    let document = document(told, tried);
+    serde_json::to_string(&document).map_err(|e| Error::new(Kind::Internal, e))
+}
+
+fn document(told: &Told, tried: Option<(&Advice, &Effect)>) -> Document {
+    let (record, explanation) = (&told.record, &told.explanation);
+    let sampler = record.evidence.pauses.as_ref().map(|p| &p.sampler);
+    Document {
+        schema: 1,
+        trial: record.id.clone(),
+        configuration: record.configuration.label.clone(),
+        sentence: explanation.sentence(),
+        seen_by: explanation.seen_by.clone(),
+        window_seconds: seconds(explanation.window.len()),
+        pauses: explanation.pauses.len(),
+        explained: explanation.explained,
+        in_gaps: explanation.in_gaps,
+        total_seconds: seconds(explanation.total_ns()),
+        classes: classes(|class| explanation.of_class(class)),
+        longest: explanation
+            .longest()
+            .iter()
+            .map(|p| pause(told, p))
+            .collect(),
+        sampler: sampler.map(|s| Sampler {
+            estimator: s.estimator.clone(),
+            interval_seconds: s.interval.as_secs_f64(),
+            samples: s.samples,
+            cpu_share: s.cpu_share(),
+            gaps: s.gaps,
+            longest_gap_seconds: s.longest_gap.as_secs_f64(),
+        }),
+        advice: told.advice.iter().map(advised).collect(),
+        tried: tried.map(|(advice, effect)| Tried {
+            kind: advice.kind.name(),
+            before: side(&effect.before),
+            after: side(&effect.after),
+            ratio: effect.ratio.map(|r| [r.estimate, r.low, r.high]),
+        }),
+    }
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn classes(of: impl Fn(Class) -> u64) -> Classes {
+    let seconds = |class| seconds(of(class));
+    Classes {
+        gc_seconds: seconds(Class::Gc),
+        gc_throttled_seconds: seconds(Class::GcThrottled),
+        mutator_throttled_seconds: seconds(Class::MutatorThrottled),
+        allocation_stall_seconds: seconds(Class::AllocationStall),
+        safepoint_sync_seconds: seconds(Class::SafepointSync),
+        cpu_contention_seconds: seconds(Class::CpuContention),
+        other_seconds: seconds(Class::Other),
+    }
+}
+
+fn pause(told: &Told, pause: &Attribution) -> Pause {
+    let log = told.log.as_deref().unwrap_or_default();
+    let lines = logs::lines_within(log, pause.pause);
+    Pause {
+        start_ns: pause.pause.start,
+        end_ns: pause.pause.end,
+        dominant: pause.dominant().name(),
+        covered: pause.covered(),
+        error_seconds: seconds(pause.error_ns),
+        classes: classes(|class| pause.of(class)),
+        log: lines.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+fn advised(advice: &Advice) -> Advised {
+    Advised {
+        kind: advice.kind.name(),
+        text: advice.text.clone(),
+        expected: advice.expected.clone(),
+        removes: advice.removes,
+        can_be_tried: advice.configuration.is_some(),
+    }
+}
+
+fn side(side: &Side) -> TriedSide {
+    TriedSide {
+        trials: side.trials,
+        pauses: side.pauses,
+        pauses_per_minute: side.pauses_per_minute,
+        longest_seconds: seconds(side.longest_ns),
+        operations_per_second: side.rate,
+    }
+}

@@ -1,0 +1,128 @@
+//! `loadline explain TRIAL`: why it paused, the longest pauses with the log lines behind them, and
+//! what to do about it.
+//!
+//! Owns the command. What it says is `loadline_analysis::explain`'s and `advice`'s; the text is in
+//! [`text`], the JSON form in [`json`], trying the advice out in [`attempt`].
+
+mod attempt;
+pub mod json;
+mod text;
+
+use clap::Args;
+use loadline_analysis::advice::{self, Advice};
+use loadline_analysis::explain::Explanation;
+use loadline_analysis::record::TrialRecord;
+use loadline_engine::logs;
+use loadline_engine::store::Store;
+
+use super::print;
+use crate::error::{Error, Kind, Outcome};
+use crate::measuring::{MeasureFlags, open_store, store_refused};
+use crate::ui::text::short;
+
+/// Say why a trial paused: collection, CPU throttling or something else
+#[derive(Args)]
+pub struct ExplainArguments {
+    /// Id of a trial (or the start of it); of a result, `last` too: its trial that paused most
+    #[arg(default_value = "last")]
+    id: String,
+    /// Print as JSON (docs/reference/explain.schema.json)
+    #[arg(long)]
+    json: bool,
+    /// Run the advised configuration in turn with the old one and report the effect; without a
+    /// word the first advice that can be tried
+    #[arg(long = "try", value_name = "ADVICE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    advice: Option<String>,
+    /// Trials of each side with --try
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "advice")]
+    repeats: u32,
+    /// Print the JSON schema of --json
+    #[arg(long, exclusive = true)]
+    schema: bool,
+    #[command(flatten)]
+    measure: MeasureFlags,
+}
+
+/// Everything that is said about a trial.
+struct Told {
+    record: TrialRecord,
+    explanation: Explanation,
+    advice: Vec<Advice>,
+    /// The GC log of the trial, where it was kept.
+    log: Option<String>,
+}
+
+/// Explains it, and tries the advice where asked.
+pub fn run(arguments: &ExplainArguments) -> Result<Outcome, Error> {
+    if arguments.schema {
+        print(&super::schema_of::<json::Document>())?;
+        return Ok(Outcome::Done);
+    }
+    let store = open_store(arguments.measure.state.as_deref())?;
+    let told = told(&store, &arguments.id)?;
+    let Some(word) = &arguments.advice else {
+        print(&match arguments.json {
+            true => json::text(&told, None)?,
+            false => text::text(&told),
+        })?;
+        return Ok(Outcome::Done);
+    };
+    let advice = attempt::choose(&told.advice, word)?;
+    if !arguments.json {
+        print(&text::text(&told))?;
+    }
+    let effect = attempt::run(&store, &told.record, advice, arguments)?;
+    print(&match arguments.json {
+        true => json::text(&told, Some((advice, &effect)))?,
+        false => text::effect(advice, &effect),
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn told(store: &Store, id: &str) -> Result<Told, Error> {
+    let record = find(store, id)?;
+    let explanation = Explanation::of(&record).ok_or_else(|| {
+        Error::new(
+            Kind::Usage,
+            format!(
+                "trial {} has nothing to explain: {}",
+                short(&record.id),
+                record.reason
+            ),
+        )
+        .hint("trials of older versions, and applications that never started, were not watched")
+    })?;
+    let row = store
+        .result(&record.result)
+        .map_err(|e| store_refused(&e))?;
+    Ok(Told {
+        advice: advice::advice(&record, &explanation, row.machine.cpus),
+        log: logs::gc_log(&store.logs(&record.id)),
+        explanation,
+        record,
+    })
+}
+
+/// A trial by its id, or of a result the one that paused most.
+fn find(store: &Store, id: &str) -> Result<TrialRecord, Error> {
+    let row = match store.result(id) {
+        Ok(row) => row,
+        Err(no_result) => return store.trial(id).map_err(|_| store_refused(&no_result)),
+    };
+    let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
+    let paused = |t: &TrialRecord| Explanation::of(t).map(|e| e.total_ns());
+    let most = trials.into_iter().max_by_key(paused).ok_or_else(|| {
+        Error::new(
+            Kind::Usage,
+            format!("result {} has no finished trial", short(&row.id)),
+        )
+        .hint("loadline resume runs what is left")
+    })?;
+    eprintln!(
+        "of result {} the trial that paused most: {}, {}",
+        short(&row.id),
+        short(&most.id),
+        most.configuration.label
+    );
+    Ok(most)
+}

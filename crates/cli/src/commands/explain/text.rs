@@ -1,0 +1,159 @@
+//! The explanation as people read it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use loadline_analysis::advice::Advice;
+use loadline_analysis::attribution::{Attribution, Class};
+use loadline_analysis::effect::{Effect, Side};
+use loadline_analysis::explain::words;
+use loadline_analysis::pauses::SamplerEvidence;
+use loadline_engine::logs;
+
+use super::Told;
+use crate::ui::text::short;
+
+/// Lines of the log shown for one pause; a pause of two collections has about so many.
+const LOG_LINES: usize = 4;
+
+/// The whole text but for a try.
+pub fn text(told: &Told) -> String {
+    let mut out = String::new();
+    let (record, explanation) = (&told.record, &told.explanation);
+    // Writing to a String does not fail.
+    let _ = writeln!(
+        out,
+        "trial {}  {}",
+        short(&record.id),
+        record.configuration.label
+    );
+    let _ = writeln!(out, "{}", explanation.sentence());
+    let _ = writeln!(out, "{}", seen(told));
+    let longest = explanation.longest();
+    if !longest.is_empty() {
+        let _ = writeln!(out, "\nThe longest");
+    }
+    for (number, pause) in longest.iter().enumerate() {
+        let _ = writeln!(out, "{}", one(number + 1, pause, explanation.window.start));
+        for line in lines(told, pause) {
+            let _ = writeln!(out, "      {line}");
+        }
+    }
+    if !told.advice.is_empty() {
+        let _ = writeln!(out, "\nWhat would help (a model's word; --try measures it)");
+    }
+    for advice in &told.advice {
+        let _ = writeln!(out, "{}", advised(advice));
+    }
+    out.trim_end().to_owned()
+}
+
+/// Who saw the pauses and how well the throttling among them is known.
+fn seen(told: &Told) -> String {
+    let explanation = &told.explanation;
+    let by = match &explanation.seen_by {
+        Some(name) => format!("Seen by the application ({name})"),
+        None => "From the GC log and the cgroup alone; the agent `hiccup` shows what else stood"
+            .to_owned(),
+    };
+    let sampler = told.record.evidence.pauses.as_ref().map(|p| &p.sampler);
+    let explained = match explanation.pauses.len() {
+        0 => String::new(),
+        all => format!("; {} of {all} explained to 90 %", explanation.explained),
+    };
+    format!(
+        "{by}{explained}. {}",
+        sampler.map(watched).unwrap_or_default()
+    )
+}
+
+fn watched(sampler: &SamplerEvidence) -> String {
+    let how = match sampler.estimator.as_str() {
+        "phase-locked" => "once a CFS period".to_owned(),
+        _ => format!("every {:?}", sampler.interval),
+    };
+    let cost = sampler.cpu_share().unwrap_or(0.0) * 100.0;
+    let gaps = match sampler.gaps {
+        0 => "no gaps".to_owned(),
+        n => format!("{n} gaps, the longest {}", ms(sampler.longest_gap)),
+    };
+    match sampler.estimator.as_str() {
+        "none" => format!("Counters were read {how}: too rarely to place throttling."),
+        name => {
+            format!("Throttling by {name}: counters read {how} for {cost:.2} % of a CPU, {gaps}.")
+        }
+    }
+}
+
+fn one(number: usize, pause: &Attribution, start: u64) -> String {
+    let at = pause.pause.start.saturating_sub(start) as f64 / 1e9;
+    let parts = Class::ALL
+        .iter()
+        .filter(|class| pause.of(**class) >= 500_000);
+    let parts = parts.map(|class| format!("{} {}", ns(pause.of(*class)), words(*class)));
+    format!(
+        "{number:>3}. at {at:.3} s, {}: {} (± {})",
+        ns(pause.pause.len()),
+        parts.collect::<Vec<_>>().join(", "),
+        ns(pause.error_ns),
+    )
+}
+
+fn lines<'a>(told: &'a Told, pause: &Attribution) -> Vec<&'a str> {
+    let log = told.log.as_deref().unwrap_or_default();
+    let mut lines = logs::lines_within(log, pause.pause);
+    lines.truncate(LOG_LINES);
+    lines
+}
+
+fn advised(advice: &Advice) -> String {
+    let removes = match advice.removes {
+        Some(share) => format!(", up to {:.0} % of this time", 100.0 * share),
+        None => String::new(),
+    };
+    let try_it = match advice.configuration {
+        Some(_) => format!(" (--try={})", advice.kind.name()),
+        None => String::new(),
+    };
+    format!("- {}{try_it}{removes}: {}.", advice.text, advice.expected)
+}
+
+/// What a try showed.
+pub fn effect(advice: &Advice, effect: &Effect) -> String {
+    let mut out = format!("\nTried: {}\n", advice.text);
+    for (name, side) in [("before", &effect.before), ("after", &effect.after)] {
+        let _ = writeln!(out, "  {name:<7} {}", tried(side));
+    }
+    match effect.ratio {
+        Some(ratio) => {
+            let _ = write!(
+                out,
+                "pauses after / before: {:.2} [{:.2}, {:.2}] with 95 % confidence",
+                ratio.estimate, ratio.low, ratio.high
+            );
+        }
+        None => out.push_str("no pauses before, so there is no ratio"),
+    }
+    out
+}
+
+fn tried(side: &Side) -> String {
+    let rate = side
+        .rate
+        .map_or(String::new(), |rate| format!(", {rate:.0} operations/s"));
+    format!(
+        "{} pauses over 50 ms in {} trials, {:.1} a minute, the longest {}{rate}",
+        side.pauses,
+        side.trials,
+        side.pauses_per_minute,
+        ns(side.longest_ns)
+    )
+}
+
+fn ms(time: Duration) -> String {
+    format!("{:.0} ms", time.as_secs_f64() * 1e3)
+}
+
+fn ns(nanos: u64) -> String {
+    ms(Duration::from_nanos(nanos))
+}

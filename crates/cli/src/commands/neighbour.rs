@@ -1,0 +1,24 @@
+//! `loadline neighbour` (hidden): the busy neighbour of a trial. All of it is in
+//! [`loadline_engine::backend::local::neighbour`].
+
+use clap::Args;
+use loadline_engine::backend::local::neighbour;
+
+use crate::error::{Error, Kind, Outcome};
+
+/// What it is told.
+#[derive(Args)]
+pub struct NeighbourArguments {
+    /// Threads to keep busy.
+    threads: u32,
+    /// CPUs they run on.
+    cpus: loadline_cgroup::CpuSet,
+}
+
+/// Runs until standard input ends.
+pub fn run(arguments: &NeighbourArguments) -> Result<Outcome, Error> {
+    let cpus: Vec<u32> = arguments.cpus.iter().collect();
+    neighbour(arguments.threads, &cpus, std::io::stdin().lock())
+        .map(|()| Outcome::Done)
+        .map_err(|e| Error::new(Kind::Environment, format!("the neighbour: {e}")))
+}

@@ -1,0 +1,94 @@
+//! Checks the attribution of pauses against what the scheduler itself says.
+//!
+//! Runs the allocation workload throttled, with a `sched_switch` trace as the truth, and samples
+//! its cgroup as trials do: at 1 kHz, phase-locked, and (1 kHz samples thinned out) once a second.
+//! Each pause over 50 ms is then explained four times: from the trace and from each kind of sample.
+//! Needs root, tracefs and both workloads built; says SKIP and why where it cannot run.
+//!
+//! `cargo xtask attribution-truth [SECONDS [CPUS,CPUS... [GC THREADS]]]`
+
+#![allow(clippy::print_stdout)]
+
+mod compare;
+mod scene;
+mod trace;
+
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+
+use compare::Score;
+use loadline_jvm::detect::{Found, Places};
+use loadline_sizing::Cpus;
+
+/// The JDKs of the promise.
+const JDKS: [&str; 2] = ["17", "25"];
+
+/// What is tried: length of a run, limits, GC threads.
+struct Wanted {
+    seconds: u64,
+    limits: Vec<Cpus>,
+    gc_threads: u32,
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let wanted = wanted()?;
+    if let Some(reason) = scene::missing() {
+        println!("SKIP attribution-truth: {reason}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let tracer = match trace::Tracer::open() {
+        Ok(tracer) => tracer,
+        Err(reason) => {
+            println!("SKIP attribution-truth: {reason}");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    let machine = std::thread::available_parallelism()?.get();
+    println!("{}", compare::HEADER);
+    let (mut all, mut control) = (Vec::new(), Vec::new());
+    for (name, java) in jdks() {
+        for limit in &wanted.limits {
+            let seen = scene::run(&tracer, &java, *limit, wanted.gc_threads, wanted.seconds)?;
+            let score = Score::of(&seen, machine);
+            println!("{}", score.row(&name, *limit));
+            if limit.as_f64() >= machine as f64 {
+                control.push(score);
+            } else {
+                all.push(score);
+            }
+        }
+    }
+    Ok(compare::verdict(&all, &control))
+}
+
+fn wanted() -> Result<Wanted, Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let limits = arguments.get(1).map_or("500m,1,2", String::as_str);
+    Ok(Wanted {
+        seconds: arguments.first().map_or(Ok(20), |s| s.parse())?,
+        limits: limits
+            .split(',')
+            .map(str::parse)
+            .collect::<Result<_, _>>()?,
+        gc_threads: arguments.get(2).map_or(Ok(2), |s| s.parse())?,
+    })
+}
+
+/// Name and `java` of each wanted JDK that is here.
+fn jdks() -> Vec<(String, std::path::PathBuf)> {
+    let found = Found::look(&Places::of_process());
+    let mut jdks = Vec::new();
+    for name in JDKS {
+        match found.select(name) {
+            Ok(jdk) => jdks.push((format!("JDK {name}"), jdk.java.clone())),
+            Err(reason) => println!("SKIP JDK {name}: {reason}"),
+        }
+    }
+    jdks
+}
+
+/// The allocation workload's jar.
+fn jar() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/workloads/allocation.jar")
+}

@@ -1,0 +1,219 @@
+//! One run: the workload in a cgroup, traced and sampled, and everything that was seen of it.
+//!
+//! Owns the cgroup and the process; both are gone when it returns.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use loadline_analysis::estimate::Sample;
+use loadline_analysis::pauses::PauseEvidence;
+use loadline_analysis::span::Span;
+use loadline_cgroup::{Group, GroupName, Layout, Limits, Sampler, SamplerOptions, SamplerReport};
+use loadline_sizing::Cpus;
+
+use crate::trace::{Scheduled, Tracer};
+
+/// The study's workload scaled to a heap that fits small machines.
+const HEAP: &str = "1500m";
+const THRESHOLD: u32 = 1_500_000;
+
+/// A pause is an allocation that took longer than this.
+pub const LONG: u64 = 50_000_000;
+
+/// Weight of the group: neighbours shall not disturb.
+const SHARES: u64 = 20 * 1024;
+
+/// Everything seen in one run.
+pub struct Seen {
+    /// Long pauses with the thread that had them.
+    pub pauses: Vec<(u32, Span)>,
+    /// The scheduler's truth.
+    pub scheduled: Scheduled,
+    /// Safepoints, as trials keep them.
+    pub log: PauseEvidence,
+    /// Samples at 1 kHz and what they cost.
+    pub fast: (Vec<Sample>, SamplerReport),
+    /// Samples once a period and what they cost.
+    pub locked: (Vec<Sample>, SamplerReport),
+    /// CFS period, ns.
+    pub period: u64,
+    /// Throttled time of the group at the end, ns.
+    pub throttled: u64,
+}
+
+/// Why this machine cannot run it.
+pub fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("it makes cgroups and traces the scheduler, for which it must be root".into());
+    }
+    (!crate::jar().is_file()).then(|| "the workload is not built: make workloads".into())
+}
+
+/// Runs the workload under a limit for some seconds.
+pub fn run(
+    tracer: &Tracer,
+    java: &Path,
+    limit: Cpus,
+    gc_threads: u32,
+    seconds: u64,
+) -> Result<Seen, Box<dyn Error>> {
+    let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))?;
+    let name = GroupName::new(Path::new("/proc"), "attribution-truth")?;
+    let group = Group::create(&layout, &name.to_string())?;
+    let (log, said) = (
+        tempfile::NamedTempFile::new()?,
+        tempfile::NamedTempFile::new()?,
+    );
+    let mut command = workload(java, log.path(), gc_threads, seconds, &group);
+    command.stdout(said.reopen()?);
+    let seen = in_group(&group, tracer, limit, seconds, &mut command, said.path());
+    group.kill(Duration::from_secs(10))?;
+    group.remove(Duration::from_secs(10))?;
+    let mut seen = seen?;
+    let text = fs::File::open(log.path())?;
+    let read = loadline_jvm::gclog::read(text, loadline_analysis::pauses::KEPT);
+    loadline_engine::gc_evidence::add_standstills(&read, &mut seen.log);
+    Ok(seen)
+}
+
+fn workload(java: &Path, log: &Path, gc_threads: u32, seconds: u64, group: &Group) -> Command {
+    let join: String = group
+        .join_files()
+        .iter()
+        .map(|file| format!("echo 0 > {} && ", file.display()))
+        .collect();
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{join} exec \"$0\" \"$@\"")]);
+    command.arg(java).args([
+        format!("-Xms{HEAP}"),
+        format!("-Xmx{HEAP}"),
+        "-XX:+AlwaysPreTouch".to_owned(),
+        "-XX:+UseG1GC".to_owned(),
+        format!("-XX:ParallelGCThreads={gc_threads}"),
+        format!(
+            "-Xlog:gc*,safepoint:file=\"{}\":tn,u,l,tg:filecount=0",
+            log.display()
+        ),
+        "-jar".to_owned(),
+        crate::jar().display().to_string(),
+        format!("--threshold={THRESHOLD}"),
+        format!("--seconds={seconds}"),
+        "--over-us=20000".to_owned(),
+    ]);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn in_group(
+    group: &Group,
+    tracer: &Tracer,
+    limit: Cpus,
+    seconds: u64,
+    command: &mut Command,
+    said: &Path,
+) -> Result<Seen, Box<dyn Error>> {
+    let limits = Limits {
+        cpu_quota: Some(limit),
+        cpu_shares: Some(SHARES),
+        ..Limits::default()
+    };
+    group.apply(&limits)?;
+    let (fast, fast_samples) = sampler(group, SamplerOptions::every(Duration::from_millis(1)))?;
+    let (locked, locked_samples) = sampler(group, SamplerOptions::phase_locked(limits.cpu_period))?;
+    let mut child = command.spawn()?;
+    tracer.begin(child.id())?;
+    let threads = follow(&mut child, Duration::from_secs(seconds + 30))?;
+    let scheduled = tracer.end(&threads.keys().copied().collect())?;
+    let text = fs::read_to_string(said)?;
+    Ok(Seen {
+        pauses: pauses(&text, &threads)?,
+        scheduled,
+        log: PauseEvidence::default(),
+        fast: (taken(&fast_samples), fast.stop()),
+        locked: (taken(&locked_samples), locked.stop()),
+        period: u64::try_from(limits.cpu_period.as_nanos())?,
+        throttled: group
+            .read()?
+            .cpu
+            .throttled_time
+            .map_or(0, |t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX)),
+    })
+}
+
+type Shared = Arc<Mutex<Vec<Sample>>>;
+
+fn sampler(group: &Group, options: SamplerOptions) -> Result<(Sampler, Shared), Box<dyn Error>> {
+    let shared = Shared::default();
+    let sink = Arc::clone(&shared);
+    let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+    let sampler = Sampler::start(group, options, move |sample| {
+        let cpu = &sample.cpu;
+        sink.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Sample {
+                at: sample.at_ns,
+                usage: cpu.usage.map_or(0, nanos),
+                per_cpu: cpu.usage_percpu.iter().copied().map(nanos).collect(),
+                throttled: cpu.throttled_time.map_or(0, nanos),
+            });
+    })?;
+    Ok((sampler, shared))
+}
+
+fn taken(shared: &Shared) -> Vec<Sample> {
+    std::mem::take(&mut *shared.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Waits for the end; returns all threads it ever saw, with their names.
+fn follow(child: &mut Child, deadline: Duration) -> Result<BTreeMap<u32, String>, Box<dyn Error>> {
+    let begin = Instant::now();
+    let mut threads = BTreeMap::new();
+    let tasks = format!("/proc/{}/task", child.id());
+    while child.try_wait()?.is_none() {
+        if begin.elapsed() > deadline {
+            child.kill()?;
+            child.wait()?;
+            return Err("the workload did not end in time".into());
+        }
+        for entry in fs::read_dir(&tasks).into_iter().flatten().flatten() {
+            let tid = entry.file_name().to_string_lossy().parse::<u32>();
+            let name = fs::read_to_string(entry.path().join("comm"));
+            if let (Ok(tid), Ok(name)) = (tid, name) {
+                threads.insert(tid, name.trim().to_owned());
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(threads)
+}
+
+/// The long events of the workload's own JSON; its threads are numbered as they are named.
+fn pauses(text: &str, threads: &BTreeMap<u32, String>) -> Result<Vec<(u32, Span)>, Box<dyn Error>> {
+    let json: serde_json::Value = serde_json::from_str(text.trim())?;
+    let all = json["threads"]
+        .as_array()
+        .ok_or("no threads in the result")?;
+    let mut pauses = Vec::new();
+    for (number, thread) in all.iter().enumerate() {
+        let name = format!("allocator-{number}");
+        let tid = threads
+            .iter()
+            .find(|(_, n)| **n == name)
+            .map(|(tid, _)| *tid);
+        let tid = tid.ok_or_else(|| format!("no thread {name} was seen"))?;
+        for event in thread["events"].as_array().into_iter().flatten() {
+            let (Some(start), Some(end)) = (event[0].as_u64(), event[1].as_u64()) else {
+                continue;
+            };
+            if end - start > LONG {
+                pauses.push((tid, Span::new(start, end)));
+            }
+        }
+    }
+    Ok(pauses)
+}

@@ -1,0 +1,27 @@
+//! `run.samples`: how often the counters of the application's cgroup are read.
+
+use std::time::Duration;
+
+use super::super::error::Source;
+use super::super::wire::Text;
+use super::Checked;
+use crate::backend::Sampling;
+
+/// Closer samples cost more than they tell; seconds are cut from samples at most 100 ms apart.
+const SAMPLES_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
+
+/// `period`, the default, or a distance.
+pub(super) fn sampling(text: Option<&Text>, source: &Source<'_>) -> Checked<Sampling> {
+    match text {
+        None => Ok(Sampling::Period),
+        Some(text) if text.get_ref().trim() == "period" => Ok(Sampling::Period),
+        Some(text) => {
+            let distance = source.time(Some(text), SAMPLES_RANGE.1, "samples")?;
+            if distance < SAMPLES_RANGE.0 || distance > SAMPLES_RANGE.1 {
+                let problem = format!("samples = {} is out of range", text.get_ref());
+                return Err(source.at(text.span(), problem, "write period, or 1ms to 100ms"));
+            }
+            Ok(Sampling::Every(distance))
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! A thread that the scheduler lets run at once.
+
+use crate::SysError;
+
+/// Gives the calling thread the lowest real-time priority (SCHED_FIFO 1); threads and processes
+/// that it starts do not inherit it. A thread that wakes up for microseconds then wakes up in time
+/// also when every CPU is busy.
+///
+/// # Errors
+/// EPERM without CAP_SYS_NICE, and in a v1 cpu cgroup without real-time budget
+/// (`cpu.rt_runtime_us`). Source: sched(7).
+pub fn run_at_once() -> Result<(), SysError> {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: `parameters` is a live sched_param that the kernel only reads; 0 is this thread.
+    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(SysError::last("sched_setscheduler(SCHED_FIFO)")),
+    }
+}

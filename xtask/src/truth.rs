@@ -1,0 +1,26 @@
+//! Calls the check of pause attribution against a trace of the scheduler.
+//!
+//! Owns nothing but the call: the check is an example of crate engine, built for speed, because
+//! what it measures includes the cost of sampling.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::error::Error;
+use crate::workloads;
+
+/// Builds what it needs and runs it; its output is the result.
+pub fn run(root: &Path, arguments: impl Iterator<Item = String>) -> Result<bool, Error> {
+    workloads::build(root)?;
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .current_dir(root)
+        .args(["run", "--quiet", "--release", "-p", "loadline-engine"])
+        .args(["--example", "attribution_truth", "--"])
+        .args(arguments);
+    let status = command.status().map_err(|source| Error::Start {
+        program: "cargo".to_owned(),
+        source,
+    })?;
+    Ok(status.success())
+}
