@@ -262,6 +262,7 @@ impl Session<'_> {
                 scratch: scratch.clone(),
                 samples: scratch.join("samples"),
                 gc_log: assembled.gc_log,
+                sampling: crate::backend::Sampling::Period,
                 log_line: None,
                 keep: Some(keep),
             },
