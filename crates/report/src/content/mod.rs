@@ -79,7 +79,7 @@ impl Section {
 }
 
 /// The page, in order: one file each. A new section goes here, where the reader should meet it; it
-/// gives `None` when the records do not hold what it needs. Its charts: [`crate::html`].
+/// gives `None` when the records do not hold what it needs. Its charts: [`crate::html()`].
 const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     money::section,
     smaller::section,
