@@ -31,7 +31,7 @@ fn a_search_finds_the_size() -> Outcome {
         "32Mi is too small",
     ]);
     lab.call("list").into_end().expect_code(0).prints(&[
-        "result kind title status trials",
+        "result begun kind title status trials answer",
         "size",
         "done",
     ]);

@@ -235,21 +235,36 @@ impl Planner {
         fs::metadata(path).is_ok_and(|metadata| may(self.account, &metadata, access))
     }
 
-    /// Drops what lies below something that is hidden or kept already.
+    /// Drops what lies below something that is hidden or kept already. What is closed inside a kept
+    /// directory is hidden in its turn where something below it is needed.
     fn finish(self, replaced: Vec<(PathBuf, PathBuf)>) -> View {
-        let outermost = |paths: &BTreeSet<PathBuf>| -> Vec<PathBuf> {
-            let inside = |p: &PathBuf| p.ancestors().skip(1).any(|a| paths.contains(a));
-            paths.iter().filter(|p| !inside(p)).cloned().collect()
-        };
+        let inside = |p: &PathBuf| p.ancestors().skip(1).any(|a| self.masked.contains(a));
         // What a replaced directory covers needs no further hiding.
         let is_covered = |p: &PathBuf| self.covers.iter().any(|c| p.starts_with(c));
-        let mut masked = outermost(&self.masked);
-        masked.retain(|p| !is_covered(p));
+        let outermost = self.masked.iter().filter(|p| !inside(p) && !is_covered(p));
+        let mut masked: BTreeSet<PathBuf> = outermost.cloned().collect();
+        let mut kept = BTreeSet::new();
+        // In the order of paths: what is around another comes first.
+        for path in &self.kept {
+            let around = path.ancestors().skip(1).find(|a| kept.contains(*a));
+            let closed = around.map(|around| self.closed_between(around, path));
+            if closed != Some(None) {
+                masked.extend(closed.flatten());
+                kept.insert(path.clone());
+            }
+        }
         View {
             replaced,
-            kept: outermost(&self.kept),
-            masked,
+            kept: kept.into_iter().collect(),
+            masked: masked.into_iter().collect(),
         }
+    }
+
+    /// The topmost directory below `around` and above `path` that the user may not pass through.
+    fn closed_between(&self, around: &Path, path: &Path) -> Option<PathBuf> {
+        let below = path.ancestors().skip(1).take_while(|a| *a != around);
+        let closed = below.filter(|directory| !self.may(directory, SEARCH));
+        closed.last().map(Path::to_owned)
     }
 }
 
@@ -394,6 +409,21 @@ mod tests {
         assert_eq!(view.masked, Vec::<PathBuf>::new());
         let kept = ["closed/app", "jdk", "open"].map(|name| tree.path(name));
         assert_eq!((view.kept, view.replaced), (kept.to_vec(), replaced));
+    }
+
+    #[test]
+    fn a_closed_directory_inside_a_kept_one_lets_through_what_is_needed() {
+        let tree = Tree::new();
+        fs::create_dir_all(tree.path("closed/app/state/caches")).expect("a directory");
+        tree.chmod("closed/app/state", 0o700);
+        tree.chmod("closed/app/state/caches", 0o755);
+        fs::write(tree.path("closed/app/state/caches/app.jsa"), "x").expect("a file");
+        let option = "-XX:SharedArchiveFile=ROOT/closed/app/state/caches/app.jsa";
+        let spec = tree.spec("closed/app", &[option, "-jar", "c.jar"]);
+        let masked = ["closed", "closed/app/state"].map(str::to_owned).to_vec();
+        let kept = ["closed/app", "closed/app/state/caches"];
+        let kept = kept.map(str::to_owned).to_vec();
+        assert_eq!(tree.view(&spec), Ok((masked, kept)));
     }
 
     #[test]

@@ -34,12 +34,19 @@ pub fn make(view: &View) -> Result<(), InitError> {
         bind(real, seen)?;
     }
     own_memory_files()?;
-    for masked in &view.masked {
-        mount_new("tmpfs", masked, MountFlags::empty(), Some(c"mode=755"))?;
-    }
-    for (path, handle) in view.kept.iter().zip(&kept) {
-        make_mount_point(path, handle)?;
-        bind(handle, path)?;
+    // From the outside in: a hidden directory may lie inside a kept one, and the other way round.
+    let masked = view.masked.iter().map(|path| (path, None));
+    let kept = view.kept.iter().zip(kept.iter().map(Some));
+    let mut steps: Vec<(&PathBuf, Option<&OwnedFd>)> = masked.chain(kept).collect();
+    steps.sort_by_key(|(path, _)| *path);
+    for (path, kept) in steps {
+        match kept {
+            None => mount_new("tmpfs", path, MountFlags::empty(), Some(c"mode=755"))?,
+            Some(handle) => {
+                make_mount_point(path, handle)?;
+                bind(handle, path)?;
+            }
+        }
     }
     Ok(())
 }
