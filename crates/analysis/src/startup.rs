@@ -88,7 +88,7 @@ pub fn cpu(record: &TrialRecord) -> Option<f64> {
     record.evidence.start.cpu.map(|d| d.as_secs_f64())
 }
 
-/// Memory at ready as [openj9] counts it, bytes: RSS and the huge pages that RSS leaves out.
+/// Memory at ready as the study \[openj9\] counts it, bytes: RSS and the huge pages that RSS leaves out.
 pub fn footprint(record: &TrialRecord) -> Option<f64> {
     let start = &record.evidence.start;
     let huge = start.hugetlb.map_or(0, |b| b.as_bytes());

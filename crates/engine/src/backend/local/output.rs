@@ -123,15 +123,18 @@ fn drain(mut pipe: PipeReader, mut log: File, mut watch: Option<Watch>, shared: 
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(_) => return,
         };
+        {
+            let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            keep_log(&mut state, &mut log, chunk);
+            state.total += chunk.len() as u64;
+            state.tail.extend(chunk);
+            let excess = state.tail.len().saturating_sub(TAIL);
+            state.tail.drain(..excess);
+        }
+        // Only now: whoever is told may look at the output at once.
         if let Some(watching) = watch.take() {
             watch = look(watching, &mut seam, chunk);
         }
-        let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        keep_log(&mut state, &mut log, chunk);
-        state.total += chunk.len() as u64;
-        state.tail.extend(chunk);
-        let excess = state.tail.len().saturating_sub(TAIL);
-        state.tail.drain(..excess);
     }
 }
 
@@ -270,6 +273,26 @@ mod tests {
         drop(writer);
         output.finish();
         assert_eq!(told.iter().count(), 1);
+    }
+
+    #[test]
+    fn who_is_told_of_a_line_can_read_it() {
+        // Holds the reading thread where it tells.
+        let (found, told) = std::sync::mpsc::sync_channel(0);
+        let watch = Watch {
+            text: "ready".to_owned(),
+            found: Box::new(move || found.send(()).expect("someone waits")),
+        };
+        let (mut writer, mut output, _directory) = reading(Some(watch));
+        writer.write_all(b"one\nready\n").expect("it is read");
+        let begin = std::time::Instant::now();
+        while output.total() == 0 && begin.elapsed() < std::time::Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        assert_eq!(output.last_lines(), ["one", "ready"]);
+        told.recv().expect("it tells");
+        drop(writer);
+        output.finish();
     }
 
     #[test]
