@@ -2,13 +2,15 @@
 """How exactly requests arrive: lateness and dispersion as a server sees them.
 
 Usage: benches/arrivals.py [--seconds 5] [--rates 1000,5000,20000] [--modes auto,exact,1ms,poisson]
-                           [--skip-build]
+                           [--fifo] [--skip-build]
 
 Builds loadline and the example rig (release). The server logs the arrival of every
 request; lateness is the arrival minus the ideal uniform schedule (it means nothing for Poisson
 arrivals). Dispersion is variance over mean of the arrivals in each ms, of the whole run and as the
 median over stretches of 250 ms, which a stall of the machine does not change. Server on CPU 0,
-generator on CPU 1, 100 connections.
+generator on CPU 1, 100 connections. With --fifo both run with real-time priority (needs root), so
+that other programs cannot take their CPUs: what is left is the generator's doing, or the
+hypervisor's.
 """
 
 import argparse
@@ -19,12 +21,12 @@ import time
 from load import PORT, URL, build, run
 
 
-def measure(binary, rig, rate, mode, seconds):
-    server = subprocess.Popen(["taskset", "-c", "0", rig, str(PORT), f"rate={rate}"],
+def measure(binary, rig, rate, mode, seconds, priority):
+    server = subprocess.Popen(["taskset", "-c", "0", *priority, rig, str(PORT), f"rate={rate}"],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     time.sleep(0.3)
-    command = [binary, "load", URL, "--rate", f"{rate}/s", "-d", f"{seconds}s", "--cpus", "1",
-               "--json"]
+    command = [*priority, binary, "load", URL, "--rate", f"{rate}/s", "-d", f"{seconds}s",
+               "--cpus", "1", "--json"]
     command += ["--poisson"] if mode == "poisson" else ["--pacing", mode]
     output, cpu, _ = run(command)
     arrivals = json.loads(server.communicate()[0])
@@ -43,12 +45,14 @@ def main():
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rates", default="1000,5000,20000")
     parser.add_argument("--modes", default="auto,exact,1ms,poisson")
+    parser.add_argument("--fifo", action="store_true")
     parser.add_argument("--skip-build", action="store_true")
     arguments = parser.parse_args()
     binary, rig = build(arguments.skip_build)
+    priority = ["chrt", "--fifo", "1"] if arguments.fifo else []
     for rate in arguments.rates.split(","):
         for mode in arguments.modes.split(","):
-            measure(binary, rig, int(rate), mode, arguments.seconds)
+            measure(binary, rig, int(rate), mode, arguments.seconds, priority)
 
 
 if __name__ == "__main__":

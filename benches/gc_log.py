@@ -6,7 +6,8 @@ Usage: benches/gc_log.py [--pairs 5] [--seconds 8] [--gcviewer JAR] [LOG...]
 Builds loadline (release), gets GCViewer 1.36 from Maven Central with mvn, and lets each read the
 same logs in turn, a fresh process each time: what a user waits for. Without LOG it first makes
 logs: the allocating program of the parser's test data runs for --seconds under each collector of
-every JDK found in JAVA_HOME and /usr/lib/jvm. Rates are the log's size by the median CPU time
+every JDK found in JAVA_HOME and /usr/lib/jvm, with uptime, level and tags before each line:
+GCViewer reads no line that has nanoseconds too. Rates are the log's size by the median CPU time
 (user + system of the whole process) and by the median wall time.
 """
 
@@ -66,7 +67,7 @@ def make_logs(directory, seconds):
         for collector in COLLECTORS:
             log = os.path.join(directory, f"{version}-{collector}.log")
             command = [java, "-Xms96m", "-Xmx96m", f"-XX:+Use{collector}GC",
-                       f"-Xlog:gc*,safepoint:file={log}:tn,u,l,tg:filecount=0",
+                       f"-Xlog:gc*,safepoint:file={log}:u,l,tg:filecount=0",
                        PROGRAM, str(seconds * 1000), "24", "0"]
             # A JVM without this collector ends at once; there is no log then.
             subprocess.run(command, capture_output=True)

@@ -2,7 +2,10 @@
 # What loadline-launch costs over a bare exec: CPU, forks, memory, size. Run it on an idle machine.
 #
 #   RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile launcher -p loadline-launcher
-#   benches/launcher-cost.sh target/launcher/loadline-launch [RUNS]
+#   benches/launcher-cost.sh target/launcher/loadline-launch [RUNS] [JAR JDK_HOME]
+#
+# With a JAR that `loadline cache` made a cache for, with the JDK in JDK_HOME, a row says what the check
+# of that cache costs: its whole file is read, because a damaged one can abort the JVM.
 #
 # Every row starts the same program (/bin/true under the name java, with a release file beside it)
 # RUNS times in the same cgroup; CPU is user + system time of all children a run, forks are the
@@ -10,12 +13,23 @@
 set -eu
 launcher=$(realpath "$1")
 runs=${2:-1000}
-jdk=$(mktemp -d)
-trap 'rm -rf "$jdk"' EXIT
-mkdir "$jdk/bin"
-cp /bin/true "$jdk/bin/java"
-echo 'JAVA_VERSION="17.0.15"' > "$jdk/release"
-java=$jdk/bin/java
+cached=${3:-} jdk_home=${4:-}
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+
+# The program under the name java, in a JDK whose release file is the one given.
+fake() {
+    mkdir -p "$temporary/$1/bin"
+    cp /bin/true "$temporary/$1/bin/java"
+    cat > "$temporary/$1/release"
+}
+echo 'JAVA_VERSION="17.0.15"' | fake plain
+java=$temporary/plain/bin/java
+if [ -n "$cached" ]; then
+    fake cached < "$jdk_home/release"
+    "$launcher" --explain -- "$temporary/cached/bin/java" -jar "$cached" 2>&1 | grep "lies beside" ||
+        { echo "launcher-cost: no usable cache beside $cached" >&2; exit 1; }
+fi
 export LOADLINE_LOG=quiet
 
 forks() { awk '$1 == "processes" { print $2 }' /proc/stat; }
@@ -41,6 +55,7 @@ for round in 1 2 3; do
     row "bare exec" "$java" -version
     row "loadline-launch, mode off" "$launcher" --mode=off -- "$java" -version
     row "loadline-launch" "$launcher" -- "$java" -version
+    [ -z "$cached" ] || row "loadline-launch, with a cache" "$launcher" -- "$temporary/cached/bin/java" -jar "$cached"
     row "loadline-launch, 512Mi, JSON" env LOADLINE_LOG=json "$launcher" --memory=512Mi --cpus=1.5 -- "$java" -version
     row "env, for the row above" env LOADLINE_LOG=json "$java" -version
     row "dash -c exec" dash -c 'exec "$0" -version' "$java"

@@ -2,7 +2,8 @@
 """Cost of the load generator beside others: CPU per request and achieved rate, side by side.
 
 Usage: benches/load.py [--only closed,mix,https,http2,memory] [--pairs 6] [--seconds 3]
-                       [--rivals wrk,ab,oha] [--soak 30] [--skip-install] [--skip-build]
+                       [--rivals wrk,ab,oha] [--soak 30] [--soak-rate 20000] [--soak-pacing auto]
+                       [--skip-install] [--skip-build]
 
 Builds loadline and the test server (release), installs wrk, nginx and nghttp2 from the
 distribution's packages where they are missing, and runs loadline and a rival in turn against the
@@ -15,7 +16,8 @@ and the target. A rival that is not there is named as skipped.
   mix     10 weighted requests with two variables, against wrk on one URL
   https   TLS 1.3, ECDSA P-256, nginx, against wrk
   http2   h2c, nghttpd, 100 connections of 1 stream and 10 of 10, against h2load
-  memory  resident memory with 100 connections at 20 000/s, over --soak seconds (600 is the long run)
+  memory  resident memory with 100 connections at 20 000/s (--soak-rate), over --soak seconds (600
+          is the long run)
 """
 
 import argparse
@@ -229,16 +231,18 @@ def memory(binary, rig, arguments):
         with open(f"/proc/{pid}/status") as file:
             return int(re.search(rf"{field}:\s+(\d+) kB", file.read()).group(1)) / 1024
     with Server([rig, str(PORT)]):
-        process = subprocess.Popen(["taskset", "-c", "1", binary, "load", URL, "--rate", "20000/s",
-                                    "-c", "100", "-d", f"{arguments.soak}s", "--cpus", "1"],
+        process = subprocess.Popen(["taskset", "-c", "1", binary, "load", URL, "--rate",
+                                    f"{arguments.soak_rate}/s", "-c", "100", "-d",
+                                    f"{arguments.soak}s", "--pacing", arguments.soak_pacing,
+                                    "--cpus", "1"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(max(1, arguments.soak * 0.1))
         early = resident(process.pid, "VmRSS")
         time.sleep(arguments.soak * 0.8)
         late, peak = resident(process.pid, "VmRSS"), resident(process.pid, "VmHWM")
         process.wait()
-    print(f"memory over {arguments.soak} s at 20000/s: {early:.1f} MB early, {late:.1f} MB late, "
-          f"peak {peak:.1f} MB  target < 16, flat", flush=True)
+    print(f"memory over {arguments.soak} s at {arguments.soak_rate}/s: {early:.1f} MB early, "
+          f"{late:.1f} MB late, peak {peak:.1f} MB  target < 16, flat", flush=True)
 
 
 SERIES = {"closed": closed, "mix": mix, "https": https, "http2": http2, "memory": memory}
@@ -251,6 +255,8 @@ def main():
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--rivals", default="wrk")
     parser.add_argument("--soak", type=int, default=30)
+    parser.add_argument("--soak-rate", type=int, default=20000)
+    parser.add_argument("--soak-pacing", default="auto")
     parser.add_argument("--skip-install", action="store_true")
     parser.add_argument("--skip-build", action="store_true")
     arguments = parser.parse_args()

@@ -2,14 +2,19 @@
 """Access logs to a profile: speed, memory, and whether the truth comes back.
 
 Usage: benches/profile.py [--lines 1000000] [--runs 5] [--formats combined,nginx,json]
+                          [--stream GB] [--skip-build]
 
 Writes a log of known requests in each format (one day, 12 classes with weights, five statuses),
 reads it with `loadline profile` several times, and prints lines and MB a second of CPU time
 (median), the peak memory for this log and for one four times as long, and how far the rates, the
 weights and the statuses are from the truth. goaccess runs beside it when it is installed.
+
+With --stream 10, a combined log of 10 GB that covers a week comes through a named pipe instead, and
+the resident memory is printed as it goes.
 """
 
 import argparse
+import fcntl
 import os
 import random
 import shutil
@@ -104,6 +109,41 @@ def profile(binary, arguments, logs):
     return done.stdout, float(cpu), float(memory)
 
 
+def stream(binary, log, gigabytes, folder):
+    """Reads a log of one day again and again through a pipe, as the days of one week."""
+    with open(log, "rb") as file:
+        day = file.read()
+    total = max(7, round(gigabytes * 1e9 / len(day)))
+    pipe = os.path.join(folder, "pipe.log")
+    if os.path.exists(pipe):
+        os.unlink(pipe)
+    os.mkfifo(pipe)
+    with open(os.path.join(folder, "profile.toml"), "w", encoding="utf-8") as output:
+        process = subprocess.Popen(["taskset", "-c", "1", binary, "profile", "--server", "httpd",
+                                    pipe], stdout=output, stderr=subprocess.PIPE, text=True)
+    begin, marks = time.monotonic(), []
+    with open(pipe, "wb", buffering=0) as end:
+        os.unlink(pipe)
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 1 << 20)
+        for nth in range(total):
+            rest = memoryview(day.replace(b"[20/Nov", f"[{20 + nth * 7 // total}/Nov".encode()))
+            while rest:
+                rest = rest[end.write(rest[:1 << 20]):]
+            if nth * 10 // total != (nth + 1) * 10 // total:
+                with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+                    status = dict(line.split(":", 1) for line in file)
+                marks.append(int(status["VmRSS"].split()[0]) / 1024)
+                peak = int(status["VmHWM"].split()[0]) / 1024
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, said
+    size, cpu = total * len(day) / 1e9, usage.ru_utime + usage.ru_stime
+    print(f"stream of {size:.1f} GB in {time.monotonic() - begin:.0f} s, {size * 1e3 / cpu:.0f} MB "
+          f"per second of CPU; resident MB after each tenth: "
+          f"{' '.join(f'{m:.1f}' for m in marks)}, peak {peak:.1f}; {said.splitlines()[0]}",
+          flush=True)
+
+
 def truth(output, made):
     """Largest distance of minutes (requests), of weights (requests), of the sum."""
     found = tomllib.loads(output)
@@ -129,17 +169,22 @@ def main():
     parser.add_argument("--formats", default=",".join(FORMATS))
     parser.add_argument("--prepare", action="store_true", help="only write the logs")
     parser.add_argument("--folder", default="build/profile-bench")
+    parser.add_argument("--stream", type=float, metavar="GB")
+    parser.add_argument("--skip-build", action="store_true")
     arguments = parser.parse_args()
-    binary, _ = build()
+    binary, _ = build(arguments.skip_build)
     os.makedirs(arguments.folder, exist_ok=True)
     made = requests(arguments.lines)
-    for name in arguments.formats.split(","):
+    for name in ["combined"] if arguments.stream else arguments.formats.split(","):
         write, flags = FORMATS[name]
         path = os.path.join(arguments.folder, f"{name}-{arguments.lines}.log")
         if not os.path.exists(path):
             with open(path, "w", encoding="ascii") as log:
                 log.writelines(write(r) + "\n" for r in made)
         if arguments.prepare:
+            continue
+        if arguments.stream:
+            stream(binary, path, arguments.stream, arguments.folder)
             continue
         size = os.path.getsize(path) / 1e6
         runs = [profile(binary, flags, [path]) for _ in range(arguments.runs)]

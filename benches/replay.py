@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether a replayed log arrives as it was recorded: requests per second, as the server sees them.
 
-Usage: benches/replay.py [--speeds 1,5] [--seconds 30]
+Usage: benches/replay.py [--speeds 1,5] [--seconds 30] [--skip-build]
 
 Writes an access log whose rate changes every second, makes a profile of it with a resolution of one
 second, replays it at each speed against a server that logs arrivals, and compares the counts of
@@ -24,8 +24,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--speeds", default="1,5")
     parser.add_argument("--seconds", type=int, default=30)
+    parser.add_argument("--skip-build", action="store_true")
     arguments = parser.parse_args()
-    binary, rig = build()
+    binary, rig = build(arguments.skip_build)
     counts = [200 + (s * 37 % 11) * 80 for s in range(arguments.seconds)]
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "access.log")

@@ -3,8 +3,9 @@
 Each function runs a tool for some seconds over some connections, at `rate` requests a second where
 the tool knows rates (closed otherwise), and returns its figures in ms (p50, p95, p99, p99.9, max;
 None where the tool prints none) and a remark. A tool that is not installed is skipped by name:
-`apt-get install wrk apache2-utils hey bombardier nghttp2-client`, `npm install autocannon`,
-`go install github.com/tsenart/vegeta/v12@latest`, `cargo install oha`.
+`apt-get install wrk apache2-utils hey nghttp2-client`, `npm install -g autocannon`,
+`go install github.com/tsenart/vegeta/v12@v12.12.0`, `cargo install oha --locked`,
+`go install github.com/codesenberg/bombardier@v1.2.6` (Debian's bombardier is a game).
 """
 
 import json

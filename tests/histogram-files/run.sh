@@ -25,8 +25,8 @@ for _ in $(seq 100); do
     (exec 3<>/dev/tcp/127.0.0.1/18091) 2>/dev/null && break
     sleep 0.1
 done
-# Poisson arrivals at a slow server: latencies of many sizes.
-"$loadline" load http://127.0.0.1:18091/ --rate 150/s --poisson -d 6s -c 4 \
+# Poisson arrivals at a slow server: latencies of many sizes. The tool must leave the warm-up out.
+"$loadline" load http://127.0.0.1:18091/ --rate 150/s --poisson -d 6s --warmup 1500ms -c 4 \
     --hlog "$cache/run.hlog" --hgrm "$cache/run.hgrm" --json >"$cache/run.json" || true
 java -cp "$jar" org.HdrHistogram.HistogramLogProcessor -i "$cache/run.hlog" \
     -o "$cache/tool" -outputValueUnitRatio 1000000

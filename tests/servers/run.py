@@ -38,27 +38,7 @@ VALVE = '%h %l %u %t "%r" %s %b %D'
 SLEEPY = ('<%@ page contentType="text/plain" session="false" %>'
           '<% Thread.sleep(300); %>slept\n')
 TOMCATS = {"tomcat9": "9.0.117", "tomcat10": "10.1.49", "tomcat11": "11.0.14"}
-LIBERTY, LIBERTY_PLUGIN = "26.0.0.3", "3.12.0"
-
-# A project that holds nothing but a Liberty kernel and one feature.
-FEATURES = "<server><featureManager><feature>servlet-6.0</feature></featureManager></server>"
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>loadline.test</groupId><artifactId>liberty</artifactId><version>1</version>
-  <packaging>pom</packaging>
-  <build><plugins><plugin>
-    <groupId>io.openliberty.tools</groupId><artifactId>liberty-maven-plugin</artifactId>
-    <version>{LIBERTY_PLUGIN}</version>
-    <configuration>
-      <serverXmlFile>${{project.basedir}}/server.xml</serverXmlFile>
-      <runtimeArtifact>
-        <groupId>io.openliberty</groupId><artifactId>openliberty-kernel</artifactId>
-        <version>{LIBERTY}</version><type>zip</type>
-      </runtimeArtifact>
-    </configuration>
-  </plugin></plugins></build>
-</project>
-"""
+LIBERTY = "26.0.0.3"
 
 
 def fetch(artifact, cache):
@@ -118,15 +98,13 @@ class Liberty:
     def __init__(self, name, cache, java):
         self.name, self.java = name, java
         self.flags = ["--server", "httpd", "--format", "%h %i %u %t \"%r\" %s %b %D"]
-        project = cache / "liberty"
-        self.home = project / "target" / "liberty" / "wlp"
-        project.mkdir(exist_ok=True)
-        (project / "pom.xml").write_text(POM, encoding="ascii")
-        shutil.rmtree(project / "target", ignore_errors=True)
-        config = project / "server.xml"
-        config.write_text(FEATURES, encoding="ascii")
-        subprocess.run(["mvn", "-q", "-B", "-U", "-f", str(project / "pom.xml"), "liberty:create",
-                        "liberty:install-feature"], check=True)
+        # The whole runtime: its features one by one are not all in Maven's repository.
+        package = fetch(f"io.openliberty:openliberty-runtime:{LIBERTY}:zip", cache)
+        self.home = cache / "wlp"
+        shutil.rmtree(self.home, ignore_errors=True)
+        subprocess.run(["unzip", "-q", str(package), "-d", str(cache)], check=True)
+        subprocess.run([str(self.home / "bin" / "server"), "create"], check=True,
+                       env={**os.environ, "JAVA_HOME": java}, stdout=subprocess.DEVNULL)
         server = self.home / "usr" / "servers" / "defaultServer"
         pages = server / "apps" / "pages.war"
         pages.mkdir(parents=True, exist_ok=True)

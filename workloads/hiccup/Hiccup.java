@@ -8,7 +8,8 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * An agent that writes down when a JVM stood still: a thread that sleeps a millisecond at a time
  * and notes each sleep that took much longer. It stands whenever the application's threads stand,
- * for a collection, a safepoint or CPU throttling.
+ * for a collection, a safepoint or CPU throttling. As a program of its own, in the cgroup of an
+ * application that is no JVM, it stands whenever the cgroup is throttled.
  *
  * Format and clock: loadline's file of pauses (README.md).
  */
@@ -26,6 +27,27 @@ public final class Hiccup implements Runnable {
 
     /** {@code -javaagent:hiccup.jar[=over=MILLIS,file=PATH]}. */
     public static void premain(String argument, Instrumentation unused) throws IOException {
+        Hiccup hiccup = open(argument, "hiccup");
+        if (hiccup == null) {
+            return;
+        }
+        Thread thread = new Thread(hiccup, "hiccup");
+        thread.setDaemon(true);
+        thread.setPriority(Thread.MAX_PRIORITY);
+        thread.start();
+    }
+
+    /** {@code java -jar hiccup.jar [over=MILLIS,file=PATH]}: a canary beside an application. */
+    public static void main(String[] arguments) throws IOException {
+        Hiccup hiccup = open(String.join(",", arguments), "canary");
+        if (hiccup == null) {
+            System.exit(2);
+        }
+        hiccup.run();
+    }
+
+    /** The recorder that the options ask for; null, and a line that says why, without a file. */
+    private static Hiccup open(String argument, String source) throws IOException {
         String file = System.getenv("LOADLINE_PAUSES");
         long over = 5;
         for (String part : argument == null || argument.isEmpty() ? new String[0] : argument.split(",")) {
@@ -39,14 +61,11 @@ public final class Hiccup implements Runnable {
         }
         if (file == null) {
             System.err.println("hiccup: no file: set LOADLINE_PAUSES or give file=PATH; nothing is recorded");
-            return;
+            return null;
         }
         BufferedWriter out = Files.newBufferedWriter(Path.of(file));
-        out.write("source hiccup\n");
-        Thread thread = new Thread(new Hiccup(out, over * 1_000_000), "hiccup");
-        thread.setDaemon(true);
-        thread.setPriority(Thread.MAX_PRIORITY);
-        thread.start();
+        out.write("source " + source + "\n");
+        return new Hiccup(out, over * 1_000_000);
     }
 
     @Override

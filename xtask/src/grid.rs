@@ -54,6 +54,7 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     let wanted = |grid: &&Grid| names.is_empty() || names.iter().any(|name| name == grid.name);
     let mut is_good = true;
     for grid in GRIDS.iter().filter(wanted) {
+        build_examples(root, grid.package)?;
         let (switch, value) = grid.switch;
         let mut command = Command::new("cargo");
         command
@@ -84,4 +85,13 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
         println!("grid {}: {verdict}", grid.name);
     }
     Ok(is_good)
+}
+
+/// The tests of the launcher start a program of its examples; a single test does not build them.
+fn build_examples(root: &Path, package: &str) -> Result<(), Error> {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(root)
+        .args(["build", "--quiet", "--package", package, "--examples"]);
+    process::stdout_of(&mut command).map(drop)
 }

@@ -20,8 +20,9 @@ usage: cargo xtask CHORE
   test         everything that checks the project; what `make test` runs
   grid [NAME]  the launcher's grids in full against the JDKs here: flags, options, words
   workloads    builds the Java workloads into build/workloads, when their sources changed
-  attribution-truth [SECONDS [CPUS,... [GC THREADS]]]
-               compares pauses explained from samples with a trace of the scheduler; root";
+  attribution-truth [SECONDS [CPUS,... [GC THREADS [DIRECTORY]]]]
+               compares pauses explained from samples with a trace of the scheduler; root. Keeps
+               the runs in DIRECTORY; given a directory alone, judges the runs kept there again";
 
 fn main() -> ExitCode {
     let chore = std::env::args().nth(1).unwrap_or_default();

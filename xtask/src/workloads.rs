@@ -34,7 +34,7 @@ enum Recipe {
     SpringBoot,
     /// `javac` and `jar`, no network.
     Javac { main_class: &'static str },
-    /// The same for a jar that is no program: its manifest is among the sources.
+    /// The same for a jar that is an agent too: its manifest is among the sources.
     Agent { manifest: &'static str },
 }
 

@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use loadline_sizing::Cpus;
+use loadline_sizing::hotspot::threads::parallel_workers;
 
 use crate::attribution::Class;
 use crate::explain::Explanation;
 use crate::record::{Configuration, TrialRecord};
-use crate::span::Span;
+use crate::standing::{demand, limit};
 use crate::throttle::{Limit, Start, Work, simulate};
 
 /// A period that makes stops short and costs little throughput (about 2 % in the measurements).
@@ -21,6 +22,12 @@ const WORTH: f64 = 0.1;
 
 /// A heap whose live data takes more than this share of it is too tight.
 const TIGHT_HEAP: f64 = 0.7;
+
+/// Shorter quotas the kernel does not take (Documentation/scheduler/sched-bwc.rst).
+const SHORTEST_QUOTA: Duration = Duration::from_millis(1);
+
+/// The option for threads of collections.
+pub const GC_THREADS: &str = "-XX:ParallelGCThreads=";
 
 /// Phases and fill levels of a period that a collection is tried at.
 const STEPS: u32 = 20;
@@ -89,6 +96,8 @@ impl Kind {
 struct Case<'a> {
     record: &'a TrialRecord,
     explanation: &'a Explanation,
+    /// The application's command, with the user's own JVM options.
+    command: &'a [String],
     /// CPUs of the machine.
     machine: u32,
     /// The limit and its period, where there is one.
@@ -97,8 +106,13 @@ struct Case<'a> {
     demand: f64,
 }
 
-/// Advice for a trial on a machine with so many CPUs, the most effective first.
-pub fn advice(record: &TrialRecord, explanation: &Explanation, machine: u32) -> Vec<Advice> {
+/// Advice for a trial of this command on a machine with so many CPUs, the most effective first.
+pub fn advice(
+    record: &TrialRecord,
+    explanation: &Explanation,
+    command: &[String],
+    machine: u32,
+) -> Vec<Advice> {
     if explanation.pauses.is_empty() {
         return Vec::new();
     }
@@ -106,10 +120,9 @@ pub fn advice(record: &TrialRecord, explanation: &Explanation, machine: u32) -> 
     let case = Case {
         record,
         explanation,
+        command,
         machine,
-        limit: configuration
-            .cpu
-            .map(|cpu| (cpu, limit(cpu, configuration))),
+        limit: configuration.cpu.zip(limit(configuration)),
         demand: demand(record, explanation.window).unwrap_or(f64::from(machine)),
     };
     let rules = [
@@ -127,23 +140,6 @@ pub fn advice(record: &TrialRecord, explanation: &Explanation, machine: u32) -> 
     all
 }
 
-fn limit(cpu: Cpus, configuration: &Configuration) -> Limit {
-    Limit {
-        period: configuration.cpu_period,
-        quota: configuration.cpu_period.mul_f64(cpu.as_f64()),
-        burst: Duration::ZERO,
-    }
-}
-
-/// CPUs in use while the group was not standing: what it would take without a limit.
-fn demand(record: &TrialRecord, window: Span) -> Option<f64> {
-    let cpu = record.evidence.cgroup.measure_cpu?.as_secs_f64();
-    let pauses = record.evidence.pauses.as_ref()?;
-    let stood = pauses.sources().throttled.within(window).len_ns();
-    let ran = window.len().checked_sub(stood).filter(|ns| *ns > 0)? as f64 / 1e9;
-    Some(cpu / ran)
-}
-
 impl Case<'_> {
     fn throttled(&self) -> f64 {
         self.explanation.share(Class::GcThrottled) + self.explanation.share(Class::MutatorThrottled)
@@ -156,19 +152,33 @@ impl Case<'_> {
         next
     }
 
-    /// GC threads that the trial had: the option, else HotSpot's choice for few CPUs.
+    /// GC threads that the trial had: as its log says, else the option, else HotSpot's choice for the
+    /// CPUs it sees.
     fn gc_threads(&self) -> u32 {
-        let set = self.record.configuration.jvm_options.iter().rev();
-        set.filter_map(|o| o.text.strip_prefix("-XX:ParallelGCThreads="))
-            .find_map(|n| n.parse().ok())
-            .unwrap_or_else(|| self.limit.map_or(self.machine, |(cpu, _)| cpu.ceil()))
+        let gc = self.record.evidence.gc.as_ref();
+        gc.and_then(|gc| gc.parallel_workers)
+            .or_else(|| self.option(GC_THREADS))
+            .unwrap_or_else(|| {
+                let of_limit = || self.limit.map(|(cpu, _)| cpu.ceil().min(self.machine));
+                let seen = self.option("-XX:ActiveProcessorCount=").or_else(of_limit);
+                parallel_workers(seen.unwrap_or(self.machine))
+            })
             .max(1)
+    }
+
+    /// What an option is set to. The user's own stands behind the configuration's, and the last one
+    /// counts.
+    fn option(&self, prefix: &str) -> Option<u32> {
+        let configured = self.record.configuration.jvm_options.iter();
+        let all = configured.map(|o| &o.text).chain(self.command);
+        let values = all.filter_map(|text| text.strip_prefix(prefix));
+        values.rev().find_map(|n| n.parse().ok())
     }
 
     /// CPU time of one collection on average, where the log tells.
     fn collection(&self) -> Option<Duration> {
         let gc = self.record.evidence.gc.as_ref()?;
-        let pauses = u32::try_from(gc.measure_pauses).ok().filter(|n| *n > 0)?;
+        let pauses = u32::try_from(gc.measure_pauses?).ok().filter(|n| *n > 0)?;
         Some(gc.measure_gc_cpu? / pauses)
     }
 }
@@ -215,6 +225,8 @@ fn cpuset(case: &Case<'_>) -> Option<Advice> {
         removes: Some(case.explanation.share(Class::MutatorThrottled)),
         configuration: Some(case.changed("cpuset", |c| {
             c.cpu = None;
+            // Without a quota there is nothing to save up: the kernel takes no burst.
+            c.cpu_burst = None;
             c.cpuset = Some(set);
         })),
     })
@@ -227,10 +239,13 @@ fn period(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     let threads = case.demand.ceil().max(1.0) as u32;
-    let stop = |period: Duration| {
-        let quota = period.mul_f64(now.quota.as_secs_f64() / now.period.as_secs_f64());
-        period.saturating_sub(quota / threads)
-    };
+    let quota =
+        |period: Duration| period.mul_f64(now.quota.as_secs_f64() / now.period.as_secs_f64());
+    let stop = |period: Duration| period.saturating_sub(quota(period) / threads);
+    let short = quota(SHORT_PERIOD);
+    if short < SHORTEST_QUOTA {
+        return None;
+    }
     Some(Advice {
         kind: Kind::Period,
         text: format!(
@@ -244,17 +259,23 @@ fn period(case: &Case<'_>) -> Option<Advice> {
             stop(now.period).as_millis()
         ),
         removes: Some(share),
-        configuration: Some(case.changed("short-period", |c| c.cpu_period = SHORT_PERIOD)),
+        configuration: Some(case.changed("short-period", |c| {
+            c.cpu_period = SHORT_PERIOD;
+            // A burst is at most the quota.
+            c.cpu_burst = c.cpu_burst.map(|burst| burst.min(short));
+        })),
     })
 }
 
 fn other_gc_threads(case: &Case<'_>) -> Option<Advice> {
     let (_, now) = case.limit?;
-    let work = case.collection()?;
+    // Serial has one thread, whatever the option says.
+    let collector = case.record.evidence.gc.as_ref()?.collector.as_str();
+    let work = case.collection().filter(|_| collector != "Serial")?;
     let share = case.explanation.share(Class::Gc) + case.explanation.share(Class::GcThrottled);
     // Threads beyond the CPUs do not run at once.
-    let have = case.gc_threads().min(case.machine.max(1));
-    let before = mean_wall(now, work, have)?;
+    let have = case.gc_threads();
+    let before = mean_wall(now, work, have.min(case.machine.max(1)))?;
     let tried = (1..=case.machine).filter_map(|n| Some((n, mean_wall(now, work, n)?)));
     let (best, after) = tried.min_by_key(|(_, wall)| *wall)?;
     let saved = 1.0 - after.as_secs_f64() / before.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -276,10 +297,10 @@ fn other_gc_threads(case: &Case<'_>) -> Option<Advice> {
 }
 
 fn set_gc_threads(configuration: &mut Configuration, threads: u32) {
-    let is_other = |text: &str| !text.starts_with("-XX:ParallelGCThreads=");
+    let is_other = |text: &str| !text.starts_with(GC_THREADS);
     configuration.jvm_options.retain(|o| is_other(&o.text));
     configuration.jvm_options.push(crate::record::JvmOption {
-        text: format!("-XX:ParallelGCThreads={threads}"),
+        text: format!("{GC_THREADS}{threads}"),
         provenance: crate::record::Provenance::Calculated,
     });
 }
@@ -305,8 +326,8 @@ fn burst(case: &Case<'_>) -> Option<Advice> {
     let (cpu, now) = case.limit?;
     let used = case.record.evidence.cgroup.measure_cpu?.as_secs_f64();
     let share = used / (case.explanation.window.len() as f64 / 1e9).max(f64::MIN_POSITIVE);
-    // What uses its whole quota has nothing to save up.
-    if case.throttled() < WORTH || share > 0.8 * cpu.as_f64() {
+    // What uses its whole quota has nothing to save up, and more than one of it is not kept.
+    if !now.burst.is_zero() || case.throttled() < WORTH || share > 0.8 * cpu.as_f64() {
         return None;
     }
     Some(Advice {
@@ -408,9 +429,10 @@ mod tests {
             full_gcs: 0,
             gc_cpu: None,
             measure_gc_cpu: Some(Duration::from_millis(30) * 10),
-            measure_pauses: 10,
-            measure_pause_sum: Duration::ZERO,
-            measure_pause_max: Duration::ZERO,
+            measure_pauses: Some(10),
+            measure_pause_sum: Some(Duration::ZERO),
+            measure_pause_max: Some(Duration::ZERO),
+            parallel_workers: None,
             heap_after_max: None,
             heap_max: None,
             pause_spans_ns: Vec::new(),
@@ -426,7 +448,7 @@ mod tests {
                 .map_or("?".to_owned(), |r| format!("{:.0} %", 100.0 * r));
             format!("{} ({removes}): {}: {}", a.kind.name(), a.text, a.expected)
         };
-        let all = advice(record, &explanation, machine);
+        let all = advice(record, &explanation, &[], machine);
         all.into_iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
@@ -460,6 +482,74 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
     }
 
     #[test]
+    fn the_threads_that_count_are_those_that_ran() {
+        let mut record = throttled(100);
+        record.configuration.cpu = Some(Cpus::from_whole(2));
+        record.configuration.jvm_options.clear();
+        if let Some(pauses) = &mut record.evidence.pauses {
+            pauses.throttled_ns.clear();
+        }
+        let of = |record: &TrialRecord, command: &[&str]| {
+            let command: Vec<String> = command.iter().map(|w| (*w).to_owned()).collect();
+            let explanation = Explanation::of(record).unwrap();
+            let all = advice(record, &explanation, &command, 2);
+            let threads = all.into_iter().find(|a| a.kind == Kind::GcThreads);
+            threads.map(|a| a.text).unwrap_or_default()
+        };
+        let told = "-XX:ParallelGCThreads=2 instead of 1";
+        let own = ["java", "-XX:ParallelGCThreads=1", "-jar", "app.jar"];
+        assert_eq!(of(&record, &[]), "", "as many as CPUs");
+        assert_eq!(of(&record, &own), told);
+        assert_eq!(of(&record, &["java", "-XX:ActiveProcessorCount=1"]), told);
+        let gc = |record: &mut TrialRecord, workers, collector: &str| {
+            let gc = record.evidence.gc.as_mut().unwrap();
+            (gc.parallel_workers, gc.collector) = (workers, collector.to_owned());
+        };
+        // The log knows it, whoever set it.
+        gc(&mut record, Some(2), "G1");
+        assert_eq!(of(&record, &own), "");
+        gc(&mut record, Some(1), "G1");
+        assert_eq!(of(&record, &[]), told);
+        gc(&mut record, None, "Serial");
+        assert_eq!(of(&record, &own), "", "the option does nothing there");
+    }
+
+    #[test]
+    fn a_burst_is_never_more_than_the_quota_and_not_advised_twice() {
+        let ms = Duration::from_millis;
+        let mut record = throttled(0);
+        record.configuration.cpu = Some(Cpus::from_whole(1));
+        record.evidence.cgroup.measure_cpu = Some(Duration::from_secs(5));
+        let of = |record: &TrialRecord, kind| {
+            let explanation = Explanation::of(record).unwrap();
+            let all = advice(record, &explanation, &[], 2);
+            all.into_iter().find(|a| a.kind == kind)?.configuration
+        };
+        let burst = of(&record, Kind::Burst).unwrap();
+        assert_eq!(burst.cpu_burst, Some(ms(100)));
+        assert_eq!(of(&burst_of(&record, ms(100)), Kind::Burst), None);
+        let record = burst_of(&record, ms(100));
+        let period = of(&record, Kind::Period).unwrap();
+        assert_eq!(
+            (period.cpu_period, period.cpu_burst),
+            (ms(20), Some(ms(20)))
+        );
+        let cpuset = of(&record, Kind::Cpuset).unwrap();
+        assert_eq!((cpuset.cpu, cpuset.cpu_burst), (None, None));
+        // The kernel takes no quota below 1 ms.
+        let mut tiny = record;
+        tiny.configuration.cpu = Some(Cpus::from_millis(40));
+        tiny.configuration.cpu_burst = None;
+        assert_eq!(of(&tiny, Kind::Period), None);
+    }
+
+    fn burst_of(record: &TrialRecord, burst: Duration) -> TrialRecord {
+        let mut record = record.clone();
+        record.configuration.cpu_burst = Some(burst);
+        record
+    }
+
+    #[test]
     fn a_trial_without_pauses_or_limit_gets_no_advice_on_throttling() {
         let mut record = throttled(0);
         record.evidence.pauses = Some(PauseEvidence::default());
@@ -473,7 +563,7 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
     fn what_is_tried_is_what_is_said() {
         let record = throttled(80);
         let explanation = Explanation::of(&record).unwrap();
-        let all = advice(&record, &explanation, 2);
+        let all = advice(&record, &explanation, &[], 2);
         let of = |kind| {
             all.iter()
                 .find(|a| a.kind == kind)

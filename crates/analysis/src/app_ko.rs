@@ -71,7 +71,24 @@ pub fn classify(
         .or_else(|| bad_flags(evidence))
         .or_else(|| crash(evidence))
         .or_else(|| never_ready(evidence))
+        .map(|ko| of_instance(ko, evidence))
         .or_else(|| hang(evidence, hang_after))
+}
+
+/// Of several instances the reason names the one that failed.
+fn of_instance(ko: Ko, evidence: &Evidence) -> Ko {
+    let Some(failed) = evidence.instances.iter().find(|i| i.has_failed()) else {
+        return ko;
+    };
+    Ko {
+        reason: format!(
+            "instance {} of {}: {}",
+            failed.instance,
+            evidence.instances.len(),
+            ko.reason
+        ),
+        ..ko
+    }
 }
 
 fn certain(cause: AppKo, reason: String) -> Option<Ko> {
@@ -92,9 +109,9 @@ fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> 
     let limit = configuration
         .memory
         .map_or_else(String::new, |limit| format!(" of {limit}"));
-    let peak = evidence
-        .cgroup
-        .peak_memory
+    let own = evidence.instances.iter().find(|i| i.is_oom_killed());
+    let peak = own
+        .map_or(evidence.cgroup.peak_memory, |i| i.cgroup.peak_memory)
         .map_or_else(String::new, |peak| {
             format!(" (peak {} MiB)", text::digits(peak.as_mib()))
         });
@@ -237,7 +254,10 @@ fn hang(evidence: &Evidence, hang_after: Duration) -> Option<Ko> {
     let offered: u64 = silent_seconds.iter().filter_map(|s| s.offered).sum();
     let failed: u64 = silent_seconds.iter().filter_map(|s| s.errors).sum();
     let is_silent = Duration::from_secs(silent as u64) >= hang_after && offered >= 10;
-    if !is_silent || (failed > 0 && failed <= answered_with_error(load)) {
+    // Every instance has a load of its own.
+    let own = evidence.load.iter().filter(|l| l.phase == load.phase);
+    let answered: u64 = own.map(answered_with_error).sum();
+    if !is_silent || (failed > 0 && failed <= answered) {
         return None;
     }
     let ready = text::duration(evidence.start.ready.unwrap_or_default());

@@ -16,6 +16,8 @@ pub struct Sources {
     pub reaching: Spans,
     /// Throttling, from [`crate::estimate`] or a tracer.
     pub throttled: Spans,
+    /// Of it, the part in which the group ran on another CPU: a collection goes on there.
+    pub partly: Spans,
     /// Stalls of the pausing thread on allocation (ZGC) or pacing (Shenandoah).
     pub allocation_stalls: Spans,
     /// Waits for a CPU that were not throttling, where a tracer tells them apart in time.
@@ -110,15 +112,18 @@ impl Attribution {
 
 /// Explains one pause.
 ///
-/// With S the safepoints, T the throttling, A the allocation stalls and W the waits for a CPU:
-/// gc = S \ T (less its part of reaching the safepoint, which is safepoint_sync), gc_throttled =
-/// S ∩ T, mutator_throttled = T \ S, allocation_stall = A \ S \ T, cpu_contention = W \ the rest.
+/// With S the safepoints, T the throttling, P its part in which another CPU ran, A the allocation
+/// stalls and W the waits for a CPU: gc_throttled = S ∩ (T \ P), gc = S less that (and less its part
+/// of reaching the safepoint, which is safepoint_sync), mutator_throttled = T \ S, allocation_stall
+/// = A \ S \ T, cpu_contention = W \ the rest. A thread of the application that stands on one CPU is
+/// not helped by another CPU that runs, a collection is: its threads share the work.
 pub fn attribute(pause: Span, sources: &Sources, sampling_ns: u64) -> Attribution {
     let s = sources.safepoints.within(pause);
     let t = sources.throttled.within(pause);
     let a = sources.allocation_stalls.within(pause);
     let w = sources.contention.within(pause);
-    let running = s.difference(&t);
+    let standing = s.intersection(&t.difference(&sources.partly));
+    let running = s.difference(&standing);
     let sync = running.intersection(&sources.reaching);
     let known = s.union(&t);
     let stalls = a.difference(&known);
@@ -127,7 +132,7 @@ pub fn attribute(pause: Span, sources: &Sources, sampling_ns: u64) -> Attributio
     let known = known.union(&w);
     let ns = [
         running.len_ns() - sync.len_ns(),
-        s.intersection(&t).len_ns(),
+        standing.len_ns(),
         t.difference(&s).len_ns(),
         stalls.len_ns(),
         sync.len_ns(),
@@ -195,7 +200,8 @@ mod tests {
         let sources = Sources {
             safepoints: ms(&[(10, 50)]),
             reaching: ms(&[(10, 15)]),
-            throttled: ms(&[(40, 70)]),
+            throttled: ms(&[(35, 70)]),
+            partly: ms(&[(35, 40), (50, 55)]),
             allocation_stalls: ms(&[(60, 80)]),
             contention: ms(&[(75, 90)]),
             gaps: ms(&[(95, 98)]),
@@ -264,7 +270,7 @@ mod tests {
                 cuts[3 * n..3 * n + 3].iter().map(|(a, l)| Span::new(*a, a + l)).collect()
             };
             let sources = Sources {
-                safepoints: set(0), reaching: set(1), throttled: set(2),
+                safepoints: set(0), reaching: set(1), throttled: set(2), partly: set(0),
                 allocation_stalls: set(3), contention: set(4), gaps: set(1),
             };
             let got = attribute(Span::new(from, from + length), &sources, 1);

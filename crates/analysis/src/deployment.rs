@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::median;
@@ -13,11 +14,13 @@ use crate::price::{self, Cost, Size};
 use crate::record::{TrialRecord, Verdict};
 use crate::search::cheapest::{Ask, Cheapest, Dimension};
 use crate::search::lattice::Choice;
+use crate::search::min_memory::Answer;
 use crate::sli::Sli;
+use crate::tuning::Compared;
 use crate::wire;
 
 /// The cheapest deployment that was found, and its grounds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Deployment {
     /// Where the prices come from.
     pub offer: PriceSource,
@@ -29,6 +32,10 @@ pub struct Deployment {
     pub spare: u32,
     /// The answer.
     pub chosen: Priced,
+    /// The size on offer that the search found, where its memory was then made smaller; `chosen` is
+    /// what came of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Size>,
     /// Requests a second that each replica was seen to carry.
     pub each: f64,
     /// Enough fresh starts kept the SLO.
@@ -39,12 +46,15 @@ pub struct Deployment {
     pub why_not: Vec<WhyNot>,
     /// Deployments of which none is better in price, p99 and start time at once.
     pub front: Vec<FrontPoint>,
+    /// Options that were compared in pairs at this size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compared: Vec<Compared>,
     /// What the search did not look at, and why.
     pub left_out: Vec<String>,
 }
 
 /// Where a price comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PriceSource {
     /// The offer's name.
     pub name: String,
@@ -63,7 +73,7 @@ pub struct PriceSource {
 }
 
 /// A size, its replicas and what they cost.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Priced {
     /// Label of the variant; empty where there is one only.
     pub variant: String,
@@ -78,7 +88,7 @@ pub struct Priced {
 }
 
 /// What is known about a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellResult {
     /// Label of the variant; empty where there is one only.
     pub variant: String,
@@ -95,7 +105,7 @@ pub struct CellResult {
 }
 
 /// A cheaper neighbour that does not do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhyNot {
     /// In which dimension it is cheaper.
     pub dimension: Dimension,
@@ -108,7 +118,7 @@ pub struct WhyNot {
 }
 
 /// A deployment that kept the SLO, with what one may want besides a low price.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FrontPoint {
     /// The deployment.
     pub priced: Priced,
@@ -157,10 +167,12 @@ impl Course<'_> {
             spare: parameters.spare,
             chosen: self.priced(choice.cell, choice.replicas),
             each: parameters.rate_of_each(choice.replicas),
+            found: None,
             is_proven,
             cells: self.cells(),
             why_not: self.why_not(choice),
             front: self.front(),
+            compared: Vec::new(),
             left_out: self.left_out(),
         }
     }
@@ -220,7 +232,7 @@ impl Course<'_> {
                     carried: (known.carried > 0.0).then_some(known.carried),
                     too_high: known.too_high.is_finite().then_some(known.too_high),
                     priced: choice.map(|choice| self.priced(cell, choice.replicas)),
-                    could_not_measure: known.is_excluded,
+                    could_not_measure: choice.is_none() && lattice.unmeasured(cell).is_some(),
                 }
             })
             .collect();
@@ -260,6 +272,10 @@ impl Course<'_> {
             .collect();
         keys.sort_unstable();
         keys.dedup();
+        // What was found too high later, by more trials or by a proof, passed by luck.
+        let lattice = self.search.lattice();
+        let rate = |replicas| lattice.parameters().rate_of_each(replicas);
+        keys.retain(|(cell, replicas)| rate(*replicas) < lattice.known(*cell).too_high);
         let points: Vec<FrontPoint> = keys
             .into_iter()
             .map(|(cell, replicas)| self.point(cell, replicas))
@@ -294,12 +310,16 @@ impl Course<'_> {
     }
 
     /// What was not looked at: known before, not measurable, or cut off by the budget.
-    fn left_out(&self) -> Vec<String> {
+    pub fn left_out(&self) -> Vec<String> {
         let mut lines = self.left_out.to_vec();
         let lattice = self.search.lattice();
-        for cell in (0..lattice.cells().len()).filter(|cell| lattice.known(*cell).is_excluded) {
-            let size = lattice.cells()[cell].size;
-            lines.push(format!("{size} could not be measured"));
+        for cell in 0..lattice.cells().len() {
+            if let Some(rate) = lattice.unmeasured(cell) {
+                let size = lattice.cells()[cell].size;
+                lines.push(format!(
+                    "{size} could not be measured at {rate:.1}/s of one instance"
+                ));
+            }
         }
         let mut open = lattice.open();
         open.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -311,6 +331,29 @@ impl Course<'_> {
             ));
         }
         lines
+    }
+}
+
+impl Deployment {
+    /// The same with the memory that a search found below that of the size: its price falls.
+    pub fn refined(self, offer: &Offer, answer: &Answer) -> Self {
+        let found = self.chosen.limits;
+        let limits = Size {
+            memory: answer.size,
+            ..found
+        };
+        let billed = offer.billed(limits);
+        let cost = price::cost(&offer.price, billed, self.chosen.replicas, self.rate);
+        Self {
+            chosen: Priced {
+                limits,
+                billed,
+                cost,
+                ..self.chosen
+            },
+            found: Some(found),
+            ..self
+        }
     }
 }
 
@@ -356,5 +399,74 @@ impl Priced {
             "{} x {}{variant}, ${:.2} a month",
             self.replicas, self.limits, self.cost.per_month
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_sizing::{Bytes, Cpus};
+
+    use super::*;
+    use crate::fixture;
+    use crate::record::Purpose;
+    use crate::search::Outcome;
+    use crate::search::cheapest::{End, Step};
+    use crate::search::lattice::{Cell, Parameters};
+
+    /// Two small replicas pass the search by luck and fail every start of their proof.
+    fn searched() -> (Cheapest, Vec<Asked>, End) {
+        let cell = |millis: u32| Cell {
+            size: Size {
+                cpu: Cpus::from_millis(millis),
+                memory: Bytes::from_gib(2),
+            },
+            per_hour: f64::from(millis),
+            variant: 0,
+            regime: 0,
+        };
+        let parameters = Parameters {
+            min_replicas: 2,
+            max_replicas: 4,
+            ..Parameters::new(300.0)
+        };
+        let mut search = Cheapest::new(vec![cell(250), cell(1000)], parameters, 5);
+        let mut asked = Vec::new();
+        loop {
+            let ask = match search.next() {
+                Step::Try(ask) => ask,
+                Step::Done(end) => return (search, asked, end),
+            };
+            let is_lucky = ask.purpose != Purpose::Prove;
+            let (outcome, verdict) = match ask.replicas > 2 || ask.cell == 1 || is_lucky {
+                true => (Outcome::Pass, Verdict::Pass),
+                false => (Outcome::Fail, Verdict::SloMiss),
+            };
+            let id = format!("t{}", asked.len());
+            let record = fixture::trial(&id, ask.purpose, 2048, verdict);
+            asked.push(Asked { ask, record });
+            search.record(outcome);
+        }
+    }
+
+    #[test]
+    fn what_a_proof_refuted_is_not_on_the_front() {
+        let (search, asked, end) = searched();
+        let End::Found { choice, is_proven } = end else {
+            panic!("{end:?}");
+        };
+        assert_eq!((choice.cell, choice.replicas, is_proven), (0, 3, true));
+        let course = Course {
+            offer: &Offer::built_in("fargate", None).expect("it is built in"),
+            search: &search,
+            asked: &asked,
+            variants: &[String::new()],
+            left_out: &[],
+            today: "2026-11-22",
+        };
+        let front = course.deployment(choice, is_proven).front;
+        assert!(!front.is_empty());
+        let refuted =
+            |p: &&FrontPoint| p.priced.replicas == 2 && p.priced.limits.cpu < Cpus::from_whole(1);
+        assert_eq!(front.iter().find(refuted), None);
     }
 }

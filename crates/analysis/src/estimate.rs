@@ -106,6 +106,30 @@ pub fn throttled_spans(samples: &[Sample], rule: Flatline) -> Spans {
     spans.into_iter().collect()
 }
 
+/// When the group ran on some CPU, as fast samples tell it.
+///
+/// The kernel adds to usage at its ticks and when a thread leaves a CPU: growth by G at sample t
+/// means that the CPU ran for the last G, as far as it had not been seen to run before.
+pub fn ran_spans(samples: &[Sample], rule: Flatline) -> Spans {
+    let Some(first) = samples.first() else {
+        return Spans::default();
+    };
+    let mut ran_to = vec![first.at; first.per_cpu.len().max(1)];
+    let mut spans = Vec::new();
+    for pair in samples.windows(2) {
+        let (before, now) = (&pair[0], &pair[1]);
+        for (cpu, ran_to) in ran_to.iter_mut().enumerate() {
+            let growth = usage_growth(before, now, cpu);
+            if growth > rule.running {
+                let start = now.at.saturating_sub(growth).max(*ran_to);
+                spans.push(Span::new(start, now.at));
+                *ran_to = now.at;
+            }
+        }
+    }
+    spans.into_iter().collect()
+}
+
 /// How long each CPU stood before sample `now`, as far as its usage tells.
 fn stands(before: &Sample, now: &Sample, stopped: &[u64]) -> Vec<Span> {
     let stand = |(cpu, from): (usize, &u64)| {
@@ -327,6 +351,25 @@ mod tests {
         near(&smeared, &ms(&[(287, 400)]), MS);
     }
 
+    /// One CPU runs on while the other stands.
+    #[test]
+    fn a_cpu_that_runs_beside_one_that_stands_is_seen() {
+        let cpu = |ran: &[(u64, u64)], stood: &[(u64, u64)]| Cpu {
+            ran: ms(ran),
+            stood: ms(stood),
+        };
+        let cpus = [
+            cpu(&[(0, 30), (100, 130)], &[(30, 100)]),
+            cpu(&[(0, 60), (100, 130)], &[(60, 100)]),
+        ];
+        let samples = sampled(&cpus, 0..131, true);
+        let ran = ran_spans(&samples, Flatline::default());
+        near(&ran, &ms(&[(0, 60), (100, 130)]), MS);
+        let stood = throttled_spans(&samples, Flatline::default());
+        near(&stood.intersection(&ran), &ms(&[(30, 60)]), MS);
+        assert_eq!(ran_spans(&[], Flatline::default()), Spans::default());
+    }
+
     /// Usage says when a CPU stopped and began again, also where samples are late.
     #[test]
     fn late_samples_misplace_nothing_where_usage_is_known_per_cpu() {
@@ -413,6 +456,7 @@ mod tests {
             samples.sort_by_key(|s| s.at);
             samples.dedup_by_key(|s| s.at);
             throttled_spans(&samples, Flatline::default());
+            ran_spans(&samples, Flatline::default());
             smeared_spans(&samples, cpus);
             // A period far below the distance of samples would make as many spans as periods.
             let boundaries = Boundaries { at, period: period.max(1 << 28) };

@@ -16,6 +16,7 @@ pub fn configuration(memory_mib: u64) -> Configuration {
         cpu_period: Duration::from_millis(100),
         cpuset: None,
         cpu_burst: None,
+        instances: 1,
         neighbour_threads: None,
         cpu_shares: None,
         memory: Some(Bytes::from_mib(memory_mib)),
@@ -44,6 +45,7 @@ pub fn load() -> LoadEvidence {
     let text = encode(&histogram).unwrap();
     LoadEvidence {
         phase: Phase::Measure,
+        instance: None,
         offered_rate: Some(300.0),
         achieved_rate: 300.0,
         duration: Duration::from_secs(10),
@@ -56,6 +58,27 @@ pub fn load() -> LoadEvidence {
         send_lag_p99: Duration::from_micros(200),
         generator_cpu: Duration::from_millis(400),
         saturated: None,
+    }
+}
+
+/// A log without anything in it.
+pub fn gc() -> GcEvidence {
+    GcEvidence {
+        collector: "Serial".to_owned(),
+        jdk: None,
+        pauses: 0,
+        pause_sum: Duration::ZERO,
+        pause_max: Duration::ZERO,
+        full_gcs: 0,
+        gc_cpu: None,
+        measure_gc_cpu: None,
+        measure_pauses: None,
+        measure_pause_sum: None,
+        measure_pause_max: None,
+        parallel_workers: None,
+        heap_after_max: None,
+        heap_max: None,
+        pause_spans_ns: Vec::new(),
     }
 }
 

@@ -6,12 +6,14 @@
 
 pub mod advice;
 pub mod app_ko;
+pub mod attained;
 pub mod attribution;
 pub mod deployment;
 pub mod effect;
 pub mod estimate;
 pub mod explain;
 pub mod heap;
+pub mod instances;
 pub mod interval;
 pub mod latency;
 mod least_squares;
@@ -27,10 +29,13 @@ pub mod search;
 pub mod sli;
 pub mod slo;
 pub mod span;
+pub mod standing;
 pub mod startup;
 pub mod steady;
 pub mod text;
 pub mod throttle;
+pub mod together;
+pub mod tuning;
 pub mod usl;
 pub mod verdict;
 pub mod wire;

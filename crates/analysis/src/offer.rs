@@ -4,7 +4,7 @@
 //! which price, and what a provider takes for itself. A price is taken as the list says; a user
 //! gives another list, or other sizes, where the built-in ones do not fit. Sources: data/README.md.
 
-use loadline_sizing::Bytes;
+use loadline_sizing::{Bytes, Cpus};
 
 use crate::price::{
     self, BUILT_IN, DataError, FARGATE, GKE_AUTOPILOT, OWN_NODES, Price, Size, parse_lattice,
@@ -14,6 +14,12 @@ use crate::price::{
 /// What Fargate on EKS adds to a pod's memory for its own agents.
 pub const EKS_OVERHEAD: Bytes = Bytes::from_mib(256);
 
+/// Most GiB for each vCPU of GKE Autopilot.
+const AUTOPILOT_GIB_PER_CPU: f64 = 6.5;
+
+/// GKE Autopilot bills CPUs in steps of so many thousandths.
+const AUTOPILOT_STEP: u32 = 250;
+
 /// A price and the sizes that are billed at it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
@@ -21,8 +27,14 @@ pub struct Offer {
     pub name: String,
     /// The price.
     pub price: Price,
-    /// What can be had, cheapest rows first.
+    /// What is chosen from: the sizes that the provider sells, or those that the user names.
     pub billables: Vec<Billable>,
+    /// Whether any size is billed as it is, not only those that the provider lists.
+    pub bills_any_memory: bool,
+    /// How the provider bills what it does not list.
+    sizes: Sizes,
+    /// What the provider lists.
+    listed: Vec<Billable>,
 }
 
 /// A size that the container gets and the size that is billed for it.
@@ -54,6 +66,16 @@ pub enum OfferError {
         region: String,
         /// Regions of the offer.
         known: String,
+    },
+    /// The provider sells nothing that holds this size.
+    #[error("`{name}` sells nothing that holds {size}\nhint: its largest size is {largest}")]
+    NotSold {
+        /// The offer.
+        name: String,
+        /// What was asked for.
+        size: Size,
+        /// What can be had at most.
+        largest: Size,
     },
     /// A data file cannot be read.
     #[error(transparent)]
@@ -118,11 +140,8 @@ impl Offer {
             .into_iter()
             .filter(|p| p.provider == *provider && p.arch == *arch)
             .collect();
-        Ok(Self {
-            name: (*name).to_owned(),
-            price: in_region(name, offered, region)?,
-            billables: sizes.billables()?,
-        })
+        let price = in_region(name, offered, region)?;
+        Self::new(name, price, *sizes)
     }
 
     /// An offer of the user's own price list (the same columns as the built-in one): its only row,
@@ -137,17 +156,44 @@ impl Offer {
             .iter()
             .find(|(_, provider, ..)| *provider == price.provider);
         let sizes = known.map_or(Sizes::OwnNodes, |(.., sizes)| *sizes);
+        Self::new(name, price, sizes)
+    }
+
+    fn new(name: &str, price: Price, sizes: Sizes) -> Result<Self, OfferError> {
+        let listed = sizes.billables()?;
         Ok(Self {
             name: name.to_owned(),
             price,
-            billables: sizes.billables()?,
+            billables: listed.clone(),
+            bills_any_memory: sizes == Sizes::OwnNodes,
+            sizes,
+            listed,
         })
     }
 
-    /// The same price for other sizes.
-    pub fn with_sizes(mut self, sizes: &[Size]) -> Self {
-        self.billables = sizes.iter().copied().map(Billable::as_it_is).collect();
-        self
+    /// The same offer with other limits to choose from. Each is billed as the provider bills it.
+    ///
+    /// # Errors
+    /// [`OfferError::NotSold`] for a size that no listed one holds.
+    pub fn with_sizes(self, sizes: &[Size]) -> Result<Self, OfferError> {
+        let billable = |limits: &Size| match self.sold_for(*limits) {
+            Some(billed) => Ok(Billable {
+                limits: *limits,
+                billed,
+            }),
+            None => Err(OfferError::NotSold {
+                name: self.name.clone(),
+                size: *limits,
+                largest: self
+                    .listed
+                    .iter()
+                    .map(|b| b.limits)
+                    .max()
+                    .unwrap_or(*limits),
+            }),
+        };
+        let billables = sizes.iter().map(billable).collect::<Result<_, _>>()?;
+        Ok(Self { billables, ..self })
     }
 
     /// USD of one replica for an hour, by the container's limits.
@@ -155,20 +201,36 @@ impl Offer {
         self.price.per_hour(self.billed(limits))
     }
 
-    /// The cheapest size on offer that holds these limits; the limits themselves where none does.
-    pub fn next_billed(&self, limits: Size) -> Size {
-        let holds = |b: &&Billable| b.limits.cpu >= limits.cpu && b.limits.memory >= limits.memory;
-        let holding = self.billables.iter().filter(holds).map(|b| b.billed);
-        let price = |size: &Size| self.price.per_hour(*size);
-        holding
-            .min_by(|a, b| price(a).total_cmp(&price(b)))
-            .unwrap_or(limits)
+    /// What is billed for these limits: the cheapest size sold that holds them, the limits themselves
+    /// where any size is billed as it is, or where nothing that is sold holds them.
+    pub fn billed(&self, limits: Size) -> Size {
+        self.sold_for(limits).unwrap_or(limits)
     }
 
-    /// What is billed for these limits; the limits themselves where they are no listed size.
-    pub fn billed(&self, limits: Size) -> Size {
-        let listed = self.billables.iter().find(|b| b.limits == limits);
-        listed.map_or(limits, |b| b.billed)
+    fn sold_for(&self, limits: Size) -> Option<Size> {
+        match self.sizes {
+            Sizes::OwnNodes => return Some(limits),
+            Sizes::GkeAutopilot => return Some(autopilot(limits)),
+            Sizes::Fargate | Sizes::FargateOnEks | Sizes::AzureContainerApps => {}
+        }
+        let holds = |b: &&Billable| b.limits.cpu >= limits.cpu && b.limits.memory >= limits.memory;
+        let holding = self.listed.iter().filter(holds).map(|b| b.billed);
+        let price = |size: &Size| self.price.per_hour(*size);
+        // Where nothing costs anything, the smallest.
+        holding.min_by(|a, b| price(a).total_cmp(&price(b)).then(a.cmp(b)))
+    }
+}
+
+/// What GKE Autopilot makes of a request (general purpose): CPUs in steps of a quarter, and 1 to
+/// 6.5 GiB for each; what lies outside is raised. Source: data/README.md.
+fn autopilot(limits: Size) -> Size {
+    let for_memory = (limits.memory.as_gib() / AUTOPILOT_GIB_PER_CPU * 1000.0).ceil() as u32;
+    let millis = limits.cpu.as_millis().max(for_memory).max(1);
+    let cpu = Cpus::from_millis(millis.div_ceil(AUTOPILOT_STEP) * AUTOPILOT_STEP);
+    let least = Bytes::from_gib(1).mul_ratio(u64::from(cpu.as_millis()), 1000);
+    Size {
+        cpu,
+        memory: limits.memory.max(least),
     }
 }
 
@@ -230,6 +292,13 @@ impl Sizes {
 mod tests {
     use super::*;
 
+    fn size(cpu: &str, mib: u64) -> Size {
+        Size {
+            cpu: cpu.parse().expect("a number of CPUs"),
+            memory: Bytes::from_mib(mib),
+        }
+    }
+
     #[test]
     fn every_name_has_a_price_and_sizes() {
         for (name, ..) in NAMES {
@@ -253,11 +322,43 @@ mod tests {
         assert_eq!(half.limits.memory, Bytes::from_mib(256));
         assert_eq!(half.billed.memory, Bytes::from_mib(512));
         // A pod of 1 vCPU and 8 GiB is billed as 2 vCPU and 9 GiB.
-        let whole = Size {
-            cpu: "1".parse().expect("a number of CPUs"),
-            memory: Bytes::from_gib(8),
-        };
+        let whole = size("1", 8 * 1024);
         assert!(!offer.billables.iter().any(|b| b.limits == whole));
+        let billed = size("2", 9 * 1024);
+        assert_eq!(offer.billed(whole), billed);
+        let named = offer.clone().with_sizes(&[whole]).expect("it is sold");
+        assert_eq!(named.per_hour(whole), offer.price.per_hour(billed));
+        // A listed limit costs no less for being named.
+        let listed = size("1", 7936);
+        let named = offer.clone().with_sizes(&[listed]).expect("it is sold");
+        assert_eq!(named.billed(listed), size("1", 8 * 1024));
+        insta::assert_snapshot!(
+            offer.with_sizes(&[size("16", 120 * 1024)]).expect_err("too large"),
+            @"
+        `fargate-eks` sells nothing that holds 16 vCPU, 120Gi
+        hint: its largest size is 16 vCPU, 122624Mi
+        "
+        );
+    }
+
+    #[test]
+    fn sizes_of_one_s_own_are_billed_as_the_provider_bills() {
+        let odd = size("300m", 700);
+        let fargate = Offer::built_in("fargate", None).expect("built in");
+        let named = fargate.with_sizes(&[odd]).expect("it is sold");
+        assert_eq!(named.billed(odd), size("500m", 1024));
+        assert!(!named.bills_any_memory, "less memory costs the same");
+        let gke = Offer::built_in("gke-autopilot", None).expect("built in");
+        assert_eq!(gke.billed(odd), size("500m", 700), "in steps of 250m");
+        assert_eq!(gke.billed(size("1", 512)), size("1", 1024));
+        assert_eq!(gke.billed(size("1", 8 * 1024)), size("1250m", 8 * 1024));
+        for listed in &gke.billables {
+            assert_eq!(gke.billed(listed.limits), listed.billed);
+        }
+        let own = Offer::built_in("own-nodes", None).expect("built in");
+        assert_eq!(own.billed(odd), odd);
+        let named = own.with_sizes(&[odd]).expect("any size is sold");
+        assert_eq!((named.billed(odd), named.bills_any_memory), (odd, true));
     }
 
     #[test]
@@ -283,6 +384,10 @@ mod tests {
         let offer = Offer::of_list("mine.csv", text, None).expect("readable");
         assert_eq!((offer.billables.len(), offer.price.vcpu_hour), (74, 0.05));
         let sizes = [offer.billables[0].limits];
-        assert_eq!(offer.with_sizes(&sizes).billables.len(), 1);
+        let one = offer.with_sizes(&sizes).expect("they are sold");
+        assert_eq!((one.billables.len(), one.bills_any_memory), (1, false));
+        let other = text.replace("aws-fargate", "my-cluster");
+        let own = Offer::of_list("mine.csv", &other, None).expect("readable");
+        assert!(own.bills_any_memory, "how it bills is not known");
     }
 }

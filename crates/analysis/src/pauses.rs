@@ -1,12 +1,14 @@
 //! What a trial keeps to say later why the application stood still.
 //!
 //! Owns the stored form: when threads stood at a safepoint (from the JVM's log), when the cgroup
-//! stood throttled (from its counters), when the application itself stood (if it writes that
-//! down), and what watching it cost. Everything is [start, end) on CLOCK_MONOTONIC in ns; each
-//! list is sorted and holds at most [`KEPT`] entries. [`crate::explain`] reads it.
+//! stood throttled (from its counters), when the application itself stood (if it writes that down),
+//! and what watching it cost. Everything is [start, end) on CLOCK_MONOTONIC in ns; each list is
+//! sorted and holds at most [`KEPT`] entries, those of the measure phase before others.
+//! [`crate::explain`] reads it.
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::attribution::Sources;
@@ -16,13 +18,30 @@ use crate::wire;
 /// Entries of each list that are kept; a trial of minutes has far fewer.
 pub const KEPT: usize = 10_000;
 
+/// What found no room in its list, by name and number, as a warning; `None` where all did.
+pub fn no_room(lists: &[(&str, u64)]) -> Option<String> {
+    let lacking = lists.iter().filter(|(_, lost)| *lost > 0);
+    let told: Vec<String> = lacking
+        .map(|(what, lost)| format!("{lost} {what}"))
+        .collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "{} found no room in the record, which keeps {KEPT} of each, those of the measure phase first: counts and sums are of all, but `explain` cannot give this cause to pauses that come later",
+            told.join(" and ")
+        )
+    })
+}
+
 /// When the application stood, and what is known about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct PauseEvidence {
     /// How the cgroup was watched, and what that cost.
     pub sampler: SamplerEvidence,
     /// When the cgroup stood throttled.
     pub throttled_ns: Vec<(u64, u64)>,
+    /// Of that, when it ran on another CPU; empty where samples do not tell CPUs apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partly_throttled_ns: Vec<(u64, u64)>,
     /// Stop-the-world safepoints from request to release, each [start, end, of it until all
     /// threads had stopped].
     pub safepoints_ns: Vec<(u64, u64, u64)>,
@@ -33,7 +52,7 @@ pub struct PauseEvidence {
 }
 
 /// How a cgroup's counters were sampled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct SamplerEvidence {
     /// How throttled spans were found: `flatline-per-cpu`, `flatline`, `phase-locked`, or `none`
     /// where the samples are too far apart to find them.
@@ -84,7 +103,7 @@ impl SamplerEvidence {
 }
 
 /// What an application wrote down about itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct ApplicationPauses {
     /// Who wrote it: `allocation`, `hiccup`.
     pub source: String,
@@ -122,6 +141,7 @@ impl PauseEvidence {
                 .map(|(a, b, sync)| Span::new(*a, a.saturating_add(*sync).min(*b)))
                 .collect(),
             throttled: spans(&self.throttled_ns),
+            partly: spans(&self.partly_throttled_ns),
             allocation_stalls: spans(&self.stalls_ns),
             contention: Spans::default(),
             gaps: spans(&self.sampler.gaps_ns),
@@ -145,6 +165,16 @@ mod tests {
         assert_eq!(rate(0, 100), Some(900.0));
         assert_eq!(rate(4, 4), None);
         assert_eq!(rate(20, 30), None);
+    }
+
+    #[test]
+    fn what_found_no_room_is_told_in_one_sentence() {
+        assert_eq!(no_room(&[("safepoints", 0), ("stalls", 0)]), None);
+        let told = no_room(&[("safepoints", 7), ("stalls", 0), ("GC pauses", 2)]).unwrap();
+        assert!(
+            told.starts_with("7 safepoints and 2 GC pauses found no room in the record, which keeps 10000 of each"),
+            "{told}"
+        );
     }
 
     #[test]

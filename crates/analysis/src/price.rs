@@ -5,12 +5,22 @@
 //! `source` and `date` of data/prices.csv and data/fargate-lattice.csv.
 
 use loadline_sizing::{Bytes, Cpus};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::wire;
 
 /// Hours in a month as cloud providers bill it.
 const HOURS_PER_MONTH: f64 = 730.0;
+
+/// What a GiB costs in CPUs where both are billed: about 9 GiB cost as much as 1 CPU (list prices
+/// of three providers, METHODOLOGY.md). Only the ratio matters to compare sizes.
+pub const GIB_PER_CPU: f64 = 9.0;
+
+/// What so many CPUs and so much memory weigh against another size where there is no price, in GiB.
+pub fn weight(cpus: f64, memory: Bytes) -> f64 {
+    cpus * GIB_PER_CPU + memory.as_gib()
+}
 
 /// A price older than this many days is doubtful.
 pub const STALE_AFTER_DAYS: i64 = 180;
@@ -95,7 +105,9 @@ impl Price {
 }
 
 /// A size that can be bought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Size {
     /// vCPUs.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus")]
@@ -113,7 +125,7 @@ impl std::fmt::Display for Size {
 }
 
 /// The money of a deployment, with the cluster's fee and what requests cost.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// USD per hour.
     pub per_hour: f64,
@@ -228,13 +240,6 @@ pub fn azure_container_apps() -> Vec<Size> {
     (1..=16).map(size).collect()
 }
 
-/// What Fargate on EKS bills for a pod: 256 MiB more, then the next size that holds both.
-pub fn fargate_on_eks(lattice: &[Size], pod: Size) -> Option<Size> {
-    let memory = pod.memory.saturating_add(Bytes::from_mib(256));
-    let holds = |size: &&Size| size.cpu >= pod.cpu && size.memory >= memory;
-    lattice.iter().filter(holds).min().copied()
-}
-
 fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().skip(1);
     lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
@@ -300,16 +305,6 @@ mod tests {
         assert!(fargate.contains(&size("16", 120.0)) && fargate.contains(&size("0.25", 0.5)));
         let azure = azure_container_apps();
         assert_eq!((azure[0], azure[15]), (size("0.25", 0.5), size("4", 8.0)));
-    }
-
-    #[test]
-    fn eks_adds_memory_and_rounds_up() {
-        let lattice = parse_lattice(FARGATE).unwrap();
-        assert_eq!(
-            fargate_on_eks(&lattice, size("1", 8.0)),
-            Some(size("2", 9.0))
-        );
-        assert_eq!(fargate_on_eks(&lattice, size("16", 120.0)), None);
     }
 
     #[test]

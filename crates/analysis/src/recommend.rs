@@ -4,6 +4,7 @@
 //! names the trials it rests on, so that a reader can look and a second person can repeat it.
 
 use loadline_sizing::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::Deployment;
@@ -15,9 +16,16 @@ use crate::wire;
 
 /// Confidence of every bound in a recommendation.
 pub const CONFIDENCE: f64 = 0.95;
+/// One fresh start in this many may fail in a proof.
+pub const STARTS_PER_FAILURE: u64 = 20;
+
+/// Whether so many passes of so many fresh starts prove a size: the one rule for every proof.
+pub fn is_proof(passes: u64, starts: u64) -> bool {
+    starts > 0 && starts.saturating_sub(passes) * STARTS_PER_FAILURE <= starts
+}
 
 /// The configuration to use and why.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recommendation {
     /// What to run: limits, JVM options with their provenance, environment.
     pub configuration: Configuration,
@@ -42,8 +50,28 @@ pub struct Recommendation {
     pub deployment: Option<Deployment>,
 }
 
-/// Fresh starts at the recommended size.
+/// How a search ended, as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Conclusion {
+    /// With an answer.
+    Answer(Box<Recommendation>),
+    /// Without one.
+    NoAnswer(NoAnswer),
+}
+
+/// What is left of a search that found nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoAnswer {
+    /// Why that is no proof that there is nothing; `None` where it is one.
+    pub undecided: Option<String>,
+    /// What the search did not look at, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Fresh starts at the recommended size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
     /// Starts that kept the SLO.
     pub passes: u64,
@@ -59,7 +87,7 @@ pub struct Proof {
 }
 
 /// A smaller size and what it breaks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Smaller {
     /// Its memory limit.
     #[serde(rename = "memory_bytes", with = "wire::bytes")]
@@ -73,7 +101,7 @@ pub struct Smaller {
 }
 
 /// Another configuration beside the recommended one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Label of the configuration.
     pub label: String,
@@ -119,16 +147,15 @@ pub fn recommend(
 
 /// Derives the recommendation of a search for the cheapest deployment.
 ///
-/// `configuration` is that of one replica; `trials` are all trials of the search, `own` those of
-/// exactly this deployment.
+/// `configuration` is that of one replica; `own` are the trials of exactly this deployment, and of
+/// the search for its memory where there was one.
 pub fn recommend_deployment(
     configuration: Configuration,
     deployment: Deployment,
-    trials: &[TrialRecord],
     own: &[TrialRecord],
 ) -> Recommendation {
     let size = deployment.chosen.limits.memory;
-    let evidence = trials.iter().filter(|t| t.verdict.is_evidence());
+    let evidence = own.iter().filter(|t| t.verdict.is_evidence());
     Recommendation {
         memory: size,
         confirmed: size,
@@ -139,6 +166,22 @@ pub fn recommend_deployment(
         comparisons: Vec::new(),
         configuration,
         deployment: Some(deployment),
+    }
+}
+
+/// The same where the memory of the size was then searched: the answer of that search; its trials
+/// and the proof at its size are `own`.
+pub fn recommend_refined(
+    configuration: Configuration,
+    deployment: Deployment,
+    answer: &Answer,
+    own: &[TrialRecord],
+) -> Recommendation {
+    Recommendation {
+        confirmed: answer.confirmed,
+        margin: answer.margin,
+        next_smaller: next_smaller(answer.size, own),
+        ..recommend_deployment(configuration, deployment, own)
     }
 }
 
@@ -192,7 +235,23 @@ fn compare(size: Bytes, trial: &TrialRecord) -> Comparison {
     }
 }
 
+impl Recommendation {
+    /// Whether its fresh starts prove it; those of a deployment must also have been enough.
+    pub fn is_proven(&self) -> bool {
+        match &self.deployment {
+            Some(deployment) => deployment.is_proven,
+            None => self.proof.is_proven(),
+        }
+    }
+}
+
 impl Proof {
+    /// Whether the starts prove the size: there are some, and at most one in
+    /// [`STARTS_PER_FAILURE`] failed.
+    pub fn is_proven(&self) -> bool {
+        is_proof(self.passes, self.starts)
+    }
+
     /// `20 of 20 fresh starts passed: less than 13.9 % fail (95 % confidence)`.
     pub fn sentence(&self) -> String {
         if self.starts == 0 {
@@ -272,6 +331,21 @@ mod tests {
             serde_json::from_str::<Recommendation>(&stored).unwrap(),
             got
         );
+    }
+
+    #[test]
+    fn one_start_in_twenty_may_fail() {
+        for (passes, starts, wanted) in [
+            (0, 0, false),
+            (1, 1, true),
+            (18, 19, false),
+            (19, 20, true),
+            (18, 20, false),
+            (0, 20, false),
+            (38, 40, true),
+        ] {
+            assert_eq!(is_proof(passes, starts), wanted, "{passes} of {starts}");
+        }
     }
 
     #[test]

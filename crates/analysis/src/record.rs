@@ -5,6 +5,7 @@
 //! `_ns` are durations, or CLOCK_MONOTONIC where the field says so. An `Option` that is `None`
 //! means that this kernel, JVM or phase gave no such number; it never means zero.
 
+mod instance;
 mod start;
 
 use std::collections::BTreeMap;
@@ -12,22 +13,27 @@ use std::fmt;
 use std::time::Duration;
 
 use loadline_sizing::{Bytes, Cpus};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::pauses::PauseEvidence;
 use crate::slo::{Objective, Slo};
 use crate::wire;
 
+pub use instance::{ExitEvidence, InstanceEvidence};
 pub use start::{CacheEvidence, StartCache, StartEvidence};
 
 /// Version of the stored form. It grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
 
 /// What a trial ran: one level for each factor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Configuration {
     /// Short text that names it in tables; unique within an experiment.
     pub label: String,
+    /// How many of it run at once, each with these limits; they share the load.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub instances: u32,
     /// The CPU limit; `None` is no limit.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
     pub cpu: Option<Cpus>,
@@ -38,7 +44,8 @@ pub struct Configuration {
     #[serde(rename = "cpu_burst_ns", with = "wire::nanos_opt", default)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_burst: Option<Duration>,
-    /// CPUs the application may run on (`0`, `0-1`); `None` is what the machine's plan gives it.
+    /// CPUs the application may run on (`0`, `0-1`; `0;1`: one list an instance); `None` is what
+    /// the machine's plan gives it.
     #[serde(default)]
     pub cpuset: Option<String>,
     /// v1 `cpu.shares` (1024 is the default weight); converted where the kernel has weights.
@@ -65,7 +72,7 @@ pub struct Configuration {
     /// Environment variables added by the configuration.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Requests a second offered to the instance; `None` is the load of the experiment.
+    /// Requests a second offered to all instances together; `None` is the load of the experiment.
     #[serde(
         rename = "rate_per_second",
         default,
@@ -77,8 +84,16 @@ pub struct Configuration {
     pub cache: Option<StartCache>,
 }
 
+fn one() -> u32 {
+    1
+}
+
+fn is_one(instances: &u32) -> bool {
+    *instances == 1
+}
+
 /// A JVM option and where it comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JvmOption {
     /// The option as the JVM reads it, such as `-Xmx64m`.
     pub text: String,
@@ -87,7 +102,7 @@ pub struct JvmOption {
 }
 
 /// Who chose a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
     /// What the JVM does by itself.
@@ -101,7 +116,7 @@ pub enum Provenance {
 }
 
 /// Why a trial ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// A cell of a matrix or sweep.
@@ -114,10 +129,12 @@ pub enum Purpose {
     Prove,
     /// The next cheaper neighbour, to see what it breaks.
     Neighbour,
+    /// One of a pair: options against each other in turn.
+    Compare,
 }
 
 /// The parts of a trial, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Limits, namespaces and files are made.
@@ -148,7 +165,7 @@ impl fmt::Display for Phase {
 }
 
 /// When a phase was, on CLOCK_MONOTONIC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseSpan {
     /// Which phase.
     pub phase: Phase,
@@ -161,7 +178,7 @@ pub struct PhaseSpan {
 }
 
 /// What a trial says about its configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "class", content = "cause")]
 pub enum Verdict {
     /// It started, carried the load and kept the SLO.
@@ -196,7 +213,7 @@ impl fmt::Display for Verdict {
 }
 
 /// How an application failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AppKo {
     /// No good response before the deadline.
@@ -228,7 +245,7 @@ impl AppKo {
 }
 
 /// Why a measurement is not valid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Invalid {
     /// Something else used the machine.
@@ -269,7 +286,7 @@ impl Invalid {
 }
 
 /// The record of one trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRecord {
     /// [`SCHEMA`] at the time of writing.
     pub schema: u32,
@@ -308,7 +325,7 @@ impl TrialRecord {
 }
 
 /// One objective and what was measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectiveResult {
     /// The objective.
     pub objective: Objective,
@@ -320,7 +337,7 @@ pub struct ObjectiveResult {
 }
 
 /// Everything a backend measured in one trial. The judgement is a pure function of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct Evidence {
     /// The phases that took place.
     pub phases: Vec<PhaseSpan>,
@@ -340,6 +357,10 @@ pub struct Evidence {
     pub pauses: Option<PauseEvidence>,
     /// How the application ended.
     pub exit: ExitEvidence,
+    /// Each instance by itself, where the trial ran several; the rest is then what they had
+    /// together ([`crate::together`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<InstanceEvidence>,
     /// What else happened on the machine.
     pub noise: NoiseEvidence,
     /// One entry a second, from start to stop.
@@ -355,7 +376,7 @@ pub struct Evidence {
 }
 
 /// A failure of the measurement, found by the backend.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// Which.
     pub cause: Invalid,
@@ -364,13 +385,18 @@ pub struct Failure {
 }
 
 /// One load phase as the generator saw it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadEvidence {
     /// Warm-up or measure.
     pub phase: Phase,
+    /// Which instance answered, from 1, where the trial ran several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<u32>,
     /// Requests a second that were scheduled; `None` for a closed model.
     pub offered_rate: Option<f64>,
-    /// Good responses a second.
+    /// Good responses a second that came while requests were due; those of the drain are left out.
+    /// Null where it is no number.
+    #[serde(with = "wire::number")]
     pub achieved_rate: f64,
     /// How long the phase lasted.
     #[serde(rename = "duration_ns", with = "wire::nanos")]
@@ -398,7 +424,7 @@ pub struct LoadEvidence {
 }
 
 /// Counters of the application's cgroup.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct CgroupEvidence {
     /// Highest memory usage, page cache included (what the limit acts on).
     #[serde(rename = "peak_memory_bytes", with = "wire::bytes_opt", default)]
@@ -415,6 +441,12 @@ pub struct CgroupEvidence {
     /// Highest RSS of the application's processes, `/proc/PID/status` (VmRSS, VmHWM).
     #[serde(rename = "peak_rss_bytes", with = "wire::bytes_opt", default)]
     pub peak_rss: Option<Bytes>,
+    /// RSS of the application's processes right after the measure phase, huge pages included.
+    #[serde(rename = "loaded_rss_bytes", with = "wire::bytes_opt", default)]
+    pub loaded_rss: Option<Bytes>,
+    /// The same, but a page that n processes share counts 1/n.
+    #[serde(rename = "loaded_pss_bytes", with = "wire::bytes_opt", default)]
+    pub loaded_pss: Option<Bytes>,
     /// Times the kernel killed for memory in this cgroup.
     pub oom_kills: Option<u64>,
     /// File pages that had to be read again after reclaim: thrashing.
@@ -437,7 +469,7 @@ pub struct CgroupEvidence {
 }
 
 /// Garbage collection, from the JVM's log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GcEvidence {
     /// `Serial`, `Parallel`, `G1`, `ZGC`, `Shenandoah`, ...
     pub collector: String,
@@ -456,17 +488,23 @@ pub struct GcEvidence {
     /// CPU time of the collector (user + system) where the log has it.
     #[serde(rename = "gc_cpu_ns", with = "wire::nanos_opt", default)]
     pub gc_cpu: Option<Duration>,
-    /// CPU time of the collector in the measure phase.
+    /// CPU time of the collector in the pauses of the measure phase; `None` as in `measure_pauses`.
     #[serde(rename = "measure_gc_cpu_ns", with = "wire::nanos_opt", default)]
     pub measure_gc_cpu: Option<Duration>,
-    /// Pauses in the measure phase.
-    pub measure_pauses: u64,
+    /// Pauses that ended in the measure phase; `None` where there was none, or where the log does
+    /// not place its pauses on the trial's clock (JDK 8 and earlier).
+    #[serde(default)]
+    pub measure_pauses: Option<u64>,
     /// Their sum.
-    #[serde(rename = "measure_pause_sum_ns", with = "wire::nanos")]
-    pub measure_pause_sum: Duration,
+    #[serde(rename = "measure_pause_sum_ns", with = "wire::nanos_opt", default)]
+    pub measure_pause_sum: Option<Duration>,
     /// The longest of them.
-    #[serde(rename = "measure_pause_max_ns", with = "wire::nanos")]
-    pub measure_pause_max: Duration,
+    #[serde(rename = "measure_pause_max_ns", with = "wire::nanos_opt", default)]
+    pub measure_pause_max: Option<Duration>,
+    /// Most threads that a pause may use, where the log tells (those of JDK 17 and 25 do, Serial
+    /// has none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_workers: Option<u32>,
     /// Largest heap in use after a collection: near the live set.
     #[serde(rename = "heap_after_max_bytes", with = "wire::bytes_opt", default)]
     pub heap_after_max: Option<Bytes>,
@@ -477,23 +515,8 @@ pub struct GcEvidence {
     pub pause_spans_ns: Vec<(u64, u64)>,
 }
 
-/// How the application ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct ExitEvidence {
-    /// Whether it ended before loadline stopped it.
-    pub before_stop: bool,
-    /// Exit code, when it exited.
-    pub code: Option<i32>,
-    /// Signal number, when a signal ended it.
-    pub signal: Option<i32>,
-    /// SIGTERM was not enough within the grace time.
-    pub unclean_stop: bool,
-    /// Processes left behind that were killed with the tree.
-    pub leftover_processes: u64,
-}
-
 /// What else happened on the machine, over the load phases.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct NoiseEvidence {
     /// Share of CPU time the hypervisor took, in [0, 1].
     pub steal: Option<f64>,
@@ -514,7 +537,7 @@ pub struct NoiseEvidence {
 }
 
 /// One second of a trial. Counters are growth within the second; gauges are at its end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct SecondEvidence {
     /// Its end, CLOCK_MONOTONIC.
     pub at_ns: u64,
@@ -524,13 +547,14 @@ pub struct SecondEvidence {
     pub achieved: Option<u64>,
     /// Failed requests in it.
     pub errors: Option<u64>,
-    /// Median latency of those that ended in it.
+    /// Median latency of those that ended in it, failed ones infinitely slow where a generator
+    /// measured it; `None` is infinite, or none ended.
     #[serde(rename = "p50_ns", with = "wire::nanos_opt", default)]
     pub p50: Option<Duration>,
-    /// 99th percentile.
+    /// 99th percentile, the same.
     #[serde(rename = "p99_ns", with = "wire::nanos_opt", default)]
     pub p99: Option<Duration>,
-    /// The largest.
+    /// The largest of the good ones.
     #[serde(rename = "max_ns", with = "wire::nanos_opt", default)]
     pub max: Option<Duration>,
     /// CPU time of the application's cgroup.
@@ -556,7 +580,7 @@ pub struct SecondEvidence {
 }
 
 /// The machine a result was measured on: what a reader needs to compare.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct Machine {
     /// Operating system and kernel release.
     pub kernel: String,

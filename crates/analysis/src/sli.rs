@@ -147,17 +147,18 @@ pub struct Sli {
     pub cpus_used: Option<f64>,
     /// Highest memory usage, page cache included.
     pub peak_memory: Option<Bytes>,
-    /// The same as a share of the limit, in [0, 1].
+    /// The same as a share of the limit, in [0, 1]; of several instances, that of the fullest.
     pub peak_memory_share: Option<f64>,
     /// Highest working set.
     pub peak_working_set: Option<Bytes>,
     /// Highest RSS.
     pub peak_rss: Option<Bytes>,
-    /// CPU time of the collector as a share of the application's in the measure phase, in [0, 1].
+    /// CPU time of the collector as a share of the application's, in [0, 1]: see [`gc_cpu_share`].
     pub gc_cpu_share: Option<f64>,
-    /// Stop-the-world time of the collector as a share of the measure phase, in [0, 1].
+    /// Stop-the-world time of the collector as a share of the measure phase, in [0, 1]; `None`
+    /// where the log does not tell which pauses lie in it (JDK 8).
     pub gc_pause_share: Option<f64>,
-    /// The longest collector pause in the measure phase.
+    /// The longest collector pause in the measure phase; `None` as above.
     pub gc_pause_max: Option<Duration>,
     /// Throttled periods as a share of all periods with runnable tasks, in [0, 1].
     pub throttled_periods_share: Option<f64>,
@@ -191,17 +192,14 @@ impl Sli {
                 .and_then(|m| per_request(cgroup.measure_cpu?, m.ok)),
             cpus_used: share(cgroup.measure_cpu, duration),
             peak_memory: cgroup.peak_memory,
-            peak_memory_share: cgroup
-                .peak_memory
-                .zip(record.configuration.memory)
-                .and_then(|(peak, limit)| {
-                    quotient(peak.as_bytes() as f64, limit.as_bytes() as f64)
-                }),
+            peak_memory_share: fullest(evidence).zip(record.configuration.memory).and_then(
+                |(peak, limit)| quotient(peak.as_bytes() as f64, limit.as_bytes() as f64),
+            ),
             peak_working_set: cgroup.peak_working_set,
             peak_rss: cgroup.peak_rss,
             gc_cpu_share: gc_cpu_share(evidence),
-            gc_pause_share: share(gc.map(|gc| gc.measure_pause_sum), duration),
-            gc_pause_max: gc.map(|gc| gc.measure_pause_max),
+            gc_pause_share: share(gc.and_then(|gc| gc.measure_pause_sum), duration),
+            gc_pause_max: gc.and_then(|gc| gc.measure_pause_max),
             throttled_periods_share: cgroup
                 .measure_nr_throttled
                 .zip(cgroup.measure_nr_periods)
@@ -210,6 +208,12 @@ impl Sli {
             ..measured.as_ref().map(of_load).unwrap_or_default()
         })
     }
+}
+
+/// The memory that a limit is held against: that of the fullest instance.
+fn fullest(evidence: &Evidence) -> Option<Bytes> {
+    let own = evidence.instances.iter().map(|i| i.cgroup.peak_memory);
+    own.max().unwrap_or(evidence.cgroup.peak_memory)
 }
 
 fn of_load(measured: &Measured) -> Sli {
@@ -229,7 +233,8 @@ fn of_load(measured: &Measured) -> Sli {
 }
 
 /// CPU time of the collector as a share of the application's, in [0, 1]: of the measure phase,
-/// or of the whole trial when there was none (an application that never got ready).
+/// or of the whole trial where that is not known: an application that never got ready, a log that
+/// does not place its pauses on the trial's clock (JDK 8).
 pub fn gc_cpu_share(evidence: &Evidence) -> Option<f64> {
     let gc = evidence.gc.as_ref()?;
     share(gc.measure_gc_cpu, evidence.cgroup.measure_cpu)
@@ -270,9 +275,10 @@ mod tests {
             full_gcs: 0,
             gc_cpu: Some(Duration::from_secs(9)),
             measure_gc_cpu: Some(Duration::from_millis(600)),
-            measure_pauses: 3,
-            measure_pause_sum: Duration::from_millis(500),
-            measure_pause_max: Duration::from_millis(90),
+            measure_pauses: Some(3),
+            measure_pause_sum: Some(Duration::from_millis(500)),
+            measure_pause_max: Some(Duration::from_millis(90)),
+            parallel_workers: None,
             heap_after_max: None,
             heap_max: None,
             pause_spans_ns: Vec::new(),
@@ -288,6 +294,21 @@ mod tests {
         assert_eq!(sli.throttled_per_second, Some(0.025));
         let p99 = sli.p99.unwrap().as_secs_f64();
         assert!((p99 / 0.020 - 1.0).abs() < 1e-3, "{p99}");
+    }
+
+    #[test]
+    fn collections_of_unknown_time_are_unknown_in_the_measure_phase() {
+        let mut record = fixture::trial("a", Purpose::Matrix, 240, Verdict::Pass);
+        record.evidence.cgroup.cpu = Some(Duration::from_secs(12));
+        record.evidence.gc = Some(GcEvidence {
+            pauses: 9,
+            pause_sum: Duration::from_secs(4),
+            gc_cpu: Some(Duration::from_secs(9)),
+            ..fixture::gc()
+        });
+        let sli = Sli::of(&record).unwrap();
+        assert_eq!((sli.gc_pause_share, sli.gc_pause_max), (None, None));
+        assert_eq!(sli.gc_cpu_share, Some(0.75), "of the whole trial");
     }
 
     #[test]

@@ -6,10 +6,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A quantile in [0, 1]; printed as a percentile (`p99.9`).
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Quantile(f64);
 
@@ -34,7 +35,7 @@ impl fmt::Display for Quantile {
 }
 
 /// One objective; a trial meets it when the measured value is below the bound.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Objective {
     /// A latency quantile, from the intended send time, below a bound.
@@ -78,7 +79,7 @@ impl fmt::Display for Objective {
 /// All objectives together; `p99<50ms,errors<0.1%` in text.
 ///
 /// An SLO without an error objective gets `errors<1%`: a service that fails fast must not pass.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slo {
     /// The objectives, in the order written.
     pub objectives: Vec<Objective>,

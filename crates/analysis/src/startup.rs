@@ -268,13 +268,15 @@ pub fn cpu_study(groups: &[&Starts<'_>]) -> Option<CpuStudy> {
 /// Settings of a Kubernetes startupProbe and readinessProbe, whole seconds as Kubernetes has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probes {
-    /// Seconds between two attempts, both probes: half of it is added to a start on average.
-    pub period: u64,
+    /// startupProbe: seconds between two attempts; half of it is added to a start on average.
+    pub startup_period: u64,
     /// startupProbe: failures before the container is killed.
     pub startup_failures: u64,
+    /// readinessProbe: seconds between two attempts.
+    pub readiness_period: u64,
     /// readinessProbe: failures before it gets no more requests.
     pub readiness_failures: u64,
-    /// How long one attempt may take.
+    /// How long one attempt may take, both probes.
     pub timeout: u64,
 }
 
@@ -287,10 +289,12 @@ pub fn probes(slowest: f64) -> Probes {
     // A tenth of the start: the wait for the next attempt stays below 5 % of it.
     let period = (slowest / 10.0).round().clamp(1.0, 10.0);
     Probes {
-        period: period as u64,
+        startup_period: period as u64,
         startup_failures: (slowest * START_MARGIN / period).ceil().max(3.0) as u64,
+        // A pod that is only slow under its load must not leave the others with it at once.
+        readiness_period: 5,
         readiness_failures: 3,
-        timeout: period.max(1.0) as u64,
+        timeout: 2,
     }
 }
 
@@ -447,9 +451,9 @@ mod tests {
     #[test]
     fn probes_leave_a_slow_start_room() {
         let quick = probes(0.4);
-        assert_eq!((quick.period, quick.startup_failures), (1, 3));
+        assert_eq!((quick.startup_period, quick.startup_failures), (1, 3));
         let slow = probes(31.0);
-        assert_eq!((slow.period, slow.startup_failures), (3, 31));
+        assert_eq!((slow.startup_period, slow.startup_failures), (3, 31));
     }
 
     #[test]

@@ -12,8 +12,14 @@ use crate::latency::LatencyError;
 use crate::noise::{self, NoiseThresholds};
 use crate::record::{Configuration, Evidence, Invalid, ObjectiveResult, PhaseSpan, Verdict};
 use crate::sli::{self, Measured};
-use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Slo};
+use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, Slo};
 use crate::text;
+
+/// Requests that may be under way at the end of the load, however fast answers are.
+const UNDER_WAY: f64 = 2.0;
+/// Requests that may be under way at the end, at most: those of this share of the phase. A median
+/// above it is that of a queue which grew.
+const UNDER_WAY_SHARE: f64 = 0.1;
 
 /// The numbers of the rules that are not in the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -231,10 +237,9 @@ fn misses(
     let broken = objectives.iter().filter(|objective| !objective.met);
     let mut sentences: Vec<String> = broken.map(|miss| broke(miss, measured)).collect();
     let allowed = error_bound(slo).max(1.0 - thresholds.achieved_share);
-    if let Some(asked) = measured
-        .asked_rate()
-        .filter(|asked| measured.achieved_rate < asked * (1.0 - allowed))
-    {
+    if let Some(asked) = measured.asked_rate().filter(|asked| {
+        measured.achieved_rate + under_way(measured, *asked) < asked * (1.0 - allowed)
+    }) {
         sentences.push(format!(
             "it answered {} of the {} offered ({})",
             text::rate(measured.achieved_rate),
@@ -247,6 +252,17 @@ fn misses(
         sentences.push(format!("thrash: GC needed more than {sound} of the CPU"));
     }
     sentences
+}
+
+/// Requests a second that an application which keeps up answers only after the load has ended:
+/// rate times latency are under way at any time (Little 1961).
+fn under_way(measured: &Measured, asked: f64) -> f64 {
+    let seconds = measured.duration.as_secs_f64().max(f64::MIN_POSITIVE);
+    let median = Quantile::from_fraction(0.5)
+        .and_then(|half| measured.latency.quantile_of_successes(half))
+        .unwrap_or_default();
+    let share = (median.as_secs_f64() / seconds).min(UNDER_WAY_SHARE);
+    asked * share + UNDER_WAY / seconds
 }
 
 fn error_bound(slo: &Slo) -> f64 {

@@ -1,19 +1,64 @@
 //! How quantities stand in JSON: integers, the unit in the field's name.
 //!
 //! Owns the serde adapters for types that have no serde of their own. Use as
-//! `#[serde(rename = "memory_bytes", with = "wire::bytes")]`.
+//! `#[serde(rename = "memory_bytes", with = "wire::bytes")]`. Each is a type, not a module, so that
+//! the JSON schema of a field follows from the same word.
 
+#![allow(non_camel_case_types)] // They stand where serde's documentation has modules.
+
+use std::borrow::Cow;
 use std::time::Duration;
 
+use loadline_sizing::cache::Kind;
 use loadline_sizing::{Bytes, Cpus};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The schema of an adapter is that of the raw type.
+macro_rules! schema {
+    ($name:ident, $raw:ty) => {
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                <$raw>::schema_name()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                <$raw>::json_schema(generator)
+            }
+        }
+    };
+}
+
+/// A measured number that may be none: JSON has null for NaN, and null is read as NaN, not as zero.
+#[derive(Debug)]
+pub enum number {}
+
+impl number {
+    /// Writes the number.
+    pub fn serialize<S: Serializer>(value: &f64, s: S) -> Result<S::Ok, S::Error> {
+        value.serialize(s)
+    }
+
+    /// Reads the number.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+        Ok(Option::deserialize(d)?.unwrap_or(f64::NAN))
+    }
+}
+
+schema!(number, Option<f64>);
 
 macro_rules! adapter {
     ($(#[$doc:meta])* $name:ident, $name_opt:ident, $type:ty, $raw:ty, $to:expr, $from:expr) => {
         $(#[$doc])*
-        pub mod $name {
-            use super::*;
+        #[derive(Debug)]
+        pub enum $name {}
 
+        impl $name {
             /// Writes the integer.
             pub fn serialize<S: Serializer>(value: &$type, s: S) -> Result<S::Ok, S::Error> {
                 let to: fn(&$type) -> $raw = $to;
@@ -27,11 +72,14 @@ macro_rules! adapter {
             }
         }
 
+        schema!($name, $raw);
+
         $(#[$doc])*
         /// For an `Option`.
-        pub mod $name_opt {
-            use super::*;
+        #[derive(Debug)]
+        pub enum $name_opt {}
 
+        impl $name_opt {
             /// Writes the integer or null.
             pub fn serialize<S: Serializer>(value: &Option<$type>, s: S) -> Result<S::Ok, S::Error> {
                 let to: fn(&$type) -> $raw = $to;
@@ -44,6 +92,8 @@ macro_rules! adapter {
                 Ok(Option::<$raw>::deserialize(d)?.map(from))
             }
         }
+
+        schema!($name_opt, Option<$raw>);
     };
 }
 
@@ -62,12 +112,10 @@ adapter!(
 );
 
 /// A kind of start-up cache by its name.
-pub mod cache_kind {
-    use loadline_sizing::cache::Kind;
-    use serde::de::Error as _;
+#[derive(Debug)]
+pub enum cache_kind {}
 
-    use super::*;
-
+impl cache_kind {
     /// Writes the name.
     pub fn serialize<S: Serializer>(value: &Kind, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(value.name())
@@ -78,3 +126,5 @@ pub mod cache_kind {
         String::deserialize(d)?.parse().map_err(D::Error::custom)
     }
 }
+
+schema!(cache_kind, String);

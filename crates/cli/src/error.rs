@@ -78,6 +78,11 @@ impl Error {
         self
     }
 
+    /// What happened and why, without the hints.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Prints it to stderr and gives the exit code.
     pub fn report(&self) -> ExitCode {
         eprintln!("loadline: error: {}", self.message);

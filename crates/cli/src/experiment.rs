@@ -143,6 +143,10 @@ pub struct SearchFlags {
     #[arg(long, value_name = "N")]
     pub spare: Option<u32>,
 
+    /// Compare collectors, flags and heaps at the size found: so many pairs of trials each, from 6
+    #[arg(long, value_name = "PAIRS")]
+    pub compare: Option<u32>,
+
     /// Longest time of all trials, the proof included, as 20m
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
@@ -200,12 +204,11 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
 /// # Errors
 /// As [`given`].
 pub fn judged(
-    flags: &ExperimentFlags,
+    plain: Given,
     memory: Option<loadline_sizing::Bytes>,
     advice: Vec<LevelTable>,
     starts: u32,
 ) -> Result<Given, Error> {
-    let plain = given(flags, None)?;
     let path = Path::new("advice");
     let mut file = ExperimentFile::parse(&plain.text, path).map_err(|e| refused(&e))?;
     file.app.directory = Some(plain.experiment.app.directory.clone());
@@ -401,6 +404,9 @@ fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
     if let Some(prove) = search.prove {
         file.search.prove = Some(prove);
     }
+    if let Some(compare) = search.compare {
+        file.search.compare = Some(Spanned::new(0..0, compare));
+    }
     if let Some(spare) = search.spare {
         file.search.spare = Some(spare);
     }
@@ -409,6 +415,7 @@ fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
     }
     confirm.is_some()
         || search.prove.is_some()
+        || search.compare.is_some()
         || search.spare.is_some()
         || !search.sizes.is_empty()
 }

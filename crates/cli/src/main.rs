@@ -6,6 +6,7 @@
 mod commands;
 mod error;
 mod experiment;
+mod files;
 mod measuring;
 mod result;
 mod signals;

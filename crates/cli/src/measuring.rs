@@ -13,6 +13,7 @@ use loadline_engine::backend::local::{LocalBackend, Options, rootless};
 use loadline_engine::cache::CacheError;
 use loadline_engine::command::{CommandError, assemble};
 use loadline_engine::experiment::Experiment;
+use loadline_engine::ground::{changed, fingerprint};
 use loadline_engine::lock::{LockError, MachineLock};
 use loadline_engine::session::{Session, SessionError};
 use loadline_engine::store::{
@@ -38,6 +39,12 @@ pub struct MeasureFlags {
     /// Wait until no other loadline measures, instead of refusing
     #[arg(long)]
     pub wait: bool,
+
+    /// Use trials of earlier results where nothing that matters changed (command and its files,
+    /// load, SLO, limits, options, machine, JDK, loadline); the result names each. Proofs are
+    /// always run
+    #[arg(long)]
+    pub reuse: bool,
 }
 
 /// The state directory of these flags.
@@ -67,6 +74,7 @@ pub struct Measuring {
     pub result: String,
     /// What is measured.
     pub experiment: Experiment,
+    reuse: Option<String>,
     signals: Signals,
     backend: LocalBackend,
     jdks: Found,
@@ -89,6 +97,8 @@ impl Measuring {
         let backend = backend(&store)?;
         try_machine(&backend)?;
         let machine = machine(&backend, &given.experiment, &jdks);
+        // A file that cannot be read now is told by the trial that needs it.
+        let ground = fingerprint(&given.experiment, &machine).ok();
         let command: Vec<String> = std::env::args().collect();
         let new = NewResult {
             kind,
@@ -99,10 +109,15 @@ impl Measuring {
             machine,
         };
         let result = store.create_result(&new).map_err(|e| store_refused(&e))?;
+        if let Some(ground) = &ground {
+            let noted = store.set_ground(&result, ground);
+            noted.map_err(|e| store_refused(&e))?;
+        }
         Ok(Self {
             store,
             result,
             experiment: given.experiment,
+            reuse: ground.filter(|_| flags.reuse),
             signals,
             backend,
             jdks,
@@ -124,11 +139,10 @@ impl Measuring {
         let lock = lock(wait, &signals)?;
         let backend = backend(&store)?;
         let now = machine(&backend, &experiment, &jdks);
-        if now.kernel != row.machine.kernel
-            || now.cpu_model != row.machine.cpu_model
-            || now.jdks != row.machine.jdks
-        {
-            return Err(Error::new(Kind::Environment, "this machine is not as it was when the result was begun (kernel, CPU or JDKs differ); trials of two machines are not mixed")
+        let ground = fingerprint(&experiment, &now).ok();
+        let begun = store.ground(&row.id).map_err(|e| store_refused(&e))?;
+        if let Some(why) = changed((&row.machine, &now), begun.as_deref(), ground.as_deref()) {
+            return Err(Error::new(Kind::Environment, why)
                 .hint("begin a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
         }
         store
@@ -138,6 +152,7 @@ impl Measuring {
             store,
             result: row.id.clone(),
             experiment,
+            reuse: None,
             signals,
             backend,
             jdks,
@@ -177,6 +192,7 @@ impl Measuring {
             watcher: progress,
             start_deadline: self.experiment.app.start_deadline,
             spent: std::time::Duration::ZERO,
+            reuse: self.reuse.clone(),
         };
         work(&mut session).map_err(|error| {
             let status = if matches!(error, SessionError::Interrupted) {
@@ -200,13 +216,13 @@ impl Measuring {
             .map_err(|e| store_refused(&e))
     }
 
-    /// Notes that there is no outcome because something could not be measured.
+    /// Notes that there is no answer because something could not be measured, and what is left.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn failed(&self) -> Result<(), Error> {
+    pub fn failed(&self, left: Option<&str>) -> Result<(), Error> {
         self.store
-            .set_status(&self.result, ResultStatus::Failed, None)
+            .set_status(&self.result, ResultStatus::Failed, left)
             .map_err(|e| store_refused(&e))
     }
 }

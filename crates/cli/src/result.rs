@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flate2::read::MultiGzDecoder;
-use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation};
 use loadline_engine::backend::LoadModel;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::store::{ResultRow, Status, Store};
-use loadline_report::ResultView;
+use loadline_report::{ResultView, redact};
 
 use crate::error::{Error, Kind};
 use crate::experiment::refused;
@@ -42,6 +42,21 @@ impl ResultFlags {
     pub fn view(&self) -> Result<ResultView, Error> {
         result(&self.id, self.state.as_deref())
     }
+
+    /// Reads it with the experiment that it was measured with, whose paths begin where it was
+    /// measured; for a file that `export` wrote, where this command is called.
+    ///
+    /// # Errors
+    /// As [`Self::view`], and when the experiment's text is not understood (an older or newer
+    /// loadline wrote it).
+    pub fn view_and_experiment(&self) -> Result<(ResultView, Experiment), Error> {
+        let (view, row) = found(&self.id, self.state.as_deref())?;
+        let experiment = match row {
+            Some(row) => experiment_of(&row)?,
+            None => experiment(&view)?,
+        };
+        Ok((view, experiment))
+    }
 }
 
 /// A result by id or file.
@@ -49,9 +64,14 @@ impl ResultFlags {
 /// # Errors
 /// When there is none, or it cannot be read.
 pub fn result(id: &str, state: Option<&Path>) -> Result<ResultView, Error> {
+    found(id, state).map(|(view, _)| view)
+}
+
+/// The same with its row, where it is one of the store.
+fn found(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow>), Error> {
     let path = Path::new(id);
     if path.is_file() {
-        return exported(path);
+        return Ok((exported(path)?, None));
     }
     if path.extension().is_some_and(|e| e == "json" || e == "gz") {
         return Err(
@@ -61,7 +81,7 @@ pub fn result(id: &str, state: Option<&Path>) -> Result<ResultView, Error> {
     }
     let store = open_store_to_read(state)?;
     let row = store.result(id).map_err(|e| store_refused(&e))?;
-    view(&store, &row)
+    Ok((view(&store, &row)?, Some(row)))
 }
 
 /// A file that `export` wrote, also packed with gzip.
@@ -87,52 +107,70 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
         .map_err(|e| Error::new(Kind::Usage, format!("{}: {e}", path.display())))
 }
 
-/// The experiment that a view was measured with.
+/// The experiment that a view was measured with, without what it varied: an export has taken the
+/// secrets out of the labels, and then two levels may have one label.
 ///
 /// # Errors
 /// When its text is not understood (an older or newer loadline wrote it).
-pub fn experiment(view: &ResultView) -> Result<Experiment, Error> {
+fn experiment(view: &ResultView) -> Result<Experiment, Error> {
     let name = Path::new("the experiment of the result");
-    Experiment::parse(&view.experiment, name, Path::new(".")).map_err(|e| refused(&e))
+    let text = match view.experiment.parse::<toml::Table>() {
+        Ok(mut table) => {
+            table.remove("factor");
+            table.to_string()
+        }
+        // It is refused below, with the place of what is wrong.
+        Err(_) => view.experiment.clone(),
+    };
+    Experiment::parse(&text, name, Path::new(".")).map_err(|e| refused(&e))
 }
 
-/// A stored result as reports read it.
+/// A stored result as reports read it: what names a secret, in configurations and in what trials
+/// quote, is gone already. The experiment and the command stay whole, to be run again.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
     let experiment = experiment_of(row)?;
     let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
-    let recommendation = row
-        .outcome
-        .as_deref()
-        .map(serde_json::from_str::<Recommendation>)
-        .transpose();
-    let recommendation = recommendation.map_err(|e| {
-        Error::new(
-            Kind::Environment,
-            format!("the stored recommendation cannot be read: {e}"),
-        )
-    })?;
+    let (recommendation, without) = concluded(row)?;
     Ok(ResultView {
         id: row.id.clone(),
         title: row.title.clone(),
         question: experiment.question.clone(),
         command: row.command.clone(),
         experiment: row.experiment.clone(),
-        load: load_in_words(&experiment),
+        load: redact::load(&load_in_words(&experiment)),
         machine: row.machine.clone(),
         slo: experiment.slo.clone(),
-        recommendation,
-        incomplete: incomplete(row),
-        warnings: Vec::new(),
-        trials,
+        recommendation: recommendation.as_ref().map(redact::recommendation),
+        incomplete: incomplete(row, without.undecided),
+        warnings: without.left_out,
+        trials: trials.iter().map(redact::record).collect(),
     })
 }
 
-fn incomplete(row: &ResultRow) -> Option<String> {
+/// The answer of a search, or what it left where it found none.
+fn concluded(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), Error> {
+    let stored = row.outcome.as_deref();
+    let read = stored.map(serde_json::from_str::<Conclusion>).transpose();
+    let read = read.map_err(|e| {
+        Error::new(
+            Kind::Environment,
+            format!("the stored recommendation cannot be read: {e}"),
+        )
+    })?;
+    Ok(match read {
+        Some(Conclusion::Answer(answer)) => (Some(*answer), NoAnswer::default()),
+        Some(Conclusion::NoAnswer(without)) => (None, without),
+        None => (None, NoAnswer::default()),
+    })
+}
+
+fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
     match row.status {
         Status::Done => None,
+        Status::Failed if undecided.is_some() => undecided,
         Status::Running => Some(format!("still running: {} trials so far", row.trials)),
         Status::Interrupted => Some(format!(
             "interrupted after {} trials; go on with: loadline resume {}",
@@ -166,4 +204,48 @@ fn load_in_words(experiment: &Experiment) -> String {
             .map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams)),
         seconds(load.warm_up)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_engine::store::{Kind, NewResult};
+
+    use super::*;
+
+    #[test]
+    fn a_stored_result_knows_the_directory_it_was_measured_in() {
+        let place = tempfile::tempdir().expect("a directory");
+        let store = Store::open(place.path()).expect("a store");
+        let new = NewResult {
+            kind: Kind::Size,
+            title: "a".to_owned(),
+            experiment: EXPERIMENT.to_owned(),
+            directory: PathBuf::from("/srv/elsewhere"),
+            command: Vec::new(),
+            machine: loadline_analysis::record::Machine::default(),
+        };
+        let id = store.create_result(&new).expect("a result");
+        let flags = ResultFlags {
+            id,
+            state: Some(place.path().to_owned()),
+        };
+        let (_, experiment) = flags.view_and_experiment().expect("it is read");
+        assert_eq!(experiment.app.directory, Path::new("/srv/elsewhere"));
+    }
+
+    const EXPERIMENT: &str = r#"
+        slo = "p99<250ms"
+        [app]
+        command = ["java", "-jar", "a.jar"]
+        [app.ready]
+        http = "/health"
+        [load]
+        url = "http://localhost:8080/"
+        rate = "100/s"
+        warm-up = "2s"
+        measure = "4s"
+        [search]
+        min-memory = "128Mi"
+        max-memory = "512Mi"
+    "#;
 }

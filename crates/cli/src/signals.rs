@@ -13,6 +13,7 @@ use crate::error::{Error, Kind};
 /// Whether a signal asked for the end, and which.
 #[derive(Debug, Clone)]
 pub struct Signals {
+    came: Arc<AtomicBool>,
     number: Arc<AtomicUsize>,
 }
 
@@ -22,6 +23,7 @@ impl Signals {
     /// # Errors
     /// When the kernel refuses a handler.
     pub fn watch() -> Result<Self, Error> {
+        let came = Arc::new(AtomicBool::new(false));
         let number = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let seen = Arc::new(AtomicBool::new(false));
@@ -38,13 +40,20 @@ impl Signals {
             let value = usize::try_from(signal).unwrap_or(2);
             signal_hook::flag::register_usize(signal, Arc::clone(&number), value)
                 .map_err(refuse)?;
+            // Last: whoever sees it finds the number.
+            signal_hook::flag::register(signal, Arc::clone(&came)).map_err(refuse)?;
         }
-        Ok(Self { number })
+        Ok(Self { came, number })
     }
 
     /// Whether one came.
     pub fn came(&self) -> bool {
-        self.number.load(Ordering::Relaxed) != 0
+        self.came.load(Ordering::Relaxed)
+    }
+
+    /// What is set when one comes, for threads that cannot ask.
+    pub fn flag(&self) -> &Arc<AtomicBool> {
+        &self.came
     }
 
     /// How the command ends after one: exit code 130 for SIGINT, 143 for SIGTERM.

@@ -18,7 +18,7 @@ const EXIT_CODES: &str = "
 | 3 | this machine cannot: control groups, JDK, disk, permissions |
 | 4 | the measurement is not valid |
 | 70 | a defect of loadline |
-| 129, 130, 143 | stopped by SIGHUP, SIGINT, SIGTERM; `loadline resume` goes on |
+| 129, 130, 143 | stopped by SIGHUP, SIGINT, SIGTERM; `loadline resume` goes on with a result |
 ";
 
 fn loadline(arguments: &[&str]) -> String {
@@ -145,7 +145,8 @@ fn the_reference_of_records_is_up_to_date() {
         let source = source.split("#[cfg(test)]").next().unwrap_or_default();
         record_fields(source)
     };
-    let structs = [read("record.rs"), read("record/start.rs")].concat();
+    let parts = ["record.rs", "record/instance.rs", "record/start.rs"];
+    let structs = parts.map(read).concat();
     let mut text = String::from(
         "# Records\n\nWritten from the comments in `crates/analysis/src/record.rs`; a test compares. \
          `loadline export` writes a result: `schema`, `result`, `title`, `question`, `command`, \
@@ -178,8 +179,24 @@ fn the_reference_of_records_is_up_to_date() {
 
 #[test]
 fn the_schemas_of_what_is_printed_are_up_to_date() {
-    for command in ["explain", "gc"] {
-        let schema = loadline(&[command, "--schema"]);
-        check(&format!("{command}.schema.json"), &schema);
+    let help = loadline(&["schema", "--help"]);
+    let forms: Vec<(&str, &str)> = help
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- ")?.split_once(':'))
+        .collect();
+    assert!(forms.len() > 10, "{help}");
+    let mut text = String::from(
+        "# What `--json` prints\n\nWritten by the program; a test compares, and others run each \
+         command and hold what it prints against its schema. `loadline schema FORM` prints one. \
+         Fields are added within a schema version, never changed. Units stand in the names; null \
+         is what was not measured or does not exist, never zero. What the fields of a result mean \
+         is also in [record.md](record.md).\n\n| form | of | schema |\n| --- | --- | --- |\n",
+    );
+    for (form, of) in forms {
+        let name = format!("{form}.schema.json");
+        check(&name, &loadline(&["schema", form]));
+        let of = of.trim().replace('|', "\\|");
+        writeln!(text, "| `{form}` | {of} | [{name}]({name}) |").unwrap();
     }
+    check("json.md", &text);
 }

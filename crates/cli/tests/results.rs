@@ -178,6 +178,340 @@ fn a_result_compared_with_itself_did_not_change() {
     );
 }
 
+/// The recorded run as JSON with a change, in a file of the place.
+fn changed(place: &Path, change: impl FnOnce(&mut serde_json::Value)) -> String {
+    let packed = fs::File::open(recorded()).expect("the record");
+    let mut json =
+        serde_json::from_reader(flate2::read::MultiGzDecoder::new(packed)).expect("JSON");
+    change(&mut json);
+    fs::write(place.join("changed.json"), json.to_string()).expect("writable");
+    "changed.json".to_owned()
+}
+
+#[test]
+fn a_second_result_that_measured_nothing_is_no_verdict() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let file = changed(place.path(), |json| {
+        json["recommendation"] = serde_json::Value::Null;
+        json["trials"] = serde_json::json!([]);
+    });
+    let record = recorded().display().to_string();
+    let output = loadline(place.path(), &["compare", &record, &file]);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.starts_with("Cannot say: the second has no trial."),
+        "{text}"
+    );
+    assert!(said(&output).contains("hint: "), "{}", said(&output));
+}
+
+/// Adds lines to the `[app]` table of its experiment.
+fn add_to_app(json: &mut serde_json::Value, lines: &str) {
+    let experiment = json["experiment"].as_str().expect("a text");
+    json["experiment"] = experiment
+        .replace("[app]\n", &format!("[app]\n{lines}\n"))
+        .into();
+}
+
+#[test]
+fn an_export_without_its_secrets_can_be_emitted() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let file = changed(place.path(), |json| {
+        add_to_app(
+            json,
+            "env = { DB_PASSWORD = \"hunter2\", PLAIN = \"x\" } # token: hunter2",
+        );
+    });
+    let exported = loadline(place.path(), &["export", &file, "-o", "safe.json"]);
+    assert!(exported.status.success(), "{}", said(&exported));
+    let safe = fs::read_to_string(place.path().join("safe.json")).expect("a file");
+    assert!(!safe.contains("hunter2"));
+    let emitted = loadline(place.path(), &["emit", "safe.json", "--to", "deploy"]);
+    assert!(emitted.status.success(), "{}", said(&emitted));
+    let read = |name: &str| fs::read_to_string(place.path().join("deploy").join(name));
+    let manifests = read("kubernetes.yaml").expect("a file");
+    assert!(manifests.contains("key: \"DB_PASSWORD\""), "{manifests}");
+    assert!(manifests.contains("value: \"x\""), "{manifests}");
+    let dockerfile = read("Dockerfile").expect("a file");
+    assert!(
+        dockerfile.contains("# DB_PASSWORD is a secret"),
+        "{dockerfile}"
+    );
+}
+
+#[test]
+fn a_secret_in_a_load_url_or_a_label_is_in_no_file() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let file = changed(place.path(), |json| {
+        json["load"] = "GET /a?access_token=hunter2, open model, 100/s for 15 s".into();
+        for trial in json["trials"].as_array_mut().expect("trials") {
+            trial["configuration"]["label"] = "1cpu -Ddb.accountKey=hunter2 -Xss1m".into();
+        }
+        let experiment = json["experiment"].as_str().expect("a text");
+        let mut experiment = experiment.replace("\"/health\"", "\"/health?token=hunter2\"");
+        for stack in ["1m", "2m"] {
+            let option = format!("-Dtoken.a=hunter2 -Xss{stack}");
+            let level =
+                format!("\n[[factor.levels]]\nlabel = \"{option}\"\njvm = [\"-Xss{stack}\"]\n");
+            experiment.push_str(&level);
+        }
+        json["experiment"] = experiment.into();
+    });
+    let exported = loadline(place.path(), &["export", &file, "-o", "safe.json"]);
+    assert!(exported.status.success(), "{}", said(&exported));
+    for format in ["json", "csv", "junit", "markdown"] {
+        let words = ["export", &file, "--format", format];
+        let output = loadline(place.path(), &words);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            !text.is_empty() && !text.contains("hunter2"),
+            "{format}: {text}"
+        );
+    }
+    for source in ["safe.json", &file] {
+        let words = ["emit", source, "--to", "deploy", "--force"];
+        let emitted = loadline(place.path(), &words);
+        assert!(emitted.status.success(), "{}", said(&emitted));
+        let warning = "/health?token=[redacted] holds a secret: probes only open port 8080";
+        assert!(said(&emitted).contains(warning), "{}", said(&emitted));
+        for name in files(&place.path().join("deploy")) {
+            let path = place.path().join("deploy").join(&name);
+            let text = fs::read_to_string(path).expect("a file");
+            assert!(!text.contains("hunter2"), "{name}: {text}");
+            assert!(!text.contains("/health?"), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn emit_says_that_a_proof_failed() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let proven = emit(place.path(), &[]);
+    assert!(!said(&proven).contains("not proven"), "{}", said(&proven));
+    let file = changed(place.path(), |json| {
+        json["recommendation"]["proof"]["passes"] = 12.into();
+    });
+    let output = loadline(place.path(), &["emit", &file, "--to", "failed"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let warning = "warning: the size is not proven to keep the SLO: 12 of 20 fresh starts passed";
+    assert!(said(&output).contains(warning), "{}", said(&output));
+    for name in files(&place.path().join("failed")) {
+        let path = place.path().join("failed").join(&name);
+        let text = fs::read_to_string(path).expect("a file");
+        assert!(
+            text.contains("# Not proven to keep p99<250ms"),
+            "{name}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_command_without_a_jar_is_refused_with_what_to_do() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    for command in [
+        r#"["java", "-cp", "lib/*", "com.example.Main"]"#,
+        r#"["java", "@app.options", "-jar", "app.jar"]"#,
+        r#"["./run.sh"]"#,
+    ] {
+        let file = changed(place.path(), |json| {
+            let experiment = json["experiment"].as_str().expect("a text");
+            let (before, rest) = experiment.split_once("command = [").expect("a command");
+            let (_, after) = rest.split_once(']').expect("its end");
+            json["experiment"] = format!("{before}command = {command}{after}").into();
+        });
+        let output = loadline(place.path(), &["emit", &file, "--to", "deploy"]);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(
+            said(&output).contains("cannot tell the jar of the command")
+                && said(&output).contains("hint: "),
+            "{}",
+            said(&output)
+        );
+        assert!(!place.path().join("deploy").exists());
+    }
+}
+
+/// A jar whose manifest names `lib/a.jar`, as Quarkus and the extracted Spring Boot have it.
+#[test]
+fn what_the_manifest_of_the_jar_names_comes_along() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let jar = include_bytes!("../../jvm/tests/data/cache/class-path.jar");
+    fs::create_dir_all(place.path().join("app/lib")).expect("writable");
+    fs::write(place.path().join("app/run.jar"), jar).expect("writable");
+    fs::write(place.path().join("app/lib/spring-boot-3.5.16.jar"), "x").expect("writable");
+    let file = changed(place.path(), |json| {
+        let experiment = json["experiment"].as_str().expect("a text");
+        json["experiment"] = experiment
+            .replace("build/workloads/spring-web.jar", "app/run.jar")
+            .into();
+    });
+    let output = loadline(place.path(), &["emit", &file, "--to", "deploy"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("next: cp -r app/run.jar app/lib "),
+        "{}",
+        said(&output)
+    );
+    assert!(!said(&output).contains("warning: "), "{}", said(&output));
+    let dockerfile = fs::read_to_string(place.path().join("deploy/Dockerfile")).expect("a file");
+    assert!(
+        dockerfile.contains("COPY [\"lib\", \"/app/lib\"]\n"),
+        "{dockerfile}"
+    );
+}
+
+/// A zip file with one entry, stored.
+fn zip(name: &str, text: &str) -> Vec<u8> {
+    let short = |n: usize| (n as u16).to_le_bytes();
+    let long = |n: usize| (n as u32).to_le_bytes();
+    let mut local = b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    let mut entry = b"PK\x01\x02\x14\0\x14\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    for header in [&mut local, &mut entry] {
+        header.extend([long(text.len()), long(text.len())].concat());
+        header.extend([short(name.len()), short(0)].concat());
+    }
+    local.extend([name.as_bytes(), text.as_bytes()].concat());
+    entry.extend([0; 14]);
+    entry.extend(name.as_bytes());
+    let mut end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0".to_vec();
+    end.extend([long(entry.len()), long(local.len())].concat());
+    end.extend(short(0));
+    [local, entry, end].concat()
+}
+
+/// The recorded run, with a jar of this manifest in `my app/run.jar`.
+fn with_jar(place: &Path, manifest: &str) -> String {
+    fs::create_dir_all(place.join("my app")).expect("writable");
+    let jar = zip("META-INF/MANIFEST.MF", manifest);
+    fs::write(place.join("my app/run.jar"), jar).expect("writable");
+    changed(place, |json| {
+        let experiment = json["experiment"].as_str().expect("a text");
+        json["experiment"] = experiment
+            .replace("build/workloads/spring-web.jar", "my app/run.jar")
+            .into();
+    })
+}
+
+#[test]
+fn quarkus_brings_its_directories() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let manifest = "Manifest-Version: 1.0\r\nMain-Class: io.quarkus.bootstrap.runner.QuarkusEntryPoint\r\nClass-Path: lib/boot/a.jar\r\n";
+    let file = with_jar(place.path(), manifest);
+    for folder in ["lib/boot", "app", "quarkus"] {
+        fs::create_dir_all(place.path().join("my app").join(folder)).expect("writable");
+    }
+    fs::write(place.path().join("my app/lib/boot/a.jar"), zip("a", "a")).expect("writable");
+    let output = loadline(place.path(), &["emit", &file, "--to", "de ploy"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let copy = "next: cp -r 'my app/run.jar' 'my app/lib' 'my app/app' 'my app/quarkus' ";
+    assert!(said(&output).contains(copy), "{}", said(&output));
+    assert!(said(&output).contains(" 'de ploy'\n"), "{}", said(&output));
+    let dockerfile = fs::read_to_string(place.path().join("de ploy/Dockerfile")).expect("a file");
+    for name in ["lib", "app", "quarkus"] {
+        let line = format!("COPY [\"{name}\", \"/app/{name}\"]\n");
+        assert!(dockerfile.contains(&line), "{dockerfile}");
+    }
+}
+
+#[test]
+fn a_library_with_the_name_of_an_emitted_file_is_refused() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let manifest = "Manifest-Version: 1.0\r\nClass-Path: jvm.options\r\n";
+    let file = with_jar(place.path(), manifest);
+    fs::write(place.path().join("my app/jvm.options"), zip("a", "a")).expect("writable");
+    let output = loadline(place.path(), &["emit", &file, "--to", "deploy"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains("needs jvm.options, which is"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn a_jar_that_cannot_be_read_is_said() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let output = emit(place.path(), &[]);
+    let warning = "warning: build/workloads/spring-web.jar cannot be read here";
+    assert!(said(&output).contains(warning), "{}", said(&output));
+    let manifests = emit(place.path(), &["--for", "kubernetes", "--force"]);
+    assert!(
+        !said(&manifests).contains("warning: "),
+        "{}",
+        said(&manifests)
+    );
+}
+
+#[test]
+fn a_secret_that_must_be_made_is_a_next_step() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let file = changed(place.path(), |json| {
+        add_to_app(json, "env = { DB_PASSWORD = \"hunter2\" }");
+    });
+    let output = loadline(place.path(), &["emit", &file, "--to", "deploy"]);
+    let step = "next: kubectl create secret generic spring-web-secrets --from-env-file=FILE   # its lines: DB_PASSWORD=...\n";
+    assert!(said(&output).contains(step), "{}", said(&output));
+}
+
+#[test]
+fn the_cache_that_was_measured_is_built_in_the_image() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let file = changed(place.path(), |json| {
+        json["recommendation"]["configuration"]["cache"] =
+            serde_json::json!({"kind": "appcds", "requests": 500});
+    });
+    let output = loadline(place.path(), &["emit", &file, "--to", "deploy"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let dockerfile = fs::read_to_string(place.path().join("deploy/Dockerfile")).expect("a file");
+    assert!(
+        dockerfile.contains("ready, 500 requests, SIGTERM"),
+        "{dockerfile}"
+    );
+    assert!(
+        dockerfile.contains("-XX:SharedArchiveFile=/app/app.jsa"),
+        "{dockerfile}"
+    );
+}
+
+#[test]
+fn an_autoscaler_needs_a_rate_and_takes_the_measured_one() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let words = ["--for", "kubernetes", "--max-replicas", "8"];
+    let refused = emit(place.path(), &words);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("does not say how much one pod can carry"));
+
+    let size = serde_json::json!({"cpu_millicpus": 1000, "memory_bytes": 243_269_632});
+    let priced = serde_json::json!({
+        "variant": "", "limits": size, "billed": size, "replicas": 3,
+        "cost": {"per_hour": 0.1, "per_month": 73.0, "per_million_requests": null}
+    });
+    let file = changed(place.path(), |json| {
+        json["recommendation"]["deployment"] = serde_json::json!({
+            "offer": {"name": "x", "region": "x", "arch": "x", "source": "x", "licence": "x",
+                "date": "2026-11-01", "warning": null},
+            "rate": 280.0, "headroom": 0.0, "spare": 0, "chosen": priced, "each": 93.4,
+            "is_proven": true, "why_not": [], "front": [], "left_out": [],
+            "cells": [{"variant": "", "limits": size, "carried": 120.0, "too_high": 150.0,
+                "priced": priced, "could_not_measure": false}]
+        });
+    });
+    let words = [&["emit", &file, "--to", "deploy"], &words[..]].concat();
+    let output = loadline(place.path(), &words);
+    assert!(output.status.success(), "{}", said(&output));
+    let manifests = fs::read_to_string(place.path().join("deploy/kubernetes.yaml"));
+    let manifests = manifests.expect("a file");
+    for wanted in [
+        "minReplicas: 3",
+        "maxReplicas: 8",
+        "averageValue: \"93334m\"",
+        "# 280/s over 3 pods",
+    ] {
+        assert!(manifests.contains(wanted), "{wanted}: {manifests}");
+    }
+}
+
 /// The files in `records/.../deploy` are an example for readers, and the whole output of `emit` for a
 /// real run. `LOADLINE_UPDATE=1` writes them.
 #[test]

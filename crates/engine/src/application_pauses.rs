@@ -23,7 +23,7 @@ pub const PATH: &str = "/tmp/loadline-pauses";
 /// More of a file is not read.
 pub const CAP: u64 = 16 << 20;
 
-/// Reads it. Keeps the longest pauses where there are too many.
+/// Reads it. Keeps the longest pauses where there are too many, and of the counts every n-th.
 pub fn parse(text: &str) -> ApplicationPauses {
     let mut seen = ApplicationPauses::default();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -39,7 +39,8 @@ pub fn parse(text: &str) -> ApplicationPauses {
     }
     seen.pauses_ns.sort_unstable();
     seen.done.sort_unstable();
-    seen.done.truncate(KEPT);
+    let step = seen.done.len().div_ceil(KEPT).max(1);
+    seen.done = seen.done.into_iter().step_by(step).collect();
     seen
 }
 
@@ -86,6 +87,17 @@ mod tests {
         let seen = parse(&lines.join("\n"));
         assert_eq!((seen.pauses_ns.len(), seen.lost), (KEPT, 5));
         assert_eq!(seen.pauses_ns[0], (5, 10));
+    }
+
+    #[test]
+    fn of_too_many_counts_the_late_ones_are_there_too() {
+        let lines: Vec<String> = (0..KEPT as u64 * 2 + 5)
+            .map(|n| format!("done {n} {}", 3 * n))
+            .collect();
+        let done = parse(&lines.join("\n")).done;
+        assert!(done.len() <= KEPT);
+        assert_eq!((done[0], done[1]), ((0, 0), (3, 9)));
+        assert!(done.last().unwrap().0 > KEPT as u64 * 2);
     }
 
     proptest::proptest! {

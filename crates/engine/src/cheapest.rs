@@ -162,7 +162,8 @@ fn typical_length(experiment: &Experiment, asked: &[Asked]) -> Duration {
     }
 }
 
-/// Whether the budget has no room for one more trial. The search leaves room for the proof.
+/// Whether the budget has no room for one more trial. The search leaves room for the proof of what it
+/// has found; while that is nothing, there is nothing to leave room for.
 fn is_over(
     budget: Option<Duration>,
     spent: Duration,

@@ -1,11 +1,11 @@
 //! From a JVM's own log to the GC figures of a record.
 //!
-//! Owns which pauses belong to the measure phase: those that end in it, on CLOCK_MONOTONIC. Knows
-//! no log format; that is `loadline_jvm::gclog`'s.
+//! Owns when the figures of the measure phase are known, and what is said of pauses that found no
+//! room in a record. Knows no log format, and does not add up; that is `loadline_jvm::gclog`'s.
 
 use std::time::Duration;
 
-use loadline_analysis::pauses::PauseEvidence;
+use loadline_analysis::pauses::{PauseEvidence, no_room};
 use loadline_analysis::record::GcEvidence;
 use loadline_jvm::gclog::{GcLog, Pause, Safepoint, Stall};
 use loadline_sizing::Bytes;
@@ -13,22 +13,12 @@ use loadline_sizing::Bytes;
 /// Pauses that a record keeps one by one; more are only counted.
 pub const KEPT_PAUSES: usize = 10_000;
 
-/// The GC figures; `measure` is the measured window on CLOCK_MONOTONIC, ns. `None` for a log that
-/// has nothing of a collector in it.
-pub fn gc_evidence(log: &GcLog, measure: Option<(u64, u64)>) -> Option<GcEvidence> {
+/// The GC figures; the window of the log is the measure phase. `None` for a log that has nothing of
+/// a collector in it.
+pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
     let collector = log.header.collector?;
-    let in_measure = |pause: &&Pause| {
-        let end = pause.end.monotonic_ns;
-        matches!((end, measure), (Some(end), Some((from, to))) if (from..to).contains(&end))
-    };
-    let measured: Vec<&Pause> = log.pauses.iter().filter(in_measure).collect();
-    let gc_cpu = |pauses: &[&Pause]| {
-        pauses
-            .iter()
-            .filter_map(|p| p.cpu)
-            .map(|c| c.cpu())
-            .sum::<Duration>()
-    };
+    // A pause without the trial's clock may lie in the measure phase or not: then nothing is known.
+    let measured = log.window.as_ref().filter(|window| window.unplaced == 0);
     let has_cpu = log.summary.cpu_count > 0;
     let summary = &log.summary;
     Some(GcEvidence {
@@ -39,14 +29,11 @@ pub fn gc_evidence(log: &GcLog, measure: Option<(u64, u64)>) -> Option<GcEvidenc
         pause_max: summary.stw.max,
         full_gcs: summary.full,
         gc_cpu: has_cpu.then(|| summary.cpu.cpu()),
-        measure_gc_cpu: (has_cpu && measure.is_some()).then(|| gc_cpu(&measured)),
-        measure_pauses: measured.len() as u64,
-        measure_pause_sum: measured.iter().map(|p| p.duration).sum(),
-        measure_pause_max: measured
-            .iter()
-            .map(|p| p.duration)
-            .max()
-            .unwrap_or_default(),
+        measure_gc_cpu: measured.filter(|_| has_cpu).map(|window| window.cpu),
+        measure_pauses: measured.map(|window| window.stw.count),
+        measure_pause_sum: measured.map(|window| window.stw.total),
+        measure_pause_max: measured.map(|window| window.stw.max),
+        parallel_workers: log.header.parallel_workers.and_then(|n| n.try_into().ok()),
         heap_after_max: summary.heap_after_max.map(Bytes::from_bytes),
         heap_max: log.header.heap_max_bytes.map(Bytes::from_bytes),
         pause_spans_ns: log
@@ -81,9 +68,25 @@ pub fn add_standstills(log: &GcLog, pauses: &mut PauseEvidence) {
     pauses.stalls_ns.sort_unstable();
 }
 
+/// What of the measure phase found no room in the record, as a warning; `None` where all did.
+pub fn cut(log: &GcLog) -> Option<String> {
+    let cut = &log.cut;
+    no_room(&[
+        ("GC pauses", cut.pauses),
+        ("safepoints", cut.safepoints),
+        ("stalls", cut.stalls),
+    ])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(text: &str, keep: usize, measure: Option<(u64, u64)>) -> GcLog {
+        let mut builder = loadline_jvm::gclog::Builder::new(keep).window(measure);
+        builder.read(text.as_bytes());
+        builder.finish()
+    }
 
     const LOG: &str = "\
 [1000000000ns][info][gc,init] Version: 17.0.15+6 (release)
@@ -97,10 +100,10 @@ mod tests {
 
     #[test]
     fn the_measured_window_takes_the_pauses_that_end_in_it() {
-        let log = loadline_jvm::gclog::read(LOG.as_bytes(), KEPT_PAUSES);
-        let gc = gc_evidence(&log, Some((2_500_000_000, 3_500_000_000))).unwrap();
-        assert_eq!((gc.pauses, gc.full_gcs, gc.measure_pauses), (2, 1, 1));
-        assert_eq!(gc.measure_pause_max, Duration::from_millis(30));
+        let log = read(LOG, KEPT_PAUSES, Some((2_500_000_000, 3_500_000_000)));
+        let gc = gc_evidence(&log).unwrap();
+        assert_eq!((gc.pauses, gc.full_gcs, gc.measure_pauses), (2, 1, Some(1)));
+        assert_eq!(gc.measure_pause_max, Some(Duration::from_millis(30)));
         assert_eq!(
             (gc.gc_cpu, gc.measure_gc_cpu),
             (
@@ -113,6 +116,42 @@ mod tests {
             (Some(Bytes::from_mib(7)), Some(Bytes::from_mib(64)))
         );
         assert_eq!(gc.pause_spans_ns[0], (1_990_000_000, 2_000_000_000));
+    }
+
+    #[test]
+    fn the_measured_window_does_not_end_with_the_room_for_pauses() {
+        let log = read(LOG, 1, Some((2_500_000_000, 3_500_000_000)));
+        let gc = gc_evidence(&log).unwrap();
+        assert_eq!(gc.measure_pauses, Some(1));
+        assert_eq!(gc.measure_gc_cpu, Some(Duration::from_millis(30)));
+        assert_eq!(gc.pause_spans_ns, [(2_970_000_000, 3_000_000_000)]);
+        assert_eq!(cut(&log), None, "the pause before it is no loss");
+        let log = read(LOG, 1, Some((0, u64::MAX)));
+        let told = cut(&log).unwrap();
+        assert!(told.starts_with("1 GC pauses found no room"), "{told}");
+    }
+
+    #[test]
+    fn pauses_without_the_trials_clock_are_unknown_in_the_measure_phase() {
+        let classic = "\
+OpenJDK 64-Bit Server VM (25.402-b06) for linux-amd64 JRE (1.8.0_402-b06), built on Jan  1 2024
+1.500: [GC (Allocation Failure) [PSYoungGen: 16384K->2048K(18432K)] 16384K->2056K(59392K), 0.0100000 secs] [Times: user=0.02 sys=0.01, real=0.01 secs]
+";
+        let gc = gc_evidence(&read(classic, 10, Some((0, u64::MAX)))).unwrap();
+        assert_eq!((gc.pauses, gc.measure_pauses), (1, None));
+        assert_eq!(gc.gc_cpu, Some(Duration::from_millis(30)));
+        assert_eq!(
+            (
+                gc.measure_gc_cpu,
+                gc.measure_pause_sum,
+                gc.measure_pause_max
+            ),
+            (None, None, None)
+        );
+        let gc = gc_evidence(&read(LOG, 10, None)).unwrap();
+        assert_eq!((gc.pauses, gc.measure_pauses), (2, None));
+        let quiet = gc_evidence(&read(LOG, 10, Some((0, 1)))).unwrap();
+        assert_eq!(quiet.measure_pauses, Some(0));
     }
 
     #[test]
@@ -132,6 +171,6 @@ mod tests {
 
     #[test]
     fn a_log_without_a_collector_gives_nothing() {
-        assert!(gc_evidence(&loadline_jvm::gclog::read("hello\n".as_bytes(), 10), None).is_none());
+        assert!(gc_evidence(&read("hello\n", 10, None)).is_none());
     }
 }

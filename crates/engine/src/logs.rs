@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::span::Span;
 
-use crate::backend::local;
+use crate::backend::{instance_path, local};
 
 const LEVEL: i32 = 3;
 
@@ -48,6 +48,22 @@ pub fn keep(scratch: &Path, to: &Path) -> Result<(), LogError> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(at(scratch, e)),
         _ => packed,
     }
+}
+
+/// The same for a trial of several instances; the logs of the second lie in a directory `2`.
+///
+/// # Errors
+/// As [`keep`], the first of them.
+pub fn keep_all(scratch: &Path, to: &Path, instances: u32) -> Result<(), LogError> {
+    (0..instances)
+        .map(|index| match index {
+            0 => keep(scratch, to),
+            _ => keep(
+                &instance_path(scratch, index),
+                &to.join((index + 1).to_string()),
+            ),
+        })
+        .fold(Ok(()), Result::and)
 }
 
 fn pack(from: &Path, to: &Path, name: &str) -> Result<(), LogError> {

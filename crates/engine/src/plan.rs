@@ -66,11 +66,20 @@ impl Plan {
     /// nothing, and would look like an answer about that size.
     pub fn on_machine(mut self, cpus: u32) -> Self {
         let all = Cpus::from_whole(cpus);
-        let fits = |t: &PlannedTrial| t.configuration.cpu.is_none_or(|cpu| cpu <= all);
+        let wanted = |t: &PlannedTrial| {
+            let configuration = &t.configuration;
+            Some(Cpus::from_millis(
+                configuration
+                    .cpu?
+                    .as_millis()
+                    .saturating_mul(configuration.instances),
+            ))
+        };
+        let fits = |t: &PlannedTrial| wanted(t).is_none_or(|cpu| cpu <= all);
         let (trials, too_large) = self.trials.into_iter().partition(fits);
         self.trials = trials;
         for trial in too_large {
-            let cpu = trial.configuration.cpu.unwrap_or(all);
+            let cpu = wanted(&trial).unwrap_or(all);
             let why = format!("a limit of {cpu} CPUs limits nothing on a machine with {cpus}");
             let one = (trial.configuration.label, why);
             if !self.left_out.contains(&one) {

@@ -98,6 +98,8 @@ pub struct Session<'a> {
     pub start_deadline: Duration,
     /// Length of all trials so far, also of those that were there from before.
     pub spent: Duration,
+    /// Fingerprint of the ground whose trials in earlier results are used again; `None` is never.
+    pub reuse: Option<String>,
 }
 
 impl Session<'_> {
@@ -132,7 +134,10 @@ impl Session<'_> {
                     }
                     continue;
                 }
-                None => self.measure(&key)?,
+                None => match self.reused(&key)? {
+                    Some(record) => record,
+                    None => self.measure(&key)?,
+                },
             };
             self.spent += record.length();
             tried += 1;
@@ -149,6 +154,33 @@ impl Session<'_> {
         }
     }
 
+    /// The same trial of an earlier result, as a record of this one that says where it is from.
+    /// Fresh starts and pairs are always run: what they show is that they are.
+    fn reused(&mut self, key: &TrialKey) -> Result<Option<TrialRecord>, SessionError> {
+        let is_fresh = matches!(key.purpose, Purpose::Prove | Purpose::Compare);
+        let Some(ground) = self.reuse.as_ref().filter(|_| !is_fresh) else {
+            return Ok(None);
+        };
+        let Some(mut record) = self.store.find_alike(ground, key)? else {
+            return Ok(None);
+        };
+        let warning = format!(
+            "not measured again: nothing that matters changed since trial {} of result {}",
+            record.id, record.result
+        );
+        // A copy of a copy names the trial that was measured.
+        let has_source = |w: &String| w.starts_with("not measured again: ");
+        if !record.evidence.warnings.iter().any(has_source) {
+            record.evidence.warnings.push(warning);
+        }
+        record.id = self.store.begin_trial(key)?;
+        record.result.clone_from(&self.result);
+        record.configuration = key.configuration.clone();
+        self.store.finish_trial(&record)?;
+        self.watcher.trial_ends(&record, true);
+        Ok(Some(record))
+    }
+
     fn measure(&mut self, key: &TrialKey) -> Result<TrialRecord, SessionError> {
         if self.watcher.interrupted() {
             return Err(SessionError::Interrupted);
@@ -159,7 +191,8 @@ impl Session<'_> {
             .trial_begins(&key.configuration, key.purpose, key.repeat, key.attempt);
         let outcome = self.run(&id, key, cache.as_ref());
         let scratch = self.store.scratch(&id);
-        let kept = logs::keep(&scratch, &self.store.logs(&id));
+        let instances = key.configuration.instances;
+        let kept = logs::keep_all(&scratch, &self.store.logs(&id), instances);
         let mut record = match outcome {
             Ok(record) => record,
             Err(error) => {

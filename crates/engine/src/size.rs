@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use loadline_analysis::price;
 use loadline_analysis::record::{Configuration, Purpose, TrialRecord, Verdict};
 use loadline_analysis::search::Outcome;
 use loadline_analysis::search::min_memory::{Answer, MinMemory, Parameters, Step};
@@ -30,6 +31,8 @@ pub struct Searched {
     pub end: End,
     /// Every trial that counted, in order.
     pub trials: Vec<TrialRecord>,
+    /// Longest start that counts as one, from the start with room in it: the same holds for its proof.
+    pub start_deadline: Duration,
 }
 
 /// How a search ended.
@@ -53,11 +56,59 @@ pub enum End {
     },
 }
 
+/// Configurations whose smallest sizes say nothing about which is cheaper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Incomparable {
+    /// The one at the lowest rate would win.
+    #[error("the rate varies, and sizes at different rates do not compare")]
+    Rates,
+    /// What a configuration without a limit takes has no price.
+    #[error("some configurations have a CPU limit and some have none: their sizes do not compare")]
+    Limits,
+}
+
+/// Checks that the cheapest of these configurations means something.
+///
+/// # Errors
+/// [`Incomparable`].
+pub fn comparable(bases: &[Configuration]) -> Result<(), Incomparable> {
+    let differ = |of: fn(&Configuration, &Configuration) -> bool| {
+        bases.windows(2).any(|pair| of(&pair[0], &pair[1]))
+    };
+    if differ(|a, b| a.rate != b.rate) {
+        return Err(Incomparable::Rates);
+    }
+    if differ(|a, b| a.cpu.is_some() != b.cpu.is_some()) {
+        return Err(Incomparable::Limits);
+    }
+    Ok(())
+}
+
+/// What a size weighs beside others: memory and CPUs of all instances.
+pub fn cost(base: &Configuration, size: Bytes) -> f64 {
+    let cpus = base.cpu.map_or(0.0, |cpu| cpu.as_f64());
+    f64::from(base.instances) * price::weight(cpus, size)
+}
+
 /// Runs the search for one configuration. Its own memory limit is ignored.
 ///
 /// # Errors
 /// [`SessionError`]; what was finished is in the store and is not run again by the next call.
 pub fn search(session: &mut Session<'_>, base: &Configuration) -> Result<Searched, SessionError> {
+    let wanted = &session.experiment.search;
+    let bounds = Parameters::new(wanted.min_memory, wanted.max_memory);
+    search_within(session, base, bounds)
+}
+
+/// The same within other bounds; step, confirmations and margin are the experiment's.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_within(
+    session: &mut Session<'_>,
+    base: &Configuration,
+    bounds: Parameters,
+) -> Result<Searched, SessionError> {
     let wanted = &session.experiment.search;
     let mut search = MinMemory::new(Parameters {
         step: wanted.step,
@@ -65,42 +116,22 @@ pub fn search(session: &mut Session<'_>, base: &Configuration) -> Result<Searche
         margin: wanted.margin,
         // The session repeats what could not be measured itself.
         retries: 0,
-        ..Parameters::new(wanted.min_memory, wanted.max_memory)
+        ..bounds
     });
     let mut repeats: BTreeMap<(u64, bool), u32> = BTreeMap::new();
     let mut trials = Vec::new();
     session.start_deadline = session.experiment.app.start_deadline;
-    loop {
+    let end = loop {
         let (size, purpose) = match search.next() {
             Step::Try(size, purpose) => (size, purpose),
-            Step::Done(answer) => {
-                return Ok(Searched {
-                    base: base.clone(),
-                    end: End::Found(answer),
-                    trials,
-                });
-            }
+            Step::Done(answer) => break End::Found(answer),
             Step::Infeasible { largest } => {
-                let end = End::Infeasible {
-                    largest,
-                    reason: last_failure(&trials),
-                };
-                return Ok(Searched {
-                    base: base.clone(),
-                    end,
-                    trials,
-                });
+                let reason = last_failure(&trials);
+                break End::Infeasible { largest, reason };
             }
             Step::CouldNotMeasure { size, .. } => {
-                let end = End::CouldNotMeasure {
-                    size,
-                    reason: last_failure(&trials),
-                };
-                return Ok(Searched {
-                    base: base.clone(),
-                    end,
-                    trials,
-                });
+                let reason = last_failure(&trials);
+                break End::CouldNotMeasure { size, reason };
             }
         };
         let repeat = repeats
@@ -120,19 +151,27 @@ pub fn search(session: &mut Session<'_>, base: &Configuration) -> Result<Searche
             "the search takes the outcome it asked for"
         );
         trials.push(record);
-    }
+    };
+    Ok(Searched {
+        base: base.clone(),
+        end,
+        trials,
+        start_deadline: session.start_deadline,
+    })
 }
 
-/// Fresh starts of the answer.
+/// Fresh starts of an answer. Each may take as long as those of the search that found it, which is
+/// not always the last one that ran.
 ///
 /// # Errors
 /// As [`search`].
 pub fn prove(
     session: &mut Session<'_>,
     configuration: &Configuration,
-    starts: u32,
+    start_deadline: Duration,
 ) -> Result<Vec<TrialRecord>, SessionError> {
-    (1..=starts)
+    session.start_deadline = start_deadline;
+    (1..=session.experiment.search.prove)
         .map(|repeat| session.trial(configuration, Purpose::Prove, repeat))
         .collect()
 }
@@ -161,6 +200,7 @@ pub fn next_smaller(
     if size < step {
         return Ok(None);
     }
+    session.start_deadline = searched.start_deadline;
     let record = session.trial(&at(&searched.base, size), Purpose::Neighbour, 1)?;
     Ok(broke(&&record).then_some(record))
 }
@@ -184,4 +224,44 @@ fn last_failure(trials: &[TrialRecord]) -> String {
         .last()
         .map(|t| format!("{}: {}", t.verdict, t.reason))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::experiment::Experiment;
+
+    fn bases(factor: &str) -> Vec<Configuration> {
+        let text = format!(
+            "slo = \"p99<50ms\"\napp.command = [\"sh\"]\n[load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n[[factor]]\n{factor}\n"
+        );
+        let parsed = Experiment::parse(&text, Path::new("test.toml"), Path::new("/"));
+        parsed.expect("it is valid").configurations()
+    }
+
+    #[test]
+    fn what_does_not_compare_is_refused() {
+        let of = |factor| comparable(&bases(factor));
+        let rates = of("name = \"rate\"\nlevels = [\"300/s\", \"10/s\"]");
+        assert_eq!(rates, Err(Incomparable::Rates));
+        let limits = "name = \"x\"\nlevels = [{ label = \"one\", cpu = \"1\" }, { label = \"all\", args = [\"a\"] }]";
+        assert_eq!(of(limits), Err(Incomparable::Limits));
+        let cpus = of("name = \"cpu\"\nlevels = [\"1\", \"2\"]");
+        assert_eq!(cpus, Ok(()));
+    }
+
+    #[test]
+    fn four_instances_cost_four_times_one() {
+        let of = |cpu: &str| bases(&format!("name = \"cpu\"\nlevels = [\"{cpu}\"]")).remove(0);
+        let one = of("500m");
+        let four = Configuration {
+            instances: 4,
+            ..one.clone()
+        };
+        let cost_of_four = cost(&four, Bytes::from_mib(160));
+        assert!(cost_of_four > cost(&one, Bytes::from_mib(256)));
+        assert_eq!(cost_of_four, 4.0 * cost(&one, Bytes::from_mib(160)));
+    }
 }

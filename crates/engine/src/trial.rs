@@ -143,7 +143,7 @@ impl Course {
 
     fn take(&mut self, phase: Phase, driven: Driven) {
         self.phase(phase, driven.start_ns, driven.end_ns);
-        self.load.push(driven.load);
+        self.load.extend(driven.load);
         self.seconds.extend(driven.seconds);
     }
 

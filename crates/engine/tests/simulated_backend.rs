@@ -60,6 +60,7 @@ fn configuration(memory: Bytes) -> Configuration {
         cpu_period: Duration::from_millis(100),
         cpuset: None,
         cpu_burst: None,
+        instances: 1,
         neighbour_threads: None,
         cpu_shares: None,
         memory: Some(memory),
@@ -378,5 +379,67 @@ fn max_rate_searches_agree_although_trials_are_disturbed() {
     }
     let at = |q: f64| quantile(&rates, q).unwrap();
     assert!(at(0.95) / at(0.05) <= 1.10, "{rates:?}");
-    assert!(at(0.0) > 0.6 && at(1.0) < 1.0, "{rates:?}");
+    assert!(at(0.0) > 0.9 && at(1.0) < 1.0, "{rates:?}");
+}
+
+/// Four quarters of a CPU carry what one carries, less the floor that every instance pays.
+#[test]
+fn instances_share_the_load_and_add_up() {
+    let mut backend = Simulated::new(World::default(), 3);
+    let mut plan = plan(Bytes::from_mib(400), open(400.0));
+    plan.instance.configuration.instances = 4;
+    plan.instance.configuration.cpu = Some(Cpus::from_millis(250));
+    plan.instance.configuration.cpuset = Some("0;1;2;3".to_owned());
+    let evidence = trial::run(&mut backend, &plan, &mut watch()).unwrap();
+    assert_eq!(evidence.instances.len(), 4);
+    let measured: Vec<_> = evidence
+        .load
+        .iter()
+        .filter(|l| l.phase == Phase::Measure)
+        .collect();
+    let numbers: Vec<_> = measured.iter().map(|l| l.instance).collect();
+    assert_eq!(numbers, [Some(1), Some(2), Some(3), Some(4)]);
+    assert!(
+        measured.iter().all(|l| l.scheduled == 1000),
+        "an even share"
+    );
+    let own: Vec<_> = evidence.instances.iter().map(|i| i.start.ready).collect();
+    assert_eq!(evidence.start.ready, own.iter().copied().max().flatten());
+    let memory = |e: &loadline_analysis::record::CgroupEvidence| e.loaded_pss.unwrap().as_bytes();
+    let sum: u64 = evidence.instances.iter().map(|i| memory(&i.cgroup)).sum();
+    assert_eq!(memory(&evidence.cgroup), sum);
+    // They run at once: the trial is as long as its slowest instance, not as the sum.
+    let phases: u64 = evidence.phases.iter().map(|p| p.end - p.start).sum();
+    assert!(phases < 45_000_000_000, "{phases} ns");
+    let judgement = judge(
+        &plan.instance.configuration,
+        &slo(),
+        &evidence,
+        &Thresholds::default(),
+    );
+    assert_eq!(judgement.verdict, Verdict::Pass, "{}", judgement.reason);
+}
+
+#[test]
+fn the_instance_that_died_is_named() {
+    let world = World {
+        wall: MemoryWall {
+            middle: 300.0,
+            width: 30.0,
+        },
+        ..World::default()
+    };
+    let named = (0..40).find_map(|seed| {
+        let mut backend = Simulated::new(world, seed);
+        let mut plan = plan(Bytes::from_mib(300), open(100.0));
+        plan.instance.configuration.instances = 3;
+        let evidence = trial::run(&mut backend, &plan, &mut watch()).unwrap();
+        let failed = evidence.instances.iter().position(|i| i.has_failed())?;
+        let configuration = &plan.instance.configuration;
+        let judgement = judge(configuration, &slo(), &evidence, &Thresholds::default());
+        Some((failed + 1, judgement.reason))
+    });
+    let (failed, reason) = named.expect("of 120 instances at the wall some fail");
+    let expected = format!("instance {failed} of 3: ");
+    assert!(reason.starts_with(&expected), "{reason}");
 }

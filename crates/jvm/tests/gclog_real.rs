@@ -6,7 +6,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use loadline_jvm::gclog::files::{self, GcLogError};
-use loadline_jvm::gclog::{self, Collector, GcLog};
+use loadline_jvm::gclog::report::Report;
+use loadline_jvm::gclog::{self, Collector, FindingCode, GcLog};
 
 use Collector::{G1, Parallel, Serial, Shenandoah, Z};
 
@@ -248,8 +249,18 @@ fn a_log_cut_at_any_byte_of_its_end_gives_the_same_pauses_up_to_there() {
             assert!(log.pauses == whole, "{name} cut at {cut}: other pauses");
             let ended = text[..cut].iter().filter(|b| **b == b'\n').count() as u64;
             assert!(log.input.counts.lines - ended <= 1, "{name} cut at {cut}");
+            if text[cut - 1] != b'\n' {
+                assert!(is_told_incomplete(&log), "{name} cut at {cut}");
+            }
         }
     }
+}
+
+/// Whether the report says that the log is not whole, in its field and in words.
+fn is_told_incomplete(log: &GcLog) -> bool {
+    let report = Report::of(log, &[]);
+    let mut findings = report.findings.iter();
+    !report.input.complete && findings.any(|finding| finding.code == FindingCode::Incomplete)
 }
 
 #[test]
@@ -333,6 +344,61 @@ fn what_is_no_log_is_refused_with_the_reason() {
     assert!(text.contains("OpenJ9"), "{text}");
     let text = error(at("gzip.gz", &gzip(&b"hello\n"[..])[..12])).to_string();
     assert!(text.contains("reading stopped"), "{text}");
+}
+
+/// Other texts have lines like the details of a classic log.
+#[test]
+fn texts_with_braces_and_headings_are_no_logs() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (name, text) in [
+        ("package.json", "{\n  \"name\": \"x\"\n}\n"),
+        (
+            "build.rs",
+            "fn main() {\n    let a = [X, Y];\n    [Xy, 3];\n}\n",
+        ),
+        (
+            "page.html",
+            "<p>\nHeap\nMetaspace is class data\nAvg: 3\nSum: 4\n</p>\n",
+        ),
+        (
+            "readme.md",
+            "Heap dumps\n[GCViewer](http://x) reads [ParNew: this] and [GC that].\n",
+        ),
+        (
+            "build.log",
+            "[INFO] Version: 1.2.3\n[INFO] Memory: 512M\n[INFO] 3 messages dropped\n",
+        ),
+        (
+            "app.log",
+            "2024-01-01 10:00:00.123 INFO [GC-watch] started in 3 secs\n",
+        ),
+    ] {
+        let path = write(directory.path(), name, text.as_bytes());
+        let read = files::read(&[path], 0);
+        assert!(matches!(read, Err(GcLogError::NotALog { .. })), "{name}");
+    }
+}
+
+/// A JVM that did not collect, or was killed in its first collection, has a log all the same.
+#[test]
+fn a_log_without_a_whole_pause_is_a_log() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let heap = "Heap\n PSYoungGen      total 76800K, used 66048K [0x00000000f0000000, 0x0, 0x0)\n";
+    for (name, text, unfinished) in [
+        ("heap", heap, 0),
+        ("before", "{Heap before GC invocations=0 (full 0):\n", 0),
+        ("cut", "1.053: [GC (Allocation Failure) 1.053: [ParN", 1),
+        (
+            "dated",
+            "2016-04-14T22:30:09.108+0200: [GC (Allocation Fai",
+            1,
+        ),
+        ("unified", "[0.008s][info][gc] Using G1\n", 0),
+    ] {
+        let log = files::read(&[write(directory.path(), name, text.as_bytes())], 0).expect(name);
+        assert_eq!(log.summary.stw.count, 0, "{name}");
+        assert_eq!(log.input.unfinished_pauses, unfinished, "{name}");
+    }
 }
 
 #[test]

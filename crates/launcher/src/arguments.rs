@@ -31,6 +31,8 @@ pub struct Arguments {
     pub inputs: Vec<(String, String)>,
     /// The command to start: `java ...`, or nothing.
     pub command: Vec<OsString>,
+    /// Whether the launcher goes under the name `java`.
+    pub is_java: bool,
 }
 
 /// The help.
@@ -67,6 +69,7 @@ pub fn read(words: Vec<OsString>, is_java: bool) -> Result<Arguments, String> {
         variables: Vec::new(),
         inputs: Vec::new(),
         command: Vec::new(),
+        is_java,
     };
     if is_java {
         arguments.command.push("java".into());

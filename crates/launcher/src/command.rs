@@ -2,7 +2,7 @@
 //! environment set. Words are passed on as they are; this is only a reading.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loadline_sizing::options::words;
 use loadline_sizing::{Options, Origin};
@@ -10,11 +10,11 @@ use loadline_sizing::{Options, Origin};
 use crate::environment::Environment;
 use crate::files;
 
-/// Options of `java` whose value is the next word.
+/// The options whose value is the class path.
+const CLASS_PATH: &[&str] = &["-cp", "-classpath", "--class-path"];
+
+/// Further options of `java` whose value is the next word.
 const WITH_VALUE: &[&str] = &[
-    "-cp",
-    "-classpath",
-    "--class-path",
     "-p",
     "--module-path",
     "--upgrade-module-path",
@@ -41,122 +41,341 @@ pub enum Target {
     Nothing,
 }
 
-/// The words read.
+/// What is read from the words of a start and from the environment.
 #[derive(Debug, Clone)]
 pub struct Reading {
-    /// The JVM's options among the words, `@files` expanded.
-    pub options: Vec<String>,
+    /// The JVM's options with their sources, files expanded.
+    pub options: Vec<(String, Origin)>,
+    /// The words of `JAVA_OPTS` and `JAVA_OPTIONS`, as they are passed on: only a launcher reads
+    /// these.
+    pub own: Vec<String>,
     /// What starts.
     pub target: Target,
+    /// The class path of what starts, as the last option says; not of a jar.
+    pub class_path: Option<String>,
     /// What could not be read.
-    pub notes: Vec<String>,
+    pub doubts: Vec<String>,
 }
 
-/// Reads the words after `java`.
-pub fn read(words: &[OsString]) -> Reading {
+/// Who reads the options.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    /// The `java` launcher has `@argument` files and `JDK_JAVA_OPTIONS`, the JVM VMOptionsFile:
+    /// since 9.
+    pub is_9: bool,
+    /// Whether `JAVA_OPTS` is added here. Under the name `java` a start script has used it already.
+    pub uses_java_opts: bool,
+}
+
+/// Reads the words after `java`, and every variable that holds options.
+pub fn read(words: &[OsString], environment: &Environment, reader: Reader) -> Reading {
     let mut reading = Reading {
         options: Vec::new(),
+        own: Vec::new(),
         target: Target::Nothing,
-        notes: Vec::new(),
+        class_path: None,
+        doubts: Vec::new(),
     };
-    let mut texts: Vec<String> = Vec::new();
-    for word in words {
-        let text = word.to_string_lossy().into_owned();
-        match text.strip_prefix('@') {
-            Some(file) if !file.starts_with('@') => match files::read_text(Path::new(file)) {
-                Ok(content) => texts.extend(words::argument_file(&content)),
-                Err(_) => reading.notes.push(format!("{text} could not be read")),
-            },
-            _ => texts.push(text),
+    let jvm = |name: &str, origin, reading: &mut Reading| {
+        let words = reading.variable(name, environment);
+        let words = words.into_iter().map(|word| (word, origin));
+        reading.options.extend(words);
+    };
+    jvm("JAVA_TOOL_OPTIONS", Origin::ToolOptions, &mut reading);
+    jvm("OPENJ9_JAVA_OPTIONS", Origin::ToolOptions, &mut reading);
+    if reader.is_9 {
+        let words = reading.variable("JDK_JAVA_OPTIONS", environment);
+        // What starts may not be named there.
+        Line::new(reader).read(words, Origin::JdkJavaOptions, &mut reading);
+    }
+    if reader.uses_java_opts {
+        for name in ["JAVA_OPTS", "JAVA_OPTIONS"] {
+            let words = reading.variable(name, environment);
+            reading.own.extend(words);
         }
     }
-    let mut texts = texts.into_iter();
-    while let Some(text) = texts.next() {
-        if text == "-jar" {
-            reading.target = texts
-                .next()
-                .map_or(Target::Nothing, |jar| Target::Jar(jar.into()));
-            break;
-        }
-        if text == "-m" || text == "--module" {
-            reading.target = texts
-                .next()
-                .map_or(Target::Nothing, |m| Target::Main(m.into()));
-            break;
-        }
-        if !text.starts_with('-') {
-            reading.target = Target::Main(text.into());
-            break;
-        }
-        let takes_value = WITH_VALUE.contains(&text.as_str());
-        reading.options.push(text);
-        if takes_value {
-            // The value of a class path or module option is never an option itself.
-            texts.next();
-        }
-    }
+    let mut line = Line::new(reader);
+    line.read(reading.own.clone(), Origin::JavaOpts, &mut reading);
+    let texts = words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    line.read(texts, Origin::CommandLine, &mut reading);
+    reading.target = line.target;
+    reading.class_path = line.class_path;
+    jvm("_JAVA_OPTIONS", Origin::UnderscoreJavaOptions, &mut reading);
+    reading.expand_files_of_the_jvm(reader);
     reading
 }
 
-/// The options of the environment and of the command line, merged as the JVM merges them. The
-/// second value are the words of `JAVA_OPTS` and `JAVA_OPTIONS`, which only a launcher reads.
-pub fn options(
-    environment: &Environment,
-    reading: &Reading,
-    reads_jdk_java_options: bool,
-    notes: &mut Vec<String>,
-) -> (Options, Vec<String>) {
-    let mut words =
-        |name: &str| match words::environment(&environment.text(name).unwrap_or_default()) {
-            Ok(words) => words,
-            Err(error) => {
-                notes.push(format!("{name}: {error}; it was passed over"));
-                Vec::new()
-            }
-        };
-    let mut own = words("JAVA_OPTS");
-    own.extend(words("JAVA_OPTIONS"));
-    let mut all: Vec<(String, Origin)> = Vec::new();
-    let mut add = |words: Vec<String>, origin| all.extend(words.into_iter().map(|w| (w, origin)));
-    add(words("JAVA_TOOL_OPTIONS"), Origin::ToolOptions);
-    add(words("OPENJ9_JAVA_OPTIONS"), Origin::ToolOptions);
-    if reads_jdk_java_options {
-        add(words("JDK_JAVA_OPTIONS"), Origin::JdkJavaOptions);
+/// What an option's value, the next word, is.
+#[derive(Debug, Clone, Copy)]
+enum Value {
+    /// What starts.
+    Module,
+    /// The class path.
+    ClassPath,
+    /// Nothing that counts here.
+    Other,
+}
+
+/// A command line on its way: what the next word will be.
+///
+/// Source: java.c, `ParseArguments`; args.c, `checkArg` and `JLI_PreprocessArg`.
+struct Line {
+    /// `@argument` files are expanded, up to what starts.
+    expands: bool,
+    /// What the next word is a value of, if it is one.
+    value_of: Option<Value>,
+    class_path: Option<String>,
+    /// `-jar` was there; options may follow it, the first other word is the jar.
+    is_jar: bool,
+    target: Target,
+}
+
+impl Line {
+    fn new(reader: Reader) -> Self {
+        Self {
+            expands: reader.is_9,
+            value_of: None,
+            class_path: None,
+            is_jar: false,
+            target: Target::Nothing,
+        }
     }
-    add(own.clone(), Origin::JavaOpts);
-    add(reading.options.clone(), Origin::CommandLine);
-    add(words("_JAVA_OPTIONS"), Origin::UnderscoreJavaOptions);
-    (Options::merge(all), own)
+
+    /// Reads words up to what starts; those behind it are the application's.
+    fn read(&mut self, words: Vec<String>, origin: Origin, reading: &mut Reading) {
+        for word in words {
+            let file = word.strip_prefix('@').filter(|file| {
+                let is_file = !file.is_empty() && !file.starts_with('@');
+                is_file && self.expands && self.target == Target::Nothing
+            });
+            let Some(file) = file else {
+                self.word(word, origin, reading);
+                continue;
+            };
+            match files::read_text(Path::new(file)) {
+                // A file's words are not expanded again.
+                Ok(text) => {
+                    for word in words::argument_file(&text) {
+                        self.word(word, origin, reading);
+                    }
+                }
+                Err(_) => reading.doubts.push(format!("{word} could not be read")),
+            }
+        }
+    }
+
+    fn word(&mut self, word: String, origin: Origin, reading: &mut Reading) {
+        if self.target != Target::Nothing {
+            return;
+        }
+        // A value is never an option itself.
+        match self.value_of.take() {
+            Some(Value::Module) => self.target = Target::Main(word.into()),
+            Some(Value::ClassPath) => self.class_path = Some(word),
+            Some(Value::Other) => {}
+            None => self.option_or_target(word, origin, reading),
+        }
+    }
+
+    fn option_or_target(&mut self, word: String, origin: Origin, reading: &mut Reading) {
+        match word.as_str() {
+            "-jar" => self.is_jar = true,
+            "-m" | "--module" => self.value_of = Some(Value::Module),
+            "--disable-@files" => self.expands = false,
+            text if text.starts_with("--module=") => {
+                let module = text.trim_start_matches("--module=");
+                self.target = Target::Main(module.into());
+            }
+            text if text.starts_with('-') => {
+                if let Some(path) = text.strip_prefix("--class-path=") {
+                    self.class_path = Some(path.to_owned());
+                } else if CLASS_PATH.contains(&text) {
+                    self.value_of = Some(Value::ClassPath);
+                } else if WITH_VALUE.contains(&text) {
+                    self.value_of = Some(Value::Other);
+                }
+                reading.options.push((word, origin));
+            }
+            _ if self.is_jar => self.target = Target::Jar(word.into()),
+            _ => self.target = Target::Main(word.into()),
+        }
+    }
+}
+
+impl Reading {
+    /// The words of a variable; none, and a doubt, when they cannot be told apart.
+    fn variable(&mut self, name: &str, environment: &Environment) -> Vec<String> {
+        let text = environment.text(name).unwrap_or_default();
+        words::environment(&text).unwrap_or_else(|error| {
+            self.doubts
+                .push(format!("{name}: {error}; it was passed over"));
+            Vec::new()
+        })
+    }
+
+    /// `-XX:VMOptionsFile=` stands for the words of its file, and `-XX:Flags=` for flags below
+    /// everything else (`+UseSerialGC`, `MaxHeapSize=1g`).
+    ///
+    /// Source: arguments.cpp, `parse_vm_options_file` and `process_settings_file`; measured on 17
+    /// and 25: both set a collector and a heap, from the environment too.
+    fn expand_files_of_the_jvm(&mut self, reader: Reader) {
+        let mut weakest = Vec::new();
+        let mut all = Vec::new();
+        for (option, origin) in std::mem::take(&mut self.options) {
+            let file = option.strip_prefix("-XX:VMOptionsFile=");
+            if let Some(file) = file.filter(|_| reader.is_9) {
+                let text = self.file_of(&option, file);
+                let words = words::environment(&text).unwrap_or_else(|error| {
+                    self.doubts.push(format!("{option}: {error}"));
+                    Vec::new()
+                });
+                all.extend(words.into_iter().map(|word| (word, origin)));
+            } else if let Some(file) = option.strip_prefix("-XX:Flags=") {
+                let text = self.file_of(&option, file);
+                let flags = words::argument_file(&text);
+                let flags = flags.into_iter().map(|flag| format!("-XX:{flag}"));
+                weakest.extend(flags.map(|flag| (flag, Origin::ToolOptions)));
+            }
+            all.push((option, origin));
+        }
+        weakest.append(&mut all);
+        self.options = weakest;
+    }
+
+    fn file_of(&mut self, option: &str, file: &str) -> String {
+        files::read_text(Path::new(file)).unwrap_or_else(|_| {
+            self.doubts.push(format!("{option} could not be read"));
+            String::new()
+        })
+    }
+
+    /// The directories where the application lies, nearest first: the jar's; else that of the class
+    /// path's first entry, and where that is a directory (`BOOT-INF/classes`, Jib's `resources`) the
+    /// one above it too.
+    pub fn homes(&self) -> Vec<PathBuf> {
+        let parent = |path: &Path| path.parent().map(Path::to_owned);
+        match (&self.target, &self.class_path) {
+            (Target::Jar(jar), _) => parent(Path::new(jar)).into_iter().collect(),
+            (Target::Main(_), Some(path)) => {
+                let first = path.split(':').find(|entry| !entry.is_empty());
+                let first = Path::new(first.unwrap_or("."));
+                let is_file = ["jar", "*"].map(Path::new).iter().any(|name| {
+                    first.extension() == Some(name.as_os_str()) || first.ends_with(name)
+                });
+                let own = (!is_file).then(|| first.to_owned());
+                own.into_iter().chain(parent(first)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The options as the JVM merges them.
+    pub fn merged(&self) -> Options {
+        Options::merge(self.options.iter().cloned())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(text: &[&str]) -> Vec<OsString> {
-        text.iter().map(OsString::from).collect()
+    const READER: Reader = Reader {
+        is_9: true,
+        uses_java_opts: true,
+    };
+
+    fn read_words(text: &[&str]) -> Reading {
+        let words: Vec<OsString> = text.iter().map(OsString::from).collect();
+        read(&words, &Environment::of(&[]), READER)
+    }
+
+    fn texts(reading: &Reading) -> Vec<&str> {
+        reading
+            .options
+            .iter()
+            .map(|(text, _)| text.as_str())
+            .collect()
+    }
+
+    /// A file of options, and its name.
+    fn file(text: &str) -> (tempfile::TempDir, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("args");
+        std::fs::write(&file, text).unwrap();
+        (directory, file.display().to_string())
     }
 
     #[test]
     fn options_end_where_the_application_begins() {
-        let reading = read(&words(&["-Xmx1g", "-cp", "-Xodd", "Main", "-Xmx9g"]));
-        assert_eq!(reading.options, ["-Xmx1g", "-cp"]);
+        let reading = read_words(&["-Xmx1g", "-cp", "-Xodd", "Main", "-Xmx9g"]);
+        assert_eq!(texts(&reading), ["-Xmx1g", "-cp"]);
         assert_eq!(reading.target, Target::Main("Main".into()));
-        let reading = read(&words(&["-jar", "app.jar", "-Xmx9g"]));
+        let reading = read_words(&["-jar", "app.jar", "-Xmx9g"]);
         assert!(reading.options.is_empty());
         assert_eq!(reading.target, Target::Jar("app.jar".into()));
-        assert_eq!(read(&words(&["-version"])).target, Target::Nothing);
+        assert_eq!(read_words(&["-version"]).target, Target::Nothing);
+    }
+
+    #[test]
+    fn options_may_stand_between_jar_and_its_file() {
+        let reading = read_words(&["-jar", "-XX:+UseParallelGC", "app.jar", "-Xmx9g"]);
+        assert_eq!(texts(&reading), ["-XX:+UseParallelGC"]);
+        assert_eq!(reading.target, Target::Jar("app.jar".into()));
+        // After a module they are the application's.
+        for module in [&["-m", "a/b"][..], &["--module=a/b"]] {
+            let reading = read_words(&[module, &["-Xmx9g"]].concat());
+            assert!(reading.options.is_empty());
+            assert_eq!(reading.target, Target::Main("a/b".into()));
+        }
+    }
+
+    #[test]
+    fn the_applications_directories_follow_the_class_path() {
+        let (_directory, file) = file("/app/resources:/app/classes:/app/libs/a.jar");
+        for (words, homes) in [
+            (&["-jar", "/app/a.jar"][..], &["/app"][..]),
+            (&["-cp", "/app", "JarLauncher"], &["/app", "/"]),
+            (&["-cp", "/app/a.jar:/x", "Main"], &["/app"]),
+            (&["--class-path=:/app/libs/*", "Main"], &["/app/libs"]),
+            (&["-classpath", "/x", "-cp", "lib", "Main"], &["lib", ""]),
+            (
+                &["-cp", &format!("@{file}"), "Main"],
+                &["/app/resources", "/app"],
+            ),
+            (&["-cp", "/app", "-jar", "b.jar"], &[""]),
+            (&["-m", "a/b"], &[]),
+            (&["-cp", "/app", "-version"], &[]),
+        ] {
+            let homes: Vec<PathBuf> = homes.iter().map(PathBuf::from).collect();
+            assert_eq!(read_words(words).homes(), homes, "{words:?}");
+        }
     }
 
     #[test]
     fn argument_files_are_read_and_missing_ones_noted() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("args");
-        std::fs::write(&file, "-Xmx1g\n-jar \"a b.jar\"\n").unwrap();
-        let reading = read(&words(&[&format!("@{}", file.display())]));
+        let (_directory, file) = file("-Xmx1g\n-jar \"a b.jar\"\n");
+        let reading = read_words(&[&format!("@{file}")]);
         assert_eq!(reading.target, Target::Jar("a b.jar".into()));
-        assert_eq!(reading.options, ["-Xmx1g"]);
-        assert_eq!(read(&words(&["@/no/such/file"])).notes.len(), 1);
+        assert_eq!(texts(&reading), ["-Xmx1g"]);
+        assert_eq!(read_words(&["@/no/such/file"]).doubts.len(), 1);
+    }
+
+    #[test]
+    fn an_applications_words_are_no_files() {
+        for words in [
+            &["-jar", "app.jar", "@user"][..],
+            &["Main", "@user"],
+            &["--disable-@files", "-cp", "@user", "Main"],
+        ] {
+            assert_eq!(read_words(words).doubts, [""; 0], "{words:?}");
+        }
+        let is_9 = false;
+        let reader = Reader { is_9, ..READER };
+        let reading = read(&["@user".into()], &Environment::of(&[]), reader);
+        assert_eq!(reading.target, Target::Main("@user".into()));
     }
 
     #[test]
@@ -166,12 +385,60 @@ mod tests {
             ("JAVA_TOOL_OPTIONS", "-Xss512k"),
             ("_JAVA_OPTIONS", "\"unclosed"),
         ]);
-        let reading = read(&words(&["-Xmx2g", "Main"]));
-        let mut notes = Vec::new();
-        let (options, own) = super::options(&environment, &reading, true, &mut notes);
+        let reading = read(&["-Xmx2g".into(), "Main".into()], &environment, READER);
+        let options = reading.merged();
         assert_eq!(options.setting("MaxHeapSize").unwrap().value, "2g");
         assert_eq!(options.count("ThreadStackSize"), Some(512));
-        assert_eq!(own, ["-Xmx1g", "-Dx=a b"]);
-        assert_eq!(notes.len(), 1);
+        assert_eq!(reading.own, ["-Xmx1g", "-Dx=a b"]);
+        assert_eq!(reading.doubts.len(), 1);
+        let uses_java_opts = false;
+        let reader = Reader {
+            uses_java_opts,
+            ..READER
+        };
+        let reading = read(&["Main".into()], &environment, reader);
+        assert!(reading.own.is_empty());
+        assert!(!reading.merged().is_set("MaxHeapSize"));
+    }
+
+    #[test]
+    fn variables_of_the_java_launcher_have_argument_files() {
+        let (_directory, file) = file("-XX:+UseParallelGC # own\n");
+        let argument = format!("@{file}");
+        for name in ["JDK_JAVA_OPTIONS", "JAVA_OPTS"] {
+            let environment = Environment::of(&[(name, &argument)]);
+            let reading = read(&["Main".into()], &environment, READER);
+            let collector = reading.merged().switch("UseParallelGC");
+            assert_eq!(collector, Some(true), "{name}");
+        }
+        // The JVM itself does not expand them.
+        let environment = Environment::of(&[("JAVA_TOOL_OPTIONS", &argument)]);
+        let reading = read(&["Main".into()], &environment, READER);
+        assert!(!reading.merged().is_set("UseParallelGC"));
+    }
+
+    #[test]
+    fn files_of_the_jvm_are_read_wherever_they_are_named() {
+        let (_directory, file) = file("-XX:+UseParallelGC -Xmx77m\n");
+        let option = format!("-XX:VMOptionsFile={file}");
+        let reading = read_words(&["-Xmx66m", &option, "Main"]);
+        let options = reading.merged();
+        assert_eq!(options.switch("UseParallelGC"), Some(true));
+        assert_eq!(options.setting("MaxHeapSize").unwrap().value, "77m");
+        let environment = Environment::of(&[("_JAVA_OPTIONS", &option)]);
+        let options = read(&["-Xmx1g".into()], &environment, READER).merged();
+        assert_eq!(options.setting("MaxHeapSize").unwrap().value, "77m");
+        let doubts = read_words(&["-XX:VMOptionsFile=/no/such/file"]).doubts;
+        assert!(doubts[0].contains("/no/such/file"), "{doubts:?}");
+    }
+
+    #[test]
+    fn a_file_of_flags_stands_below_everything() {
+        let (_directory, file) = file("+UseParallelGC # own\nMaxHeapSize=100m\n");
+        let option = format!("-XX:Flags={file}");
+        let environment = Environment::of(&[("JAVA_TOOL_OPTIONS", "-Xmx9m")]);
+        let options = read(&[option.into()], &environment, READER).merged();
+        assert_eq!(options.switch("UseParallelGC"), Some(true));
+        assert_eq!(options.setting("MaxHeapSize").unwrap().value, "9m");
     }
 }

@@ -28,6 +28,7 @@ pub fn options(
         let asked = Asked {
             environment,
             value: &value,
+            user,
             is_9,
             heap,
         };
@@ -52,6 +53,7 @@ pub fn options(
 struct Asked<'a> {
     environment: &'a Environment,
     value: &'a str,
+    user: &'a Options,
     is_9: bool,
     heap: Option<Bytes>,
 }
@@ -127,7 +129,14 @@ fn heap_dump(asked: &Asked<'_>) -> Result<Vec<String>, String> {
     ])
 }
 
+/// The options that load the debugger's agent: the JVM does not start with two of them.
+const DEBUGGERS: &[&str] = &["-agentlib:jdwp", "-Xrunjdwp"];
+
 fn debug(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+    let is_there = |debugger: &&str| asked.user.with_prefix(debugger).next().is_some();
+    if let Some(debugger) = DEBUGGERS.iter().find(|debugger| is_there(debugger)) {
+        return Err(format!("the options have {debugger} already"));
+    }
     let suspend = match asked.environment.is_on("LOADLINE_DEBUG_SUSPEND") {
         true => "y",
         false => "n",
@@ -198,6 +207,20 @@ mod tests {
             given,
             ["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=5005"]
         );
+    }
+
+    #[test]
+    fn a_debugger_is_loaded_once() {
+        let asked = [("LOADLINE_DEBUG", "5005")];
+        for own in [
+            "-agentlib:jdwp=transport=dt_socket,server=y",
+            "-Xrunjdwp:server=y",
+        ] {
+            let (given, notes) = of(&asked, &[own]);
+            assert!(given.is_empty(), "{given:?}");
+            assert!(notes[0].contains("already"), "{notes:?}");
+        }
+        assert_eq!(of(&asked, &["-agentlib:hprof"]).0.len(), 1);
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub fn text(plan: &Plan) -> String {
     }
     if let Some(decision) = &plan.decision {
         regions(&mut page, decision);
+        if let Some(ergonomics) = &decision.ergonomics {
+            line(&mut page, "collector", ergonomics.collector.to_string());
+        }
         for kept in &decision.kept {
             line(&mut page, "kept", format!("{} (user)", mask(&kept.option)));
         }
@@ -138,7 +141,8 @@ fn regions(page: &mut String, decision: &Decision) {
 /// Everything the user should know.
 pub fn warnings(plan: &Plan) -> Vec<String> {
     let decided = plan.decision.iter().flat_map(|decision| &decision.warnings);
-    decided.chain(&plan.notes).cloned().collect()
+    let own = plan.doubts.iter().chain(&plan.notes);
+    decided.chain(own).cloned().collect()
 }
 
 /// The JSON line of `LOADLINE_LOG=json`.

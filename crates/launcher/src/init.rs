@@ -6,15 +6,18 @@
 use crate::sys::{self, Inherited, Program};
 
 /// Runs the application to its end and returns its exit code: 128 + signal when a signal ended it,
-/// 127 or 126 when it could not be started.
-pub fn run(program: &Program, inherited: &Inherited) -> i32 {
+/// 127 or 126 when it could not be started, which `say` is then told.
+pub fn run(program: &Program, inherited: &Inherited, say: fn(&str)) -> i32 {
     if !sys::is_pid_one() {
         sys::become_subreaper();
     }
     sys::block_all_signals();
-    let child = match sys::spawn(program, inherited) {
+    let child = match sys::spawn(program, inherited, say) {
         Ok(child) => child,
-        Err(error) => return sys::exec_failure_code(&error),
+        Err(error) => {
+            say(&program.failure(&error));
+            return sys::exec_failure_code(&error);
+        }
     };
     loop {
         let Some((signal, is_sent)) = sys::wait_signal() else {

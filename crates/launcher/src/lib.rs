@@ -74,10 +74,12 @@ fn launch(arguments: Arguments, environment: &Environment, inherited: &sys::Inhe
         }
     };
     if !is_java(&command[0]) {
-        say(&format!(
-            "loadline-launch: {} is not java; it is started unchanged\n",
-            command[0].to_string_lossy()
-        ));
+        if environment.log() == Log::Text {
+            say(&format!(
+                "loadline-launch: {} is not java; it is started unchanged\n",
+                command[0].to_string_lossy()
+            ));
+        }
         return start(
             &command[0],
             &command,
@@ -86,7 +88,7 @@ fn launch(arguments: Arguments, environment: &Environment, inherited: &sys::Inhe
             inherited,
         );
     }
-    let plan = match plan::plan(environment, &command) {
+    let plan = match plan::plan(environment, &command, arguments.is_java) {
         Ok(plan) => plan,
         Err(error) => {
             say(&format!("loadline-launch: {error}\n"));
@@ -203,13 +205,10 @@ fn start(
         _ => sys::is_pid_one(),
     };
     if is_init {
-        return mapped(init::run(&program, inherited), environment);
+        return mapped(init::run(&program, inherited, say), environment);
     }
     let error = program.exec(inherited);
-    say(&format!(
-        "loadline-launch: {} could not be started: {error}\n",
-        path.display()
-    ));
+    say(&program.failure(&error));
     sys::exec_failure_code(&error)
 }
 

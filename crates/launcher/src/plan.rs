@@ -4,7 +4,7 @@
 //! own options.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use loadline_sizing::decision::{self, Chosen, Decision, Input};
 use loadline_sizing::limits::{self, Found, Limits, Quota};
@@ -13,7 +13,7 @@ use loadline_sizing::regions::Provenance;
 use loadline_sizing::sight::{self, Sight};
 use loadline_sizing::{Options, Vm};
 
-use crate::command::{self, Reading, Target};
+use crate::command::{self, Reading};
 use crate::environment::{Environment, Mode};
 use crate::files::{self, FileSystem};
 use crate::java::{self, Java};
@@ -37,52 +37,62 @@ pub struct Plan {
     pub profile: Option<PathBuf>,
     /// Why the start-up cache is used, if one is.
     pub cache: Option<String>,
-    /// What was passed over and why.
+    /// What was passed over and why: the start is none the worse decided for it.
     pub notes: Vec<String>,
+    /// What could not be read or understood although decisions depend on it: settings, limits,
+    /// options, the profile. `LOADLINE_STRICT` refuses on these.
+    pub doubts: Vec<String>,
     /// Whether the options are added, not only said.
     pub is_applied: bool,
     /// The words to start, `java` first.
     pub words: Vec<OsString>,
 }
 
-/// Plans a start of `command`, whose first word is java.
+/// Plans a start of `command`, whose first word is java. `is_java` is the launcher under the name
+/// `java`: `JAVA_OPTS` is then the start script's, which has used it where it wants it.
 ///
 /// # Errors
 /// A sentence when there is no java to start.
-pub fn plan(environment: &Environment, command: &[OsString]) -> Result<Plan, String> {
+pub fn plan(
+    environment: &Environment,
+    command: &[OsString],
+    is_java: bool,
+) -> Result<Plan, String> {
     let (word, words) = command.split_first().ok_or("no command")?;
     let java = java::find(word, environment)
         .ok_or("no java was found; set LOADLINE_JAVA or JAVA_HOME, or install one in PATH")?;
-    let mut notes = environment.odd_values();
-    let reading = command::read(words);
-    notes.extend(reading.notes.iter().cloned());
-    let reads_jdk_java_options = java.jdk.is_none_or(|jdk| jdk.at_least(9));
-    let (options, own) =
-        command::options(environment, &reading, reads_jdk_java_options, &mut notes);
+    let reader = command::Reader {
+        is_9: java.jdk.is_none_or(|jdk| jdk.at_least(9)),
+        uses_java_opts: !is_java,
+    };
+    let reading = command::read(words, environment, reader);
+    let mut doubts = environment.odd_values();
+    doubts.extend(reading.doubts.iter().cloned());
     let file_system = FileSystem::real();
     let limits = overridden(
         limits::discover(&file_system, sys::host()),
         environment,
-        &mut notes,
+        &mut doubts,
     );
-    notes.extend(limits.notes.iter().cloned());
+    doubts.extend(limits.notes.iter().cloned());
     let mut plan = Plan {
         java,
         limits,
         sight: None,
         decision: None,
         added: Vec::new(),
-        options,
+        options: reading.merged(),
         profile: None,
         cache: None,
-        notes,
+        notes: Vec::new(),
+        doubts,
         is_applied: environment.mode() == Mode::Apply,
         words: Vec::new(),
     };
     if environment.mode() != Mode::Off {
         decide(&mut plan, environment, &file_system, &reading);
     }
-    plan.words = words_to_start(&plan, word, own, words);
+    plan.words = words_to_start(&plan, word, reading.own, words);
     Ok(plan)
 }
 
@@ -90,11 +100,11 @@ fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, readin
     let Some(jdk) = plan.java.jdk else {
         let note =
             "the JDK has no readable release file; its version is not known, nothing is added";
-        plan.notes.push(note.to_owned());
+        plan.doubts.push(note.to_owned());
         return;
     };
     let sight = sight::predict(jdk, files, &plan.limits, &plan.options);
-    let (profile, path) = profile(environment, &reading.target, &mut plan.notes);
+    let (profile, path) = profile(environment, reading, plan);
     let input = Input {
         jdk,
         limits: &plan.limits,
@@ -108,10 +118,18 @@ fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, readin
             .options
             .retain(|chosen| chosen.option != "-XX:+ExitOnOutOfMemoryError");
     }
-    plan.added = decision.options.clone();
+    let mut refused = None;
     if let Some(name) = environment.text("LOADLINE_COMPAT") {
-        plan.added = compatible(&name, environment, plan, jdk, profile.as_ref());
+        let theirs = compatible(&name, environment, plan, jdk, profile.as_ref());
+        let theirs = theirs.unwrap_or_else(|reason| {
+            refused = Some(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
+            Vec::new()
+        });
+        // What is explained, and what a cache must fit, is what is started.
+        decision.replace_options(&input, theirs);
     }
+    plan.doubts.extend(refused);
+    plan.added = decision.options.clone();
     let found = match jdk.vm {
         _ if environment.is_off("LOADLINE_CACHE") => None,
         Vm::OpenJ9 => shared_classes::find(&reading.target, &plan.options),
@@ -141,48 +159,35 @@ fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, readin
     plan.decision = Some(decision);
 }
 
-/// The options of another launcher; none, with a note, when they cannot be computed.
+/// The options of another launcher, or why they cannot be computed.
 fn compatible(
     name: &str,
     environment: &Environment,
-    plan: &mut Plan,
+    plan: &Plan,
     jdk: loadline_sizing::Jdk,
     profile: Option<&Profile>,
-) -> Vec<Chosen> {
-    match compatible::options(name, environment, plan, jdk, profile) {
-        Ok(options) => {
-            let chosen = options.into_iter().map(|option| Chosen {
-                option,
-                provenance: Provenance::Calculated,
-                reason: format!("as {name} computes it"),
-            });
-            chosen.collect()
-        }
-        Err(reason) => {
-            plan.notes
-                .push(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
-            Vec::new()
-        }
-    }
+) -> Result<Vec<Chosen>, String> {
+    let options = compatible::options(name, environment, plan, jdk, profile)?;
+    let chosen = options.into_iter().map(|option| Chosen {
+        option,
+        provenance: Provenance::Calculated,
+        reason: format!("as {name} computes it"),
+    });
+    Ok(chosen.collect())
 }
 
 /// The profile, and the file it came from.
 fn profile(
     environment: &Environment,
-    target: &Target,
-    notes: &mut Vec<String>,
+    reading: &Reading,
+    plan: &mut Plan,
 ) -> (Option<Profile>, Option<PathBuf>) {
     let set = environment.raw("LOADLINE_PROFILE").map(PathBuf::from);
-    let beside = match target {
-        Target::Jar(jar) => Path::new(jar)
-            .parent()
-            .map(|parent| parent.join("loadline.profile")),
-        _ => None,
-    };
+    let homes = reading.homes().into_iter();
+    let beside = homes.map(|home| home.join("loadline.profile"));
     let candidates = match &set {
         Some(set) => vec![set.clone()],
         None => beside
-            .into_iter()
             .chain([PathBuf::from("/etc/loadline/profile")])
             .collect(),
     };
@@ -190,22 +195,28 @@ fn profile(
         match files::read_text(&path) {
             Ok(text) => {
                 let profile = Profile::parse(&text);
-                notes.extend(profile.notes.iter().cloned());
+                // A newer profile may say more than this launcher knows.
+                plan.notes.extend(profile.notes.iter().cloned());
                 return (Some(profile), Some(path));
             }
             Err(limits::Unreadable::Missing) if set.is_none() => {}
-            Err(_) => notes.push(format!("the profile {} could not be read", path.display())),
+            Err(_) => plan
+                .doubts
+                .push(format!("the profile {} could not be read", path.display())),
         }
     }
     (None, None)
 }
 
 /// `LOADLINE_MEMORY` and `LOADLINE_CPUS` take the place of what was found.
-fn overridden(mut limits: Limits, environment: &Environment, notes: &mut Vec<String>) -> Limits {
+fn overridden(mut limits: Limits, environment: &Environment, doubts: &mut Vec<String>) -> Limits {
     match environment.memory() {
-        Ok(Some(memory)) => limits.memory = Some(Found::new(memory, "LOADLINE_MEMORY")),
+        Ok(Some(memory)) => {
+            limits.memory = Some(Found::new(memory, "LOADLINE_MEMORY"));
+            limits.memory_high = None;
+        }
         Ok(None) => {}
-        Err(error) => notes.push(error),
+        Err(error) => doubts.push(error),
     }
     match environment.cpus() {
         Ok(Some(cpus)) if cpus.as_millis() > 0 => {
@@ -219,7 +230,7 @@ fn overridden(mut limits: Limits, environment: &Environment, notes: &mut Vec<Str
             limits.cpuset = None;
         }
         Ok(_) => {}
-        Err(error) => notes.push(error),
+        Err(error) => doubts.push(error),
     }
     limits
 }
@@ -268,6 +279,6 @@ impl Plan {
                 "the limit of {limit} is too small; at least {minimum} is needed"
             ));
         }
-        self.notes.first().cloned()
+        self.doubts.first().cloned()
     }
 }

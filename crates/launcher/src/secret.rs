@@ -5,8 +5,8 @@ use std::ffi::OsString;
 
 /// Words in a property's name that mark its value as secret.
 const WORDS: &[&str] = &[
-    "password",
-    "passwd",
+    "pass",
+    "pwd",
     "secret",
     "token",
     "apikey",
@@ -42,25 +42,64 @@ fn is_secret(name: &str) -> bool {
     WORDS.iter().any(|word| name.contains(word)) || name.ends_with("key")
 }
 
-/// `scheme://user:password@host` without its password.
-fn mask_address(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return text.to_owned();
-    };
-    let end = rest.find('/').unwrap_or(rest.len());
-    match rest[..end]
-        .rfind('@')
-        .and_then(|at| Some((at, rest[..at].find(':')?)))
-    {
-        Some((at, colon)) => format!("{scheme}://{}:***{}", &rest[..colon], &rest[at..]),
-        None => text.to_owned(),
+/// Every `scheme://user:password@host` without its password.
+fn mask_addresses(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find('/').unwrap_or(part.len());
+        let at = part[..end].rfind('@');
+        let colon = at.and_then(|at| part[..at].find(':'));
+        shown.push_str("://");
+        match (colon, at) {
+            (Some(colon), Some(at)) => {
+                shown.push_str(&part[..colon]);
+                shown.push_str(":***");
+                shown.push_str(&part[at..]);
+            }
+            _ => shown.push_str(part),
+        }
+    }
+    shown
+}
+
+/// Every `name=value` inside a value without its value, when the name is a secret's: parameters of
+/// addresses (`?user=u&password=p`, `;password=p`) and of modules (`username="u" password="p"`).
+fn mask_pairs(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('=') {
+        let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let name = &before[before.trim_end_matches(is_letter).len()..];
+        shown.push_str(before);
+        shown.push('=');
+        rest = after;
+        if is_secret(&name.to_ascii_lowercase()) {
+            shown.push_str("***");
+            rest = &after[value_length(after)..];
+        }
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// How far a value reaches that another one may follow.
+fn value_length(text: &str) -> usize {
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
+    match quote {
+        // An open quote hides the rest.
+        Some(quote) => text[1..].find(quote).map_or(text.len(), |end| end + 2),
+        None => {
+            let end = text.find(|c: char| matches!(c, '&' | ';') || c.is_whitespace());
+            end.unwrap_or(text.len())
+        }
     }
 }
 
 /// The option as it may be shown: `-Ddb.password=***`.
 pub fn mask(option: &str) -> String {
-    let Some((name, _)) = option.split_once('=') else {
-        return mask_address(option);
+    let Some((name, value)) = option.split_once('=') else {
+        return mask_addresses(option);
     };
     let lower = name.to_ascii_lowercase();
     // The debugger and agents take options after `=`; their own secrets cannot be told apart.
@@ -68,7 +107,7 @@ pub fn mask(option: &str) -> String {
     if is_secret(&lower) || is_agent {
         format!("{name}=***")
     } else {
-        mask_address(option)
+        mask_addresses(&format!("{name}={}", mask_pairs(value)))
     }
 }
 
@@ -83,6 +122,40 @@ mod tests {
         assert_eq!(mask("-javaagent:a.jar=license=x"), "-javaagent:a.jar=***");
         assert_eq!(mask("-XX:MaxHeapSize=1g"), "-XX:MaxHeapSize=1g");
         assert_eq!(mask("-Xmx1g"), "-Xmx1g");
+        for name in [
+            "db.pwd",
+            "db.pass",
+            "ssl.passphrase",
+            "javax.net.ssl.keyStorePassword",
+        ] {
+            assert_eq!(mask(&format!("-D{name}=x")), format!("-D{name}=***"));
+        }
+    }
+
+    #[test]
+    fn secrets_inside_a_value_are_masked_and_the_rest_is_not() {
+        for (option, shown) in [
+            (
+                "-Durl=jdbc:mysql://db/x?user=u&password=geheim&ssl=true",
+                "-Durl=jdbc:mysql://db/x?user=u&password=***&ssl=true",
+            ),
+            (
+                "-Durl=jdbc:sqlserver://db;user=u;password=geheim",
+                "-Durl=jdbc:sqlserver://db;user=u;password=***",
+            ),
+            (
+                "-Djaas=M required username=\"u\" password=\"ge;heim\";",
+                "-Djaas=M required username=\"u\" password=***;",
+            ),
+            ("-Durl=x?token=\"open", "-Durl=x?token=***"),
+            ("-Dq=a=b&c=d", "-Dq=a=b&c=d"),
+            (
+                "-Dmq=amqp://u1:p1@h1,amqp://u2:p2@h2",
+                "-Dmq=amqp://u1:***@h1,amqp://u2:***@h2",
+            ),
+        ] {
+            assert_eq!(mask(option), shown);
+        }
     }
 
     #[test]

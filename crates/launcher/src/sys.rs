@@ -91,32 +91,34 @@ pub fn is_pid_one() -> bool {
     unsafe { libc::getpid() == 1 }
 }
 
-/// The signal mask and the SIGPIPE action that the launcher was started with.
+/// The signal mask and the SIGPIPE and SIGCHLD actions that the launcher was started with.
 pub struct Inherited {
     mask: libc::sigset_t,
     pipe: libc::sigaction,
+    child: libc::sigaction,
 }
 
 impl Inherited {
-    /// Remembers both, and ignores SIGPIPE: a closed stderr must not end the start.
+    /// Remembers them. Ignores SIGPIPE: a closed stderr must not end the start. Does not ignore
+    /// SIGCHLD: the kernel would reap the application and say nothing, and init would wait forever.
     pub fn take() -> Self {
-        // SAFETY: sigset_t and sigaction are plain data; all zeroes is a value of each (SIG_DFL).
-        let (mut mask, mut pipe, mut ignore): (libc::sigset_t, libc::sigaction, libc::sigaction) =
-            unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
-        ignore.sa_sigaction = libc::SIG_IGN;
-        // SAFETY: all pointers are to live values of the right type; SIG_IGN is a valid action.
-        unsafe {
-            libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
-            libc::sigaction(libc::SIGPIPE, &raw const ignore, &raw mut pipe);
+        // SAFETY: sigset_t is plain data; all zeroes is a value of it.
+        let mut mask: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: both pointers are null or to a live value of the right type.
+        unsafe { libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask) };
+        Self {
+            mask,
+            pipe: replace_action(libc::SIGPIPE, libc::SIG_IGN),
+            child: replace_action(libc::SIGCHLD, libc::SIG_DFL),
         }
-        Self { mask, pipe }
     }
 
-    /// Puts both back; the last thing before exec.
+    /// Puts them back; the last thing before exec.
     fn restore(&self) {
-        // SAFETY: both were filled by the kernel in `take`.
+        // SAFETY: all were filled by the kernel in `take`.
         unsafe {
             libc::sigaction(libc::SIGPIPE, &raw const self.pipe, std::ptr::null_mut());
+            libc::sigaction(libc::SIGCHLD, &raw const self.child, std::ptr::null_mut());
             libc::sigprocmask(
                 libc::SIG_SETMASK,
                 &raw const self.mask,
@@ -124,6 +126,17 @@ impl Inherited {
             );
         }
     }
+}
+
+/// Sets a signal's action to SIG_IGN or SIG_DFL and returns the old one.
+fn replace_action(signal: i32, handler: libc::sighandler_t) -> libc::sigaction {
+    // SAFETY: sigaction is plain data; all zeroes is a value of it (SIG_DFL, no flags).
+    let (mut old, mut new): (libc::sigaction, libc::sigaction) =
+        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    new.sa_sigaction = handler;
+    // SAFETY: both pointers are to live values; SIG_IGN and SIG_DFL are valid actions.
+    unsafe { libc::sigaction(signal, &raw const new, &raw mut old) };
+    old
 }
 
 /// A program ready to start: everything exec needs, allocated beforehand.
@@ -174,7 +187,8 @@ impl Program {
         })
     }
 
-    /// Becomes the program, with the inherited signal state. Returns only the error.
+    /// Becomes the program, with the inherited signal state. Returns only the error; SIGPIPE is then
+    /// ignored again, so that saying it to a closed stderr does not end the process.
     pub fn exec(&self, inherited: &Inherited) -> io::Error {
         inherited.restore();
         // SAFETY: path and both arrays are NUL-terminated and owned by `self`, which lives on.
@@ -185,7 +199,25 @@ impl Program {
                 self.environment_pointers.as_ptr(),
             );
         }
-        io::Error::last_os_error()
+        let error = io::Error::last_os_error();
+        replace_action(libc::SIGPIPE, libc::SIG_IGN);
+        error
+    }
+
+    /// That it could not be started, for people.
+    pub fn failure(&self, error: &io::Error) -> String {
+        let path = self.path.to_string_lossy();
+        let hint = match error.raw_os_error() {
+            // The kernel says the same when the file is there and its ELF interpreter is not.
+            Some(libc::ENOENT) => {
+                "the file or its loader is missing (a glibc program in a musl image?)"
+            }
+            Some(libc::ENOEXEC) => "it is for another architecture, or no program",
+            Some(libc::EACCES) => "it must be a file that this user may execute",
+            Some(libc::EAGAIN) => "the limit of processes is reached (pids.max, RLIMIT_NPROC)",
+            _ => "try it without loadline-launch",
+        };
+        format!("loadline-launch: {path} could not be started: {error}\nhint: {hint}\n")
     }
 }
 
@@ -228,11 +260,12 @@ pub fn wait_signal() -> Option<(i32, bool)> {
 }
 
 /// Starts the program as a child in its own process group, in the foreground of the terminal if
-/// there is one, with the inherited signal state. The child exits 126 or 127 when exec fails.
+/// there is one, with the inherited signal state. When exec fails, the child hands the sentence
+/// about it to `say` and exits 126 or 127.
 ///
 /// # Errors
 /// When fork fails.
-pub fn spawn(program: &Program, inherited: &Inherited) -> io::Result<i32> {
+pub fn spawn(program: &Program, inherited: &Inherited, say: fn(&str)) -> io::Result<i32> {
     // SAFETY: this process has one thread, so the child may go on using everything.
     let pid = unsafe { libc::fork() };
     match pid {
@@ -246,6 +279,7 @@ pub fn spawn(program: &Program, inherited: &Inherited) -> io::Result<i32> {
                 }
             }
             let error = program.exec(inherited);
+            say(&program.failure(&error));
             // SAFETY: _exit ends the child without running the parent's clean-up.
             unsafe { libc::_exit(exec_failure_code(&error)) }
         }

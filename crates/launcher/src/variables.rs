@@ -36,7 +36,7 @@ pub const TABLE: &[Variable] = &[
         "LOADLINE_MODE",
         "`apply`, `report`, `off`",
         "`apply`",
-        "`report` says what it would add and starts java unchanged; `off` starts java unchanged",
+        "`report` says what it would add and adds nothing of its own; `off` adds nothing",
     ),
     row(
         "LOADLINE_EXPLAIN",
@@ -48,13 +48,13 @@ pub const TABLE: &[Variable] = &[
         "LOADLINE_LOG",
         "`text`, `json`, `quiet`",
         "`text`",
-        "`text` prints warnings; `json` prints one JSON line with limits, decisions and reasons; `quiet` prints nothing",
+        "`text` prints warnings; `json` prints one JSON line with limits, decisions and reasons; `quiet` prints only why a start failed or was refused",
     ),
     row(
         "LOADLINE_STRICT",
         "`1`",
         "off",
-        "refuse to start (exit 78) when the limit is too small or a file cannot be understood",
+        "refuse to start (exit 78) when the limit is too small, or when limits, options, the profile or a setting cannot be read or understood",
     ),
     row(
         "LOADLINE_INIT",
@@ -78,7 +78,7 @@ pub const TABLE: &[Variable] = &[
         "LOADLINE_MEMORY",
         "`512Mi`",
         "the cgroup limit",
-        "plan for this much memory instead",
+        "plan for this much memory instead, whatever `memory.high` says",
     ),
     row(
         "LOADLINE_CPUS",
@@ -108,7 +108,7 @@ pub const TABLE: &[Variable] = &[
         "LOADLINE_CACHE",
         "`auto`, `off`",
         "`auto`",
-        "use a start-up cache that lies beside the application: `app.aot` or `app.jsa`, for OpenJ9 a directory `scc`",
+        "use a start-up cache that lies beside the jar of `-jar`: `app.aot` or `app.jsa`, for OpenJ9 a directory `scc`",
     ),
     row(
         "LOADLINE_EXIT_ON_OOM",
@@ -162,7 +162,7 @@ pub const TABLE: &[Variable] = &[
         "JAVA_OPTS, JAVA_OPTIONS",
         "options",
         "none",
-        "added before the options of the command line; quotes group, no shell reads them",
+        "added before the options of the command line, in every mode; quotes group, no shell reads them; under the name `java` not added, because a start script does",
     ),
     row(
         "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, _JAVA_OPTIONS",

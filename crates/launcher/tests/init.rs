@@ -91,15 +91,32 @@ fn all_exit_codes_are_the_applications_as_pid_one() {
 fn failed_starts_have_the_codes_of_shells() {
     let stage = Stage::new();
     let code = |file: &std::path::Path| {
-        let mut command = stage.launcher("exit");
-        command
-            .args(["--init", "--mode=off", "--"])
-            .arg(file)
-            .status()
-            .expect("it starts")
-            .code()
+        let run = |init: &str| {
+            let mut command = stage.launcher("exit");
+            command
+                .args([init, "--mode=off", "--"])
+                .arg(file)
+                .output()
+                .expect("it starts")
+        };
+        let (init, no_init) = (run("--init"), run("--no-init"));
+        let said = String::from_utf8_lossy(&init.stderr).into_owned();
+        let expected = format!("{} could not be started: ", file.display());
+        assert!(said.contains(&expected), "{said}");
+        assert!(said.contains("\nhint: "), "{said}");
+        assert_eq!(init.stderr, no_init.stderr);
+        assert_eq!(init.status, no_init.status);
+        init.status.code()
     };
     assert_eq!(code(std::path::Path::new("/no/such/dir/java")), Some(127));
+    let alien = stage.java().with_file_name("alien");
+    std::fs::create_dir(&alien).expect("a fresh directory");
+    // By another process, as the stage does.
+    let script = "printf '\\177ELF of another machine' > java && chmod +x java";
+    let mut make = Command::new("sh");
+    let made = make.args(["-c", script]).current_dir(&alien).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    assert_eq!(code(&alien.join("java")), Some(126));
     let plain = stage.java().with_file_name("plain");
     std::fs::create_dir(&plain).expect("a fresh directory");
     std::fs::write(plain.join("java"), "not executable").expect("a fresh file");
@@ -211,6 +228,7 @@ fn masks_and_ignored_signals_are_inherited_unchanged() {
         "",
         "env --block-signal=USR1,TERM --ignore-signal=HUP",
         "env --ignore-signal=PIPE",
+        "env --ignore-signal=CHLD",
         "env --default-signal=PIPE",
     ];
     for case in cases {
@@ -231,6 +249,27 @@ fn masks_and_ignored_signals_are_inherited_unchanged() {
             assert_eq!(through, plain, "{case} {mode}");
         }
     }
+}
+
+#[test]
+fn init_ends_although_it_inherited_sigchld_ignored() {
+    let env = "env --ignore-signal=CHLD";
+    let is_there = Command::new("sh")
+        .args(["-c", &format!("{env} true")])
+        .status();
+    if !is_there.is_ok_and(|status| status.success()) {
+        println!("SKIP init_ends_although_it_inherited_sigchld_ignored: env has no such option");
+        return;
+    }
+    let stage = Stage::new();
+    let java = stage.java().display().to_string();
+    let script = format!("exec {env} timeout -s KILL 60 {LAUNCHER} --init --mode=off -- {java} 7");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &script])
+        .env("PROBE", "exit")
+        .env("LOADLINE_LOG", "quiet");
+    assert_eq!(command.status().expect("sh exists").code(), Some(7));
 }
 
 /// Zombies among the children of a process.

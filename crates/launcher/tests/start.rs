@@ -90,7 +90,7 @@ fn the_json_line_is_one_line_without_secrets() {
         "{\"event\":\"loadline-launch\",\"schema\":1,\"jdk\":\"HotSpot 17.0.15\",",
         "\"memory_bytes\":{\"value\":536870912,\"from\":\"LOADLINE_MEMORY\"}",
         "\"cpu_millis\":{\"value\":1500,\"from\":\"LOADLINE_CPUS\"}",
-        "{\"option\":\"-XX:+UseSerialGC\",\"provenance\":\"default\",\"reason\":",
+        "{\"option\":\"-XX:+ExitOnOutOfMemoryError\",\"provenance\":\"default\",\"reason\":",
         "\"-Ddb.password=***\"",
     ] {
         assert!(line.contains(part), "{part} is not in {line}");
@@ -220,4 +220,150 @@ fn openj9_gets_its_own_options_and_its_cache() {
         home.display()
     );
     assert!(words.contains(&expected), "{words:?}");
+}
+
+/// The launcher under the name `java`, with the stage's java behind it.
+fn as_java(stage: &Stage) -> Command {
+    let directory = stage.java().with_file_name("link");
+    std::fs::create_dir_all(&directory).expect("the stage's own directory");
+    let link = directory.join("java");
+    std::os::unix::fs::symlink(stage::LAUNCHER, &link).expect("a fresh link");
+    let mut command = Command::new(link);
+    command
+        .env_clear()
+        .env("PROBE", "words")
+        .env("LOADLINE_JAVA", stage.java());
+    command
+}
+
+#[test]
+fn under_the_name_java_the_start_script_has_used_java_opts() {
+    let stage = Stage::new();
+    let debugger = "-agentlib:jdwp=transport=dt_socket,server=y,address=5005";
+    // What `exec java $JAVA_OPTS -jar app.jar` becomes.
+    let mut command = as_java(&stage);
+    let command = command
+        .env("JAVA_OPTS", debugger)
+        .env("LOADLINE_DEBUG", "5006")
+        .args([debugger, "-jar", "app.jar"]);
+    let output = run(command);
+    let words = started(&output);
+    let agents = words.iter().filter(|word| word.starts_with("-agentlib"));
+    assert_eq!(agents.count(), 1, "{words:?}");
+    assert!(
+        errors(&output).contains("LOADLINE_DEBUG"),
+        "{}",
+        errors(&output)
+    );
+    for mode in ["off", "report"] {
+        let stage = Stage::new();
+        let mut command = as_java(&stage);
+        let command = command
+            .env("JAVA_OPTS", debugger)
+            .env("LOADLINE_MODE", mode);
+        assert_eq!(
+            started(&run(command.arg("-version"))),
+            ["-version"],
+            "{mode}"
+        );
+    }
+}
+
+#[test]
+fn strict_refuses_on_what_decisions_depend_on_only() {
+    let stage = Stage::new();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(at("app.jar"), "").expect("a fresh file");
+    std::fs::write(at("app.jsa"), "no archive").expect("a fresh file");
+    std::fs::write(at("loadline.profile"), "threads = 30\nfuture = 1\n").expect("a fresh file");
+    let strict = |before: &[&str]| {
+        let mut command = stage.launcher("words");
+        command
+            .env_remove("LOADLINE_LOG")
+            .args(["--strict", "--memory=1Gi", "--"])
+            .arg(stage.java())
+            .args(before)
+            .args(["-jar", &at("app.jar"), "@user"]);
+        run(&mut command)
+    };
+    let healthy = strict(&[]);
+    assert_eq!(healthy.status.code(), Some(0), "{}", errors(&healthy));
+    for said in ["app.jsa is passed over", "future = 1"] {
+        assert!(errors(&healthy).contains(said), "{}", errors(&healthy));
+    }
+    let doubtful = strict(&["@/no/such/file"]);
+    assert_eq!(doubtful.status.code(), Some(78), "{}", errors(&doubtful));
+    assert!(doubtful.stdout.is_empty(), "java was started");
+}
+
+#[test]
+fn a_profile_lies_beside_an_application_without_a_jar_too() {
+    let stage = Stage::new();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let home = directory.path().display().to_string();
+    let file = directory.path().join("loadline.profile");
+    std::fs::write(&file, "threads = 30\n").expect("a fresh file");
+    let mut command = stage.launcher("words");
+    command
+        .env_remove("LOADLINE_LOG")
+        .args(["--explain", "--memory=1Gi", "--"])
+        .arg(stage.java())
+        .args([
+            "-cp",
+            &home,
+            "org.springframework.boot.loader.launch.JarLauncher",
+        ]);
+    let text = errors(&run(&mut command));
+    assert!(
+        text.contains(&format!("profile        {}", file.display())),
+        "{text}"
+    );
+}
+
+#[test]
+fn fabric8s_heap_is_explained_as_it_is_passed() {
+    let stage = Stage::new();
+    let flags = ["--explain", "--memory=1Gi", "--cpus=1", "--compat=fabric8"];
+    let mut command = launcher(&stage, &flags);
+    let output = run(command.env("JAVA_MAX_MEM_RATIO", "50"));
+    assert!(started(&output).contains(&"-Xmx512m".to_owned()));
+    let text = errors(&output);
+    let heap = text
+        .lines()
+        .find(|line| line.contains("region         heap "));
+    assert!(
+        heap.is_some_and(|line| line.ends_with(" 512.0 MiB")),
+        "{text}"
+    );
+    let mut command = launcher(&stage, &flags[1..]);
+    command
+        .env("JAVA_MAX_MEM_RATIO", "50")
+        .env("LOADLINE_LOG", "json");
+    let text = errors(&run(&mut command));
+    assert!(text.contains("\"heap_bytes\":536870912,"), "{text}");
+}
+
+#[test]
+fn quiet_is_quiet_about_other_programs_too() {
+    let stage = Stage::new();
+    for (log, is_said) in [("text", true), ("quiet", false), ("json", false)] {
+        let mut command = stage.launcher("words");
+        let output = run(command.env("LOADLINE_LOG", log).arg("true"));
+        assert!(output.status.success());
+        assert_eq!(errors(&output).contains("is not java"), is_said, "{log}");
+    }
+}
+
+#[test]
+fn an_open_quote_does_not_show_what_it_quotes() {
+    let stage = Stage::new();
+    let mut command = launcher(&stage, &[]);
+    let output = run(command.env("JAVA_OPTS", "-Ddb.password=\"ge heim"));
+    let text = errors(&output);
+    assert!(
+        text.contains("JAVA_OPTS: a quote \" is never closed"),
+        "{text}"
+    );
+    assert!(!text.contains("ge heim"), "{text}");
 }

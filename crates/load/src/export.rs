@@ -8,32 +8,38 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use crate::histogram::{self, Histogram};
-use crate::outcome::Second;
+use crate::outcome::{Second, Totals};
 
 /// Steps for each halving of the distance to 100 %, as the usual tools print.
 const TICKS_PER_HALF: u32 = 5;
 /// ns in the ms that both forms print.
 const NS_PER_MS: f64 = 1e6;
 
-/// The percentile distribution in ms, as the public plotter reads it.
-pub fn hgrm(histogram: &Histogram) -> String {
+/// The percentile distribution in ms, as the public plotter reads it. Percentiles run over all
+/// requests: `failed` ones that are not in the histogram count as infinitely slow, so the rows end
+/// at the share that was answered.
+pub fn hgrm(histogram: &Histogram, failed: u64) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = write_hgrm(&mut out, histogram);
+    let _ = write_hgrm(&mut out, histogram, failed);
     out
 }
 
-fn write_hgrm(out: &mut String, histogram: &Histogram) -> std::fmt::Result {
+fn write_hgrm(out: &mut String, histogram: &Histogram, failed: u64) -> std::fmt::Result {
     writeln!(
         out,
         "{:>12} {:>12} {:>12} {:>12}\n",
         "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
     )?;
+    let answered = match failed {
+        0 => 1.0,
+        _ => histogram.len() as f64 / (histogram.len() + failed) as f64,
+    };
     let mut total = 0;
     for row in histogram.iter_quantiles(TICKS_PER_HALF) {
         total += row.count_since_last_iteration();
         let value = row.value_iterated_to().min(histogram.max()) as f64 / NS_PER_MS;
-        let quantile = row.quantile_iterated_to();
+        let quantile = row.quantile_iterated_to() * answered;
         let rest = match quantile < 1.0 {
             true => format!("{:12.2}", 1.0 / (1.0 - quantile)),
             false => format!("{:>12}", "inf"),
@@ -55,7 +61,11 @@ fn write_hgrm(out: &mut String, histogram: &Histogram) -> std::fmt::Result {
     writeln!(
         out,
         "#[Buckets = {buckets:12}, SubBuckets     = {halves:12}]"
-    )
+    )?;
+    match failed {
+        0 => Ok(()),
+        _ => writeln!(out, "#[Failed  = {failed:12}]"),
+    }
 }
 
 /// The head of an interval log. `start` is the wall-clock time of the run's start, which the
@@ -72,44 +82,80 @@ pub fn hlog_head(start: SystemTime) -> String {
 }
 
 /// One second of an interval log; `offset` is its beginning, from the run's start. The values
-/// are ns, the maximum is printed in ms as the standard readers expect.
-pub fn hlog_row(offset: Duration, second: &Second) -> String {
-    let latency = &second.totals.latency;
-    format!(
-        "{:.3},{:.3},{:.3},{}\n",
-        offset.as_secs_f64(),
-        second.length.as_secs_f64(),
-        latency.max() as f64 / NS_PER_MS,
-        histogram::encode(latency)
-    )
+/// are ns, the maximum is printed in ms as the standard readers expect. Requests of the warm-up
+/// stand in rows of their own with a tag, which those readers leave out unless asked for it. The
+/// form has no place for failed requests: a comment counts them.
+pub fn hlog_rows(offset: Duration, second: &Second) -> String {
+    let mut rows = String::new();
+    for (is_warmup, totals) in phases(second) {
+        let failed = totals.failed() + totals.unfinished;
+        // Writing to a String cannot fail.
+        let _ = match failed {
+            0 => Ok(()),
+            _ => writeln!(
+                rows,
+                "#[Failed: {failed} (requests that are not in the next line)]"
+            ),
+        };
+        let _ = writeln!(
+            rows,
+            "{}{:.3},{:.3},{:.3},{}",
+            if is_warmup { "Tag=warmup," } else { "" },
+            offset.as_secs_f64(),
+            second.length.as_secs_f64(),
+            totals.latency.max() as f64 / NS_PER_MS,
+            histogram::encode(&totals.latency)
+        );
+    }
+    rows
 }
 
-/// The first line of the CSV; one [`csv_row`] follows for each second.
+/// The first line of the CSV; [`csv_rows`] follow for each second.
 pub const CSV_HEAD: &str =
     "second,at_ns,is_warmup,offered,ok,errors,p50_us,p99_us,max_us,send_lag_p99_us\n";
 
-/// One second as CSV; empty fields where there was no good response.
-pub fn csv_row(second: &Second) -> String {
-    let totals = &second.totals;
-    let at = |h: &Histogram, q| {
-        let value = histogram::quantile(h, 0, q);
-        value.map_or(String::new(), |d| {
-            format!("{:.1}", d.as_nanos() as f64 / 1e3)
-        })
+/// One second as CSV. Percentiles count failed requests as infinitely slow, `inf`; they are empty
+/// where no request ended. Requests of the warm-up have rows of their own.
+pub fn csv_rows(second: &Second) -> String {
+    let rows = phases(second).into_iter();
+    rows.map(|(is_warmup, totals)| csv_row(second, is_warmup, totals))
+        .collect()
+}
+
+fn csv_row(second: &Second, is_warmup: bool, totals: &Totals) -> String {
+    let micros = |d: Duration| format!("{:.1}", d.as_nanos() as f64 / 1e3);
+    let at = |h: &Histogram, failed, q| match histogram::quantile(h, failed, q) {
+        Some(value) => micros(value),
+        None if failed > 0 => "inf".to_owned(),
+        None => String::new(),
     };
+    let failed = totals.failed() + totals.unfinished;
     format!(
-        "{},{},{},{},{},{},{},{},{},{}\n",
+        "{},{},{is_warmup},{},{},{},{},{},{},{}\n",
         second.index,
         second.at_ns,
-        second.is_warmup,
         totals.scheduled,
         totals.ok,
         totals.failed(),
-        at(&totals.latency, 0.5),
-        at(&totals.latency, 0.99),
-        at(&totals.latency, 1.0),
-        at(&totals.send_lag, 0.99),
+        at(&totals.latency, failed, 0.5),
+        at(&totals.latency, failed, 0.99),
+        at(&totals.latency, 0, 1.0),
+        at(&totals.send_lag, 0, 0.99),
     )
+}
+
+/// What a second has rows for: whether it is the warm-up, and its outcomes. Around the end of the
+/// warm-up a second has both.
+fn phases(second: &Second) -> Vec<(bool, &Totals)> {
+    let Some(phases) = &second.phases else {
+        return vec![(second.is_warmup, &second.totals)];
+    };
+    let is_empty = |t: &Totals| t.scheduled == 0 && t.ok + t.failed() == 0 && t.unfinished == 0;
+    [true, false]
+        .into_iter()
+        .zip(phases.iter())
+        .filter(|(is_warmup, totals)| *is_warmup == second.is_warmup || !is_empty(totals))
+        .collect()
 }
 
 #[cfg(test)]
@@ -117,7 +163,7 @@ mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     use super::*;
-    use crate::outcome::Totals;
+    use crate::outcome::ErrorKind;
 
     #[allow(clippy::field_reassign_with_default, reason = "one field is private")]
     fn second() -> Second {
@@ -133,12 +179,33 @@ mod tests {
             length: Duration::from_secs(1),
             is_warmup: false,
             totals,
+            phases: None,
+        }
+    }
+
+    /// The same with a failed request and one of the warm-up, of 7 ms.
+    fn last_of_warm_up() -> Second {
+        let mut warm_up = Totals {
+            scheduled: 0,
+            ok: 1,
+            ..Totals::default()
+        };
+        warm_up.latency.saturating_record(7_000_000);
+        let mut measured = second().totals;
+        measured.scheduled += 1;
+        measured.fail(ErrorKind::Timeout);
+        let mut totals = measured.clone();
+        totals.add(&warm_up);
+        Second {
+            totals,
+            phases: Some(Box::new([warm_up, measured])),
+            ..second()
         }
     }
 
     #[test]
     fn the_percentile_text_has_the_usual_form() {
-        insta::assert_snapshot!(hgrm(&second().totals.latency), @"
+        insta::assert_snapshot!(hgrm(&second().totals.latency, 0), @"
                Value   Percentile   TotalCount 1/(1-Percentile)
 
                1.000     0.000000            1         1.00
@@ -162,7 +229,7 @@ mod tests {
     #[test]
     fn the_interval_log_reads_back_with_a_reader_of_others() {
         let start = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);
-        let log = hlog_head(start) + &hlog_row(Duration::from_secs(7), &second());
+        let log = hlog_head(start) + &hlog_rows(Duration::from_secs(7), &second());
         let entries: Result<Vec<_>, _> = IntervalLogIterator::new(log.as_bytes()).collect();
         let entries = entries.unwrap();
         let Some(LogEntry::Interval(row)) = entries.last() else {
@@ -175,9 +242,62 @@ mod tests {
     }
 
     #[test]
+    fn percentiles_run_over_failed_requests_too() {
+        insta::assert_snapshot!(hgrm(&second().totals.latency, 1), @"
+               Value   Percentile   TotalCount 1/(1-Percentile)
+
+               1.000     0.000000            1         1.00
+               1.000     0.080000            1         1.09
+               1.000     0.160000            1         1.19
+               2.001     0.240000            2         1.32
+               2.001     0.320000            2         1.47
+               2.001     0.400000            2         1.67
+               3.000     0.440000            3         1.79
+               3.000     0.480000            3         1.92
+               3.000     0.520000            3         2.08
+               3.000     0.560000            3         2.27
+             100.008     0.600000            4         2.50
+             100.008     0.800000            4         5.00
+        #[Mean    =       26.494, StdDeviation   =       42.430]
+        #[Max     =      100.008, Total count    =            4]
+        #[Buckets =           32, SubBuckets     =         2048]
+        #[Failed  =            1]
+        ");
+    }
+
+    #[test]
+    fn the_interval_log_keeps_the_warm_up_apart_and_counts_failures() {
+        let log = hlog_rows(Duration::from_secs(7), &last_of_warm_up());
+        assert!(log.contains("\n#[Failed: 1 ("), "{log}");
+        let entries: Result<Vec<_>, _> = IntervalLogIterator::new(log.as_bytes()).collect();
+        let rows: Vec<_> = entries
+            .unwrap()
+            .into_iter()
+            .filter_map(|entry| match entry {
+                LogEntry::Interval(row) => Some(row),
+                _ => None,
+            })
+            .collect();
+        let tags: Vec<_> = rows
+            .iter()
+            .map(|r| r.tag().map(|t| t.to_string()))
+            .collect();
+        assert_eq!(tags, [Some("warmup".to_owned()), None]);
+        let measured = histogram::decode(rows[1].encoded_histogram()).unwrap();
+        assert_eq!(measured, second().totals.latency);
+        let warm_up = histogram::decode(rows[0].encoded_histogram()).unwrap();
+        assert_eq!(warm_up.len(), 1);
+    }
+
+    #[test]
     fn a_csv_row_has_a_field_for_each_name() {
-        let row = csv_row(&second());
+        let row = csv_rows(&second());
         assert_eq!(row.split(',').count(), CSV_HEAD.split(',').count());
         assert_eq!(row, "0,5000000000,false,4,4,0,2000.9,100007.9,100007.9,\n");
+        assert_eq!(
+            csv_rows(&last_of_warm_up()),
+            "0,5000000000,true,0,1,0,7000.1,7000.1,7000.1,\n\
+             0,5000000000,false,5,4,1,3000.3,inf,100007.9,\n"
+        );
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! Owns the rule and its reason text. Facts come from the send lag, the process's CPU time, the
 //! threads' run delay (/proc/thread-self/schedstat, field 2; kernel
-//! Documentation/scheduler/sched-stats.rst) and cpu.stat of the own cgroups.
+//! Documentation/scheduler/sched-stats.rst), cpu.stat of the own cgroups, and the steal time of
+//! the machine (/proc/stat; kernel Documentation/filesystems/proc.rst, 1.7), which only explains.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::param::clock_ticks_per_second;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Totals;
@@ -56,6 +58,29 @@ pub(crate) struct Usage {
     pub(crate) cpu: Duration,
     pub(crate) run_delay: Duration,
     pub(crate) throttled: Duration,
+    /// What a hypervisor took from the CPUs of this machine, as far as it says so.
+    pub(crate) stolen: Duration,
+}
+
+impl Usage {
+    /// What kept the generator from its CPUs in `wall` seconds of theirs, in words; empty when
+    /// nothing is known. Each wake-up waits some µs for its CPU: that is not worth a word.
+    fn hindrance(&self, wall: f64) -> String {
+        let waited = match self.run_delay.as_secs_f64() > MAX_WAIT * wall {
+            true => self.run_delay,
+            false => Duration::ZERO,
+        };
+        let known = [
+            (waited, "it waited", "for a CPU"),
+            (self.throttled, "its cgroup was throttled for", "in all"),
+            (self.stolen, "a hypervisor took", "from this machine's CPUs"),
+        ];
+        known
+            .iter()
+            .filter(|(time, _, _)| *time >= Duration::from_millis(1))
+            .map(|(time, before, after)| format!("; {before} {} ms {after}", time.as_millis()))
+            .collect()
+    }
 }
 
 impl Health {
@@ -76,19 +101,15 @@ impl Health {
             throttled: usage.throttled,
             saturated: None,
         };
-        health.saturated = health.reason(plan, totals, limit, wall);
+        let wall = wall.as_secs_f64() * f64::from(plan.shards());
+        let late = health.late(limit);
+        let late = late.map(|why| why + &usage.hindrance(wall));
+        health.saturated = late.or_else(|| health.reason(plan, totals, wall));
         health
     }
 
-    fn reason(
-        &self,
-        plan: &Plan,
-        totals: &Totals,
-        limit: Duration,
-        wall: Duration,
-    ) -> Option<String> {
-        let wall = wall.as_secs_f64() * f64::from(plan.shards());
-        let share = |d: Duration| d.as_secs_f64() / wall.max(1e-9);
+    /// The requests themselves tell.
+    fn late(&self, limit: Duration) -> Option<String> {
         if self.send_lag_p99 > limit {
             return Some(format!(
                 "the generator sent 1 % of the requests more than {:.1} ms late (limit {:.1} ms)",
@@ -103,6 +124,12 @@ impl Health {
                 limit.as_secs_f64() * 1e4
             ));
         }
+        None
+    }
+
+    /// The machine tells; `wall` is the time that all threads had, in s.
+    fn reason(&self, plan: &Plan, totals: &Totals, wall: f64) -> Option<String> {
+        let share = |d: Duration| d.as_secs_f64() / wall.max(1e-9);
         if share(self.throttled) > MAX_WAIT {
             return Some(format!(
                 "the generator's own cgroup was throttled for {:.1} s",
@@ -152,6 +179,24 @@ pub(crate) fn thread_run_delay() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let delay = text.split_whitespace().nth(1).and_then(|f| f.parse().ok());
     Duration::from_nanos(delay.unwrap_or(0))
+}
+
+/// Time that a hypervisor took from all CPUs of this machine since it started.
+pub(crate) fn stolen_time() -> Duration {
+    stolen(
+        &fs::read_to_string("/proc/stat").unwrap_or_default(),
+        clock_ticks_per_second(),
+    )
+}
+
+/// The eighth number of the first line, in ticks.
+fn stolen(stat: &str, ticks_per_second: u64) -> Duration {
+    let field = stat
+        .lines()
+        .next()
+        .and_then(|l| l.split_whitespace().nth(8));
+    let ticks: u64 = field.and_then(|f| f.parse().ok()).unwrap_or(0);
+    Duration::from_secs_f64(ticks as f64 / ticks_per_second.max(1) as f64)
 }
 
 /// Throttled time of the own cgroup and all above it, as far as they are visible.
@@ -216,6 +261,27 @@ mod tests {
         assert_eq!(throttled(v1), Duration::from_millis(5));
         assert_eq!(throttled(v2), Duration::from_millis(5));
         assert_eq!(throttled("usage_usec 7\n"), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_kept_the_generator_from_its_cpus_is_named() {
+        let stat = "cpu  10 0 20 70 5 0 1 25 0 0\ncpu0 1 0 1 1 1 0 0 9 0 0\n";
+        assert_eq!(stolen(stat, 100), Duration::from_millis(250));
+        assert_eq!(stolen("", 100), Duration::ZERO);
+        let usage = Usage {
+            run_delay: Duration::from_millis(120),
+            stolen: Duration::from_millis(250),
+            ..Usage::default()
+        };
+        assert_eq!(
+            usage.hindrance(2.0),
+            "; it waited 120 ms for a CPU; a hypervisor took 250 ms from this machine's CPUs"
+        );
+        assert_eq!(
+            usage.hindrance(10.0),
+            "; a hypervisor took 250 ms from this machine's CPUs"
+        );
+        assert_eq!(Usage::default().hindrance(2.0), "");
     }
 
     #[test]

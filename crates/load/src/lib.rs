@@ -7,6 +7,7 @@
 //! Read first: [`run()`] (threads and merging), `shard` (the loop of one thread), [`part`] (the
 //! process that trials start).
 
+mod affinity;
 mod clock;
 mod connection;
 mod error;

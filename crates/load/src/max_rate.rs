@@ -17,11 +17,13 @@ use std::time::Duration;
 use loadline_analysis::search::Outcome as Verdict;
 use loadline_analysis::search::max_rate::{MaxRate, Parameters, Step, critical_rate};
 use loadline_analysis::slo::Slo;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
 use crate::plan::{Model, Plan};
 use crate::run::run;
+use crate::schedule::Arrivals;
 pub use curve::CurvePoint;
 use goal::Goal;
 pub use text::TRIALS_HEAD;
@@ -35,6 +37,8 @@ const RANGE: (f64, f64) = (0.5, 1.1);
 const WIDTH: f64 = 1.03;
 /// Ranges tried before the search gives up: each next one is ten times lower or twice higher.
 const RANGES: usize = 4;
+/// Why a search that a signal ended is not complete.
+const STOPPED: &str = "it was stopped";
 /// Version of [`Found`]; 2: `rate` is what was answered, not what was offered.
 const SCHEMA: u32 = 2;
 
@@ -45,6 +49,8 @@ pub struct Search {
     pub slos: Vec<Slo>,
     /// Length of a trial, at least 1 s; what is left of a second is not judged for its rate.
     pub trial: Duration,
+    /// How requests of the trials and of the curve are spread.
+    pub arrivals: Arrivals,
     /// Decide each rate by a majority of five trials instead of the first good one of two.
     pub is_strict: bool,
     /// Steps of the response-time curve up to the highest rate found; 0 is no curve.
@@ -52,11 +58,11 @@ pub struct Search {
 }
 
 /// What the search found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Found {
     /// Version of this form.
     pub schema: u32,
-    /// Good responses a second of the closed-model probe.
+    /// Good responses a second of the closed-model probe; 0 when the search was stopped before.
     pub ceiling: f64,
     /// One for each SLO, in order.
     pub goals: Vec<GoalFound>,
@@ -68,12 +74,12 @@ pub struct Found {
     /// Response times at shares of the highest rate found; empty unless asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<CurvePoint>,
-    /// Why the search ended before its bounds were close, if it did.
+    /// Why the search ended before its bounds were close, or why the curve is no evidence.
     pub incomplete: Option<String>,
 }
 
 /// The answer for one SLO.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GoalFound {
     /// The SLO in text.
     pub slo: String,
@@ -107,7 +113,7 @@ pub fn max_rate(
             why: "a trial shorter than 1 s says nothing about a rate".to_owned(),
         });
     }
-    let ceiling = probe(plan, stop)?;
+    let probe = probe(plan, stop)?;
     let mut hunt = Hunt {
         plan,
         search,
@@ -117,16 +123,23 @@ pub fn max_rate(
         trials: Vec::new(),
         incomplete: None,
     };
-    let found = hunt.hunt(ceiling)?;
+    let found = match probe {
+        Some(ceiling) => hunt.hunt(ceiling)?,
+        None => hunt.stopped(),
+    };
     let top = found.iter().filter_map(|g| g.rate).fold(0.0, f64::max);
     let curve = match hunt.incomplete.is_none() && search.curve_steps > 0 && top > 0.0 {
-        true => curve::measure(plan, search, top, stop)?,
+        true => {
+            let curve = curve::measure(plan, search, &goals, top, stop)?;
+            hunt.incomplete = curve.incomplete;
+            curve.points
+        }
         false => Vec::new(),
     };
     let rates: Option<Vec<f64>> = found.iter().map(|g| g.rate).collect();
     Ok(Found {
         schema: SCHEMA,
-        ceiling,
+        ceiling: probe.unwrap_or_default(),
         critical_rate: rates.and_then(|rates| critical_rate(&rates)),
         goals: found,
         trials: hunt.trials,
@@ -135,16 +148,18 @@ pub fn max_rate(
     })
 }
 
-/// The closed-model rate; it also warms the target up.
-fn probe(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<f64, LoadError> {
+/// The closed-model rate; it also warms the target up. `None` when it was stopped.
+fn probe(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Option<f64>, LoadError> {
     let closed = Plan {
         model: Model::ClosedFor { duration: PROBE },
         warmup: PROBE / 4,
         ..plan.clone()
     };
     let outcome = run(&closed, stop, &mut |_| {})?;
-    let rate = outcome.measure.ok as f64 / outcome.measured(&closed).as_secs_f64().max(1e-9);
+    let rate =
+        outcome.measure.answered_in_time as f64 / outcome.measured(&closed).as_secs_f64().max(1e-9);
     match outcome.measure.ok {
+        _ if outcome.stopped => Ok(None),
         0 => Err(LoadError::Target {
             authority: plan.targets[0].to_string(),
             why: format!(
@@ -152,7 +167,7 @@ fn probe(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<f64, LoadError> {
                 outcome.measure.errors()
             ),
         }),
-        _ => Ok(rate),
+        _ => Ok(Some(rate)),
     }
 }
 
@@ -186,10 +201,20 @@ impl Hunt<'_> {
             high = if is_high { high * 2.0 } else { high };
             machine.widen(low, high);
         }
+        Ok(self.answers(bounds))
+    }
+
+    /// What is known when a stop comes.
+    fn stopped(&mut self) -> Vec<GoalFound> {
+        self.incomplete = Some(STOPPED.to_owned());
+        self.answers(self.known())
+    }
+
+    fn answers(&self, bounds: Vec<Bounds>) -> Vec<GoalFound> {
         let goals = bounds.into_iter().enumerate();
-        Ok(goals
+        goals
             .map(|(goal, bounds)| self.answer(goal, bounds))
-            .collect())
+            .collect()
     }
 
     fn machine(&self, low: f64, high: f64) -> MaxRate {
@@ -211,7 +236,7 @@ impl Hunt<'_> {
                 Step::Try { rate, .. } => {
                     let trial = trial::run(self.plan, self.search, self.goals, rate, self.stop)?;
                     if self.stop.load(Ordering::Relaxed) {
-                        self.incomplete = Some("it was stopped".to_owned());
+                        self.incomplete = Some(STOPPED.to_owned());
                         return Ok(self.known());
                     }
                     let verdict = |broke: &Option<String>| match (&trial.saturated, broke) {

@@ -9,7 +9,6 @@ use rustix::io::Errno;
 
 use crate::error::LoadError;
 use crate::histogram::{self, Histogram};
-use crate::plan::Plan;
 
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $name:ident => $text:literal,)*) => {
@@ -93,11 +92,17 @@ pub struct Totals {
     pub scheduled: u64,
     /// Good responses.
     pub ok: u64,
+    /// Good responses that came while requests of this phase were due, whichever phase they were
+    /// due in themselves: what an achieved rate counts. What a backlog gave in the drain is left
+    /// out, or a server would seem to carry what it only caught up with.
+    pub answered_in_time: u64,
     pub(crate) errors: [u64; ErrorKind::ALL.len()],
     /// Requests without an outcome at the end of the drain.
     pub unfinished: u64,
     /// Body bytes of complete responses.
     pub body_bytes: u64,
+    /// Body bytes of complete responses that came in the time of `answered_in_time`.
+    pub body_bytes_in_time: u64,
     /// Responses that redirect, good or not; none is followed.
     pub redirects: u64,
     /// From the intended send time to the end of the response, good responses, ns.
@@ -107,7 +112,7 @@ pub struct Totals {
     /// From when a request could have been sent (it was due and a connection was free) to its
     /// send, ns: the generator's own delay.
     pub send_lag: Histogram,
-    /// The same by request of the mix, in its order; empty without a mix.
+    /// The same by request of the mix, in its order; empty without a mix, and in a [`Second`].
     pub by_request: Vec<RequestTotals>,
 }
 
@@ -118,8 +123,37 @@ pub struct RequestTotals {
     pub ok: u64,
     /// Failed requests.
     pub failed: u64,
+    /// Requests that were sent and had no outcome at the end of the drain.
+    pub unfinished: u64,
     /// From the intended send time to the end of the response, good responses, ns.
     pub latency: Histogram,
+}
+
+impl RequestTotals {
+    /// Nothing yet, for so many requests. A profile has up to thousands: each one's histogram
+    /// begins small, and a thread keeps one set for the whole run, not one for each second.
+    pub(crate) fn of_each(requests: usize) -> Vec<Self> {
+        let empty = Self {
+            ok: 0,
+            failed: 0,
+            unfinished: 0,
+            latency: histogram::growing(),
+        };
+        vec![empty; requests]
+    }
+
+    /// Counts a good response.
+    pub(crate) fn succeed(&mut self, latency: u64) {
+        self.ok += 1;
+        histogram::record(&mut self.latency, latency);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.unfinished += other.unfinished;
+        histogram::add(&mut self.latency, &other.latency);
+    }
 }
 
 impl Default for Totals {
@@ -127,9 +161,11 @@ impl Default for Totals {
         Self {
             scheduled: 0,
             ok: 0,
+            answered_in_time: 0,
             errors: [0; ErrorKind::ALL.len()],
             unfinished: 0,
             body_bytes: 0,
+            body_bytes_in_time: 0,
             redirects: 0,
             latency: histogram::new(),
             service_time: histogram::new(),
@@ -140,36 +176,11 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// Nothing yet, with a place for each request of the plan's mix.
-    pub(crate) fn of(plan: &Plan) -> Self {
-        let empty = RequestTotals {
-            ok: 0,
-            failed: 0,
-            latency: histogram::new(),
-        };
-        Self {
-            by_request: vec![empty; plan.mix.len()],
-            ..Self::default()
-        }
-    }
-
-    /// Counts a good response to a request of the mix.
-    pub(crate) fn succeed(&mut self, kind: usize, latency: u64, service_time: u64) {
+    /// Counts a good response.
+    pub(crate) fn succeed(&mut self, latency: u64, service_time: u64) {
         self.ok += 1;
         self.latency.saturating_record(latency);
         self.service_time.saturating_record(service_time);
-        if let Some(request) = self.by_request.get_mut(kind) {
-            request.ok += 1;
-            request.latency.saturating_record(latency);
-        }
-    }
-
-    /// Counts a failed request of the mix.
-    pub(crate) fn fail_request(&mut self, kind: usize, error: ErrorKind) {
-        self.fail(error);
-        if let Some(request) = self.by_request.get_mut(kind) {
-            request.failed += 1;
-        }
     }
 
     /// Counts a failed request.
@@ -211,19 +222,30 @@ impl Totals {
     pub fn add(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         self.ok += other.ok;
+        self.answered_in_time += other.answered_in_time;
         for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
             *mine += theirs;
         }
         self.unfinished += other.unfinished;
         self.body_bytes += other.body_bytes;
+        self.body_bytes_in_time += other.body_bytes_in_time;
         self.redirects += other.redirects;
-        add(&mut self.latency, &other.latency);
-        add(&mut self.service_time, &other.service_time);
-        add(&mut self.send_lag, &other.send_lag);
+        histogram::add(&mut self.latency, &other.latency);
+        histogram::add(&mut self.service_time, &other.service_time);
+        histogram::add(&mut self.send_lag, &other.send_lag);
         for (mine, theirs) in self.by_request.iter_mut().zip(&other.by_request) {
-            mine.ok += theirs.ok;
-            mine.failed += theirs.failed;
-            add(&mut mine.latency, &theirs.latency);
+            mine.add(theirs);
+        }
+    }
+
+    /// Adds what one thread counted for each request of the mix.
+    pub(crate) fn add_requests(&mut self, thread: Vec<RequestTotals>) {
+        if self.by_request.is_empty() {
+            self.by_request = thread;
+            return;
+        }
+        for (mine, theirs) in self.by_request.iter_mut().zip(&thread) {
+            mine.add(theirs);
         }
     }
 
@@ -231,21 +253,17 @@ impl Totals {
     pub(crate) fn clear(&mut self) {
         self.scheduled = 0;
         self.ok = 0;
+        self.answered_in_time = 0;
         self.errors = [0; ErrorKind::ALL.len()];
         self.unfinished = 0;
         self.body_bytes = 0;
+        self.body_bytes_in_time = 0;
         self.redirects = 0;
-        let whole = [
+        for histogram in [
             &mut self.latency,
             &mut self.service_time,
             &mut self.send_lag,
-        ];
-        let by_request = self.by_request.iter_mut().map(|request| {
-            request.ok = 0;
-            request.failed = 0;
-            &mut request.latency
-        });
-        for histogram in whole.into_iter().chain(by_request) {
+        ] {
             if !histogram.is_empty() {
                 histogram.reset();
             }
@@ -269,13 +287,6 @@ impl Totals {
     }
 }
 
-fn add(mine: &mut Histogram, theirs: &Histogram) {
-    if !theirs.is_empty() {
-        mine.add(theirs)
-            .expect("both have the bounds of histogram::new");
-    }
-}
-
 /// One second of a run, all threads together.
 #[derive(Debug)]
 pub struct Second {
@@ -290,6 +301,8 @@ pub struct Second {
     /// Requests that became due in it and outcomes that came in it. Its sums need not match:
     /// a request may end in a later second than the one it was due in.
     pub totals: Totals,
+    /// The same apart: those due in the warm-up, and the others; `None` without a warm-up.
+    pub phases: Option<Box<[Totals; 2]>>,
 }
 
 #[cfg(test)]

@@ -53,13 +53,14 @@ pub struct SecondMessage {
     pub ok: u64,
     /// Failed requests in it, shed ones included.
     pub errors: u64,
-    /// Median latency of the good responses; `None` when there were none, as the next two.
+    /// Median latency of the requests that ended in it, failed ones infinitely slow; `None` is
+    /// infinite, or none ended.
     #[serde(rename = "p50_ns", with = "nanos_opt")]
     pub p50: Option<Duration>,
-    /// 99th percentile.
+    /// 99th percentile, the same.
     #[serde(rename = "p99_ns", with = "nanos_opt")]
     pub p99: Option<Duration>,
-    /// The largest.
+    /// The largest of the good responses; `None` without any.
     #[serde(rename = "max_ns", with = "nanos_opt")]
     pub max: Option<Duration>,
     /// 99th percentile of the generator's own send lag.
@@ -97,12 +98,16 @@ pub struct TotalsMessage {
     pub scheduled: u64,
     /// Good responses.
     pub ok: u64,
+    /// Good responses that came while requests were due, not in the drain.
+    pub answered_in_time: u64,
     /// Failed requests by kind; `shed` are those never sent for want of a free connection.
     pub errors: BTreeMap<String, u64>,
     /// Requests without an outcome at the end of the drain.
     pub unfinished: u64,
     /// Body bytes of complete responses.
     pub body_bytes: u64,
+    /// Body bytes of complete responses that came while requests were due.
+    pub body_bytes_in_time: u64,
     /// Responses that redirect, good or not; none is followed.
     #[serde(default)]
     pub redirects: u64,
@@ -124,19 +129,32 @@ pub struct RequestMessage {
     pub ok: u64,
     /// Failed requests.
     pub failed: u64,
+    /// Requests that were sent and had no outcome at the end of the drain.
+    pub unfinished: u64,
     /// Latency, the same form as that of all.
     pub latency: String,
 }
 
 impl TotalsMessage {
+    /// Good responses a second.
+    pub fn achieved_rate(&self) -> f64 {
+        let seconds = self.duration.as_secs_f64();
+        match seconds > 0.0 {
+            true => self.answered_in_time as f64 / seconds,
+            false => 0.0,
+        }
+    }
+
     fn new(totals: &Totals, duration: Duration) -> Self {
         Self {
             duration,
             scheduled: totals.scheduled,
             ok: totals.ok,
+            answered_in_time: totals.answered_in_time,
             errors: totals.errors(),
             unfinished: totals.unfinished,
             body_bytes: totals.body_bytes,
+            body_bytes_in_time: totals.body_bytes_in_time,
             redirects: totals.redirects,
             latency: histogram::encode(&totals.latency),
             service_time: histogram::encode(&totals.service_time),
@@ -147,6 +165,7 @@ impl TotalsMessage {
                 .map(|request| RequestMessage {
                     ok: request.ok,
                     failed: request.failed,
+                    unfinished: request.unfinished,
                     latency: histogram::encode(&request.latency),
                 })
                 .collect(),
@@ -183,10 +202,7 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError
 }
 
 /// A flag that SIGTERM and SIGINT set.
-///
-/// # Errors
-/// [`LoadError::System`] when the handlers cannot be set.
-pub fn stop_on_signals() -> Result<Arc<AtomicBool>, LoadError> {
+fn stop_on_signals() -> Result<Arc<AtomicBool>, LoadError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|e| LoadError::System {
@@ -219,14 +235,13 @@ fn write(output: &mut impl Write, message: &Message) -> Result<(), LoadError> {
 fn second_message(second: &Second) -> SecondMessage {
     let totals = &second.totals;
     let latency = &totals.latency;
-    let at = |q| histogram::quantile(latency, 0, q);
     SecondMessage {
         at_ns: second.at_ns,
         offered: totals.scheduled,
         ok: totals.ok,
         errors: totals.failed(),
-        p50: at(0.5),
-        p99: at(0.99),
+        p50: totals.latency_quantile(0.5),
+        p99: totals.latency_quantile(0.99),
         max: (!latency.is_empty()).then(|| Duration::from_nanos(latency.max())),
         send_lag_p99: histogram::quantile(&totals.send_lag, 0, 0.99),
         is_warmup: second.is_warmup,
@@ -243,5 +258,30 @@ pub(crate) fn result_message(plan: &Plan, outcome: &Outcome) -> ResultMessage {
         warmup: has_warmup.then(|| TotalsMessage::new(&outcome.warmup, plan.warmup)),
         health: outcome.health.clone(),
         stopped: outcome.stopped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::ErrorKind;
+
+    #[test]
+    fn a_second_s_percentiles_count_failures_as_slowest() {
+        let mut totals = Totals::default();
+        for _ in 0..2 {
+            totals.latency.saturating_record(1_000_000);
+        }
+        totals.fail(ErrorKind::Timeout);
+        let message = second_message(&Second {
+            index: 0,
+            at_ns: 0,
+            length: Duration::from_secs(1),
+            is_warmup: false,
+            totals,
+            phases: None,
+        });
+        assert!(message.p50.is_some() && message.max.is_some());
+        assert_eq!(message.p99, None);
     }
 }

@@ -1,7 +1,10 @@
 //! Results of several processes that made one load together, and their exact sum.
 //!
-//! Owns the file of one part. Counters add, histograms add bucket by bucket: the sum is the same
-//! as if one process had made the whole load.
+//! Owns the file of one part, and the check that files are the parts of one load, each of them
+//! once. Counters add, histograms add bucket by bucket: the sum is the same as if one process had
+//! made the whole load.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,15 +13,25 @@ use crate::health::Health;
 use crate::histogram;
 use crate::outcome::{ErrorKind, RequestTotals, Totals};
 use crate::part::{RequestMessage, ResultMessage, TotalsMessage, result_message};
-use crate::plan::Plan;
+use crate::plan::{Model, Part, Plan, nanos};
 use crate::run::Outcome;
 use crate::summary::{Setting, Summary};
+
+/// Version of [`PartFile`]; 2: it says which part it is of which schedule.
+pub const SCHEMA: u32 = 2;
 
 /// The whole result of one process, histograms included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartFile {
-    /// Version of this form.
+    /// [`SCHEMA`].
     pub schema: u32,
+    /// Which part it is.
+    pub part: Part,
+    /// The schedule that all parts share, warm-up included.
+    pub schedule: Model,
+    /// Leading part of the schedule that is recorded apart.
+    #[serde(rename = "warmup_ns", with = "nanos")]
+    pub warmup: Duration,
     /// What was run.
     pub setting: Setting,
     /// What came of it.
@@ -29,34 +42,110 @@ impl PartFile {
     /// Of a run.
     pub fn new(plan: &Plan, outcome: &Outcome, url: &str) -> Self {
         Self {
-            schema: 1,
+            schema: SCHEMA,
+            part: plan.part,
+            schedule: plan.model.clone(),
+            warmup: plan.warmup,
             setting: Setting::new(plan, outcome, url),
             result: result_message(plan, outcome),
         }
     }
+
+    /// Reads the JSON form.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] when the text is no such file or of another version.
+    pub fn parse(text: &str) -> Result<Self, LoadError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: u32,
+        }
+        const HINT: &str = "only files that `loadline load --out` wrote can be merged";
+        let head: Head =
+            serde_json::from_str(text).map_err(|e| refuse(format!("{e}\nhint: {HINT}")))?;
+        if head.schema != SCHEMA {
+            return Err(refuse(format!(
+                "the file has schema {}, this loadline reads {SCHEMA}\n\
+                 hint: make and merge all parts with the same version",
+                head.schema
+            )));
+        }
+        serde_json::from_str(text).map_err(|e| refuse(format!("{e}\nhint: {HINT}")))
+    }
+
+    /// What of the load is not that of another file, in words.
+    fn difference(&self, other: &Self) -> Option<&'static str> {
+        let (mine, theirs) = (&self.setting, &other.setting);
+        let known = [
+            ("the number of parts", self.part.of == other.part.of),
+            ("the URL", mine.url == theirs.url),
+            ("the model", mine.model == theirs.model),
+            ("the rate or the length", self.schedule == other.schedule),
+            ("the warm-up", self.warmup == other.warmup),
+            ("the mix of requests", mine.requests == theirs.requests),
+        ];
+        known
+            .iter()
+            .find(|(_, is_same)| !is_same)
+            .map(|(what, _)| *what)
+    }
+}
+
+fn refuse(why: String) -> LoadError {
+    LoadError::Plan { field: "part", why }
+}
+
+/// Refuses files that are not all parts of one load, each of them once.
+fn check(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
+    for other in parts {
+        if let Some(what) = first.difference(other) {
+            return Err(refuse(format!(
+                "{} and {} are of different loads: {what} is not the same\n\
+                 hint: only --part, --start-at and --out may differ from part to part, and what \
+                 the machine has",
+                first.part, other.part
+            )));
+        }
+    }
+    for index in 0..first.part.of {
+        let part = Part {
+            index,
+            ..first.part
+        };
+        match parts.iter().filter(|p| p.part == part).count() {
+            1 => {}
+            0 => {
+                return Err(refuse(format!(
+                    "{part} is missing\nhint: the load has {} parts; give the file of each",
+                    part.of
+                )));
+            }
+            _ => {
+                return Err(refuse(format!(
+                    "{part} is given more than once\nhint: give the file of each part once"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Sums up all parts of one load.
 ///
 /// # Errors
-/// [`LoadError::Plan`] when there is none or they are not of one load; [`LoadError::Histogram`]
-/// when one is damaged; [`LoadError::Accounting`] when outcomes are missing.
+/// [`LoadError::Plan`] when one is missing, twice there or of another load;
+/// [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes are
+/// missing.
 pub fn merge(parts: &[PartFile]) -> Result<Summary, LoadError> {
-    let refuse = |why: &str| LoadError::Plan {
-        field: "part",
-        why: why.to_owned(),
-    };
     let (first, rest) = parts
         .split_first()
-        .ok_or_else(|| refuse("no file is given"))?;
+        .ok_or_else(|| refuse("no file is given".to_owned()))?;
+    check(first, parts)?;
     let mut setting = first.setting.clone();
     let mut totals = totals(&first.result.measure)?;
     let mut health = first.result.health.clone();
     for part in rest {
         let theirs = &part.setting;
-        if theirs.model != setting.model || theirs.requests != setting.requests {
-            return Err(refuse("the files are of different loads"));
-        }
         setting.connections += theirs.connections;
         setting.threads += theirs.threads;
         setting.duration_seconds = setting.duration_seconds.max(theirs.duration_seconds);
@@ -100,8 +189,10 @@ fn totals(message: &TotalsMessage) -> Result<Totals, LoadError> {
     };
     totals.scheduled = message.scheduled;
     totals.ok = message.ok;
+    totals.answered_in_time = message.answered_in_time;
     totals.unfinished = message.unfinished;
     totals.body_bytes = message.body_bytes;
+    totals.body_bytes_in_time = message.body_bytes_in_time;
     totals.redirects = message.redirects;
     for kind in ErrorKind::ALL {
         if let Some(count) = message.errors.get(kind.name()) {
@@ -115,6 +206,7 @@ fn request_totals(message: &RequestMessage) -> Result<RequestTotals, LoadError> 
     Ok(RequestTotals {
         ok: message.ok,
         failed: message.failed,
+        unfinished: message.unfinished,
         latency: histogram::decode(&message.latency)?,
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns the check that a plan makes sense. Durations stand in JSON as whole ns.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -114,6 +115,12 @@ pub struct Part {
 impl Default for Part {
     fn default() -> Self {
         Self { index: 0, of: 1 }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
     }
 }
 
@@ -363,6 +370,12 @@ impl Plan {
         if self.model.duration().is_some_and(|d| d <= self.warmup) {
             return refuse("warmup", "nothing is left to measure after the warm-up");
         }
+        if self.quantum() >= self.timeout {
+            return refuse(
+                "pacing",
+                "its grid must be shorter than the timeout, or requests are shed before they may leave",
+            );
+        }
         Ok(())
     }
 
@@ -383,27 +396,22 @@ impl Plan {
         }
     }
 
-    /// How requests are spread; evenly where the model is closed.
-    pub(crate) fn arrivals(&self) -> Arrivals {
-        match &self.model {
-            Model::Open { arrivals, .. } => *arrivals,
-            Model::ClosedFor { .. } | Model::ClosedRequests { .. } => Arrivals::Uniform,
-        }
-    }
-
     /// Number of threads.
     pub(crate) fn shards(&self) -> u32 {
         self.cpus.len().max(1) as u32
     }
 
-    /// Number of threads over all parts.
+    /// Into how many streams the schedule is dealt, one for each thread of every part, where all
+    /// parts have as many threads as this one.
     pub(crate) fn streams(&self) -> u32 {
         self.shards() * self.part.of
     }
 
-    /// Number of a thread among those of all parts.
+    /// The stream of a thread. Together the threads of a part make the slots that leave the
+    /// part's number when divided by the number of parts: that holds however many threads it has,
+    /// so parts need not have as many as each other.
     pub(crate) fn stream(&self, shard: u32) -> u32 {
-        self.part.index * self.shards() + shard
+        self.part.index + self.part.of * shard
     }
 
     /// The request with this number in the mix, or the only one.

@@ -7,6 +7,9 @@ mod build;
 mod class;
 mod json;
 mod line;
+mod observed;
+mod rates;
+mod sessions;
 mod stamp;
 
 use std::collections::BTreeMap;
@@ -18,8 +21,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::LoadError;
 use crate::plan::{RequestSpec, Weighted};
 use crate::schedule::Segment;
-pub use build::{Builder, Seen};
+pub use build::Builder;
 pub use line::{Format, Source};
+pub use observed::{Distribution, Observed, Sessions};
 
 /// Version of the form.
 pub const SCHEMA: u32 = 1;
@@ -40,6 +44,9 @@ pub struct Profile {
     /// Requests a second in each interval, from the first to the last; empty is no curve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
+    /// What the logs said; replay reads none of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
     /// The requests.
     #[serde(default, rename = "request")]
     pub requests: Vec<Request>,
@@ -244,6 +251,28 @@ mod tests {
     fn what_was_written_reads_back() {
         let profile = Profile::parse(TEXT).unwrap();
         assert_eq!(Profile::parse(&profile.text().unwrap()).unwrap(), profile);
+    }
+
+    #[test]
+    fn what_was_observed_is_written_and_changes_nothing_that_is_sent() {
+        let plain = Profile::parse(TEXT).unwrap();
+        let mut described = plain.clone();
+        let seen = Observed {
+            requests: 40,
+            statuses: [("200".to_owned(), 39), ("503".to_owned(), 1)].into(),
+            response_bytes: Some(Distribution::default()),
+            think_time_ms: Some(Distribution::default()),
+            ..Observed::default()
+        };
+        described.observed = Some(seen);
+        let text = described.text().unwrap();
+        assert!(text.contains("[observed.statuses]\n200 = 39\n"), "{text}");
+        assert_eq!(Profile::parse(&text).unwrap(), described);
+        let base = RequestSpec::get("/");
+        assert_eq!(described.mix(&base).unwrap(), plain.mix(&base).unwrap());
+        // Figures of another version do not keep a file from being replayed.
+        let later = format!("{TEXT}\n[observed]\nrequests = 1\nsomething-new = [1]\n");
+        assert_eq!(Profile::parse(&later).unwrap().requests, plain.requests);
     }
 
     #[test]

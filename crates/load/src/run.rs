@@ -11,10 +11,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use crate::affinity;
 use crate::clock::{now_ns, process_cpu};
 use crate::error::LoadError;
-use crate::health::{Health, Usage, throttled_time};
-use crate::outcome::{Second, Totals};
+use crate::health::{Health, Usage, stolen_time, throttled_time};
+use crate::outcome::{RequestTotals, Second, Totals};
 use crate::plan::{Model, Plan};
 use crate::shard::{Interval, Shard, Times};
 
@@ -56,6 +57,7 @@ pub fn run(
     observe: &mut dyn FnMut(&Second),
 ) -> Result<Outcome, LoadError> {
     plan.check()?;
+    affinity::check(&plan.cpus)?;
     let (sender, intervals) = channel();
     let mut shards = Vec::new();
     let mut recyclers = Vec::new();
@@ -69,6 +71,7 @@ pub fn run(
         cpu: process_cpu(),
         run_delay: Duration::ZERO,
         throttled: throttled_time(),
+        stolen: stolen_time(),
     };
     let begin = (now_ns() + LEAD_NS).max(plan.start_ns.unwrap_or(0));
     let times = Times::starting(begin, plan);
@@ -87,9 +90,11 @@ pub fn run(
             usage.run_delay += ended.run_delay;
             end_ns = end_ns.max(ended.end_ns);
             stopped |= ended.stopped;
+            gathered.add_requests(ended.by_request);
         }
         usage.cpu = process_cpu().saturating_sub(before.cpu);
         usage.throttled = throttled_time().saturating_sub(before.throttled);
+        usage.stolen = stolen_time().saturating_sub(before.stolen);
         gathered.finish(usage, end_ns, stopped)
     })
 }
@@ -98,10 +103,11 @@ pub fn run(
 struct Gathered<'a> {
     plan: &'a Plan,
     times: Times,
-    pending: BTreeMap<u64, (Second, u32)>,
+    /// Seconds that some threads have delivered, and how many have.
+    pending: BTreeMap<u64, (Second, usize)>,
     totals: [Totals; 2],
-    shards: u32,
-    finished: u32,
+    /// The last second of each thread, once it has delivered it.
+    last: Vec<Option<u64>>,
 }
 
 impl<'a> Gathered<'a> {
@@ -110,9 +116,8 @@ impl<'a> Gathered<'a> {
             plan,
             times,
             pending: BTreeMap::new(),
-            totals: [Totals::of(plan), Totals::of(plan)],
-            shards: plan.shards(),
-            finished: 0,
+            totals: Default::default(),
+            last: vec![None; plan.shards() as usize],
         }
     }
 
@@ -137,7 +142,7 @@ impl<'a> Gathered<'a> {
     }
 
     fn take(&mut self, interval: &Interval) {
-        let (times, plan) = (self.times, self.plan);
+        let times = self.times;
         let (second, count) = self.pending.entry(interval.index).or_insert_with(|| {
             let begin = times.start + interval.index * 1_000_000_000;
             let second = Second {
@@ -145,7 +150,8 @@ impl<'a> Gathered<'a> {
                 at_ns: begin,
                 length: Duration::ZERO,
                 is_warmup: begin < times.warm_end,
-                totals: Totals::of(plan),
+                totals: Totals::default(),
+                phases: (!self.plan.warmup.is_zero()).then(Box::default),
             };
             (second, 0)
         });
@@ -153,20 +159,35 @@ impl<'a> Gathered<'a> {
             sum.add(part);
             second.totals.add(part);
         }
+        let phases = second
+            .phases
+            .iter_mut()
+            .flat_map(|phases| phases.iter_mut());
+        for (sum, part) in phases.zip(&interval.totals) {
+            sum.add(part);
+        }
         second.at_ns = second.at_ns.max(interval.end_ns);
         let begin = times.start + interval.index * 1_000_000_000;
         second.length = Duration::from_nanos(second.at_ns - begin);
         *count += 1;
-        self.finished += u32::from(interval.is_last);
+        if interval.is_last {
+            self.last[interval.shard as usize] = Some(interval.index);
+        }
     }
 
-    /// The oldest second, once every thread that still runs has delivered it.
+    /// The oldest second, once every thread has delivered it or ended before it.
     fn next_complete(&mut self) -> Option<Second> {
         let entry = self.pending.first_entry()?;
-        let (_, count) = entry.get();
-        let is_complete = *count >= self.shards.saturating_sub(self.finished).max(1)
-            && (*count == self.shards || self.finished > 0);
+        let ended_before = |last: &&Option<u64>| last.is_some_and(|last| last < *entry.key());
+        let ended = self.last.iter().filter(ended_before).count();
+        let is_complete = entry.get().1 + ended == self.last.len();
         is_complete.then(|| entry.remove().0)
+    }
+
+    fn add_requests(&mut self, by_request: [Vec<RequestTotals>; 2]) {
+        for (totals, thread) in self.totals.iter_mut().zip(by_request) {
+            totals.add_requests(thread);
+        }
     }
 
     fn finish(self, usage: Usage, end_ns: u64, stopped: bool) -> Result<Outcome, LoadError> {
@@ -187,7 +208,7 @@ impl<'a> Gathered<'a> {
 }
 
 impl Times {
-    fn starting(start: u64, plan: &Plan) -> Self {
+    pub(crate) fn starting(start: u64, plan: &Plan) -> Self {
         let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         let end = match plan.model {
             Model::ClosedRequests { .. } => u64::MAX,
@@ -202,5 +223,66 @@ impl Times {
             read_timeout: plan.read_timeout.map_or(u64::MAX, nanos),
             drain: nanos(plan.drain),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::RequestSpec;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Hands intervals over in an order, as (thread, index, whether it is its last); returns the
+    /// seconds given out and how many answers each has. Every interval has one.
+    fn gather(order: &[(u32, u64, bool)]) -> Vec<(u64, u64)> {
+        let model = Model::constant(100.0, Duration::from_secs(3));
+        let plan = Plan {
+            cpus: vec![0, 1],
+            ..Plan::new(
+                vec![([127, 0, 0, 1], 1).into()],
+                RequestSpec::get("/"),
+                model,
+            )
+        };
+        let mut gathered = Gathered::new(Times::starting(SECOND, &plan), &plan);
+        let mut seconds = Vec::new();
+        for (shard, index, is_last) in order {
+            let mut interval = Interval {
+                shard: *shard,
+                index: *index,
+                end_ns: SECOND * (index + 2),
+                is_last: *is_last,
+                ..Interval::default()
+            };
+            interval.totals[1].ok = 1;
+            gathered.take(&interval);
+            while let Some(second) = gathered.next_complete() {
+                seconds.push((second.index, second.totals.ok));
+            }
+        }
+        seconds
+    }
+
+    #[test]
+    fn every_second_is_given_out_once_however_late_a_thread_is() {
+        // The first thread has ended before the second one delivers its last full second.
+        let order = [
+            (0, 0, false),
+            (1, 0, false),
+            (0, 1, false),
+            (0, 2, false),
+            (0, 3, true),
+            (1, 1, false),
+            (1, 2, false),
+            (1, 3, true),
+        ];
+        assert_eq!(gather(&order), [(0, 2), (1, 2), (2, 2), (3, 2)]);
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_not_waited_for() {
+        let order = [(0, 0, true), (1, 0, false), (1, 1, false), (1, 2, true)];
+        assert_eq!(gather(&order), [(0, 2), (1, 1), (2, 1)]);
     }
 }

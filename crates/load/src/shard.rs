@@ -28,7 +28,7 @@ use crate::connection::Connection;
 use crate::error::LoadError;
 use crate::health::thread_run_delay;
 use crate::http2::Ended as EndedStream;
-use crate::outcome::Totals;
+use crate::outcome::{RequestTotals, Totals};
 use crate::plan::{Model, Pacing, Plan};
 use crate::random::Random;
 use crate::request::Requests;
@@ -60,8 +60,15 @@ pub(crate) struct Times {
     pub(crate) drain: u64,
 }
 
+impl Times {
+    /// Index of the totals that a point in time belongs to: 0 is the warm-up.
+    fn phase(&self, at: u64) -> usize {
+        usize::from(at >= self.warm_end)
+    }
+}
+
 /// One second of one thread: outcomes of warm-up requests and of measured ones.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Interval {
     pub(crate) shard: u32,
     pub(crate) index: u64,
@@ -71,16 +78,6 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    fn new(plan: &Plan) -> Self {
-        Self {
-            shard: 0,
-            index: 0,
-            end_ns: 0,
-            is_last: false,
-            totals: [Totals::of(plan), Totals::of(plan)],
-        }
-    }
-
     pub(crate) fn clear(&mut self) {
         for totals in &mut self.totals {
             totals.clear();
@@ -94,6 +91,8 @@ pub(crate) struct Ended {
     pub(crate) run_delay: Duration,
     pub(crate) end_ns: u64,
     pub(crate) stopped: bool,
+    /// What became of each request of the mix, in the warm-up and after it.
+    pub(crate) by_request: [Vec<RequestTotals>; 2],
 }
 
 /// Where requests come from.
@@ -141,6 +140,8 @@ pub(crate) struct Shard<'a> {
     next_second: u64,
     next_scan: u64,
     interval: Box<Interval>,
+    /// The requests of the mix, warm-up and measured ones; empty without a mix.
+    by_request: [Vec<RequestTotals>; 2],
     sender: Sender<Box<Interval>>,
     recycled: Receiver<Box<Interval>>,
     buffer: Vec<u8>,
@@ -191,7 +192,8 @@ impl<'a> Shard<'a> {
             hard_end: 0,
             next_second: u64::MAX,
             next_scan: 0,
-            interval: Box::new(Interval::new(plan)),
+            interval: Box::default(),
+            by_request: by_request(plan),
             sender,
             recycled,
             buffer: vec![0; BUFFER],
@@ -288,6 +290,7 @@ impl<'a> Shard<'a> {
             run_delay: thread_run_delay().saturating_sub(delay_before),
             end_ns: end,
             stopped,
+            by_request: self.by_request,
         })
     }
 
@@ -380,7 +383,7 @@ impl<'a> Shard<'a> {
     fn end_interval(&mut self, end: u64, is_last: bool) {
         self.count_due(end);
         let next = self.recycled.try_recv();
-        let next = next.unwrap_or_else(|_| Box::new(Interval::new(self.plan)));
+        let next = next.unwrap_or_default();
         let mut interval = std::mem::replace(&mut self.interval, next);
         self.interval.index = interval.index + 1;
         interval.shard = self.index;
@@ -397,7 +400,11 @@ impl<'a> Shard<'a> {
         self.count_due(u64::MAX);
         let mut unfinished = [0; 2];
         for request in self.connections.iter().flat_map(Connection::requests) {
-            unfinished[self.phase(request.intended)] += 1;
+            let phase = self.times.phase(request.intended);
+            unfinished[phase] += 1;
+            if let Some(kind) = self.by_request[phase].get_mut(request.kind) {
+                kind.unfinished += 1;
+            }
         }
         self.count_unsent(&mut unfinished);
         for (totals, count) in self.interval.totals.iter_mut().zip(unfinished) {
@@ -410,6 +417,16 @@ impl<'a> Shard<'a> {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A place for each request of the mix in each phase that the plan has.
+fn by_request(plan: &Plan) -> [Vec<RequestTotals>; 2] {
+    let warm = if plan.warmup.is_zero() {
+        0
+    } else {
+        plan.mix.len()
+    };
+    [warm, plan.mix.len()].map(RequestTotals::of_each)
 }
 
 fn tls_setup(plan: &Plan) -> Result<Option<TlsSetup>, LoadError> {
@@ -435,3 +452,6 @@ fn source(plan: &Plan, index: u32) -> Source {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

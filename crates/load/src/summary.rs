@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::health::Health;
 use crate::histogram::{self, Histogram};
-use crate::outcome::Totals;
+use crate::outcome::{RequestTotals, Totals};
 use crate::plan::{Http2, Model, Plan};
 use crate::run::Outcome;
 use crate::schedule::Arrivals;
@@ -22,7 +23,7 @@ use crate::warmup::WarmUp;
 pub const SCHEMA: u32 = 1;
 
 /// A load run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -52,9 +53,9 @@ pub struct Summary {
     pub errors_by_kind: BTreeMap<String, u64>,
     /// Requests a second that were scheduled; `None` in a closed model.
     pub offered_rate: Option<f64>,
-    /// Good responses a second.
+    /// Good responses a second that came in the measured part; those of the drain are left out.
     pub achieved_rate: f64,
-    /// Body bytes a second.
+    /// Body bytes a second that came in the measured part.
     pub body_bytes_per_second: f64,
     /// From the intended send time.
     pub latency_us: Percentiles,
@@ -69,6 +70,16 @@ pub struct Summary {
     pub cpu_seconds: f64,
     /// CPU time of the generator by request that was answered; `None` without any.
     pub cpu_us_per_request: Option<f64>,
+    /// Share of requests that the generator sent later than ten times the send lag it allows
+    /// itself, in [0, 1]; `None` in a closed model.
+    #[serde(default)]
+    pub missed_share: Option<f64>,
+    /// Time that the generator's threads were runnable but had no CPU, summed.
+    #[serde(default)]
+    pub run_delay_seconds: f64,
+    /// Time that the generator's own cgroup and those above it were throttled.
+    #[serde(default)]
+    pub throttled_seconds: f64,
     /// Requests of the warm-up, which the other fields leave out.
     pub warmup_requests: u64,
     /// How the target warmed up; `None` where the load says nothing about it.
@@ -81,7 +92,7 @@ pub struct Summary {
 }
 
 /// One request of a mix.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestSummary {
     /// Its name.
     pub name: String,
@@ -89,12 +100,28 @@ pub struct RequestSummary {
     pub ok: u64,
     /// Failed requests.
     pub errors: u64,
+    /// Requests that were sent and had no outcome at the end of the drain.
+    #[serde(default)]
+    pub unfinished: u64,
     /// From the intended send time.
     pub latency_us: Percentiles,
 }
 
+impl RequestSummary {
+    fn new(name: &str, totals: &RequestTotals) -> Self {
+        let failed = totals.failed + totals.unfinished;
+        Self {
+            name: name.to_owned(),
+            ok: totals.ok,
+            errors: totals.failed,
+            unfinished: totals.unfinished,
+            latency_us: Percentiles::new(&totals.latency, failed),
+        }
+    }
+}
+
 /// Percentiles in µs; `None` is infinite: the request at that rank failed, or there was none.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Percentiles {
     /// Median.
     pub p50: Option<f64>,
@@ -213,23 +240,21 @@ impl Summary {
             redirects: totals.redirects,
             errors_by_kind: totals.errors(),
             offered_rate: setting.is_open.then(|| totals.scheduled as f64 / seconds),
-            achieved_rate: totals.ok as f64 / seconds,
-            body_bytes_per_second: totals.body_bytes as f64 / seconds,
+            achieved_rate: totals.answered_in_time as f64 / seconds,
+            body_bytes_per_second: totals.body_bytes_in_time as f64 / seconds,
             latency_us: Percentiles::new(&totals.latency, failed),
             service_time_us: Percentiles::new(&totals.service_time, failed),
             send_lag_us: setting
                 .is_open
                 .then(|| Percentiles::new(&totals.send_lag, 0)),
             by_request: named
-                .map(|(name, request)| RequestSummary {
-                    name: name.clone(),
-                    ok: request.ok,
-                    errors: request.failed,
-                    latency_us: Percentiles::new(&request.latency, request.failed),
-                })
+                .map(|(name, request)| RequestSummary::new(name, request))
                 .collect(),
             cpu_seconds: cpu,
             cpu_us_per_request: (answered > 0).then(|| cpu * 1e6 / answered as f64),
+            missed_share: setting.is_open.then_some(health.missed),
+            run_delay_seconds: health.run_delay.as_secs_f64(),
+            throttled_seconds: health.throttled.as_secs_f64(),
             warmup_requests: 0,
             warm_up: None,
             saturated: health.saturated.clone(),
@@ -292,14 +317,15 @@ impl Summary {
         }
         writeln!(
             out,
-            "\n        good   failed        p50        p99  request"
+            "\n        good   failed unfinished        p50        p99  request"
         )?;
         for request in &self.by_request {
             writeln!(
                 out,
-                "  {:>10} {:>8} {:>10} {:>10}  {}",
+                "  {:>10} {:>8} {:>10} {:>10} {:>10}  {}",
                 request.ok,
                 request.errors,
+                request.unfinished,
                 time(request.latency_us.p50),
                 time(request.latency_us.p99),
                 request.name
@@ -393,23 +419,27 @@ fn time(micros: Option<f64>) -> String {
     }
 }
 
-/// One line about a second, for a person who watches.
+/// One line about a second, for a person who watches; failed requests count as slowest.
 pub fn live_line(second: u64, totals: &Totals) -> String {
-    let at = |histogram: &Histogram, q| {
+    let failed = totals.failed() + totals.unfinished;
+    let at = |histogram: &Histogram, failed, q| {
         let micros = |d: Duration| d.as_nanos() as f64 / 1e3;
-        histogram::quantile(histogram, 0, q).map_or("-".to_owned(), |d| time(Some(micros(d))))
+        match histogram.len() + failed {
+            0 => "-".to_owned(),
+            _ => time(histogram::quantile(histogram, failed, q).map(micros)),
+        }
     };
     let lag = match totals.send_lag.is_empty() {
         true => String::new(),
-        false => format!("  lag p99 {}", at(&totals.send_lag, 0.99)),
+        false => format!("  lag p99 {}", at(&totals.send_lag, 0, 0.99)),
     };
     format!(
         "{:>4} s  {:>8}/s  p50 {:>9}  p99 {:>9}  max {:>9}  errors {}{lag}",
         second + 1,
         totals.ok,
-        at(&totals.latency, 0.5),
-        at(&totals.latency, 0.99),
-        at(&totals.latency, 1.0),
+        at(&totals.latency, failed, 0.5),
+        at(&totals.latency, failed, 0.99),
+        at(&totals.latency, 0, 1.0),
         totals.failed(),
     )
 }
@@ -455,6 +485,9 @@ mod tests {
             by_request: Vec::new(),
             cpu_seconds: 0.05,
             cpu_us_per_request: Some(50.0),
+            missed_share: Some(0.0),
+            run_delay_seconds: 0.25,
+            throttled_seconds: 0.0,
             warmup_requests: 0,
             warm_up: None,
             saturated: (failed > 0).then(|| "the generator waited".to_owned()),
@@ -509,6 +542,19 @@ mod tests {
           generator: CPU 0.05 s, 50.00 us a request, send lag p99 20.0 us
           NOT VALID: the generator waited
         ");
+    }
+
+    #[test]
+    fn the_live_line_counts_failures_as_slowest() {
+        let mut totals = Totals::default();
+        assert!(live_line(0, &totals).contains("p99         -"));
+        totals.fail(ErrorKind::Timeout);
+        totals.latency.saturating_record(1_000_000);
+        let line = live_line(0, &totals);
+        assert!(
+            line.contains("p50  1.000 ms  p99    failed  max  1.000 ms"),
+            "{line}"
+        );
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The warm-up of the target: from when on it is as fast as it gets, and what came before.
 //!
-//! Owns the series that is judged (median latency of each second, from second 0, the marked
-//! warm-up included) and what the verdict means for requests; change points and the ±5 % rule are
-//! `loadline_analysis::steady`. Only load that does not change by itself is judged. Many JVM runs
-//! never get steady: that is an outcome, not an error.
+//! Owns the series that is judged (median latency of each second, from second 0, the marked warm-up
+//! included; seconds without any request are left out) and what the verdict means for requests;
+//! change points and the ±5 % rule are `loadline_analysis::steady`. Only load that does not change
+//! by itself is judged. Many JVM runs never get steady: that is an outcome, not an error.
 
 use std::time::Duration;
 
 use loadline_analysis::steady::{Rule, judge};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram;
@@ -15,14 +16,14 @@ use crate::outcome::Second;
 use crate::plan::{Model, Plan};
 
 /// How the target warmed up.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WarmUp {
     /// Whether enough of the run was steady to say so.
     pub outcome: Steady,
     /// Seconds until the steady part begins, from the first request due: the time to performance
     /// where the outcome is steady.
     pub seconds: u64,
-    /// Seconds of the steady part.
+    /// Seconds from there to the end.
     pub steady_seconds: u64,
     /// Mean of the seconds' median latencies in the steady part.
     pub steady_p50_us: f64,
@@ -36,7 +37,7 @@ pub struct WarmUp {
 }
 
 /// Whether the end of a run is steady.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Steady {
     /// At least 30 s and 40 % of the run.
@@ -79,11 +80,13 @@ pub struct Study {
     seconds: Vec<Judged>,
 }
 
+/// A second in which a request was due or ended.
 #[derive(Debug, Clone, Copy)]
 struct Judged {
+    index: u64,
     requests: u64,
-    /// Median latency in s; the timeout where there was no good answer.
-    p50: f64,
+    /// Median latency in s, the timeout where it lies in failed requests; `None` where none ended.
+    p50: Option<f64>,
 }
 
 impl Study {
@@ -116,11 +119,29 @@ impl Study {
             return;
         }
         let totals = &second.totals;
+        let ended = totals.ok + totals.failed();
+        if ended + totals.scheduled == 0 {
+            return;
+        }
         let p50 = histogram::quantile(&totals.latency, totals.failed(), 0.5);
         self.seconds.push(Judged {
-            requests: totals.ok + totals.failed(),
-            p50: p50.unwrap_or(self.timeout).as_secs_f64(),
+            index: second.index,
+            requests: ended,
+            p50: (ended > 0).then(|| p50.unwrap_or(self.timeout).as_secs_f64()),
         });
+    }
+
+    /// The medians. Requests of a second in which none ended show in the next one in which some
+    /// do; at the end of the run they take as long as the timeout.
+    fn medians(&self) -> Vec<f64> {
+        let mut next = self.timeout.as_secs_f64();
+        let later = |second: &Judged| {
+            next = second.p50.unwrap_or(next);
+            next
+        };
+        let mut medians: Vec<f64> = self.seconds.iter().rev().map(later).collect();
+        medians.reverse();
+        medians
     }
 
     /// What they say; `None` where the run is too short to be steady, or its load changes.
@@ -128,24 +149,31 @@ impl Study {
         if self.seconds.len() < self.rule.fewest_steady {
             return None;
         }
-        let series: Vec<f64> = self.seconds.iter().map(|s| s.p50).collect();
+        let series = self.medians();
         let verdict = judge(&series, &self.rule)?;
-        let before = &self.seconds[..verdict.from];
         let slow = verdict.level * (1.0 + self.rule.tolerance);
-        let requests = |seconds: &mut dyn Iterator<Item = &Judged>| {
-            seconds.map(|second| second.requests).sum::<u64>()
+        let before = || self.seconds.iter().zip(&series).take(verdict.from);
+        let requests = |least: f64| {
+            let slower = before().filter(|(_, p50)| **p50 > least);
+            slower.map(|(second, _)| second.requests).sum()
         };
+        let at = |index: &usize| match index {
+            0 => 0,
+            index => self.seconds[*index].index,
+        };
+        let end = self.seconds.last().map_or(0, |second| second.index + 1);
+        let begin = at(&verdict.from);
         Some(WarmUp {
             outcome: match verdict.is_steady {
                 true => Steady::Steady,
                 false => Steady::NotSteady,
             },
-            seconds: verdict.from as u64,
-            steady_seconds: (series.len() - verdict.from) as u64,
+            seconds: begin,
+            steady_seconds: end - begin,
             steady_p50_us: verdict.level * 1e6,
-            requests_before: requests(&mut before.iter()),
-            slower_requests: requests(&mut before.iter().filter(|s| s.p50 > slow)),
-            change_points: verdict.change_points.iter().map(|at| *at as u64).collect(),
+            requests_before: requests(0.0),
+            slower_requests: requests(slow),
+            change_points: verdict.change_points.iter().map(at).collect(),
         })
     }
 }
@@ -174,18 +202,23 @@ mod tests {
                 0 => totals.fail_many(ErrorKind::Refused, 100),
                 us => {
                     let noisy = us * 1000 + (index as u64 * 37 % 11) * us * 2;
-                    (0..100).for_each(|_| totals.succeed(0, noisy, noisy));
+                    (0..100).for_each(|_| totals.succeed(noisy, noisy));
                 }
             }
-            study.take(&Second {
-                index: index as u64,
-                at_ns: 0,
-                length: Duration::from_secs(1),
-                is_warmup: false,
-                totals,
-            });
+            study.take(&second(index, totals));
         }
         study.judge()
+    }
+
+    fn second(index: usize, totals: Totals) -> Second {
+        Second {
+            index: index as u64,
+            at_ns: 0,
+            length: Duration::from_secs(1),
+            is_warmup: false,
+            totals,
+            phases: None,
+        }
     }
 
     fn steps(parts: &[(u64, usize)]) -> Vec<u64> {
@@ -203,6 +236,58 @@ mod tests {
         assert!((warm_up.steady_p50_us / 910.0 - 1.0).abs() < 0.02);
         let text = warm_up.text();
         assert!(text.contains("s to performance, then steady for"), "{text}");
+    }
+
+    /// Seconds with so many requests due and latencies in ms of those that ended.
+    fn sparse(seconds: &[(u64, &[u64])]) -> Option<WarmUp> {
+        let mut study = Study::new(&plan(seconds.len() as u64));
+        for (index, (due, ended)) in seconds.iter().enumerate() {
+            let mut totals = Totals {
+                scheduled: *due,
+                ..Totals::default()
+            };
+            ended
+                .iter()
+                .for_each(|ms| totals.succeed(ms * 1_000_000, ms * 1_000_000));
+            study.take(&second(index, totals));
+        }
+        study.judge()
+    }
+
+    #[test]
+    fn a_second_without_requests_says_nothing() {
+        // A request every other second, slow until second 20.
+        let rare: Vec<(u64, &[u64])> = (0..160)
+            .map(|second| match second {
+                second if second % 2 == 1 => (0, &[][..]),
+                0..20 => (1, &[50][..]),
+                _ => (1, &[10][..]),
+            })
+            .collect();
+        let warm_up = sparse(&rare).unwrap();
+        assert_eq!(warm_up.outcome, Steady::Steady, "{warm_up:?}");
+        assert_eq!((warm_up.seconds, warm_up.steady_seconds), (20, 139));
+        assert_eq!((warm_up.requests_before, warm_up.slower_requests), (10, 10));
+        assert!((warm_up.steady_p50_us / 1e4 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_ends_in_the_next_second_is_judged_there() {
+        // Every fourth request is due at the very end of its second.
+        let late: Vec<(u64, &[u64])> = (0..80)
+            .map(|second| match second % 4 {
+                0 => (1, &[][..]),
+                1 => (0, &[10][..]),
+                _ => (1, &[10][..]),
+            })
+            .collect();
+        let warm_up = sparse(&late).unwrap();
+        assert_eq!((warm_up.outcome, warm_up.seconds), (Steady::Steady, 0));
+        // A server that hangs to the end is not steady at its old speed.
+        let mut hanging = late;
+        hanging.extend((0..40).map(|_| (1, &[][..])));
+        let warm_up = sparse(&hanging).unwrap();
+        assert!(warm_up.steady_p50_us > 1e6, "{warm_up:?}");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 mod plans;
 #[allow(dead_code, reason = "other tests need the rest")]
+mod rig;
+#[allow(dead_code, reason = "other tests need the rest")]
 mod server;
 
 use std::collections::BTreeMap;
@@ -10,7 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadline_load::{Model, Outcome, Plan, run};
+use loadline_load::parts::PartFile;
+use loadline_load::summary::Summary;
+use loadline_load::{Model, Outcome, Pacing, Plan, Weighted, run};
 use plans::plan;
 use server::{Answer, Server, ok};
 
@@ -20,11 +24,13 @@ fn open(rate: f64, millis: u64) -> Model {
 
 /// Runs and checks the invariant and that the seconds add up to the totals.
 fn go(plan: &Plan) -> Outcome {
-    let (mut scheduled, mut ok, mut failed) = (0, 0, 0);
+    let (mut scheduled, mut ok, mut failed, mut next) = (0, 0, 0, 0);
     let outcome = run(plan, &Arc::new(AtomicBool::new(false)), &mut |second| {
         scheduled += second.totals.scheduled;
         ok += second.totals.ok;
         failed += second.totals.failed();
+        assert_eq!(second.index, next, "every second comes once, in order");
+        next += 1;
     })
     .expect("the plan can be run");
     let sum = |f: fn(&loadline_load::Totals) -> u64| f(&outcome.warmup) + f(&outcome.measure);
@@ -143,6 +149,113 @@ fn silence_is_timeout_shed_and_unfinished() {
     );
     assert!(measure.unfinished > 0);
     assert_eq!(measure.latency_quantile(0.5), None);
+}
+
+/// A mix of two requests that are alike.
+fn twins(plan: Plan) -> Plan {
+    let twin = |name: &str| Weighted {
+        name: name.to_owned(),
+        weight: 1.0,
+        request: plan.request.clone(),
+    };
+    Plan {
+        mix: vec![twin("a"), twin("b")],
+        ..plan
+    }
+}
+
+#[test]
+fn requests_of_a_mix_that_never_end_are_their_slowest() {
+    // A good answer first, so that there is a latency at all.
+    let server = Server::start(|n| if n < 40 { ok() } else { Answer::Silence });
+    let plan = twins(Plan {
+        drain: Duration::from_millis(100),
+        ..plan(
+            server.address,
+            Model::ClosedFor {
+                duration: Duration::from_millis(500),
+            },
+        )
+    });
+    let outcome = go(&plan);
+    let by_request = &outcome.measure.by_request;
+    let sum = |f: fn(&loadline_load::RequestTotals) -> u64| by_request.iter().map(f).sum::<u64>();
+    assert_eq!((sum(|r| r.ok), sum(|r| r.unfinished)), (40, 8));
+    assert_eq!(outcome.measure.unfinished, 8);
+    let summary = Summary::new(&plan, &outcome, "http://x/");
+    for request in summary.by_request.iter().filter(|r| r.unfinished > 0) {
+        assert_eq!(request.latency_us.p99, None, "{request:?}");
+    }
+}
+
+#[test]
+fn the_achieved_rate_is_what_a_server_carries_not_what_it_catches_up_with() {
+    let server = rig::server::Server::local(rig::server::Behaviour {
+        capacity: Some(200.0),
+        ..rig::server::Behaviour::default()
+    });
+    let overload = plan(server.address, open(300.0, 2000));
+    let outcome = go(&overload);
+    server.stop();
+    // The drain is long enough for all of them.
+    assert_eq!(outcome.measure.ok, 600);
+    let summary = Summary::new(&overload, &outcome, "http://x/");
+    assert_eq!(summary.offered_rate, Some(300.0));
+    // A busy machine makes it less; 300 would be the answers of the drain.
+    assert!(
+        (100.0..225.0).contains(&summary.achieved_rate),
+        "{summary:?}"
+    );
+    // Of each answer 14 bytes are body.
+    let bytes = summary.body_bytes_per_second / summary.achieved_rate;
+    assert!((bytes - 14.0).abs() < 1e-6, "{summary:?}");
+    let message = PartFile::new(&overload, &outcome, "http://x/")
+        .result
+        .measure;
+    assert_eq!(message.achieved_rate(), summary.achieved_rate);
+}
+
+#[test]
+fn a_number_of_requests_is_achieved_whole() {
+    let server = Server::start(|_| ok());
+    let plan = plan(server.address, Model::ClosedRequests { requests: 400 });
+    let outcome = go(&plan);
+    assert_eq!(outcome.measure.answered_in_time, 400);
+    let summary = Summary::new(&plan, &outcome, "http://x/");
+    let seconds = (outcome.end_ns - outcome.start_ns) as f64 / 1e9;
+    assert!((summary.achieved_rate * seconds - 400.0).abs() < 0.1);
+}
+
+#[test]
+fn the_summary_says_what_kept_the_generator_from_its_cpus() {
+    let server = Server::start(|_| ok());
+    let open = plan(server.address, open(100.0, 500));
+    let outcome = go(&open);
+    let summary = Summary::new(&open, &outcome, "http://x/");
+    assert_eq!(summary.missed_share, Some(outcome.health.missed));
+    let known = (outcome.health.run_delay, outcome.health.throttled);
+    let said = (summary.run_delay_seconds, summary.throttled_seconds);
+    assert_eq!(said, (known.0.as_secs_f64(), known.1.as_secs_f64()));
+    let closed = plan(server.address, Model::ClosedRequests { requests: 10 });
+    let summary = Summary::new(&closed, &go(&closed), "http://x/");
+    assert_eq!(summary.missed_share, None);
+}
+
+#[test]
+fn a_pacing_grid_longer_than_the_timeout_is_refused() {
+    let server = Server::start(|_| ok());
+    let plan = Plan {
+        pacing: Pacing::Quantum {
+            quantum: Duration::from_millis(500),
+        },
+        timeout: Duration::from_millis(100),
+        ..plan(server.address, open(100.0, 500))
+    };
+    let refused = plan
+        .check()
+        .expect_err("it sheds most requests")
+        .to_string();
+    assert!(refused.starts_with("pacing: "), "{refused}");
 }
 
 #[test]

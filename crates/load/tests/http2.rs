@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_load::{Expectation, Http2, Model, Plan, RequestSpec, TlsSpec, Totals, run};
@@ -179,6 +179,39 @@ fn streams_that_goaway_leaves_out_are_sent_again_once() {
             .keys()
             .all(|kind| kind == "closed" || kind == "timeout")
     );
+}
+
+#[test]
+fn requests_that_wait_when_the_server_leaves_go_to_the_next_connection() {
+    // The first connection ends in the middle of three streams, while the two places that it has
+    // answered hold requests that GOAWAY keeps from being sent.
+    let is_first = AtomicBool::new(true);
+    let server = Server::start(move |talk, frame| {
+        let Frame::Headers { stream, .. } = frame else {
+            return;
+        };
+        if !is_first.load(Ordering::SeqCst) {
+            return answer(talk, stream);
+        }
+        if stream == 9 {
+            talk.goaway(9);
+            answer(talk, 1);
+            answer(talk, 3);
+            talk.pause(Duration::from_millis(200));
+            is_first.store(false, Ordering::SeqCst);
+            talk.close();
+        }
+    });
+    let plan = Plan {
+        connections: 1,
+        ..plan(server.address, 5, 20)
+    };
+    let totals = go(&plan);
+    assert_eq!(
+        (totals.ok, totals.errors()["closed"], totals.failed()),
+        (17, 3, 3)
+    );
+    assert_eq!(server.connections(), 2);
 }
 
 /// What a server does to a request.

@@ -58,7 +58,7 @@ fn parts_are_the_whole_and_merge_exactly() {
             let outcome = go(&plan);
             let file = PartFile::new(&plan, &outcome, "http://x/");
             let text = serde_json::to_string(&file).unwrap();
-            (outcome, serde_json::from_str(&text).unwrap())
+            (outcome, PartFile::parse(&text).unwrap())
         })
         .collect();
     for (outcome, _) in &parts {
@@ -79,19 +79,110 @@ fn parts_are_the_whole_and_merge_exactly() {
     assert_eq!(named, 300);
 }
 
+/// The file of one of two parts.
+fn half(server: &Server, index: u32, model: Model) -> PartFile {
+    let plan = Plan {
+        part: Part { index, of: 2 },
+        ..plans::plan(server.address, model)
+    };
+    PartFile::new(&plan, &go(&plan), "http://x/")
+}
+
 #[test]
-fn files_of_different_loads_do_not_merge() {
+fn only_all_parts_of_one_load_merge_each_of_them_once() {
     let server = Server::start(|_| ok());
-    let files: Vec<PartFile> = [
-        Model::ClosedRequests { requests: 10 },
-        Model::constant(100.0, Duration::from_millis(100)),
-    ]
-    .into_iter()
-    .map(|model| {
-        let plan = plans::plan(server.address, model);
-        PartFile::new(&plan, &go(&plan), "http://x/")
-    })
-    .collect();
-    assert!(merge(&files).is_err());
-    assert!(merge(&[]).is_err());
+    let model = || Model::constant(100.0, Duration::from_millis(200));
+    let (first, second) = (half(&server, 0, model()), half(&server, 1, model()));
+    let changed = |change: fn(&mut PartFile)| {
+        let mut other = second.clone();
+        change(&mut other);
+        vec![first.clone(), other]
+    };
+    let faster = half(
+        &server,
+        1,
+        Model::constant(200.0, Duration::from_millis(200)),
+    );
+    let closed = half(&server, 1, Model::ClosedRequests { requests: 10 });
+    let cases = [
+        (Vec::new(), "part: no file is given"),
+        (vec![first.clone()], "part: 1/2 is missing"),
+        (vec![second.clone()], "part: 0/2 is missing"),
+        (
+            vec![first.clone(), second.clone(), first.clone()],
+            "part: 0/2 is given more than once",
+        ),
+        (
+            vec![first.clone(), faster],
+            "part: 0/2 and 1/2 are of different loads: the rate or the length",
+        ),
+        (
+            vec![first.clone(), closed],
+            "part: 0/2 and 1/2 are of different loads: the model",
+        ),
+        (
+            changed(|file| file.part.of = 3),
+            "part: 0/2 and 1/3 are of different loads: the number of parts",
+        ),
+        (
+            changed(|file| file.setting.url = "http://y/".to_owned()),
+            "part: 0/2 and 1/2 are of different loads: the URL",
+        ),
+        (
+            changed(|file| file.warmup = Duration::from_millis(100)),
+            "part: 0/2 and 1/2 are of different loads: the warm-up",
+        ),
+        (
+            changed(|file| file.setting.requests.push("b".to_owned())),
+            "part: 0/2 and 1/2 are of different loads: the mix",
+        ),
+    ];
+    for (files, expected) in cases {
+        let refused = merge(&files).expect_err(expected).to_string();
+        assert!(refused.starts_with(expected), "{refused}");
+    }
+    let summary = merge(&[second, first]).expect("the order does not matter");
+    assert_eq!((summary.requests, summary.ok), (20, 20));
+}
+
+#[test]
+fn a_file_of_another_version_says_so() {
+    for (text, expected) in [
+        ("{", "part: EOF"),
+        (
+            r#"{"schema": 1, "setting": {}}"#,
+            "part: the file has schema 1",
+        ),
+        (r#"{"schema": 2}"#, "part: missing field"),
+    ] {
+        let refused = PartFile::parse(text).expect_err(text).to_string();
+        assert!(refused.starts_with(expected), "{refused}");
+    }
+}
+
+#[test]
+fn parts_with_different_threads_share_no_sequence_number() {
+    let server = Server::start(|_| ok());
+    let model = Model::constant(300.0, Duration::from_secs(1));
+    let files: Vec<PartFile> = [vec![], vec![0, 0]]
+        .into_iter()
+        .zip(0..)
+        .map(|(cpus, index)| {
+            let plan = Plan {
+                part: Part { index, of: 2 },
+                cpus,
+                ..mixed(&server, model.clone())
+            };
+            PartFile::new(&plan, &go(&plan), "http://x/")
+        })
+        .collect();
+    let summary = merge(&files).expect("both parts are there");
+    assert_eq!(
+        (summary.requests, summary.ok, summary.threads),
+        (300, 300, 3)
+    );
+    assert!(
+        (200.0..=300.0).contains(&summary.achieved_rate),
+        "{summary:?}"
+    );
 }

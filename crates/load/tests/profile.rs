@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use loadline_load::profile::{Builder, Format, Profile, Seen, Source};
+use loadline_load::profile::{Builder, Distribution, Format, Profile, Sessions, Source};
 
 /// 2026-11-20 10:00:00 UTC.
 const BEGIN: f64 = 1_795_168_800.0;
@@ -21,9 +21,20 @@ struct Request {
     path: String,
     status: u16,
     bytes: u64,
+    client: u64,
 }
 
 impl Request {
+    /// An address of its own for each client.
+    fn address(&self) -> String {
+        format!("2001:db8::{:x}", self.client)
+    }
+
+    /// An agent of its own for each client.
+    fn agent(&self) -> String {
+        format!("Mozilla/5.0 (\\\"x\\\") client {}", self.client)
+    }
+
     fn end(&self) -> f64 {
         self.arrival + self.millis as f64 / 1e3
     }
@@ -61,6 +72,7 @@ fn requests() -> Vec<Request> {
                 path,
                 status: if id.is_multiple_of(50) { 503 } else { 200 },
                 bytes: id * 7,
+                client: id % 40,
             });
         }
     }
@@ -82,6 +94,7 @@ struct Case {
     /// The stamp has ms, so that every request falls into its own minute.
     is_exact: bool,
     has_durations: bool,
+    has_clients: bool,
 }
 
 fn text(pattern: &str, source: Source) -> Format {
@@ -92,14 +105,24 @@ const TOMCAT: &str = "%h %l %u %t \"%r\" %s %b %D";
 const NGINX: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status \
                      $body_bytes_sent \"$http_referer\" \"$http_user_agent\" $request_time";
 
-fn common(request: &Request, stamp: &str) -> String {
+fn rest(request: &Request) -> String {
     let (method, path) = (request.method, &request.path);
     let (status, bytes) = (request.status, request.bytes);
-    format!("2001:db8::17 - - [{stamp}] \"{method} {path} HTTP/1.1\" {status} {bytes}")
+    format!("\"{method} {path} HTTP/1.1\" {status} {bytes}")
+}
+
+fn common(request: &Request, stamp: &str) -> String {
+    format!("{} - - [{stamp}] {}", request.address(), rest(request))
 }
 
 fn ended(request: &Request) -> String {
     common(request, &stamp(request.end()))
+}
+
+/// Everybody behind one address: only the agents tell clients apart.
+fn behind_one_address(request: &Request, stamp: &str) -> String {
+    let (rest, agent) = (rest(request), request.agent());
+    format!("2001:db8::17 - - [{stamp}] {rest} \"-\" \"{agent}\"")
 }
 
 fn cases() -> Vec<Case> {
@@ -107,9 +130,10 @@ fn cases() -> Vec<Case> {
         Case {
             name: "httpd combined",
             format: Format::common(Source::Httpd),
-            write: |r| common(r, &stamp(r.arrival)) + " \"-\" \"Mozilla/5.0 (\\\"x\\\")\"",
+            write: |r| behind_one_address(r, &stamp(r.arrival)),
             is_exact: true,
             has_durations: false,
+            has_clients: true,
         },
         Case {
             name: "httpd with %D in us",
@@ -117,6 +141,7 @@ fn cases() -> Vec<Case> {
             write: |r| format!("{} {}", common(r, &stamp(r.arrival)), r.millis * 1000),
             is_exact: true,
             has_durations: true,
+            has_clients: true,
         },
         Case {
             name: "Tomcat 9 with %D in ms",
@@ -124,6 +149,7 @@ fn cases() -> Vec<Case> {
             write: |r| format!("{} {}", ended(r), r.millis),
             is_exact: false,
             has_durations: true,
+            has_clients: true,
         },
         Case {
             name: "Tomcat 10.1 with %D in us",
@@ -131,23 +157,26 @@ fn cases() -> Vec<Case> {
             write: |r| format!("{} {}", ended(r), r.millis * 1000),
             is_exact: false,
             has_durations: true,
+            has_clients: true,
         },
         Case {
             name: "Tomcat with the begin in ms",
             format: text("%{begin:msec}t \"%r\" %s %b", Source::Tomcat10),
-            write: |r| {
-                let rest = common(r, "").split_off("2001:db8::17 - - [] ".len());
-                format!("{:.0} {rest}", r.arrival * 1e3)
-            },
+            write: |r| format!("{:.0} {}", r.arrival * 1e3, rest(r)),
             is_exact: true,
             has_durations: false,
+            has_clients: false,
         },
         Case {
             name: "nginx with $request_time",
             format: text(NGINX, Source::Nginx),
-            write: |r| format!("{} \"-\" \"curl/8\" {:.3}", ended(r), r.millis as f64 / 1e3),
+            write: |r| {
+                let line = behind_one_address(r, &stamp(r.end()));
+                format!("{line} {:.3}", r.millis as f64 / 1e3)
+            },
             is_exact: false,
             has_durations: true,
+            has_clients: true,
         },
         Case {
             name: "nginx with $msec",
@@ -155,21 +184,21 @@ fn cases() -> Vec<Case> {
                 "$msec $request_time \"$request\" $status $bytes_sent",
                 Source::Nginx,
             ),
-            write: |r| {
-                let rest = common(r, "").split_off("2001:db8::17 - - [] ".len());
-                format!("{:.3} {:.3} {rest}", r.end(), r.millis as f64 / 1e3)
-            },
+            write: |r| format!("{:.3} {:.3} {}", r.end(), r.millis as f64 / 1e3, rest(r)),
             is_exact: true,
             has_durations: true,
+            has_clients: false,
         },
         Case {
             name: "nginx JSON",
             format: Format::json(Source::Nginx),
             write: |r| {
                 format!(
-                    "{{\"msec\": \"{:.3}\", \"request\": \"{} {} HTTP/1.1\", \"status\": \"{}\", \
+                    "{{\"msec\": \"{:.3}\", \"remote_addr\": \"{}\", \
+                     \"request\": \"{} {} HTTP/1.1\", \"status\": \"{}\", \
                      \"body_bytes_sent\": {}, \"request_time\": \"{:.3}\"}}",
                     r.end(),
+                    r.address(),
                     r.method,
                     r.path,
                     r.status,
@@ -179,14 +208,16 @@ fn cases() -> Vec<Case> {
             },
             is_exact: true,
             has_durations: true,
+            has_clients: true,
         },
         Case {
             name: "Tomcat JSON",
             format: Format::json(Source::Tomcat10),
             write: |r| {
                 format!(
-                    "{{\"host\": \"::1\", \"time\": \"[{}]\", \"request\": \"{} {} HTTP/1.1\", \
+                    "{{\"host\": \"{}\", \"time\": \"[{}]\", \"request\": \"{} {} HTTP/1.1\", \
                      \"statusCode\": \"{}\", \"size\": \"{}\", \"elapsedTime\": \"{}\"}}",
+                    r.address(),
                     stamp(r.end()),
                     r.method,
                     r.path,
@@ -197,6 +228,7 @@ fn cases() -> Vec<Case> {
             },
             is_exact: false,
             has_durations: true,
+            has_clients: true,
         },
     ]
 }
@@ -211,7 +243,7 @@ const ODDITIES: [&str; 6] = [
     "\u{fffd}\u{fffd}\u{fffd}",
 ];
 
-fn profile(case: &Case, requests: &[Request]) -> (Profile, Seen) {
+fn profile(case: &Case, requests: &[Request]) -> Profile {
     let mut log = String::new();
     // Servers write requests when they end: not in the order of their arrival.
     let mut order: Vec<&Request> = requests.iter().collect();
@@ -235,7 +267,7 @@ fn the_truth_comes_back_from_every_format() {
     let mut statuses = BTreeMap::new();
     let mut classes: BTreeMap<String, f64> = BTreeMap::new();
     for request in &requests {
-        *statuses.entry(request.status).or_insert(0) += 1;
+        *statuses.entry(request.status.to_string()).or_insert(0) += 1;
     }
     for request in requests.iter().filter(is_replayed) {
         per_minute[((request.arrival - BEGIN) / 60.0) as usize] += 1.0;
@@ -248,21 +280,24 @@ fn the_truth_comes_back_from_every_format() {
     }
     let oddities = requests.len().div_ceil(400) as u64;
     for case in cases() {
-        let (profile, seen) = profile(&case, &requests);
+        let profile = profile(&case, &requests);
+        let seen = profile.observed.as_ref().expect("it is from a log");
         let name = case.name;
         assert_eq!(
-            (seen.lines, seen.rejected, seen.other),
+            (seen.requests, seen.rejected_lines, seen.left_out_paths),
             (requests.len() as u64, oddities, 0),
             "{name}"
         );
         assert_eq!(seen.statuses, statuses, "{name}");
+        let bytes: Vec<u64> = requests.iter().map(|r| r.bytes).collect();
         assert_eq!(
-            seen.bytes,
-            requests.iter().map(|r| r.bytes).sum::<u64>(),
+            seen.total_response_bytes,
+            bytes.iter().sum::<u64>(),
             "{name}"
         );
+        distribution(name, seen.response_bytes, bytes);
         let posts = requests.iter().filter(|r| r.method == "POST").count();
-        assert_eq!(seen.unsafe_methods, posts as u64, "{name}");
+        assert_eq!(seen.left_out_methods, posts as u64, "{name}");
         let found: BTreeMap<String, f64> = profile
             .requests
             .iter()
@@ -270,7 +305,17 @@ fn the_truth_comes_back_from_every_format() {
             .collect();
         assert_eq!(found, classes, "{name}");
         rates(&case, &profile.rates, &per_minute);
-        durations(&case, &seen, &requests);
+        let peak = profile.rates.iter().copied().fold(0.0, f64::max);
+        assert_eq!(seen.peak_rate, Some(peak), "{name}");
+        let mean = profile.rates.iter().sum::<f64>() / profile.rates.len() as f64;
+        assert_eq!(seen.peak_factor, Some(peak / mean), "{name}");
+        match case.has_durations {
+            true => {
+                let millis = requests.iter().map(|r| r.millis).collect();
+                distribution(name, seen.duration_ms, millis);
+            }
+            false => assert_eq!(seen.duration_ms, None, "{name}"),
+        }
     }
 }
 
@@ -292,20 +337,176 @@ fn rates(case: &Case, found: &[f64], per_minute: &[f64]) {
     }
 }
 
-fn durations(case: &Case, seen: &Seen, requests: &[Request]) {
-    if !case.has_durations {
-        return assert!(seen.durations.is_empty(), "{}", case.name);
-    }
-    let mut truth: Vec<u64> = requests.iter().map(|r| r.millis).collect();
+/// Every figure is that of the values, within the 0.1 % of a histogram.
+fn distribution(name: &str, found: Option<Distribution>, mut truth: Vec<u64>) {
+    let found = found.expect("the format has the field");
     truth.sort_unstable();
-    for quantile in [0.5, 0.99, 1.0] {
-        let rank = (quantile * truth.len() as f64).ceil() as usize - 1;
-        let found = seen.durations.value_at_quantile(quantile) as f64 / 1e6;
-        let expected = truth[rank] as f64;
+    let at = |quantile: f64| truth[(quantile * truth.len() as f64).ceil() as usize - 1] as f64;
+    assert_eq!(found.count, truth.len() as u64, "{name}");
+    for (value, expected) in [
+        (
+            found.mean,
+            truth.iter().sum::<u64>() as f64 / truth.len() as f64,
+        ),
+        (found.p50, at(0.5)),
+        (found.p90, at(0.9)),
+        (found.p99, at(0.99)),
+        (found.max, at(1.0)),
+    ] {
         assert!(
-            (found / expected - 1.0).abs() < 0.002,
-            "{}: {found} ms, {expected} ms in truth",
-            case.name
+            (value / expected - 1.0).abs() < 0.002,
+            "{name}: {found:?}, {expected} in truth"
         );
     }
+}
+
+/// Clients that pause between their requests, some for so long that their session is over, and
+/// sometimes have two requests under way.
+#[derive(Default)]
+struct Visits {
+    requests: Vec<Request>,
+    /// From the end of all before to the begin of the next, in ms.
+    pauses: Vec<u64>,
+    /// From begin to begin within a session, in ms: what stamps without durations show.
+    steps: Vec<u64>,
+    overlapping: u64,
+    sessions: u64,
+}
+
+fn visits() -> Visits {
+    let mut numbers = Numbers(11);
+    let mut visits = Visits::default();
+    for client in 0..40 {
+        let mut at = numbers.below(60_000);
+        let mut last_begin = None;
+        for nth in 0..60 {
+            let millis = 6_000 + numbers.below(4_000);
+            visits.request(client, at, millis);
+            visits.steps.extend(last_begin.map(|last| at - last));
+            visits.sessions += u64::from(last_begin.is_none());
+            last_begin = Some(at);
+            at += millis;
+            if nth % 10 == 5 {
+                // Begins half-way through the one before and outlives it.
+                let begin = at - millis / 2;
+                visits.request(client, begin, millis);
+                visits.steps.push(millis - millis / 2);
+                visits.overlapping += 1;
+                last_begin = Some(begin);
+                at = begin + millis;
+            }
+            let pause = match nth % 20 {
+                19 => 40 * 60_000,
+                _ => 2_000 + numbers.below(longest(nth)),
+            };
+            if nth % 20 == 19 {
+                last_begin = None;
+            } else if nth < 59 {
+                visits.pauses.push(pause);
+            }
+            at += pause;
+        }
+    }
+    visits
+}
+
+/// Short pauses and long ones: the quantiles lie far apart.
+fn longest(nth: u64) -> u64 {
+    if nth.is_multiple_of(3) { 60_000 } else { 8_000 }
+}
+
+impl Visits {
+    fn request(&mut self, client: u64, at: u64, millis: u64) {
+        self.requests.push(Request {
+            arrival: BEGIN + at as f64 / 1e3,
+            millis,
+            method: if at.is_multiple_of(7) { "POST" } else { "GET" },
+            path: "/".to_owned(),
+            status: 200,
+            bytes: 1,
+            client,
+        });
+    }
+}
+
+#[test]
+fn think_times_come_back_from_every_format_that_says_the_client() {
+    let visits = visits();
+    for case in cases() {
+        let name = case.name;
+        let profile = profile(&case, &visits.requests);
+        let seen = profile.observed.expect("it is from a log");
+        if !case.has_clients {
+            assert_eq!(
+                seen.sessions.anonymous,
+                visits.requests.len() as u64,
+                "{name}"
+            );
+            assert_eq!(seen.think_time_ms, None, "{name}");
+            continue;
+        }
+        let (truth, overlapping) = match case.has_durations {
+            true => (visits.pauses.clone(), visits.overlapping),
+            false => (visits.steps.clone(), 0),
+        };
+        let sessions = Sessions {
+            begun: visits.sessions,
+            overlapping,
+            cut: 0,
+            anonymous: 0,
+        };
+        assert_eq!(seen.sessions, sessions, "{name}");
+        // Whole seconds put each stamp up to a second too early.
+        let room = if name.contains("JSON") && case.is_exact {
+            2.0
+        } else {
+            1_000.0
+        };
+        think_times(name, seen.think_time_ms, truth, room);
+    }
+}
+
+fn think_times(name: &str, found: Option<Distribution>, mut truth: Vec<u64>, room_ms: f64) {
+    let found = found.expect("there are pauses");
+    truth.sort_unstable();
+    assert_eq!(found.count, truth.len() as u64, "{name}");
+    let at = |quantile: f64| truth[(quantile * truth.len() as f64).ceil() as usize - 1] as f64;
+    for (value, expected) in [
+        (found.p50, at(0.5)),
+        (found.p90, at(0.9)),
+        (found.p99, at(0.99)),
+    ] {
+        let off = (value - expected).abs();
+        assert!(
+            off <= room_ms + expected * 0.001,
+            "{name}: {found:?}, {expected} in truth"
+        );
+    }
+    // What the stamps cut off evens out.
+    let mean = truth.iter().sum::<u64>() as f64 / truth.len() as f64;
+    assert!(
+        (found.mean / mean - 1.0).abs() < 0.01,
+        "{name}: {found:?}, mean {mean}"
+    );
+}
+
+#[test]
+fn a_day_of_seconds_comes_back_whole_with_a_stray_stamp_before_it() {
+    let mut log = String::from("::1 - - [01/Jan/1970:00:00:00 +0000] \"GET / HTTP/1.1\" 200 1\n");
+    for second in 0..86_400_u32 {
+        let (hour, minute) = (second / 3600, second / 60 % 60);
+        writeln!(
+            log,
+            "::1 - - [20/Nov/2026:{hour:02}:{minute:02}:{:02} +0000] \"GET / HTTP/1.1\" 200 1",
+            second % 60
+        )
+        .expect("a String takes all");
+    }
+    let mut builder = Builder::new(Format::common(Source::Httpd), 1.0, false);
+    builder.read(log.as_bytes()).expect("memory can be read");
+    let profile = builder.finish("a day");
+    let seen = profile.observed.expect("it is from a log");
+    assert_eq!(profile.rates, vec![1.0; 86_400]);
+    assert_eq!((seen.requests, seen.left_out_stamps), (86_401, 1));
+    assert_eq!(seen.begin_unix_seconds, Some(BEGIN - 10.0 * 3600.0));
 }

@@ -116,6 +116,9 @@
     }
     const width = Math.max(280, Math.floor(box.clientWidth));
     const plot = new uPlot(Object.assign({ width: width, height: height, legend: { markers: { dash: marker } } }, options), columns, box);
+    const canvas = plot.root.querySelector("canvas");
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-labelledby", id + "-caption");
     keyboard(plot);
     plots.push({ plot: plot, box: box, height: height });
   }

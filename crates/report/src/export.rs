@@ -6,31 +6,51 @@
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Machine, SCHEMA, TrialRecord};
 use loadline_analysis::slo::Slo;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::redact;
 use crate::view::ResultView;
 
-/// The exported form; its fields are those of the records.
-#[derive(Serialize, Deserialize)]
-struct Export {
+/// The exported form; its fields are those of the records (docs/reference/record.md).
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct Export {
+    /// Version of the form of records.
     schema: u32,
+    /// UUIDv7 of the result.
     result: String,
+    /// Short name people gave it.
     title: String,
+    /// The question of the experiment; null where it has none.
     #[serde(default)]
     question: Option<String>,
+    /// The command that was typed, program first; secrets taken out.
     command: Vec<String>,
+    /// The experiment (TOML); secrets taken out.
     experiment: String,
+    /// The load in words; secrets taken out.
     load: String,
+    /// The SLO in text.
     slo: String,
+    /// The machine that measured.
     machine: Machine,
+    /// Why the result is not complete; null when it is.
     #[serde(default)]
     incomplete: Option<String>,
+    /// What a search concluded; null for a matrix, or when nothing is feasible.
     #[serde(default)]
     recommendation: Option<Recommendation>,
+    /// Remarks of the run as a whole.
     #[serde(default)]
     warnings: Vec<String>,
+    /// Every trial, in the order they ran.
     trials: Vec<TrialRecord>,
+}
+
+/// What every version of the exported form has.
+#[derive(Deserialize)]
+struct Version {
+    schema: u32,
 }
 
 /// A text that is no exported result.
@@ -68,8 +88,8 @@ pub fn json(view: &ResultView) -> String {
         title: view.title.clone(),
         question: view.question.clone(),
         command: redact::command(&view.command),
-        experiment: redact::text(&view.experiment),
-        load: view.load.clone(),
+        experiment: redact::experiment(&view.experiment),
+        load: redact::load(&view.load),
         slo: view.slo.to_string(),
         machine: view.machine.clone(),
         incomplete: view.incomplete.clone(),
@@ -81,18 +101,19 @@ pub fn json(view: &ResultView) -> String {
     text.expect("records are maps with text keys; numbers that are none become null")
 }
 
-/// Reads what [`json`] wrote.
+/// Reads what [`json`] wrote. Secrets are taken out here too: the file may be an older loadline's,
+/// which knew fewer of them.
 ///
 /// # Errors
 /// [`ReadError`] when it is something else, or of a newer format.
 pub fn read(text: &str) -> Result<ResultView, ReadError> {
     let form = |e: serde_json::Error| ReadError::Form { why: e.to_string() };
-    let export: Export = serde_json::from_str(text).map_err(form)?;
-    if export.schema > SCHEMA {
-        return Err(ReadError::Newer {
-            found: export.schema,
-        });
+    // First of all: of a newer form nothing else can be expected.
+    let Version { schema: found } = serde_json::from_str(text).map_err(form)?;
+    if found > SCHEMA {
+        return Err(ReadError::Newer { found });
     }
+    let export: Export = serde_json::from_str(text).map_err(form)?;
     let slo: Result<Slo, _> = export.slo.parse();
     Ok(ResultView {
         id: export.result,
@@ -100,11 +121,11 @@ pub fn read(text: &str) -> Result<ResultView, ReadError> {
         question: export.question,
         command: export.command,
         experiment: export.experiment,
-        load: export.load,
+        load: redact::load(&export.load),
         machine: export.machine,
         slo: slo.map_err(|e| ReadError::Slo { why: e.to_string() })?,
-        recommendation: export.recommendation,
-        trials: export.trials,
+        recommendation: export.recommendation.as_ref().map(redact::recommendation),
+        trials: export.trials.iter().map(redact::record).collect(),
         incomplete: export.incomplete,
         warnings: export.warnings,
     })

@@ -11,10 +11,56 @@ use loadline_analysis::sli::{Measured, Sli};
 use loadline_analysis::slo::{Objective, Quantile};
 use loadline_sizing::Bytes;
 
+use crate::format;
 use crate::table::Tone;
 
 /// Quantiles of the table of latencies.
 pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
+
+/// What stands for a latency that lies in requests without a good answer.
+pub const FAILED: &str = "in failures";
+
+/// A latency over all requests of a load. The failed ones are slower than every other, as in
+/// [`loadline_analysis::latency`]: the order of the variants says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Seen {
+    /// It was measured.
+    At(Duration),
+    /// It lies in requests that failed or never finished.
+    InFailures,
+}
+
+impl Seen {
+    /// What a quantile of a load is; `None` lies in requests that failed.
+    pub fn of(quantile: Option<Duration>) -> Self {
+        quantile.map_or(Self::InFailures, Self::At)
+    }
+
+    /// The time; `None` when it lies in requests that failed.
+    pub fn time(self) -> Option<Duration> {
+        match self {
+            Self::At(time) => Some(time),
+            Self::InFailures => None,
+        }
+    }
+
+    /// `41.2ms`, or that it lies in failures.
+    pub fn show(self) -> String {
+        self.time().map_or_else(|| FAILED.to_owned(), format::time)
+    }
+}
+
+/// The spread of latencies of trials; `None` when there are none. Where the middle lies between a
+/// time and one in failures, it lies in failures.
+pub fn latencies(values: impl Iterator<Item = Seen>) -> Option<Spread<Seen>> {
+    let values: Vec<Seen> = values.collect();
+    let failed = values.iter().filter(|v| **v == Seen::InFailures).count();
+    let mut seen = spread(values.into_iter())?;
+    if failed * 2 >= seen.n {
+        seen.median = Seen::InFailures;
+    }
+    Some(seen)
+}
 
 /// The latencies of the judged phase; `None` when nothing was measured or the record is damaged.
 pub fn latency(trial: &TrialRecord) -> Option<Latency> {
@@ -22,9 +68,11 @@ pub fn latency(trial: &TrialRecord) -> Option<Latency> {
     Some(measured.latency)
 }
 
-/// The latency at a fraction in [0, 1]; `None` also when it lies in requests that failed.
-pub fn at(latency: &Latency, fraction: f64) -> Option<Duration> {
-    latency.quantile(Quantile::from_fraction(fraction)?)
+/// The latency at a fraction in [0, 1]; `None` for any other fraction.
+pub fn at(latency: &Latency, fraction: f64) -> Option<Seen> {
+    Some(Seen::of(
+        latency.quantile(Quantile::from_fraction(fraction)?),
+    ))
 }
 
 /// A verdict in a word or two, as in tables.
@@ -77,8 +125,8 @@ pub fn headline_quantile(objectives: &[Objective]) -> Quantile {
 /// The figures of one trial; `None` where the record has none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Figures {
-    /// Latency at the headline quantile.
-    pub headline: Option<Duration>,
+    /// Latency at the headline quantile; `None` without load.
+    pub headline: Option<Seen>,
     /// The indicators.
     pub sli: Sli,
     /// Highest anonymous memory.
@@ -91,8 +139,10 @@ impl Figures {
     /// Reads them off a record. A record whose histogram is damaged has no latencies, and
     /// [`crate::content`] says so.
     pub fn of(trial: &TrialRecord, headline: Quantile) -> Self {
+        let is_loaded = !trial.evidence.load.is_empty();
         Self {
-            headline: latency(trial).and_then(|l| l.quantile(headline)),
+            headline: is_loaded
+                .then(|| Seen::of(latency(trial).and_then(|l| l.quantile(headline)))),
             sli: Sli::of(trial).unwrap_or_default(),
             anon: trial.evidence.cgroup.peak_anon,
             heap_after: trial.evidence.gc.as_ref().and_then(|g| g.heap_after_max),
@@ -126,16 +176,31 @@ pub fn spread<T: Copy + PartialOrd>(values: impl Iterator<Item = T>) -> Option<S
 }
 
 impl<T: Copy + PartialEq> Spread<T> {
-    /// `41.2 ms (38.0 ms to 47.0 ms)`; one value alone stands without brackets.
+    /// `41.2 ms (38.0 ms to 47.0 ms)`; values that read the same stand without brackets.
     pub fn show(&self, print: impl Fn(T) -> String) -> String {
-        if self.n == 1 || self.low == self.high {
-            return print(self.median);
+        let (low, median, high) = (print(self.low), print(self.median), print(self.high));
+        if low == high {
+            return median;
         }
-        format!(
-            "{} ({} to {})",
-            print(self.median),
-            print(self.low),
-            print(self.high)
-        )
+        format!("{median} ({low} to {high})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_slower_than_every_latency() {
+        let at = |ms| Seen::At(Duration::from_millis(ms));
+        let median = |values: &[Seen]| latencies(values.iter().copied()).map(|s| s.median);
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[at(9), at(8), Seen::InFailures]), Some(at(9)));
+        // The middle of two, one of which has no end, has none.
+        assert_eq!(median(&[at(9), Seen::InFailures]), Some(Seen::InFailures));
+        let many = latencies([Seen::InFailures, Seen::InFailures, at(5)].into_iter());
+        let many = many.expect("three trials");
+        assert_eq!((many.low, many.median), (at(5), Seen::InFailures));
+        assert_eq!(many.show(Seen::show), "in failures (5ms to in failures)");
     }
 }

@@ -8,8 +8,8 @@ use crate::figures;
 use crate::text;
 use crate::view::ResultView;
 
-/// The result as one test suite. A configuration without evidence is an error, as CI must not
-/// take it for a pass.
+/// The result as one test suite. A configuration without evidence is an error, and so is a result
+/// that is not complete or has no trial: CI must not take either for a pass.
 pub fn junit(view: &ResultView) -> String {
     let groups = groups::groups(view);
     let failures = groups
@@ -20,18 +20,37 @@ pub fn junit(view: &ResultView) -> String {
         .iter()
         .filter(|g| g.evidence().next().is_none())
         .count();
+    let missing = missing(view);
+    let (tests, errors) = match missing {
+        Some(_) => (groups.len() + 1, errors + 1),
+        None => (groups.len(), errors),
+    };
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\" time=\"{:.3}\">\n",
         attribute(&view.title),
-        groups.len(),
+        tests,
         view.elapsed().as_secs_f64(),
     );
     let names = Names::of(view);
     for group in &groups {
         case(&mut out, view, group, &names);
     }
+    if let Some(why) = missing {
+        out.push_str(&format!(
+            "  <testcase classname=\"{}\" name=\"the result is complete\">\n    <error type=\"INCOMPLETE\" message=\"{}\"/>\n  </testcase>\n",
+            attribute(&view.title),
+            attribute(why),
+        ));
+    }
     out.push_str("</testsuite>\n");
     out
+}
+
+/// Why there may be configurations that no test case stands for.
+fn missing(view: &ResultView) -> Option<&str> {
+    let is_empty = view.trials.is_empty();
+    let nothing = is_empty.then_some("no trial has finished");
+    view.incomplete.as_deref().or(nothing)
 }
 
 fn case(out: &mut String, view: &ResultView, group: &Group<'_>, names: &Names) {

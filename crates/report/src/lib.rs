@@ -23,7 +23,7 @@ pub mod text;
 pub mod view;
 
 pub use csv::csv;
-pub use export::{ReadError, json, read};
+pub use export::{Export, ReadError, json, read};
 pub use html::html;
 pub use junit::junit;
 pub use markdown::{markdown, markdown_section};

@@ -3,10 +3,15 @@
 //! A value is a secret when the name before its `=` or `:` says so, or when it is the user part of
 //! a URL. Reports are forwarded; the records in the store keep the values that were used.
 
+mod toml;
+
 use std::borrow::Cow;
 
+use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Configuration, TrialRecord};
+
+pub use toml::experiment;
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -22,8 +27,8 @@ const INSIDE: [&str; 8] = [
     "api_key",
     "credential",
 ];
-/// Whole words of a name that do so (`ssl.key`, `basic-auth`), where a part would hit too much
-/// (`monkey`, `author`, `passes`).
+/// Whole words of a name that do so (`ssl.key`, `basic-auth`, `accountKey`), where a part would hit
+/// too much (`monkey`, `author`, `passes`).
 const WORDS: [&str; 7] = [
     "pass",
     "key",
@@ -33,12 +38,43 @@ const WORDS: [&str; 7] = [
     "authorization",
     "cookie",
 ];
+/// Words after `key` that make it the name of something else: `keyStore` is a path.
+const NO_KEYS: [&str; 4] = ["store", "alias", "serializer", "deserializer"];
 
 /// Whether a variable, property or option of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let mut words = name.split(['.', '_', '-']);
-    INSIDE.iter().any(|part| name.contains(part)) || words.any(|word| WORDS.contains(&word))
+    let lower = name.to_ascii_lowercase();
+    if INSIDE.iter().any(|part| lower.contains(part)) {
+        return true;
+    }
+    let words = words(name.strip_prefix("-D").unwrap_or(name));
+    let is_other = |next: Option<&String>| next.is_some_and(|w| NO_KEYS.contains(&w.as_str()));
+    let is_secret = |(at, word): (usize, &String)| {
+        WORDS.contains(&word.as_str()) && !(word == "key" && is_other(words.get(at + 1)))
+    };
+    words.iter().enumerate().any(is_secret)
+}
+
+/// The words of a name in lower case: `storage.accountKey` is `storage`, `account`, `key`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = ' ';
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        let ends_capitals = before.is_uppercase() && rest.peek().is_some_and(|n| n.is_lowercase());
+        let begins = c.is_uppercase() && (!before.is_uppercase() || ends_capitals);
+        if begins || ['.', '_', '-'].contains(&c) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut()
+            && !['.', '_', '-'].contains(&c)
+        {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// One argument or line: `--db.password=x` becomes `--db.password=[redacted]`, and
@@ -85,36 +121,89 @@ pub fn command(arguments: &[String]) -> Vec<String> {
     out
 }
 
-/// A file, line by line.
-pub fn text(file: &str) -> String {
-    file.lines().map(line).collect::<Vec<_>>().join("\n")
+/// A load in words, word by word: what follows the secret in a URL's query is no part of it.
+pub fn load(words: &str) -> String {
+    let word = |word: &str| match word.strip_suffix(',') {
+        Some(word) => line(word) + ",",
+        None => line(word),
+    };
+    words.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// A copy of a record without secrets.
 pub fn record(trial: &TrialRecord) -> TrialRecord {
     let mut trial = trial.clone();
     trial.configuration = configuration(&trial.configuration);
+    // It may quote what the application wrote.
+    trial.reason = line(&trial.reason);
     for shown in [
         &mut trial.evidence.last_output,
         &mut trial.evidence.thread_dump,
+        &mut trial.evidence.warnings,
     ] {
         for text in shown {
             *text = line(text);
         }
+    }
+    if let Some(failure) = &mut trial.evidence.failure {
+        failure.detail = line(&failure.detail);
     }
     trial
 }
 
 /// A copy of a recommendation without secrets.
 pub fn recommendation(recommendation: &Recommendation) -> Recommendation {
-    Recommendation {
-        configuration: configuration(&recommendation.configuration),
-        ..recommendation.clone()
+    let mut clean = recommendation.clone();
+    clean.configuration = configuration(&clean.configuration);
+    clean.deployment = clean.deployment.map(deployment);
+    for other in &mut clean.comparisons {
+        other.label = line(&other.label);
     }
+    let neighbours = clean.deployment.iter_mut().flat_map(|d| &mut d.why_not);
+    // Reasons may quote what the application wrote.
+    let reasons = (clean.proof.failures.iter_mut().map(|(_, why)| why))
+        .chain(
+            clean
+                .next_smaller
+                .iter_mut()
+                .map(|smaller| &mut smaller.breaks),
+        )
+        .chain(clean.comparisons.iter_mut().map(|other| &mut other.reason))
+        .chain(neighbours.map(|neighbour| &mut neighbour.breaks));
+    for reason in reasons {
+        *reason = line(reason);
+    }
+    clean
+}
+
+/// Variants are labels, and a label may be the options themselves.
+fn deployment(mut deployment: Deployment) -> Deployment {
+    let priced = std::iter::once(&mut deployment.chosen)
+        .chain(deployment.why_not.iter_mut().map(|w| &mut w.neighbour))
+        .chain(deployment.front.iter_mut().map(|point| &mut point.priced));
+    for priced in priced {
+        priced.variant = line(&priced.variant);
+    }
+    for cell in &mut deployment.cells {
+        cell.variant = line(&cell.variant);
+        if let Some(priced) = &mut cell.priced {
+            priced.variant = line(&priced.variant);
+        }
+    }
+    for compared in &mut deployment.compared {
+        compared.label = line(&compared.label);
+        compared.options = command(&compared.options);
+    }
+    for text in &mut deployment.left_out {
+        *text = line(text);
+    }
+    deployment
 }
 
 fn configuration(configuration: &Configuration) -> Configuration {
     let mut configuration = configuration.clone();
+    // It may be the options as they were typed.
+    configuration.label = line(&configuration.label);
     for option in &mut configuration.jvm_options {
         option.text = line(&option.text);
     }
@@ -179,6 +268,20 @@ mod tests {
             ),
             ("http://x/?a=1&token=abc", "http://x/?a=1&token=[redacted]"),
             (
+                "-Dstorage.accountKey=abc",
+                "-Dstorage.accountKey=[redacted]",
+            ),
+            ("-DprivateKEY=abc", "-DprivateKEY=[redacted]"),
+            ("-DSSLKey=abc", "-DSSLKey=[redacted]"),
+            ("-Dkey=abc", "-Dkey=[redacted]"),
+            ("-Dpass=abc", "-Dpass=[redacted]"),
+            ("-Dmonkey=abc", "-Dmonkey=abc"),
+            ("-DbypassAuthor=abc", "-DbypassAuthor=abc"),
+            (
+                "-Djavax.net.ssl.keyStore=/etc/a.p12",
+                "-Djavax.net.ssl.keyStore=/etc/a.p12",
+            ),
+            (
                 "cannot authenticate: refused",
                 "cannot authenticate: refused",
             ),
@@ -192,6 +295,16 @@ mod tests {
         ] {
             assert_eq!(line(text), shown);
         }
+    }
+
+    #[test]
+    fn a_load_loses_the_secret_and_nothing_else() {
+        let shown = "GET /a?b=1&token=[redacted], open model, 10/s for 5 s";
+        let given = shown.replace(REDACTED, "hunter2");
+        assert_eq!(load(&given), shown);
+        assert_eq!(load(shown), shown);
+        let plain = "GET /a?lastName=Da at 300/s (open model, 30 s)";
+        assert_eq!(load(plain), plain);
     }
 
     #[test]

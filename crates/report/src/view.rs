@@ -6,8 +6,10 @@
 use std::time::Duration;
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Machine, TrialRecord};
+use loadline_analysis::record::{Configuration, Machine, TrialRecord};
 use loadline_analysis::slo::Slo;
+
+use crate::format;
 
 /// One result: one run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,12 +56,48 @@ impl ResultView {
         self.trials.iter().filter(|t| t.verdict.is_evidence())
     }
 
+    /// The load in words as this configuration had it: at its own rate, where it has one.
+    pub fn load_of(&self, configuration: &Configuration) -> String {
+        let Some(rate) = configuration.rate.map(format::rate) else {
+            return self.load.clone();
+        };
+        match rate_in(&self.load) {
+            Some((before, after)) => format!("{before}{rate}{after}"),
+            None => format!("{} ({rate})", self.load),
+        }
+    }
+
+    /// The load in words that all configurations had: without a rate where theirs differ.
+    pub fn load_of_all(&self) -> String {
+        let mut rates = self.trials.iter().map(|t| t.configuration.rate);
+        let first = rates.next().flatten();
+        if first.is_some() && rates.all(|rate| rate == first) {
+            return self.load_of(&self.trials[0].configuration);
+        }
+        if self.trials.iter().all(|t| t.configuration.rate.is_none()) {
+            return self.load.clone();
+        }
+        match rate_in(&self.load) {
+            Some((before, after)) => format!("{before}each at its own rate{after}"),
+            None => format!("{}, each at its own rate", self.load),
+        }
+    }
+
     /// From the first start to the end of the last trial's phases.
     pub fn elapsed(&self) -> Duration {
         let first = self.trials.iter().map(|t| t.started_at_unix_ms).min();
         let last = self.trials.iter().map(end_unix_ms).max();
         Duration::from_millis(last.unwrap_or(0).saturating_sub(first.unwrap_or(0)))
     }
+}
+
+/// What stands before and after the rate of `..., open model, 300/s for 20 s, ...`.
+fn rate_in(load: &str) -> Option<(&str, &str)> {
+    const BEFORE: &str = ", open model, ";
+    let begin = load.rfind(BEFORE)? + BEFORE.len();
+    let length = load[begin..].find("/s for ")?;
+    load[begin..begin + length].parse::<f64>().ok()?;
+    Some((&load[..begin], &load[begin + length + 2..]))
 }
 
 fn end_unix_ms(trial: &TrialRecord) -> u64 {
@@ -69,4 +107,24 @@ fn end_unix_ms(trial: &TrialRecord) -> u64 {
     trial
         .started_at_unix_ms
         .saturating_add(end.saturating_sub(start) / 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_a_load_is_found_in_its_words() {
+        let load = "GET /a, open model, 1/s for x, open model, 300/s for 20 s, warm-up 5 s";
+        let (before, after) = rate_in(load).expect("it has a rate");
+        assert!(before.ends_with("for x, open model, "), "{before}");
+        assert_eq!(after, " for 20 s, warm-up 5 s");
+        for other in [
+            "GET /a, closed model for 20 s",
+            "GET /a, open model, x/s for 1 s",
+            "",
+        ] {
+            assert_eq!(rate_in(other), None, "{other}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_sizing::decision::{self, Decision, Input};
+use loadline_sizing::hotspot::Collector;
 use loadline_sizing::limits::{self, Files, Host, Limits, Unreadable};
 use loadline_sizing::profile::Profile;
 use loadline_sizing::regions::Provenance;
@@ -102,6 +103,12 @@ fn has(decision: &Decision, prefix: &str) -> bool {
     texts(decision)
         .iter()
         .any(|option| option.starts_with(prefix))
+}
+
+/// Whether the JVM runs with this collector: by an option, or by its own choice.
+fn takes(decision: &Decision, collector: Collector) -> bool {
+    let ergonomics = decision.ergonomics.as_ref();
+    ergonomics.is_some_and(|ergonomics| ergonomics.collector == collector)
 }
 
 #[test]
@@ -211,7 +218,6 @@ fn small_containers_follow_the_study() {
         texts(&decision),
         [
             "-Djava.util.concurrent.ForkJoinPool.common.parallelism=2",
-            "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-Xmx40m",
             "-XX:MinHeapFreeRatio=20",
@@ -234,7 +240,6 @@ fn each_user_option_freezes_its_own_dimension() {
     for (option, gone) in [
         ("-Xmx99m", "-Xmx"),
         ("-XX:MaxRAMPercentage=50", "-Xmx"),
-        ("-XX:+UseParallelGC", "-XX:+UseSerialGC"),
         ("-XX:-TieredCompilation", "-XX:TieredStopAtLevel"),
         ("-XX:MaxHeapFreeRatio=50", "-XX:MinHeapFreeRatio"),
         (
@@ -283,7 +288,7 @@ fn a_fraction_of_a_cpu_is_no_collector_thread() {
     let files = Fake::v2("old").limited("/pod/app", "4294967296", "250000 100000");
     let (_, _, decision) = decide(&files, jdk("25.0.3"), "", None);
     assert!(
-        has(&decision, "-XX:+UseG1GC") && has(&decision, "-XX:ParallelGCThreads=2"),
+        takes(&decision, Collector::G1) && has(&decision, "-XX:ParallelGCThreads=2"),
         "{decision:?}"
     );
     let (_, _, decision) = decide(&files, jdk("25.0.3"), "-XX:ConcGCThreads=1", None);
@@ -314,7 +319,7 @@ fn a_profile_replaces_constants_and_things_give_way_in_order() {
     let decide = |mib| decide(&files(mib), jdk("25.0.3"), "", Some(&profile)).2;
     let roomy = decide(2048);
     assert!(
-        has(&roomy, "-XX:+UseG1GC") && !has(&roomy, "-XX:TieredStopAtLevel"),
+        takes(&roomy, Collector::G1) && !has(&roomy, "-XX:TieredStopAtLevel"),
         "{roomy:?}"
     );
     let budget = roomy.budget.as_ref().expect("a limit");
@@ -348,7 +353,7 @@ fn given_way(decision: &Decision) -> [bool; 4] {
         .limit
         .percent(loadline_sizing::regions::RESERVE_PERCENT);
     [
-        has(decision, "-XX:+UseSerialGC"),
+        takes(decision, Collector::Serial),
         has(decision, "-XX:TieredStopAtLevel=1"),
         budget.reserve < full,
         decision.minimum.is_some(),
@@ -358,7 +363,7 @@ fn given_way(decision: &Decision) -> [bool; 4] {
 #[test]
 fn collector_then_compilers_then_reserve_then_a_warning() {
     let large = Profile {
-        collector: Some(loadline_sizing::hotspot::Collector::G1),
+        collector: Some(Collector::G1),
         live_heap: Some(Bytes::from_mib(800)),
         ..profile()
     };
@@ -393,7 +398,7 @@ fn what_the_user_chose_does_not_give_way() {
     let profile = profile();
     let own = "-XX:+UseG1GC -XX:TieredStopAtLevel=4";
     let (_, _, decision) = decide(&files, jdk("17.0.15"), own, Some(&profile));
-    assert!(!has(&decision, "-XX:+UseSerialGC"), "{decision:?}");
+    assert!(takes(&decision, Collector::G1), "{decision:?}");
     assert!(!has(&decision, "-XX:TieredStopAtLevel"), "{decision:?}");
     assert!(
         decision.minimum > Some(Bytes::from_mib(230)),
@@ -450,4 +455,132 @@ fn openj9_gets_its_own_dialect() {
     assert_eq!(texts(&decision), ["-Xmx256m", "-Xtune:virtualized"]);
     let (_, _, decision) = decide(&files, j9, "-Xmx99m -Xtune:quickstart", None);
     assert!(decision.options.is_empty(), "{decision:?}");
+}
+
+#[test]
+fn a_collector_is_named_only_where_hotspot_would_take_another() {
+    let files = |kernel| Fake::v2(kernel).limited("/pod/app", "536870912", "200000 100000");
+    let decide = |kernel, options| decide(&files(kernel), jdk("17.0.15"), options, None).2;
+    let seeing = decide("old", "");
+    assert!(takes(&seeing, Collector::Serial), "{seeing:?}");
+    assert!(!has(&seeing, "-XX:+Use"), "{:?}", texts(&seeing));
+    // Blind, it takes the host for its own and G1 for the host.
+    let blind = decide("new", "");
+    assert!(takes(&blind, Collector::Serial), "{blind:?}");
+    assert!(has(&blind, "-XX:+UseSerialGC"), "{:?}", texts(&blind));
+    for own in ["-XX:+UseParallelGC", "-XX:+AggressiveHeap"] {
+        let decision = decide("new", own);
+        assert!(takes(&decision, Collector::Parallel), "{own}: {decision:?}");
+        assert!(!has(&decision, "-XX:+Use"), "{own}: {:?}", texts(&decision));
+    }
+    let tight = Profile {
+        collector: Some(Collector::G1),
+        live_heap: Some(Bytes::from_mib(380)),
+        ..profile()
+    };
+    let (_, _, decision) = self::decide(&files("new"), jdk("17.0.15"), "", Some(&tight));
+    assert!(has(&decision, "-XX:+UseSerialGC"), "{:?}", texts(&decision));
+    assert!(!has(&decision, "-XX:+UseG1GC"), "{:?}", texts(&decision));
+}
+
+#[test]
+fn the_aggressive_heap_is_half_of_the_true_memory() {
+    let files = |kernel| Fake::v2(kernel).limited("/pod/app", "2147483648", "200000 100000");
+    let decide = |kernel| decide(&files(kernel), jdk("17.0.15"), "-XX:+AggressiveHeap", None).2;
+    assert_eq!(decide("old").heap, Some(Bytes::from_gib(1)));
+    assert!(!has(&decide("old"), "-Xmx"), "{:?}", texts(&decide("old")));
+    assert!(has(&decide("new"), "-Xmx1024m") || has(&decide("new"), "-Xmx1g"));
+    let ergonomics = decide("old").ergonomics.expect("it starts");
+    assert_eq!(ergonomics.heap.initial, Bytes::from_gib(1));
+    assert_eq!(ergonomics.young.initial, Bytes::from_mib(384));
+}
+
+#[test]
+fn a_soft_limit_of_the_heap_does_not_make_the_jvm_refuse() {
+    let files = Fake::v2("old").limited("/pod/app", "268435456", "100000 100000");
+    let (_, _, decision) = decide(&files, jdk("17.0.15"), "-XX:SoftMaxHeapSize=100m", None);
+    assert!(has(&decision, "-Xmx100m"), "{decision:?}");
+    assert!(decision.ergonomics.is_some(), "{:?}", decision.warnings);
+    let options = Options::from_words(["-Xmx76m", "-XX:SoftMaxHeapSize=100m"]);
+    let machine =
+        loadline_sizing::hotspot::Machine::from_limits(Bytes::from_mib(256), Cpus::from_whole(1));
+    let refused = loadline_sizing::hotspot::predict(jdk("17.0.15"), machine, &options);
+    let refusal = refused.expect_err("the JVM does not start").to_string();
+    assert!(refusal.contains("SoftMaxHeapSize (100Mi)"), "{refusal}");
+}
+
+#[test]
+fn a_heap_fits_into_half_of_a_limited_address_space() {
+    let files = Fake::v2("old").limited("/pod/app", "12884901888", "200000 100000");
+    let decide = |space, options: &str| {
+        let mut limits = limits::discover(&files, HOST);
+        limits.host.address_space = space;
+        let options = Options::from_words(options.split_whitespace());
+        let jdk = jdk("17.0.15");
+        decision::decide(&Input {
+            jdk,
+            sight: &sight::predict(jdk, &files, &limits, &options),
+            limits: &limits,
+            options: &options,
+            profile: None,
+        })
+    };
+    assert!(decide(None, "").heap > Some(Bytes::from_gib(8)));
+    let space = Some(Bytes::from_gib(8));
+    let limited = decide(space, "");
+    assert_eq!(limited.heap, Some(Bytes::from_gib(4)));
+    let chosen = limited
+        .options
+        .iter()
+        .find(|c| c.option.starts_with("-Xmx"));
+    assert!(
+        chosen.is_some_and(|c| c.reason.contains("RLIMIT_AS")),
+        "{limited:?}"
+    );
+    let share = decide(space, "-XX:MaxRAMPercentage=80");
+    assert_eq!(share.heap, Some(Bytes::from_gib(4)));
+    // An explicit heap is the user's: the JVM does not cap it either.
+    assert_eq!(decide(space, "-Xmx6g").heap, Some(Bytes::from_gib(6)));
+}
+
+#[test]
+fn a_flag_that_is_not_known_here_does_not_drop_what_is_right() {
+    let files = Fake::v2("new").limited("/pod/app", "1073741824", "200000 100000");
+    let own = "-XX:+UseCompactObjectHeaders";
+    let (_, _, decision) = decide(&files, jdk("17.0.15"), own, None);
+    assert!(has(&decision, "-Xmx"), "{decision:?}");
+    assert!(decision.ergonomics.is_some());
+    let warned = decision.warnings.iter().find(|w| w.starts_with(own));
+    assert!(
+        warned.is_some_and(|w| w.contains("not known")),
+        "{decision:?}"
+    );
+}
+
+#[test]
+fn a_plan_above_its_own_limit_is_said_with_the_limit_that_would_fit() {
+    let decide = |mib: u64| {
+        let files = Fake::v2("old").limited("/pod/app", &(mib << 20).to_string(), "100000 100000");
+        decide(&files, jdk("17.0.15"), "", None).2
+    };
+    let said = |mib| {
+        let warnings = decide(mib).warnings;
+        warnings
+            .into_iter()
+            .find(|w| w.starts_with("a typical service"))
+    };
+    for mib in [200, 302, 320] {
+        let budget = decide(mib).budget.expect("a limit");
+        let minimum = budget.minimum_limit(decide(mib).heap.expect("a limit"));
+        let warning = said(mib).expect("its sum is above the limit");
+        assert!(
+            warning.contains(&format!("fit into {minimum};")),
+            "{warning}"
+        );
+        // No verdict: nothing was measured.
+        assert_eq!(decide(mib).minimum, None);
+    }
+    for mib in [512, 1024, 4096] {
+        assert_eq!(said(mib), None, "{mib}");
+    }
 }

@@ -155,7 +155,8 @@ fn get(port: u16, path: &str) -> Result<String, String> {
     let exchange = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+        let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
@@ -181,8 +182,12 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut request = [0; 512];
-            let _ = stream.read(&mut request).unwrap();
+            // All of it: closing with some of it unread would reset the connection.
+            let (mut request, mut byte) = (Vec::new(), [0]);
+            while !request.ends_with(b"\r\n\r\n") {
+                stream.read_exact(&mut byte).unwrap();
+                request.extend(byte);
+            }
             stream.write_all(answer.as_bytes()).unwrap();
         });
         port

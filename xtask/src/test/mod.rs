@@ -2,7 +2,8 @@
 //!
 //! Each step's whole output goes to `build/test/NAME.log`; of a failed step the part that matters
 //! is shown. All steps run, whatever fails. The last line counts: a step that is no test run
-//! counts as one check. What could not be checked here is named, with its reason.
+//! counts as one check. What could not be checked here is named, with its reason;
+//! so is a test that failed beside the others and passed alone.
 
 mod answers;
 mod audit;
@@ -34,6 +35,9 @@ pub fn run(root: &Path) -> Result<bool, Error> {
     println!();
     for name in &total.failures {
         println!("FAILED {name}");
+    }
+    for name in &total.unsteady {
+        println!("UNSTEADY {name}: failed beside the others, passed when run again alone");
     }
     for (name, reason) in &total.skips {
         println!("SKIP {name}: {reason}");

@@ -4,7 +4,7 @@
 //! the project's own `SKIP NAME: REASON`, which a test prints when the machine lacks what it
 //! needs. libtest counts such a test as passed; here it counts as skipped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// How a step, or all of them, ended.
@@ -18,6 +18,9 @@ pub struct Counts {
     pub skips: BTreeMap<String, String>,
     /// Names of what failed.
     pub failures: Vec<String>,
+    /// Names of what failed beside the other tests and passed alone; counted as passed, and named
+    /// at the end: a measurement beside a busy neighbour is one, a race may be another.
+    pub unsteady: Vec<String>,
 }
 
 impl Counts {
@@ -51,9 +54,23 @@ impl Counts {
         self.passed += other.passed;
         self.failed += other.failed;
         self.failures.extend(other.failures);
+        self.unsteady.extend(other.unsteady);
         for (name, reason) in other.skips {
             self.skip(name, reason);
         }
+    }
+
+    /// Whether each failure has a name of its own, so that each can be run again.
+    pub fn are_all_named(&self) -> bool {
+        let names: BTreeSet<&String> = self.failures.iter().collect();
+        self.failed > 0 && names.len() == self.failed
+    }
+
+    /// The failures passed when they ran again: they count as passed, and stay named.
+    pub fn passed_alone(mut self) -> Self {
+        self.passed += std::mem::take(&mut self.failed);
+        self.unsteady.append(&mut self.failures);
+        self
     }
 
     /// Adds a skip; a name that is taken gets a number, so that the count stays true.
@@ -148,10 +165,10 @@ fn ignored(line: &str) -> Option<(&str, &str)> {
     Some((name, if reason.is_empty() { "ignored" } else { reason }))
 }
 
-/// `test NAME ... FAILED`.
+/// `test NAME ... FAILED`, with or without the time that the project's own runners add.
 fn failed(line: &str) -> Option<&str> {
     let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
-    (outcome == "FAILED").then_some(name)
+    (outcome.split(' ').next() == Some("FAILED")).then_some(name)
 }
 
 /// `test result: ok. 3 passed; 1 failed; ...`: passed and failed.
@@ -216,6 +233,22 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         assert_eq!(counts.failures, ["three"]);
         assert_eq!(counts.skips["two"], "linux.uml is not installed");
         assert_eq!(counts.skips["slow"], "takes an hour");
+    }
+
+    #[test]
+    fn what_passed_alone_counts_as_passed_and_stays_named() {
+        let run =
+            "test a ... ok\ntest b ... FAILED (1.5 s)\ntest result: FAILED. 1 passed; 1 failed\n";
+        let counts = count(run);
+        assert!(counts.are_all_named());
+        let alone = counts.passed_alone();
+        assert_eq!(alone.to_string(), "2 passed, 0 failed, 0 skipped");
+        assert_eq!(alone.unsteady, ["b"]);
+        // A second failure without a name, and no failure at all: nothing to run again.
+        assert!(
+            !count("test b ... FAILED\ntest result: FAILED. 0 passed; 2 failed\n").are_all_named()
+        );
+        assert!(!count("test result: ok. 3 passed; 0 failed\n").are_all_named());
     }
 
     #[test]

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::Kind as CacheKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::wire;
 
 /// A start-up cache: what kind, and how it is trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StartCache {
     /// What kind.
     #[serde(with = "wire::cache_kind")]
@@ -19,7 +20,7 @@ pub struct StartCache {
 }
 
 /// The start of the application.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct StartEvidence {
     /// Exec to the first good response; `None` when it never came.
     #[serde(rename = "ready_ns", with = "wire::nanos_opt", default)]
@@ -56,7 +57,7 @@ pub struct StartEvidence {
 }
 
 /// The start-up cache of a trial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheEvidence {
     /// What kind.
     #[serde(with = "wire::cache_kind")]

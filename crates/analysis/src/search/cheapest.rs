@@ -9,15 +9,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Outcome;
 use super::lattice::{Cell, Choice, Lattice, Parameters};
 use super::max_rate::{Bound, Goal, Trial, classify};
+use crate::recommend::{STARTS_PER_FAILURE, is_proof};
 use crate::record::Purpose;
-
-/// One start in this many may fail in a proof.
-const ALLOWED_FAILURE: u32 = 20;
 
 /// All trials of a search have one length; only shares of it count.
 const LENGTH: Duration = Duration::from_secs(1);
@@ -56,10 +55,15 @@ pub enum End {
     },
     /// No cell carries the rate with the replicas that are allowed.
     Infeasible,
+    /// Nothing was found, and something was not looked at: the search was closed, or a rate that
+    /// decides could not be measured. That is no proof that there is nothing.
+    Unknown,
 }
 
 /// A dimension in which a neighbour is cheaper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Dimension {
     /// One replica less.
@@ -126,7 +130,7 @@ impl Cheapest {
             return self.ask(cell, replicas, Purpose::Search);
         }
         let Some(best) = self.lattice.best() else {
-            return Step::Done(End::Infeasible);
+            return Step::Done(self.end());
         };
         if !self.is_closed
             && let Some(open) = self.neighbours(best).into_iter().find(|n| self.is_open(n))
@@ -142,13 +146,14 @@ impl Cheapest {
     /// Where the search stands, were it to end now.
     pub fn end(&self) -> End {
         let Some(choice) = self.lattice.best() else {
-            return End::Infeasible;
+            return self.without_answer();
         };
         let proof = self.proof(choice);
-        let is_enough = proof.starts > 0 && proof.starts >= self.proofs_wanted(choice);
+        let is_enough = proof.starts >= self.proofs_wanted(choice);
+        let passes = proof.starts.saturating_sub(proof.failures);
         End::Found {
             choice,
-            is_proven: is_enough && proof.failures * ALLOWED_FAILURE <= proof.starts,
+            is_proven: is_enough && is_proof(passes.into(), proof.starts.into()),
         }
     }
 
@@ -160,10 +165,12 @@ impl Cheapest {
         let key = (ask.cell, ask.replicas);
         match (ask.purpose, outcome) {
             (Purpose::Prove, _) => self.prove(key, outcome),
-            (Purpose::Neighbour, Outcome::Invalid) => {
+            (purpose, Outcome::Invalid) => {
                 self.unanswered.insert(key);
+                if purpose != Purpose::Neighbour {
+                    self.lattice.could_not_measure(ask.cell, ask.rate);
+                }
             }
-            (_, Outcome::Invalid) => self.lattice.exclude(ask.cell),
             _ => self.classify(key, ask.rate, outcome),
         }
     }
@@ -178,9 +185,14 @@ impl Cheapest {
         &self.lattice
     }
 
-    /// Trials that the proof of the best so far still needs.
+    /// Whether [`Cheapest::close`] ended it before everything was asked.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Trials that the proof of the best so far still needs; 0 while there is nothing to prove.
     pub fn proofs_left(&self) -> u32 {
-        self.lattice.best().map_or(self.prove, |best| {
+        self.lattice.best().map_or(0, |best| {
             self.proofs_wanted(best)
                 .saturating_sub(self.proof(best).starts)
         })
@@ -208,6 +220,15 @@ impl Cheapest {
             replicas,
         })
         .collect()
+    }
+
+    fn without_answer(&self) -> End {
+        let lattice = &self.lattice;
+        let is_unmeasured = |cell| lattice.unmeasured(cell).is_some();
+        match !lattice.open().is_empty() || (0..lattice.cells().len()).any(is_unmeasured) {
+            true => End::Unknown,
+            false => End::Infeasible,
+        }
     }
 
     fn ask(&self, cell: usize, replicas: u32, purpose: Purpose) -> Step {
@@ -252,12 +273,12 @@ impl Cheapest {
 
     /// One failure does not refute an answer: with 5 fresh starts, 15 more decide about it.
     fn allowed_failures(&self) -> u32 {
-        (self.prove / ALLOWED_FAILURE).max(1)
+        (self.prove / STARTS_PER_FAILURE as u32).max(1)
     }
 
     fn proofs_wanted(&self, choice: Choice) -> u32 {
         let failures = self.proof(choice).failures;
-        self.prove.max(failures * ALLOWED_FAILURE)
+        self.prove.max(failures * STARTS_PER_FAILURE as u32)
     }
 
     fn wants_proof(&self, choice: Choice) -> bool {
@@ -281,8 +302,7 @@ impl Cheapest {
         let rate = self.lattice.parameters().rate_of_each(neighbour.replicas);
         let is_shown = known.too_high <= rate && trials.iter().any(|t| t.loss > 0.0);
         let is_refuted = self.proofs.contains_key(&key);
-        !known.is_excluded
-            && !is_shown
+        !is_shown
             && !is_refuted
             && !self.unanswered.contains(&key)
             && classify(trials, &self.goal) == Bound::Undecided
@@ -382,6 +402,10 @@ mod tests {
         }
     }
 
+    fn is_proven(end: &End) -> bool {
+        matches!(end, End::Found { is_proven, .. } if *is_proven)
+    }
+
     /// 100 requests a second of each CPU; 2 GiB are needed above a quarter CPU.
     fn truth(cell: &Cell, ask: &Ask) -> Outcome {
         let fits =
@@ -397,16 +421,7 @@ mod tests {
     fn it_asks_what_decides_then_the_neighbours_then_proves() {
         let (story, end) = story(2, truth);
         insta::assert_snapshot!(story, @"2x(1,4)- 2x(1,4)- 4x(1,4)+ 3x(1,4)+ 5x(0.5,2)- 5x(0.5,2)- 8x(0.25,2)- 8x(0.25,2)- 7x(0.5,1)- 7x(0.5,1)- 3x(1,2)+ ~2x(1,2)- ~2x(1,2)- ~3x(0.5,2)- !3x(1,2)+ !3x(1,2)+");
-        assert!(
-            matches!(
-                end,
-                End::Found {
-                    is_proven: true,
-                    ..
-                }
-            ),
-            "{end:?}"
-        );
+        assert!(is_proven(&end), "{end:?}");
     }
 
     #[test]
@@ -426,6 +441,47 @@ mod tests {
             panic!("{end:?}")
         };
         assert_eq!(cells()[choice.cell].size.cpu, Cpus::from_millis(500));
+    }
+
+    /// The generator cannot make the rate of fewer than five replicas.
+    #[test]
+    fn a_rate_that_cannot_be_measured_leaves_what_was_carried() {
+        let cell = cells()[4];
+        let parameters = Parameters {
+            min_replicas: 2,
+            max_replicas: 16,
+            ..Parameters::new(300.0)
+        };
+        let mut search = Cheapest::new(vec![cell], parameters, 2);
+        let mut asked = Vec::new();
+        while let Step::Try(ask) = search.next() {
+            asked.push(ask.replicas);
+            let outcome = match ask.replicas < 5 {
+                true => Outcome::Invalid,
+                false => Outcome::Pass,
+            };
+            search.record(outcome);
+        }
+        let End::Found { choice, is_proven } = search.end() else {
+            panic!("{:?} {asked:?}", search.end())
+        };
+        assert_eq!((choice.replicas, is_proven), (5, true), "{asked:?}");
+        assert_eq!(search.lattice().unmeasured(0), Some(75.0));
+    }
+
+    #[test]
+    fn not_found_is_not_the_same_as_there_is_none() {
+        let (_, end) = story(2, |cell, ask| match cell.size.cpu.as_millis() {
+            1000 => Outcome::Invalid,
+            _ if ask.purpose == Purpose::Prove => Outcome::Pass,
+            _ => Outcome::Fail,
+        });
+        assert_eq!(end, End::Unknown, "what may carry it could not be measured");
+        let mut search = Cheapest::new(cells(), parameters(), 2);
+        search.record(Outcome::Fail);
+        assert_eq!(search.proofs_left(), 0, "there is nothing to prove");
+        search.close();
+        assert_eq!(search.next(), Step::Done(End::Unknown));
     }
 
     #[test]
@@ -460,16 +516,7 @@ mod tests {
             truth(cell, ask)
         });
         assert_eq!(starts, 20);
-        assert!(
-            matches!(
-                end,
-                End::Found {
-                    is_proven: true,
-                    ..
-                }
-            ),
-            "{end:?}"
-        );
+        assert!(is_proven(&end), "{end:?}");
     }
 
     #[test]

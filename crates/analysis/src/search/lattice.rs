@@ -96,8 +96,9 @@ pub struct Known {
     pub too_high: f64,
     /// Something was measured.
     pub is_touched: bool,
-    /// It could not be measured: neither chosen nor asked again.
-    pub is_excluded: bool,
+    /// Lowest rate at which nothing could be measured; infinite when that was never so. It says
+    /// nothing about lower rates, and nothing about what was carried before.
+    pub unmeasured: f64,
 }
 
 /// A cell and its replicas.
@@ -133,7 +134,7 @@ impl Lattice {
             carried: 0.0,
             too_high: f64::INFINITY,
             is_touched: false,
-            is_excluded: false,
+            unmeasured: f64::INFINITY,
         };
         Self {
             known: vec![nothing; cells.len()],
@@ -170,11 +171,21 @@ impl Lattice {
         self.best = self.cheapest();
     }
 
-    /// Takes that a cell cannot be measured.
-    pub fn exclude(&mut self, cell: usize) {
-        self.known[cell].is_touched = true;
-        self.known[cell].is_excluded = true;
-        self.best = self.cheapest();
+    /// Takes that a cell could not be measured at a rate: that rate is not asked again, nor a
+    /// higher one. What is known of the cell stays.
+    pub fn could_not_measure(&mut self, cell: usize, rate: f64) {
+        let known = &mut self.known[cell];
+        known.is_touched = true;
+        known.unmeasured = known.unmeasured.min(rate);
+        self.current = Some(cell);
+    }
+
+    /// The lowest rate at which a cell could not be measured, where that leaves a question: nothing
+    /// else shows that the cell carries it, or that it does not.
+    pub fn unmeasured(&self, cell: usize) -> Option<f64> {
+        let known = self.known[cell];
+        let is_open = known.unmeasured > known.carried && known.unmeasured < self.upper_bound(cell);
+        is_open.then_some(known.unmeasured)
     }
 
     /// What to carry.
@@ -214,7 +225,7 @@ impl Lattice {
     /// What a cell costs with the fewest replicas it is known to do with.
     pub fn choice(&self, cell: usize) -> Option<Choice> {
         let known = self.known[cell];
-        if known.is_excluded || known.carried <= 0.0 {
+        if known.carried <= 0.0 {
             return None;
         }
         let replicas = self.parameters.fewest_at(known.carried)?;
@@ -233,10 +244,8 @@ impl Lattice {
 
     /// The replicas of a cell that it may do with and that would be cheaper than the best.
     fn range(&self, cell: usize) -> Option<(u32, u32)> {
-        if self.known[cell].is_excluded {
-            return None;
-        }
-        let low = self.parameters.fewest_below(self.upper_bound(cell))?;
+        let below = self.upper_bound(cell).min(self.known[cell].unmeasured);
+        let low = self.parameters.fewest_below(below)?;
         let best = self.best().map_or(f64::INFINITY, |best| best.per_hour);
         let limit = best * (1.0 - self.parameters.improvement);
         let affordable = (limit / self.cells[cell].per_hour).min(f64::from(u32::MAX));
@@ -245,15 +254,18 @@ impl Lattice {
         if f64::from(high) * self.cells[cell].per_hour >= limit {
             high = high.saturating_sub(1);
         }
-        (low <= high).then_some((low, high))
+        // Where nothing costs anything, one replica less is no cheaper either.
+        let is_cheaper = f64::from(low) * self.cells[cell].per_hour < limit;
+        (low <= high && is_cheaper).then_some((low, high))
     }
 
-    /// Where to ask a cell: whether it is worth anything when there is something to beat, else
-    /// the geometric middle, which halves what is unknown about the rate.
+    /// Where to ask a cell: whether it is worth anything when there is something to beat, and
+    /// whether it can be measured at all when a higher rate could not; else the geometric middle,
+    /// which halves what is unknown about the rate.
     fn ask(&self, cell: usize) -> Option<u32> {
         let (low, high) = self.range(cell)?;
-        let is_contender = self.best().is_some() && self.choice(cell).is_none();
-        if is_contender {
+        let has_rival = self.best().is_some() || self.known[cell].unmeasured.is_finite();
+        if has_rival && self.choice(cell).is_none() {
             return Some(high);
         }
         let middle = (f64::from(low) * f64::from(high)).sqrt().floor() as u32;
@@ -443,8 +455,32 @@ mod tests {
         let mut search = Lattice::new(vec![cell(0), cell(1)], Parameters::new(100.0));
         search.record(0, None, Some(1.0));
         assert_eq!(search.next(), Some((1, 5)));
-        search.exclude(1);
+        // A rate that could not be measured leaves the lowest one to ask, and then nothing.
+        search.could_not_measure(1, 20.0);
+        assert_eq!(search.next(), Some((1, 16)));
+        search.could_not_measure(1, 100.0 / 16.0);
         assert_eq!((search.next(), search.best()), (None, None));
+        assert_eq!(
+            (search.unmeasured(0), search.unmeasured(1)),
+            (None, Some(6.25))
+        );
+    }
+
+    #[test]
+    fn a_price_list_of_zeros_ends() {
+        let free = Cell {
+            size: fargate()[0].size,
+            per_hour: 0.0,
+            variant: 0,
+            regime: 0,
+        };
+        let mut search = Lattice::new(vec![free], Parameters::new(100.0));
+        search.record(0, Some(100.0 / 5.0), None);
+        assert_eq!(
+            search.next(),
+            None,
+            "no number of replicas is cheaper than nothing"
+        );
     }
 
     #[test]

@@ -132,10 +132,14 @@ pub struct Parameters {
     pub width: f64,
     /// How often a trial that could not be measured is repeated in a row.
     pub retries: u32,
+    /// Whether the bound that ends a search needs one bad trial more than deciding it took. Two
+    /// disturbed trials at one rate would otherwise end the search far below the answer, which at
+    /// one disturbed trial in ten happens in one search of twenty.
+    pub confirms: bool,
 }
 
 impl Parameters {
-    /// The default: two trials a rate, bounds within 2 %.
+    /// The default: two trials a rate, bounds within 2 %, the upper one confirmed.
     pub fn new(low: f64, high: f64, length: Duration) -> Self {
         Self {
             goals: vec![Goal::of_trials(2, length)],
@@ -143,6 +147,7 @@ impl Parameters {
             high,
             width: 1.02,
             retries: 2,
+            confirms: true,
         }
     }
 
@@ -150,6 +155,7 @@ impl Parameters {
     pub fn strict(low: f64, high: f64, length: Duration) -> Self {
         Self {
             goals: vec![Goal::of_trials(5, length)],
+            confirms: false,
             ..Self::new(low, high, length)
         }
     }
@@ -192,6 +198,8 @@ pub struct MaxRate {
     loads: Vec<Load>,
     trials: u32,
     invalid_in_a_row: u32,
+    /// Whether the upper end is tried first.
+    climbs: bool,
 }
 
 /// All trials at one rate, by goal.
@@ -209,12 +217,16 @@ impl MaxRate {
             loads: Vec::new(),
             trials: 0,
             invalid_in_a_row: 0,
+            climbs: false,
         }
     }
 
     /// Searches in another range, with all that was learnt so far: for when every goal's answer
-    /// turned out to lie outside the first one.
+    /// turned out to lie outside the first one. A higher upper end is tried before anything below
+    /// it: what guessed the first range too low may have done so by far, and a range whose end is
+    /// carried need not be narrowed down.
     pub fn widen(&mut self, low: f64, high: f64) {
+        self.climbs = high > self.parameters.high;
         self.parameters.low = low;
         self.parameters.high = high;
     }
@@ -268,15 +280,33 @@ impl MaxRate {
         let (carried, too_high) = self.bounds(goal);
         let low = carried.unwrap_or(self.parameters.low);
         let high = too_high.unwrap_or(self.parameters.high);
+        let is_open = |rate: f64| self.bound_at(rate, goal) == Bound::Undecided;
+        if self.climbs && too_high.is_none() && is_open(high) {
+            return Some(high);
+        }
         // The tiny slack ends a search at a ratio of exactly `width`.
         if high / low > self.parameters.width * (1.0 + 1e-12) {
             return Some((low * high).sqrt());
         }
-        let is_open = |rate: f64| self.bound_at(rate, goal) == Bound::Undecided;
         if carried.is_none() && is_open(self.parameters.low) {
             return Some(self.parameters.low);
         }
-        (too_high.is_none() && is_open(self.parameters.high)).then_some(self.parameters.high)
+        if too_high.is_none() && is_open(self.parameters.high) {
+            return Some(self.parameters.high);
+        }
+        too_high.filter(|rate| self.parameters.confirms && !self.is_confirmed(*rate, goal))
+    }
+
+    /// Whether more time at a rate was bad than deciding it takes.
+    fn is_confirmed(&self, rate: f64, goal: usize) -> bool {
+        let rule = &self.parameters.goals[goal];
+        let at_rate = self.loads.iter().filter(|load| load.rate == rate);
+        let trials = at_rate.flat_map(|load| &load.trials[goal]);
+        let bad: Duration = trials
+            .filter(|trial| trial.loss > rule.loss)
+            .map(|trial| trial.duration)
+            .sum();
+        bad > rule.duration_sum
     }
 
     fn bound_at(&self, rate: f64, goal: usize) -> Bound {
@@ -411,6 +441,7 @@ mod tests {
     fn one_trial(low: f64, high: f64) -> Parameters {
         Parameters {
             goals: vec![Goal::of_trials(1, seconds(10))],
+            confirms: false,
             ..Parameters::new(low, high, seconds(10))
         }
     }
@@ -508,6 +539,66 @@ mod tests {
             answers[0].trials,
             "no rate was tried twice"
         );
+    }
+
+    #[test]
+    fn a_higher_range_is_tried_from_its_end() {
+        let mut search = MaxRate::new(one_trial(100.0, 110.0));
+        let mut text = String::new();
+        for high in [110.0, 220.0, 440.0] {
+            search.widen(100.0, high);
+            while let Step::Try { rate, .. } = search.next() {
+                text += &format!("{rate:.1} ");
+                search.record(&[if rate <= 300.0 {
+                    Outcome::Pass
+                } else {
+                    Outcome::Fail
+                }]);
+            }
+        }
+        assert!(
+            text.starts_with("104.9 107.4 108.7 110.0 220.0 440.0 311.1 261.6 "),
+            "{text}"
+        );
+        assert!(matches!(search.next(), Step::Done(answers) if answers[0].rate.is_some()));
+    }
+
+    /// The rates that a search tries; the trials with these numbers, counted from 0, are disturbed.
+    fn tried(parameters: Parameters, knee: f64, disturbed: &[usize]) -> (Vec<f64>, Answer) {
+        let mut search = MaxRate::new(parameters);
+        let mut rates = Vec::new();
+        while let Step::Try { rate, .. } = search.next() {
+            let is_good = rate <= knee && !disturbed.contains(&rates.len());
+            rates.push(rate);
+            search.record(&[if is_good {
+                Outcome::Pass
+            } else {
+                Outcome::Fail
+            }]);
+        }
+        let Step::Done(answers) = search.next() else {
+            panic!("the search is over");
+        };
+        (rates, answers[0])
+    }
+
+    #[test]
+    fn the_bound_that_ends_a_search_is_confirmed() {
+        let parameters = Parameters::new(200.0, 3000.0, seconds(10));
+        let (rates, answer) = tried(parameters.clone(), 1000.0, &[]);
+        let too_high = answer.too_high.unwrap();
+        assert_eq!(rates.iter().filter(|r| **r == too_high).count(), 3);
+        let unconfirmed = Parameters {
+            confirms: false,
+            ..parameters.clone()
+        };
+        let (fewer, same) = tried(unconfirmed.clone(), 1000.0, &[]);
+        assert_eq!((fewer.len() + 1, same.rate), (rates.len(), answer.rate));
+        // The first rate is disturbed twice: without confirmation that is the end of it.
+        let (_, misled) = tried(unconfirmed, 1000.0, &[0, 1]);
+        assert!(misled.rate.unwrap() < 780.0, "{misled:?}");
+        let (_, right) = tried(parameters, 1000.0, &[0, 1]);
+        assert_eq!(right.rate, answer.rate);
     }
 
     #[test]

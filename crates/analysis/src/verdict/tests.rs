@@ -4,7 +4,7 @@ use loadline_sizing::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixture::{configuration, ended, evidence, load, not_ready, said, slo};
+use crate::fixture::{self, configuration, ended, evidence, load, not_ready, said, slo};
 use crate::latency::{encode, recorder};
 use crate::record::{AppKo, Failure, GcEvidence, JvmOption, Provenance};
 
@@ -204,22 +204,46 @@ fn a_missed_slo_says_by_how_much_and_why() {
     ");
 }
 
+/// What is under way at the end of the load is answered, only later; a queue is more than that.
+#[test]
+fn a_slow_application_that_keeps_up_is_no_overload() {
+    let slo: Slo = "p99<900ms,errors<1%".parse().unwrap();
+    let judged = |millis: u64, scheduled: u64, answered_in_time: u64| {
+        let mut evidence = evidence();
+        let mut histogram = recorder();
+        histogram.record_n(millis * 1_000_000, scheduled).unwrap();
+        let load = &mut evidence.load[0];
+        load.latency = encode(&histogram).unwrap();
+        (load.scheduled, load.ok) = (scheduled, scheduled);
+        load.offered_rate = Some(scheduled as f64 / 10.0);
+        load.achieved_rate = answered_in_time as f64 / 10.0;
+        judge(&configuration(128), &slo, &evidence, &Thresholds::default())
+    };
+    // 300/s for 10 s, half a second each: 150 are under way at the end.
+    assert_eq!(judged(500, 3000, 2850).verdict, Verdict::Pass);
+    assert_eq!(judged(500, 3000, 2700).verdict, Verdict::SloMiss);
+    assert_eq!(judged(5, 3000, 2850).verdict, Verdict::SloMiss);
+    // One or two are more than 1 % of a slow rate.
+    assert_eq!(judged(400, 30, 28).verdict, Verdict::Pass);
+    assert_eq!(judged(400, 30, 25).verdict, Verdict::SloMiss);
+    // However slow: a tenth of the load that is not answered is an overload.
+    let loose: Slo = "errors<1%".parse().unwrap();
+    let mut queue = evidence();
+    let mut histogram = recorder();
+    histogram.record_n(4_000_000_000, 3000).unwrap();
+    queue.load[0].latency = encode(&histogram).unwrap();
+    queue.load[0].achieved_rate = 200.0;
+    let judgement = judge(&configuration(128), &loose, &queue, &Thresholds::default());
+    assert_eq!(
+        judgement.reason,
+        "it answered 200/s of the 300/s offered (66.7 %)"
+    );
+}
+
 fn gc(measure_cpu: Duration) -> GcEvidence {
     GcEvidence {
-        collector: "Serial".to_owned(),
-        jdk: None,
-        pauses: 0,
-        pause_sum: Duration::ZERO,
-        pause_max: Duration::ZERO,
-        full_gcs: 0,
-        gc_cpu: None,
         measure_gc_cpu: Some(measure_cpu),
-        measure_pauses: 0,
-        measure_pause_sum: Duration::ZERO,
-        measure_pause_max: Duration::ZERO,
-        heap_after_max: None,
-        heap_max: None,
-        pause_spans_ns: Vec::new(),
+        ..fixture::gc()
     }
 }
 

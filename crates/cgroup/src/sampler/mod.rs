@@ -4,20 +4,21 @@
 //! Owns the thread, its absolute deadlines and the account of its own cost. Gaps are recorded,
 //! never filled. The thread must not live in the sampled group.
 
+mod alarm;
 mod schedule;
 
-use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::CgroupError;
 use crate::group::Group;
 use crate::reader::{Reader, monotonic_ns};
 use crate::sample::Sample;
+use alarm::Alarm;
 use schedule::Schedule;
 pub use schedule::{Gap, Pace, PhaseLock};
 
@@ -64,8 +65,7 @@ impl SamplerOptions {
 /// A running sampler. Dropping it stops it.
 #[derive(Debug)]
 pub struct Sampler {
-    /// An eventfd: written once to end the thread's sleep.
-    stop: Arc<OwnedFd>,
+    alarm: Arc<Alarm>,
     thread: Option<JoinHandle<SamplerReport>>,
 }
 
@@ -120,14 +120,14 @@ impl Sampler {
     ) -> Result<Self, CgroupError> {
         let cannot = |e| CgroupError::file("start the sampler of", group.first_dir(), e);
         let reader = group.reader()?;
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| cannot(e.into()))?);
-        let stopped = Arc::clone(&stop);
+        let alarm = Arc::new(Alarm::new().map_err(cannot)?);
+        let waits = Arc::clone(&alarm);
         let thread = thread::Builder::new()
             .name("sampler".to_owned())
-            .spawn(move || run(reader, options, &stopped, sink))
+            .spawn(move || run(reader, options, &waits, sink))
             .map_err(cannot)?;
         Ok(Self {
-            stop,
+            alarm,
             thread: Some(thread),
         })
     }
@@ -143,8 +143,7 @@ impl Sampler {
     }
 
     fn end(&mut self) -> Option<thread::Result<SamplerReport>> {
-        // It fails only when the counter is full, and then the thread wakes up anyway.
-        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        self.alarm.stop();
         Some(self.thread.take()?.join())
     }
 }
@@ -158,7 +157,7 @@ impl Drop for Sampler {
 fn run(
     mut reader: Reader,
     options: SamplerOptions,
-    stop: &OwnedFd,
+    alarm: &Alarm,
     mut sink: impl FnMut(&Sample),
 ) -> SamplerReport {
     let start = monotonic_ns();
@@ -173,13 +172,17 @@ fn run(
     let mut memory = Slow::new(options.memory_every);
     let mut pressure = Slow::new(options.pressure_every);
     let mut sample = Sample::default();
-    while sleep_until(schedule.next(), stop) {
-        match take(&mut reader, &mut sample, &mut memory, &mut pressure) {
-            Ok(()) => {}
-            Err(error) => {
-                report.failure = Some(error);
-                break;
-            }
+    let mut grid = None;
+    loop {
+        let woken = alarm.wait(schedule.next(), schedule.interval(), &mut grid);
+        let taken = match woken {
+            Ok(true) => take(&mut reader, &mut sample, &mut memory, &mut pressure),
+            Ok(false) => break,
+            Err(e) => Err(CgroupError::file("wait for", Path::new("timerfd"), e)),
+        };
+        if let Err(error) = taken {
+            report.failure = Some(error);
+            break;
         }
         report.samples += 1;
         sink(&sample);
@@ -237,23 +240,6 @@ impl Slow {
         // A tenth early counts, so that a 100 ms sampler with a little jitter reads every time.
         self.next = now + self.interval - self.interval / 10;
         true
-    }
-}
-
-/// Sleeps to an instant of CLOCK_MONOTONIC, or until it is stopped: `false`.
-fn sleep_until(due: u64, stop: &OwnedFd) -> bool {
-    loop {
-        let left = due.saturating_sub(monotonic_ns());
-        let timeout = Timespec {
-            tv_sec: (left / 1_000_000_000) as i64,
-            tv_nsec: (left % 1_000_000_000) as _,
-        };
-        match poll(&mut [PollFd::new(stop, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => return true,
-            Ok(_) => return false,
-            // EINTR: sleep the rest.
-            Err(_) => {}
-        }
     }
 }
 

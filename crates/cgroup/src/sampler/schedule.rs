@@ -102,6 +102,11 @@ impl Schedule {
         self.due
     }
 
+    /// Distance of the samples that follow it, ns, as far as is known now.
+    pub fn interval(&self) -> u64 {
+        self.interval
+    }
+
     /// The phase, once it is known.
     pub fn phase_lock(&self) -> Option<PhaseLock> {
         match self.phase {

@@ -124,10 +124,22 @@ pub fn run(arguments: CacheArguments) -> Result<Outcome, Error> {
     let given = experiment(&arguments, Some(kind))?;
     let title = format!("{kind} cache of {}", name(application.main()));
     let given = checked(&given, &here, title)?;
-    verify(given, &arguments, &place)
+    let is_found = is_found(application.main(), &arguments.command, &place);
+    verify(given, &arguments, &place, is_found)
 }
 
-fn verify(given: Given, arguments: &CacheArguments, place: &Path) -> Result<Outcome, Error> {
+/// Whether `loadline-launch` finds the cache by itself: beside the jar of `java -jar`.
+fn is_found(jar: &Path, command: &[String], place: &Path) -> bool {
+    let is_beside = place.parent() == jar.parent();
+    is_beside && command.iter().any(|word| word == "-jar")
+}
+
+fn verify(
+    given: Given,
+    arguments: &CacheArguments,
+    place: &Path,
+    is_found: bool,
+) -> Result<Outcome, Error> {
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
     let plan = Plan::new(&measuring.experiment);
     let with = cached(&measuring.experiment)?;
@@ -147,7 +159,7 @@ fn verify(given: Given, arguments: &CacheArguments, place: &Path) -> Result<Outc
         return Err(Error::new(Kind::Internal, "the experiment has no cache"));
     };
     if !arguments.output.json {
-        print(&summary(&built, place, classes))?;
+        print(&summary(&built, place, is_found, classes))?;
     }
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
     match classes {
@@ -347,7 +359,7 @@ fn cached(experiment: &Experiment) -> Result<Configuration, Error> {
     with.ok_or_else(|| Error::new(Kind::Internal, "the experiment has no cache"))
 }
 
-fn summary(built: &Built, place: &Path, classes: Option<Classes>) -> String {
+fn summary(built: &Built, place: &Path, is_found: bool, classes: Option<Classes>) -> String {
     let made = &built.manifest;
     let option = caches::use_options(made.kind, place).join(" ");
     let mut text = format!(
@@ -375,7 +387,7 @@ fn summary(built: &Built, place: &Path, classes: Option<Classes>) -> String {
             n => format!("the {n} files"),
         },
     );
-    text += &format!("Use it: java {option} ...; loadline-launch finds it beside the jar.\n");
+    text += &format!("Use it: java {option} ...{}.\n", found_by(is_found));
     if let Some(classes) = classes {
         text += &format!(
             "{} of {} classes ({:.1} %) come from it and the JDK's archive.\n",
@@ -385,6 +397,16 @@ fn summary(built: &Built, place: &Path, classes: Option<Classes>) -> String {
         );
     }
     text + "\n"
+}
+
+/// Who else uses it.
+fn found_by(is_found: bool) -> &'static str {
+    match is_found {
+        true => "; loadline-launch finds it beside the jar",
+        false => {
+            "; loadline-launch looks beside the jar of `java -jar` only, pass the option there too"
+        }
+    }
 }
 
 fn spanned(text: String) -> Spanned<String> {
@@ -425,6 +447,21 @@ mod tests {
             experiment.training.warm,
             [(81, "/a".to_owned()), (81, "/b".to_owned())]
         );
+    }
+
+    #[test]
+    fn the_launcher_finds_it_only_beside_the_jar_of_java_jar() {
+        let is_found = |command: &str, place: &str| {
+            let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            super::is_found(Path::new("/app/a.jar"), &command, Path::new(place))
+        };
+        assert!(is_found("java -jar /app/a.jar", "/app/a.aot"));
+        assert!(!is_found("java -jar /app/a.jar", "/other/a.aot"));
+        assert!(!is_found(
+            "java -cp /app/a.jar:/app/b.jar Main",
+            "/app/a.aot"
+        ));
+        assert!(found_by(false).contains("pass the option"));
     }
 
     #[test]

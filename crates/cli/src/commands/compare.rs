@@ -6,11 +6,12 @@ use clap::Args;
 use loadline_report::compare;
 
 use super::{print, width};
-use crate::error::{Error, Outcome};
+use crate::error::{Error, Kind, Outcome};
 use crate::result::result;
 
-/// Show what changed between two results. Exit code 1 when the second is worse: it needs more
-/// memory, or breaks the SLO where the first kept it
+/// Show what changed between two results. Exit code 1 when the second is worse: it costs more (where
+/// both have prices of one offer), needs more CPU or memory, or breaks the SLO where the first kept
+/// it; 4 when one of them measured nothing
 #[derive(Args)]
 pub struct CompareArguments {
     /// Id of the first result, or a file that `export` wrote
@@ -39,6 +40,11 @@ pub fn run(arguments: &CompareArguments) -> Result<Outcome, Error> {
         (_, true) => compare::comparison_json(&comparison),
         _ => compare::comparison_terminal(&comparison, width()),
     })?;
+    if let Some(why) = comparison.cannot_say {
+        let cannot = format!("cannot compare: {why}");
+        return Err(Error::new(Kind::Invalid, cannot)
+            .hint("measure it again, or go on with it: `loadline resume`"));
+    }
     Ok(if comparison.is_worse {
         Outcome::SloMissed
     } else {

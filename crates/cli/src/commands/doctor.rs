@@ -8,9 +8,10 @@ use loadline_cgroup::{Check, Status};
 use loadline_engine::backend::local::{Options, blindness, preflight, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_report::table::{Cell, Table, Tone};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::{print, width};
+use super::{json, print, width};
 use crate::error::{Error, Kind, Outcome};
 
 /// Show what this machine can measure, and what to fix
@@ -30,7 +31,7 @@ pub fn run(arguments: DoctorArguments) -> Result<Outcome, Error> {
     checks.push(java(&found));
     checks.extend(found.jdks.iter().filter_map(blind));
     print(&if arguments.json {
-        as_json(&checks, &found)
+        json(&document(&checks, &found))?
     } else {
         as_text(&checks, &found)
     })?;
@@ -118,12 +119,61 @@ fn blind(jdk: &Jdk) -> Option<Check> {
     })
 }
 
-fn as_json(checks: &[Check], found: &Found) -> String {
-    let check = |c: &Check| json!({ "name": c.name, "status": c.status.to_string(), "detail": c.detail, "fix": c.fix });
-    let jdk = |j: &Jdk| json!({ "name": j.name, "version": j.version.full, "vendor": j.vendor, "home": j.home });
-    let checks: Vec<_> = checks.iter().map(check).collect();
-    let jdks: Vec<_> = found.jdks.iter().map(jdk).collect();
-    json!({ "schema": 1, "checks": checks, "jdks": jdks }).to_string()
+/// What this machine can measure, as JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Document {
+    /// Version of this form.
+    schema: u32,
+    /// Everything that was tried.
+    checks: Vec<CheckForm>,
+    /// The JDKs here.
+    jdks: Vec<JdkForm>,
+}
+
+/// One thing that was tried.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CheckForm {
+    /// What.
+    name: String,
+    /// `works`, `missing` (less is measured) or `broken` (nothing is).
+    status: String,
+    /// What was seen.
+    detail: String,
+    /// What to do; null where nothing has to be done.
+    fix: Option<String>,
+}
+
+/// One JDK.
+#[derive(Debug, Serialize, JsonSchema)]
+struct JdkForm {
+    /// The name that experiments use.
+    name: String,
+    /// Its full version.
+    version: String,
+    /// Who built it.
+    vendor: String,
+    /// Its directory.
+    home: String,
+}
+
+fn document(checks: &[Check], found: &Found) -> Document {
+    let check = |c: &Check| CheckForm {
+        name: c.name.to_owned(),
+        status: c.status.to_string(),
+        detail: c.detail.clone(),
+        fix: c.fix.clone(),
+    };
+    let jdk = |j: &Jdk| JdkForm {
+        name: j.name.clone(),
+        version: j.version.full.clone(),
+        vendor: j.vendor.clone(),
+        home: j.home.display().to_string(),
+    };
+    Document {
+        schema: 1,
+        checks: checks.iter().map(check).collect(),
+        jdks: found.jdks.iter().map(jdk).collect(),
+    }
 }
 
 fn as_text(checks: &[Check], found: &Found) -> String {

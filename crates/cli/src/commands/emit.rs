@@ -1,21 +1,46 @@
 //! `loadline emit`: the files that ship a recommendation, whole or not at all.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use loadline_analysis::deployment::CellResult;
+use loadline_analysis::record::StartCache;
 use loadline_engine::backend::Readiness;
 use loadline_engine::experiment::Experiment;
-use loadline_report::ResultView;
+use loadline_jvm::cache::application::Application as Jars;
+use loadline_report::content::quoted;
 use loadline_report::emit::{
-    Application, Artefact, Command, EmitError, Purpose, Ready, Scaling, emit, slug,
+    Application, Artefact, CACHE_REQUESTS, Command, EmitError, Purpose, Ready, Scaling, Secret,
+    emit, secret, slug,
 };
+use loadline_report::{ResultView, redact};
 use loadline_sizing::cache::Kind as CacheKind;
 use loadline_sizing::jdk::Version;
 
 use super::print;
 use crate::error::{Error, Kind, Outcome};
-use crate::result::{self, ResultFlags};
+use crate::files;
+use crate::result::ResultFlags;
+
+/// Names of files that the image's directory has already, or the build makes in it.
+const OURS: [&str; 9] = [
+    "Dockerfile",
+    "app.aot",
+    "app.jsa",
+    "compose.yaml",
+    "java-tool-options.env",
+    "jvm.options",
+    "kubernetes.yaml",
+    "loadline-launch",
+    "loadline.profile",
+];
+
+/// What starts Quarkus: it reads these directories beside its jar, and no manifest names them.
+const QUARKUS: (&str, [&str; 2]) = (
+    "io.quarkus.bootstrap.runner.QuarkusEntryPoint",
+    ["app", "quarkus"],
+);
 
 /// What the files are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -50,20 +75,21 @@ pub struct EmitArguments {
     /// Image that the Dockerfile builds on [default: eclipse-temurin:JDK-jre of the measured JDK]
     #[arg(long, value_name = "IMAGE")]
     base_image: Option<String>,
-    /// Pods; from 2 on with a PodDisruptionBudget
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    replicas: u32,
-    /// Requests a second one pod can carry, as `loadline load --max-rate` finds it; with
-    /// --max-replicas it makes an autoscaler
+    /// Pods; from 2 on with a PodDisruptionBudget [default: those of `size --prices`, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    replicas: Option<u32>,
+    /// Requests a second one pod can carry, as `loadline load --max-rate` finds it [default: what
+    /// `size --prices` measured]
     #[arg(long, value_name = "N", requires = "max_replicas", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     max_rate: Option<u32>,
-    /// Most pods of the autoscaler
-    #[arg(long, value_name = "N", requires = "max_rate", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Most pods of an autoscaler; without it there is none
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_replicas: Option<u32>,
     /// Start java directly, without loadline-launch
     #[arg(long)]
     plain: bool,
     /// Let the Dockerfile build a start-up cache: appcds (JDK 13 and later) or aot (25 and later)
+    /// [default: the one that the recommendation was measured with]
     #[arg(long, value_name = "KIND")]
     cache: Option<CacheKind>,
     /// Overwrite files that are there
@@ -73,15 +99,29 @@ pub struct EmitArguments {
 
 /// Writes them and says what to do next.
 pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
-    let view = arguments.result.view()?;
-    let application = application(&arguments, &view)?;
+    let (view, experiment) = arguments.result.view_and_experiment()?;
+    let application = application(&arguments, &view, &experiment)?;
     let purposes = purposes(&arguments.purposes);
     let artefacts = emit(&view, &application, &purposes).map_err(refused)?;
     write_all(&arguments.to, &artefacts, arguments.force)?;
+    if let Some(unproven) = view.recommendation.as_ref().filter(|r| !r.is_proven()) {
+        let proof = unproven.proof.sentence();
+        eprintln!("warning: the size is not proven to keep the SLO: {proof}");
+    }
     for artefact in &artefacts {
         print(&arguments.to.join(artefact.name).display().to_string())?;
     }
-    for line in next_steps(&arguments.to, &application, &artefacts) {
+    let steps = Steps {
+        to: &arguments.to,
+        home: &experiment.app.directory,
+        application: &application,
+        artefacts: &artefacts,
+        secret: secret(&view, &application),
+    };
+    if let Some(doubt) = steps.doubt() {
+        eprintln!("warning: {doubt}");
+    }
+    for line in steps.next() {
         eprintln!("next: {line}");
     }
     Ok(Outcome::Done)
@@ -91,7 +131,7 @@ fn refused(error: EmitError) -> Error {
     let text = error.to_string();
     let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
     let kind = match error {
-        EmitError::Command { .. } => Kind::Usage,
+        EmitError::Command { .. } | EmitError::File { .. } => Kind::Usage,
         EmitError::NoRecommendation { .. } | EmitError::NoMemory { .. } => Kind::Invalid,
     };
     Error::new(kind, message).hint(hint)
@@ -111,19 +151,15 @@ fn purposes(given: &[For]) -> Vec<Purpose> {
     }
 }
 
-fn application(arguments: &EmitArguments, view: &ResultView) -> Result<Application, Error> {
-    let experiment = result::experiment(view)?;
+fn application(
+    arguments: &EmitArguments,
+    view: &ResultView,
+    experiment: &Experiment,
+) -> Result<Application, Error> {
     let name = arguments.name.clone().unwrap_or_else(|| view.title.clone());
     let jdk = feature(view)?;
-    if arguments
-        .max_replicas
-        .is_some_and(|most| most < arguments.replicas)
-    {
-        return Err(Error::new(
-            Kind::Usage,
-            "--max-replicas is smaller than --replicas",
-        ));
-    }
+    let replicas = replicas(arguments, view);
+    let scaling = scaling(arguments, view, replicas)?;
     let least = match arguments.cache {
         Some(CacheKind::Aot) => 25,
         _ => 13,
@@ -136,30 +172,149 @@ fn application(arguments: &EmitArguments, view: &ResultView) -> Result<Applicati
             Error::new(Kind::Usage, refusal).hint("appcds from JDK 13 on, aot from JDK 25 on")
         );
     }
-    let scaling = arguments.max_rate.zip(arguments.max_replicas);
     let image = arguments.image.clone();
     let base_image = arguments.base_image.clone();
     Ok(Application {
         image: image.unwrap_or_else(|| format!("{}:latest", slug(&name))),
         name,
         base_image: base_image.unwrap_or_else(|| format!("eclipse-temurin:{jdk}-jre")),
-        command: Command::read(&experiment.app.command).map_err(refused)?,
+        command: command(experiment)?,
         env: experiment.app.env.clone(),
         port: experiment.load.port,
-        ready: ready(&experiment),
-        replicas: arguments.replicas,
-        scaling: scaling.map(|(max_rate, max_replicas)| Scaling {
-            max_rate,
-            max_replicas,
-        }),
+        ready: ready(experiment),
+        replicas,
+        scaling,
         jdk,
         launcher: !arguments.plain,
-        cache: arguments.cache,
+        cache: cache(arguments, view),
     })
 }
 
+/// The start-up cache that is asked for, else the one that was measured; trained as that was.
+fn cache(arguments: &EmitArguments, view: &ResultView) -> Option<StartCache> {
+    let recommendation = view.recommendation.as_ref();
+    let measured = recommendation.and_then(|r| r.configuration.cache);
+    let Some(kind) = arguments.cache else {
+        return measured;
+    };
+    let same = measured.filter(|cache| cache.kind == kind);
+    Some(same.unwrap_or(StartCache {
+        kind,
+        requests: CACHE_REQUESTS,
+    }))
+}
+
+/// The pods asked for, else those that the cheapest deployment has.
+fn replicas(arguments: &EmitArguments, view: &ResultView) -> u32 {
+    let found = view.recommendation.as_ref();
+    let found = found.and_then(|r| r.deployment.as_ref());
+    let found = found.map(|deployment| deployment.chosen.replicas);
+    arguments.replicas.or(found).unwrap_or(1)
+}
+
+/// The autoscaler that --max-replicas asks for.
+fn scaling(
+    arguments: &EmitArguments,
+    view: &ResultView,
+    replicas: u32,
+) -> Result<Option<Scaling>, Error> {
+    let Some(max_replicas) = arguments.max_replicas else {
+        return Ok(None);
+    };
+    if max_replicas < replicas {
+        let refusal = format!("--max-replicas {max_replicas} is below the {replicas} pods");
+        return Err(Error::new(Kind::Usage, refusal).hint("give --replicas with fewer pods"));
+    }
+    let measured = carried(view).map(|rate| rate.min(10_000_000.0) as u32);
+    let measured = measured.filter(|rate| *rate > 0);
+    let Some(max_rate) = arguments.max_rate.or(measured) else {
+        let refusal = "--max-replicas: this result does not say how much one pod can carry";
+        return Err(Error::new(Kind::Usage, refusal).hint(
+            "find it with `loadline load --max-rate` and give it as --max-rate, or emit a result of `loadline size --prices`",
+        ));
+    };
+    Ok(Some(Scaling {
+        max_rate,
+        is_measured: arguments.max_rate.is_none(),
+        max_replicas,
+    }))
+}
+
+/// The highest rate that one replica of the cheapest deployment was seen to carry.
+fn carried(view: &ResultView) -> Option<f64> {
+    let deployment = view.recommendation.as_ref()?.deployment.as_ref()?;
+    let chosen = &deployment.chosen;
+    let is_it = |cell: &&CellResult| cell.limits == chosen.limits && cell.variant == chosen.variant;
+    let cell = deployment.cells.iter().find(is_it);
+    let highest = cell.and_then(|cell| cell.carried).unwrap_or(0.0);
+    Some(highest.max(deployment.each))
+}
+
+/// The command, with what the manifest of its jar names, where the jar is here.
+fn command(experiment: &Experiment) -> Result<Command, Error> {
+    let mut command = Command::read(&experiment.app.command).map_err(refused)?;
+    let jar = experiment.app.directory.join(&command.jar);
+    // Elsewhere than on the machine that measured there is no jar, and nothing to read in it.
+    let words = ["-jar".to_owned(), jar.display().to_string()];
+    if let Ok(application) = Jars::of(&words, Path::new(".")) {
+        command.is_read = true;
+        for name in beside(&jar, &application)? {
+            if !command.beside.contains(&name) {
+                command.beside.push(name);
+            }
+        }
+    }
+    if let Some(name) = command.beside.iter().find(|n| OURS.contains(&n.as_str())) {
+        let refusal = format!(
+            "{} needs {name}, which is a file of loadline's",
+            jar.display()
+        );
+        return Err(Error::new(Kind::Usage, refusal)
+            .hint("give it another name, also in the jar's manifest, and measure it so"));
+    }
+    Ok(command)
+}
+
+/// What has to lie beside a jar in the image: names in the jar's directory.
+fn beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
+    let home = jar.parent().unwrap_or(Path::new("."));
+    let mut all: Vec<String> = Vec::new();
+    for file in application.files.iter().skip(1) {
+        let name = file.strip_prefix(home).ok();
+        let name = name.filter(|name| name.components().all(|c| matches!(c, Component::Normal(_))));
+        let Some(name) = name.and_then(Path::to_str) else {
+            let refusal = format!(
+                "the manifest of {} names {}, which is not below the jar's directory",
+                jar.display(),
+                file.display()
+            );
+            return Err(Error::new(Kind::Usage, refusal)
+                .hint("an image needs the jar and what it names in one directory"));
+        };
+        // A directory is copied whole: `lib`, not each of a hundred jars.
+        let name = name
+            .split_once('/')
+            .map_or(name, |(directory, _)| directory);
+        all.push(name.to_owned());
+    }
+    let (entry_point, folders) = QUARKUS;
+    if application.main_class.as_deref() == Some(entry_point) {
+        let there = folders.iter().filter(|name| home.join(name).is_dir());
+        all.extend(there.map(|name| (*name).to_owned()));
+    }
+    Ok(all)
+}
+
+/// What a probe asks. A file to ship holds no secret, so a path with one in it is not asked for.
 fn ready(experiment: &Experiment) -> Ready {
     match &experiment.app.readiness {
+        Readiness::Http { port, path } if holds_secret(path) => {
+            eprintln!(
+                "warning: the readiness path {} holds a secret: probes only open port {port}",
+                redact::line(path)
+            );
+            Ready::Tcp { port: *port }
+        }
         Readiness::Http { port, path } => Ready::Http {
             port: *port,
             path: path.clone(),
@@ -170,6 +325,11 @@ fn ready(experiment: &Experiment) -> Ready {
             port: experiment.load.port,
         },
     }
+}
+
+/// Whether a text holds a secret, also one that an export took out.
+fn holds_secret(text: &str) -> bool {
+    redact::line(text) != text || text.contains(redact::REDACTED)
 }
 
 /// The feature release of the JDK that was measured, from its own log, else from the machine.
@@ -214,53 +374,115 @@ fn write_all(directory: &Path, artefacts: &[Artefact], force: bool) -> Result<()
         )
         .hint("give another directory with --to"));
     }
-    let cannot = |path: &Path, e: std::io::Error| {
-        Error::new(
-            Kind::Environment,
-            format!("cannot write {}: {e}", path.display()),
-        )
-    };
-    fs::create_dir_all(directory).map_err(|e| cannot(directory, e))?;
-    let part = |name: &str| directory.join(format!(".{name}.part"));
-    let written = artefacts.iter().try_for_each(|artefact| {
-        let path = part(artefact.name);
-        fs::write(&path, &artefact.text).map_err(|e| cannot(&path, e))
-    });
+    fs::create_dir_all(directory).map_err(|e| files::cannot_write(directory, &e))?;
+    let mut parts: Vec<PathBuf> = Vec::with_capacity(places.len());
+    let written = artefacts
+        .iter()
+        .zip(&places)
+        .try_for_each(|(artefact, place)| {
+            let part = files::part_of(place, &artefact.text);
+            parts.push(part.map_err(|e| files::cannot_write(place, &e))?);
+            Ok(())
+        });
     let placed = written.and_then(|()| {
-        artefacts
-            .iter()
-            .zip(&places)
-            .try_for_each(|(artefact, place)| {
-                fs::rename(part(artefact.name), place).map_err(|e| cannot(place, e))
-            })
+        parts.iter().zip(&places).try_for_each(|(part, place)| {
+            fs::rename(part, place).map_err(|e| files::cannot_write(place, &e))
+        })
     });
     if placed.is_err() {
         // The error above is the one to report; what is half written is of no use.
-        for artefact in artefacts {
-            let _ = fs::remove_file(part(artefact.name));
+        for part in parts {
+            let _ = fs::remove_file(part);
         }
     }
     placed
 }
 
-fn next_steps(directory: &Path, application: &Application, artefacts: &[Artefact]) -> Vec<String> {
-    let has = |name: &str| artefacts.iter().any(|a| a.name == name);
-    let to = directory.display();
-    let mut steps = Vec::new();
-    if has("Dockerfile") {
-        let launcher = if application.launcher {
+/// What the user has to do with the files.
+struct Steps<'a> {
+    to: &'a Path,
+    /// Where the application ran.
+    home: &'a Path,
+    application: &'a Application,
+    artefacts: &'a [Artefact],
+    secret: Option<Secret>,
+}
+
+impl Steps<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.artefacts.iter().any(|a| a.name == name)
+    }
+
+    /// A file of the application as it is reached from here.
+    fn place(&self, path: &Path) -> PathBuf {
+        let path = self.home.join(path);
+        let here = std::env::current_dir().unwrap_or_default();
+        let path = path.strip_prefix(&here).unwrap_or(&path);
+        let parts = path.components();
+        parts.filter(|part| *part != Component::CurDir).collect()
+    }
+
+    /// What may be missing in the image.
+    fn doubt(&self) -> Option<String> {
+        let command = &self.application.command;
+        let jar = self.place(Path::new(&command.jar));
+        (self.has("Dockerfile") && !command.is_read).then(|| {
+            format!(
+                "{} cannot be read here: the Dockerfile copies nothing that its manifest may name beside it",
+                jar.display()
+            )
+        })
+    }
+
+    /// Commands for a shell, in order.
+    fn next(&self) -> Vec<String> {
+        let to = quoted(&self.to.display().to_string());
+        let mut steps = Vec::new();
+        if self.has("Dockerfile") {
+            steps.push(self.copy(&to));
+            steps.push(format!(
+                "docker build -t {} {to}",
+                quoted(&self.application.image)
+            ));
+        }
+        if self.has("compose.yaml") {
+            steps.push(format!("docker compose -f {to}/compose.yaml up"));
+        }
+        if self.has("kubernetes.yaml") {
+            steps.extend(self.secret.as_ref().map(|secret| {
+                let lines: Vec<String> = secret.keys.iter().map(|k| format!("{k}=...")).collect();
+                format!(
+                    "kubectl create secret generic {} --from-env-file=FILE   # its lines: {}",
+                    secret.name,
+                    lines.join(", ")
+                )
+            }));
+            steps.push(format!("kubectl apply -f {to}/kubernetes.yaml"));
+        }
+        steps
+    }
+
+    /// Copies what the Dockerfile needs beside it.
+    fn copy(&self, to: &str) -> String {
+        let command = &self.application.command;
+        let jar = Path::new(&command.jar);
+        let home = jar.parent().unwrap_or(Path::new(""));
+        let beside = command.beside.iter().map(|name| home.join(name));
+        let files = std::iter::once(jar.to_owned()).chain(beside);
+        let files = files.map(|file| quoted(&self.place(&file).display().to_string()));
+        let copy = if command.beside.is_empty() {
+            "cp"
+        } else {
+            "cp -r"
+        };
+        let launcher = if self.application.launcher {
             " $(command -v loadline-launch)"
         } else {
             ""
         };
-        steps.push(format!("cp {}{launcher} {to}", application.command.jar));
-        steps.push(format!("docker build -t {} {to}", application.image));
+        format!(
+            "{copy} {}{launcher} {to}",
+            files.collect::<Vec<_>>().join(" ")
+        )
     }
-    if has("compose.yaml") {
-        steps.push(format!("docker compose -f {to}/compose.yaml up"));
-    }
-    if has("kubernetes.yaml") {
-        steps.push(format!("kubectl apply -f {to}/kubernetes.yaml"));
-    }
-    steps
 }

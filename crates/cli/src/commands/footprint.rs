@@ -3,15 +3,17 @@
 //! Attaches to the JVM, asks for its native memory report, and lays it over the kernel's count of
 //! resident pages. Measure while the service is under its load: idle services need less.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use loadline_jvm::attach;
 use loadline_jvm::footprint::{self, Footprint};
 use loadline_sizing::{Bytes, Jdk};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::print;
+use super::{json, print};
 use crate::error::{Error, Kind, Outcome};
 
 /// Where the memory of a running JVM is.
@@ -39,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
     // Last, because it collects: what is resident should be what load left.
     let live_heap = footprint::live_heap(&ask(pid, "GC.class_histogram")?);
     let text = match arguments.json {
-        true => as_json(&footprint, live_heap),
+        true => json(&document(&footprint, live_heap))?,
         false => as_text(&footprint, live_heap),
     };
     print(&text)?;
@@ -136,27 +138,43 @@ fn as_text(footprint: &Footprint, live_heap: Option<Bytes>) -> String {
     lines.join("\n")
 }
 
-fn as_json(footprint: &Footprint, live_heap: Option<Bytes>) -> String {
-    let regions: serde_json::Map<String, serde_json::Value> = rows(footprint)
-        .iter()
-        .map(|(name, size, _)| {
-            (
-                name.replace(' ', "_").to_lowercase(),
-                json!(size.as_bytes()),
-            )
-        })
-        .collect();
-    let document = json!({
-        "schema": 1,
-        "resident": footprint.resident.as_bytes(),
-        "regions": regions,
-        "classes": footprint.classes,
-        "threads": footprint.threads,
-        "compiler_arena_peak": footprint.compiler_peak.as_bytes(),
-        "native_memory_tracking": footprint.tracking.as_bytes(),
-        "live_heap": live_heap.map(Bytes::as_bytes),
+/// Where the memory of a JVM is, as JSON; sizes in bytes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Document {
+    /// Version of this form.
+    schema: u32,
+    /// Memory of the process that is in RAM: the sum of the regions.
+    resident: u64,
+    /// `heap`, `metaspace`, `code_cache`, `thread_stacks`, `gc_native`, `direct`, `jit_and_jvm`,
+    /// `cds`, `mapped_files`, `malloc`.
+    regions: BTreeMap<String, u64>,
+    /// Classes loaded.
+    classes: u64,
+    /// Threads.
+    threads: u64,
+    /// Highest use of the compilers' arenas.
+    compiler_arena_peak: u64,
+    /// What native memory tracking itself takes.
+    native_memory_tracking: u64,
+    /// Heap in use after a collection; null where the JVM does not say.
+    live_heap: Option<u64>,
+}
+
+fn document(footprint: &Footprint, live_heap: Option<Bytes>) -> Document {
+    let regions = rows(footprint).map(|(name, size, _)| {
+        let name = name.replace(' ', "_").to_lowercase();
+        (name, size.as_bytes())
     });
-    format!("{document:#}")
+    Document {
+        schema: 1,
+        resident: footprint.resident.as_bytes(),
+        regions: regions.into(),
+        classes: footprint.classes,
+        threads: footprint.threads,
+        compiler_arena_peak: footprint.compiler_peak.as_bytes(),
+        native_memory_tracking: footprint.tracking.as_bytes(),
+        live_heap: live_heap.map(Bytes::as_bytes),
+    }
 }
 
 #[cfg(test)]
@@ -189,7 +207,7 @@ mod tests {
         9000 classes, 31 threads; the compilers' arenas peaked at 0.0 MiB; native memory tracking takes 0.0 MiB
         12.0 MiB of the heap are alive
         ");
-        let document: serde_json::Value = serde_json::from_str(&as_json(&footprint, None)).unwrap();
+        let document = serde_json::to_value(document(&footprint, None)).unwrap();
         assert_eq!(document["regions"]["metaspace"], 40 << 20);
         assert_eq!(document["regions"]["jit_and_jvm"], 0);
     }

@@ -28,18 +28,11 @@ pub struct GcArgs {
     /// Prints one JSON object a line for each log (docs/guides/gc-logs.md has the fields).
     #[arg(long)]
     json: bool,
-    /// Prints the JSON schema of --json
-    #[arg(long, exclusive = true)]
-    schema: bool,
 }
 
 /// Reads each log and prints it. A log that cannot be read does not hide the others; the command
 /// fails at the end.
 pub fn run(args: &GcArgs) -> Result<Outcome, Error> {
-    if args.schema {
-        super::print(&super::schema_of::<Report>())?;
-        return Ok(Outcome::Done);
-    }
     let mut failure = None;
     let mut is_first = true;
     for group in files::group(&args.files) {

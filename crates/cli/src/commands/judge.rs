@@ -3,30 +3,36 @@
 //! Every advice becomes a level of one factor, so its trials run and are stored like those of
 //! `loadline run`. Without a command the manifest is only checked.
 
-use std::path::PathBuf;
+mod table;
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadline_analysis::lint::{Measured, Severity, lint};
 use loadline_analysis::offer::Offer;
-use loadline_analysis::price::{Size, cost};
-use loadline_analysis::record::{TrialRecord, Verdict};
-use loadline_analysis::sli::Sli;
+use loadline_analysis::record::Verdict;
 use loadline_engine::advice::{self, Advice, AdviceError};
+use loadline_engine::command::assemble;
+use loadline_engine::experiment::Experiment;
 use loadline_engine::experiment::wire::LevelTable;
 use loadline_engine::matrix;
 use loadline_engine::plan::Plan;
 use loadline_engine::store::Kind as ResultKind;
-use loadline_report::format;
-use loadline_report::table::{Cell, Table};
+use loadline_jvm::cache::application::Application;
+use loadline_jvm::cache::jar;
+use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_sizing::{Bytes, Version};
 
-use super::{OutputFlags, print, width};
+use super::{OutputFlags, print};
 use crate::error::{Error, Kind, Outcome};
-use crate::experiment::{ExperimentFlags, judged};
+use crate::experiment::{ExperimentFlags, given, judged};
 use crate::measuring::{MeasureFlags, Measuring, open_store, store_refused};
 
 /// Fresh starts of each advice.
 const STARTS: u32 = 3;
+
+/// The JDK of rules where this machine has none.
+const USUAL_JDK: u32 = 17;
 
 /// Run somebody else's numbers under the same SLO
 #[derive(Args)]
@@ -44,7 +50,8 @@ pub struct JudgeArguments {
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
 
-    /// A result of this application: its start time and memory are held against the manifest
+    /// A result of this application: its start time and memory are held against the manifest, the
+    /// price of its recommendation against that of the advice
     #[arg(long, value_name = "RESULT")]
     measured: Option<String>,
 
@@ -146,47 +153,93 @@ fn measured(arguments: &JudgeArguments) -> Result<Measured, Error> {
 /// Runs every advice and prints how it did.
 fn trials(arguments: &JudgeArguments) -> Result<Outcome, Error> {
     let offer = Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(Kind::Usage, e))?;
-    let levels = advices(arguments)?.iter().map(level).collect();
+    let plain = given(&arguments.flags, None)?;
+    let places = Places::of_process();
+    let found = Found::look(&places);
+    let start = start(&plain.experiment, arguments.memory, &found, &places);
+    let levels = advices(arguments, &start)?.iter().map(level).collect();
     let starts = arguments.starts.unwrap_or(STARTS);
-    let given = judged(&arguments.flags, arguments.memory, levels, starts)?;
+    let given = judged(plain, arguments.memory, levels, starts)?;
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
     let plan = Plan::new(&measuring.experiment);
     let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
     let records = measuring.run(&mut progress, |session| matrix::run(session, &plan))?;
     measuring.done(None)?;
     if !arguments.output.json {
-        print(&table(&plan, &records, &offer))?;
+        let reference = recommended(arguments)?;
+        print(&table::table(&plan, &records, &offer, reference.as_ref()))?;
     }
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
     super::run::outcome(&records)
 }
 
-fn advices(arguments: &JudgeArguments) -> Result<Vec<Advice>, Error> {
-    let given = advice::Given {
-        cpu: arguments
-            .flags
-            .cpu
-            .first()
-            .and_then(|text| text.parse().ok()),
-        memory: arguments.memory,
-        jdk: jdk(),
+/// What `size` recommends in the result of `--measured`, to hold the advice against.
+fn recommended(arguments: &JudgeArguments) -> Result<Option<table::Reference>, Error> {
+    let Some(id) = &arguments.measured else {
+        return Ok(None);
     };
+    let store = open_store(arguments.measure.state.as_deref())?;
+    let row = store.result(id).map_err(|e| store_refused(&e))?;
+    let view = crate::result::view(&store, &row)?;
+    let configuration = view.recommendation.map(|r| r.configuration);
+    Ok(configuration.and_then(|c| table::Reference::of(&c)))
+}
+
+fn advices(arguments: &JudgeArguments, given: &advice::Given) -> Result<Vec<Advice>, Error> {
     let manifest = arguments
         .manifest
         .iter()
         .map(|path| path.display().to_string());
-    let named = arguments.advice.iter().cloned().chain(manifest);
-    named
-        .map(|name| advice::read(&name, &given).map_err(|e| refused(&e)))
-        .collect()
+    let mut advices = Vec::new();
+    let mut without = Vec::new();
+    for name in arguments.advice.iter().cloned().chain(manifest) {
+        match advice::read(&name, given) {
+            Ok(advice) => advices.push(advice),
+            // That a rule refuses says something about the rule; the others still run.
+            Err(error @ AdviceError::NoAnswer { .. }) => without.push(error),
+            Err(error) => return Err(refused(&error)),
+        }
+    }
+    if let (true, Some(error)) = (advices.is_empty(), without.first()) {
+        return Err(refused(error));
+    }
+    for error in without {
+        eprintln!("left out: {error}");
+    }
+    Ok(advices)
 }
 
-/// The JDK behind a bare `java`; rules differ by its version.
-fn jdk() -> Version {
-    let places = loadline_jvm::detect::Places::of_process();
-    let found = loadline_jvm::detect::Found::look(&places);
-    let feature = found.jdks.first().map_or(17, |jdk| jdk.version.feature);
-    Version::feature(feature)
+/// What rules start from: the limits, command and JDK of the experiment, wherever they stand, in
+/// flags or in its file. Of several configurations the first.
+fn start(
+    experiment: &Experiment,
+    memory: Option<Bytes>,
+    found: &Found,
+    places: &Places,
+) -> advice::Given {
+    let first = experiment.configurations().into_iter().next();
+    let first = first.unwrap_or_else(|| experiment.base.clone());
+    let assembled = assemble(&experiment.app, &first, found, places);
+    let jdk = assembled.ok().and_then(|a| a.jdk);
+    let version = |jdk: &Jdk| {
+        let exact = jdk.version.full.parse();
+        exact.unwrap_or(Version::feature(jdk.version.feature))
+    };
+    // A script may start any JVM: that of the machine is the likeliest.
+    let jdk = jdk.as_ref().or(found.jdks.first()).map(version);
+    advice::Given {
+        cpu: first.cpu,
+        memory: memory.or(first.memory),
+        jdk: jdk.unwrap_or(Version::feature(USUAL_JDK)),
+        classes: classes(&experiment.app.command, &experiment.app.directory),
+    }
+}
+
+/// Classes in the jars of the command's class path, and in the jars inside them.
+fn classes(command: &[String], directory: &Path) -> Option<u64> {
+    let application = Application::of(command.get(1..)?, directory);
+    let files = application.ok()?.files;
+    files.iter().map(|file| jar::classes(file).ok()).sum()
 }
 
 fn level(advice: &Advice) -> LevelTable {
@@ -204,62 +257,41 @@ fn whole(memory: Bytes) -> String {
     format!("{}Ki", memory.as_bytes() / 1024)
 }
 
-/// Each advice: its verdict, what it costs, and the difference to the cheapest that passes.
-fn table(plan: &Plan, records: &[TrialRecord], offer: &Offer) -> String {
-    let mut table = Table::new()
-        .left("advice")
-        .right("CPU")
-        .right("memory")
-        .left("passes")
-        .right("p99")
-        .right("start")
-        .right("$/month")
-        .right("$/M requests")
-        .wrapping("why it fails");
-    let firsts = plan.trials.iter().filter(|t| t.repeat == 1);
-    for planned in firsts {
-        let own: Vec<&TrialRecord> = records
-            .iter()
-            .filter(|r| r.configuration == planned.configuration && r.verdict.is_evidence())
-            .collect();
-        let passes = own.iter().filter(|r| r.verdict == Verdict::Pass).count();
-        let slis: Vec<Sli> = own.iter().filter_map(|r| Sli::of(r).ok()).collect();
-        let worst_p99 = slis.iter().filter_map(|s| s.p99).max();
-        let worst_start = slis.iter().filter_map(|s| s.start).max();
-        let rate = slis.iter().find_map(|s| s.achieved_rate).unwrap_or(0.0);
-        let c = &planned.configuration;
-        let priced = c.cpu.zip(c.memory).map(|(cpu, memory)| {
-            let billed = offer.next_billed(Size { cpu, memory });
-            cost(&offer.price, billed, 1, rate)
-        });
-        let money = |value: Option<f64>, digits: usize| {
-            value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"))
-        };
-        let failure = own.iter().find(|r| r.verdict != Verdict::Pass);
-        table.row(
-            [
-                c.label.clone(),
-                c.cpu.map_or_else(|| "-".to_owned(), |c| c.to_string()),
-                c.memory.map_or_else(|| "-".to_owned(), |m| m.to_string()),
-                format!("{passes} of {}", own.len()),
-                format::time_or(worst_p99),
-                format::time_or(worst_start),
-                money(priced.map(|p| p.per_month), 2),
-                money(priced.and_then(|p| p.per_million_requests), 4),
-                failure.map_or_else(String::new, |r| r.reason.clone()),
-            ]
-            .map(Cell::from),
-        );
-    }
-    format!(
-        "{}\nOne instance at {} {} prices of {}, in the smallest size billed that holds it; p99 and start are the worst seen.",
-        table.terminal(width()),
-        offer.name,
-        offer.price.region,
-        offer.price.date
-    )
-}
-
 fn refused(error: &AdviceError) -> Error {
     Error::new(Kind::Usage, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A jar of the start-up caches' tests; it has no class of its own.
+    const JAR: &[u8] = include_bytes!("../../../jvm/tests/data/cache/class-path.jar");
+
+    #[test]
+    fn rules_start_from_the_file_as_from_flags() {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("app.jar"), JAR).expect("a file");
+        let text = "slo = \"p99<50ms\"\napp.command = [\"/opt/none/bin/java\", \"-jar\", \"app.jar\"]\n\
+                    [limits]\ncpu = \"1500m\"\nmemory = \"1Gi\"\n\
+                    [load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n";
+        let parsed = Experiment::parse(text, Path::new("exp.toml"), directory.path());
+        let experiment = parsed.expect("it is valid");
+        let found = Found {
+            jdks: Vec::new(),
+            unusable: Vec::new(),
+        };
+        let of = |memory| start(&experiment, memory, &found, &Places::of_process());
+        let from_file = of(None);
+        assert_eq!(from_file.cpu, "1500m".parse().ok());
+        assert_eq!(from_file.memory, Some(Bytes::from_gib(1)));
+        assert_eq!(from_file.jdk, Version::feature(17));
+        let counted = from_file.classes;
+        assert!(
+            counted.is_some(),
+            "the jar is that of the application's directory"
+        );
+        let flag = Bytes::from_mib(512);
+        assert_eq!(of(Some(flag)).memory, Some(flag));
+    }
 }

@@ -13,19 +13,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use loadline_analysis::slo::Slo;
-use loadline_load::parts::PartFile;
 use loadline_load::profile::Profile;
 use loadline_load::summary::{Summary, live_line};
 use loadline_load::warmup::Study;
 use loadline_load::{
     Arrivals, Expectation, Http2, LoadError, Model, Pacing, Part, Plan, RequestSpec, Segment,
-    Target, Think, TlsSpec, export, now_ns, part, run,
+    Target, Think, TlsSpec, now_ns, run,
 };
 
-use self::files::{Files, create, file_failed, write_to};
+use self::files::{Files, file_failed};
 use self::texts::{CpuList, Shape, cpus, duration, factor, header, pacing, shape, think};
 use super::load_part::kind;
 use crate::error::{Error, Kind, Outcome};
+use crate::signals::Signals;
 
 /// Arguments of `loadline load`.
 #[derive(Args)]
@@ -43,7 +43,8 @@ pub struct Arguments {
     #[arg(long)]
     closed: bool,
     /// Search the highest rate that keeps the SLO
-    #[arg(long, conflicts_with_all = ["rate", "closed", "requests", "part"])]
+    #[arg(long, conflicts_with_all = ["rate", "closed", "requests", "part", "scale", "speed",
+          "warmup", "out", "hgrm", "hlog", "csv"])]
     max_rate: bool,
     /// SLO of the search, such as p99<20ms; several times for several rates
     /// [default: p99 below 10, 25, 50, 75 and 100 ms]
@@ -61,10 +62,12 @@ pub struct Arguments {
     #[arg(long)]
     profile: Option<PathBuf>,
     /// Multiply the rates of the profile
-    #[arg(long, value_parser = factor, default_value = "1", requires = "profile")]
+    #[arg(long, value_parser = factor, default_value = "1", requires = "profile",
+          conflicts_with_all = ["rate", "closed"])]
     scale: f64,
     /// Replay the profile so many times faster, at the same rates
-    #[arg(long, value_parser = factor, default_value = "1", requires = "profile")]
+    #[arg(long, value_parser = factor, default_value = "1", requires = "profile",
+          conflicts_with_all = ["rate", "closed"])]
     speed: f64,
     /// Connections kept open
     #[arg(long, short, default_value_t = 100)]
@@ -79,14 +82,14 @@ pub struct Arguments {
     /// How long to measure, such as 5m [default: 30s; each trial of a search 10s]
     #[arg(long, short, value_parser = duration, conflicts_with = "requests")]
     duration: Option<Duration>,
-    /// How many requests to make, instead of a duration
-    #[arg(long, short = 'n')]
+    /// How many requests to make, instead of a duration; evenly spread where there is a rate
+    #[arg(long, short = 'n', value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// Load before the measurement, recorded apart
     #[arg(long, value_parser = duration, default_value = "0s")]
     warmup: Duration,
     /// Spread requests as independent users would (Poisson) instead of evenly
-    #[arg(long, conflicts_with = "closed")]
+    #[arg(long, conflicts_with_all = ["closed", "requests"])]
     poisson: bool,
     /// Bundle sends on a grid of this length (1ms costs least CPU), `exact` or `spin`
     #[arg(long, value_parser = pacing, default_value = "auto")]
@@ -159,7 +162,7 @@ pub struct Arguments {
     /// Write the latency distribution to this file (.hgrm, ms)
     #[arg(long)]
     hgrm: Option<PathBuf>,
-    /// Write a latency histogram a second to this file (.hlog, ns)
+    /// Write a latency histogram a second to this file (.hlog, ns; the warm-up has a tag)
     #[arg(long)]
     hlog: Option<PathBuf>,
     /// Write the figures of each second to this file
@@ -170,39 +173,41 @@ pub struct Arguments {
 /// Makes the load and prints what came of it.
 pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
     let plan = plan(arguments)?;
+    let signals = Signals::watch()?;
     if arguments.max_rate {
-        return max_rate::run(arguments, &plan);
+        return max_rate::run(arguments, &plan, &signals);
     }
-    let stop = part::stop_on_signals().map_err(load_error)?;
+    // A plan that cannot be run leaves the files of the last one alone.
+    plan.check().map_err(load_error)?;
     let mut files = Files::create(arguments)?;
     let is_watched = std::io::stderr().is_terminal();
-    let mut file_error = None;
     let mut study = Study::new(&plan);
-    let outcome = run(&plan, &stop, &mut |second| {
+    let outcome = run(&plan, signals.flag(), &mut |second| {
         study.take(second);
         if is_watched {
             eprint!("\r\x1b[K{}", live_line(second.index, &second.totals));
         }
-        file_error = file_error.take().or(files.second(second).err());
+        files.second(second);
     })
     .map_err(load_error)?;
     if is_watched {
         eprint!("\r\x1b[K");
     }
-    if let Some(error) = file_error {
-        return Err(error);
-    }
-    if let Some(path) = &arguments.hgrm {
-        let text = export::hgrm(&outcome.measure.latency);
-        write_to(path, &mut create(path)?, &text)?;
-    }
-    if let Some(path) = &arguments.out {
-        let part = PartFile::new(&plan, &outcome, &arguments.urls.join(" "));
-        write_to(path, &mut create(path)?, &json(&part)?)?;
-    }
-    let mut summary = Summary::new(&plan, &outcome, &arguments.urls.join(" "));
+    let url = arguments.urls.join(" ");
+    let written = files.finish(&plan, &outcome, &url);
+    let mut summary = Summary::new(&plan, &outcome, &url);
     summary.warm_up = study.judge();
-    print(arguments.json, &summary)
+    let judged = print(arguments.json, &summary);
+    written?;
+    if signals.came() {
+        return Err(interrupted(&signals));
+    }
+    judged
+}
+
+/// A load that a signal ended: what was printed is true as far as it goes.
+fn interrupted(signals: &Signals) -> Error {
+    Error::new(signals.kind(), "interrupted").hint("the result is of the time until then")
 }
 
 /// Prints a summary; exit code 4 when the generator says that it was the bottleneck.
@@ -359,13 +364,25 @@ fn model(arguments: &Arguments, profile: Option<&Profile>) -> Result<Model, Erro
             },
         });
     }
+    let refuse = |why: &str| {
+        load_error(LoadError::Plan {
+            field: "requests",
+            why: why.to_owned(),
+        })
+    };
     let measured = match (&arguments.rate, profile) {
         (Some(shape), _) => match arguments.requests {
-            Some(requests) => {
-                shape.segments(Duration::from_secs_f64(requests as f64 / shape.mean()))
-            }
+            Some(requests) => shape.segments_of(requests).ok_or_else(|| {
+                refuse("so many take more than a year at this rate; say fewer, or a higher --rate")
+            })?,
             None => shape.segments(duration),
         },
+        (None, Some(_)) if arguments.requests.is_some() => {
+            return Err(refuse(
+                "a profile's own rates say how many; cut them off with --duration, or say a \
+                 --rate or --closed",
+            ));
+        }
         (None, Some(profile)) => profile
             .segments(arguments.scale, arguments.speed, arguments.duration)
             .map_err(load_error)?,
@@ -381,11 +398,15 @@ fn model(arguments: &Arguments, profile: Option<&Profile>) -> Result<Model, Erro
     }
     Ok(Model::Open {
         segments,
-        arrivals: match arguments.poisson {
-            true => Arrivals::Poisson,
-            false => Arrivals::Uniform,
-        },
+        arrivals: arrivals(arguments),
     })
+}
+
+fn arrivals(arguments: &Arguments) -> Arrivals {
+    match arguments.poisson {
+        true => Arrivals::Poisson,
+        false => Arrivals::Uniform,
+    }
 }
 
 #[cfg(test)]

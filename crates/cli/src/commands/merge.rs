@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Outcome};
 /// Arguments of `loadline merge`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Files that `loadline load --part I/N --out FILE` wrote
+    /// Files that `loadline load --part I/N --out FILE` wrote: each part of one load, once
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Print the result as JSON
@@ -29,8 +29,5 @@ fn read(path: &PathBuf) -> Result<PartFile, Error> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|e| Error::new(Kind::Environment, format!("{name}: {e}")))?;
-    serde_json::from_str(&text).map_err(|e| {
-        Error::new(Kind::Usage, format!("{name}: {e}"))
-            .hint("only files that `loadline load --out` wrote can be merged")
-    })
+    PartFile::parse(&text).map_err(|e| Error::new(Kind::Usage, format!("{name}: {e}")))
 }

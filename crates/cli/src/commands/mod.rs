@@ -17,6 +17,7 @@ mod plan;
 mod predict;
 mod profile;
 mod run;
+mod schema;
 mod show;
 mod size;
 mod store;
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use loadline_analysis::record::TrialRecord;
+use serde::Serialize;
 
 use crate::error::{Error, Kind, Outcome};
 
@@ -72,6 +74,8 @@ pub enum Command {
     Compare(compare::CompareArguments),
     /// Export a result as JSON, CSV, JUnit XML or Markdown
     Export(store::ExportArguments),
+    /// Print the JSON schema of what a command prints with --json
+    Schema(schema::SchemaArguments),
     /// Remove what a killed loadline left; results stay
     Clean(store::CleanArguments),
     /// The first processes of a trial; started by loadline itself.
@@ -116,6 +120,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Emit(arguments) => emit::run(arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => store::export(arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Clean(arguments) => store::clean(arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Gc(arguments) => gc::run(&arguments),
@@ -147,6 +152,11 @@ pub fn print(text: &str) -> Result<(), Error> {
         )),
         _ => Ok(()),
     }
+}
+
+/// A form that a command prints, on one line.
+pub fn json(form: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(form).map_err(|e| Error::new(Kind::Internal, e))
 }
 
 /// The JSON schema of a form that a command prints.

@@ -1,12 +1,12 @@
-//! `loadline plan`: what would run and how long it takes, before anything runs.
+//! `loadline plan`: what would run and how long it takes, before anything runs. The JSON form is in [`json`].
+
+pub mod json;
 
 use clap::Args;
-use loadline_analysis::search::lattice::Cell;
 use loadline_engine::cheapest::ground;
 use loadline_engine::experiment::{Experiment, ExperimentFile, Pricing};
 use loadline_engine::plan::{Plan, trial_length};
 use loadline_report::table::{Cell as TableCell, Table};
-use serde_json::json;
 
 use super::print;
 use crate::error::{Error, Outcome};
@@ -40,12 +40,12 @@ pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
     arguments.flags.file = arguments.flags.file.or(arguments.experiment);
     let given = given(&arguments.flags, Some(&arguments.search))?;
     if let Some(pricing) = &given.experiment.search.pricing {
-        print(&deployments(&given.experiment, pricing, arguments.json))?;
+        print(&deployments(&given.experiment, pricing, arguments.json)?)?;
         return Ok(Outcome::Done);
     }
     let plan = Plan::new(&given.experiment).on_machine(machine_cpus());
     print(&if arguments.json {
-        as_json(&plan)
+        super::json(&json::Document::trials(&plan))?
     } else {
         as_text(&plan)
     })?;
@@ -56,14 +56,6 @@ pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
 pub fn machine_cpus() -> u32 {
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
     u32::try_from(cpus).unwrap_or(u32::MAX)
-}
-
-fn as_json(plan: &Plan) -> String {
-    let trial = |t: &loadline_engine::plan::PlannedTrial| json!({ "configuration": t.configuration, "repeat": t.repeat, "ladder": t.ladder });
-    let trials: Vec<_> = plan.trials.iter().map(trial).collect();
-    let left_out = |(label, why): &(String, String)| json!({ "configuration": label, "why": why });
-    let left_out: Vec<_> = plan.left_out.iter().map(left_out).collect();
-    json!({ "schema": 1, "trials": trials, "left_out": left_out, "trial_seconds": plan.each.as_secs_f64(), "total_seconds": plan.total().as_secs_f64() }).to_string()
 }
 
 fn as_text(plan: &Plan) -> String {
@@ -116,7 +108,7 @@ fn as_text(plan: &Plan) -> String {
 const TRIALS_OF_A_SEARCH: u32 = 40;
 
 /// What a search for the cheapest deployment chooses from, and how long it takes.
-fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> String {
+fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> Result<String, Error> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let variants = super::size::bases(experiment);
     let ground = ground(experiment, pricing, &variants, cpus as u32, None);
@@ -125,10 +117,8 @@ fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> Str
     let guess = each * TRIALS_OF_A_SEARCH * variants.len() as u32;
     let longest = pricing.budget.map_or(guess, |budget| budget.min(guess));
     if as_json {
-        let cell =
-            |c: &Cell| json!({ "variant": c.variant, "size": c.size, "usd_per_hour": c.per_hour });
-        let cells: Vec<_> = ground.cells.iter().map(cell).collect();
-        return json!({ "schema": 1, "cells": cells, "left_out": ground.left_out, "trial_seconds": each.as_secs_f64(), "total_seconds": longest.as_secs_f64() }).to_string();
+        let (each, longest) = (each.as_secs_f64(), longest.as_secs_f64());
+        return super::json(&json::Document::deployments(&ground, each, longest));
     }
     let mut table = Table::new()
         .right("CPU")
@@ -173,5 +163,5 @@ fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> Str
             .iter()
             .map(|line| format!("left out: {line}")),
     );
-    lines.join("\n")
+    Ok(lines.join("\n"))
 }

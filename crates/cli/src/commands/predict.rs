@@ -1,11 +1,15 @@
 //! `loadline predict`: what the JVM would choose by itself in a container of this size.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use loadline_sizing::hotspot::{self, Ergonomics, Machine, Value};
 use loadline_sizing::options::words;
 use loadline_sizing::{Bytes, Cpus, Jdk, Options, Version};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use super::json;
 use crate::error::{Error, Kind, Outcome};
 
 /// What the JVM would choose by itself.
@@ -45,7 +49,7 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
             .hint("java exits with 1 and the same reason; change --flags")
     })?;
     let text = if arguments.json {
-        as_json(&prediction)
+        json(&document(&prediction))?
     } else {
         as_text(&prediction)
     };
@@ -53,26 +57,55 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-fn as_json(prediction: &Ergonomics) -> String {
+/// What the JVM would choose, as JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Document {
+    /// Version of this form.
+    schema: u32,
+    /// The JDK that was asked about.
+    jdk: String,
+    /// Memory as the JVM sees it.
+    memory_bytes: u64,
+    /// Processors as the JVM sees them.
+    processors: u32,
+    /// The collector it would use.
+    collector: String,
+    /// Threads of the common fork-join pool.
+    common_pool_parallelism: u32,
+    /// Carriers of virtual threads; null where the JDK has none.
+    virtual_thread_carriers: Option<u32>,
+    /// HotSpot's names and units, as -XX:+PrintFlagsFinal prints them.
+    flags: BTreeMap<String, FlagValue>,
+}
+
+/// Value of a flag.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum FlagValue {
+    /// On or off.
+    Switch(bool),
+    /// A number in the flag's own unit.
+    Number(u64),
+}
+
+fn document(prediction: &Ergonomics) -> Document {
     let value = |value| match value {
-        Value::Switch(value) => json!(value),
-        Value::Number(value) => json!(value),
+        Value::Switch(value) => FlagValue::Switch(value),
+        Value::Number(value) => FlagValue::Number(value),
     };
     let flags = prediction.flags().into_iter();
-    let flags: serde_json::Map<_, _> = flags
-        .map(|flag| (flag.name.to_owned(), value(flag.value)))
-        .collect();
-    let document = json!({
-        "schema": 1,
-        "jdk": prediction.jdk.version.to_string(),
-        "memory_bytes": prediction.machine.memory.as_bytes(),
-        "processors": prediction.machine.cpus,
-        "collector": prediction.collector.to_string(),
-        "common_pool_parallelism": prediction.common_pool,
-        "virtual_thread_carriers": prediction.virtual_thread_carriers,
-        "flags": flags,
-    });
-    format!("{document:#}")
+    Document {
+        schema: 1,
+        jdk: prediction.jdk.version.to_string(),
+        memory_bytes: prediction.machine.memory.as_bytes(),
+        processors: prediction.machine.cpus,
+        collector: prediction.collector.to_string(),
+        common_pool_parallelism: prediction.common_pool,
+        virtual_thread_carriers: prediction.virtual_thread_carriers,
+        flags: flags
+            .map(|flag| (flag.name.to_owned(), value(flag.value)))
+            .collect(),
+    }
 }
 
 fn as_text(prediction: &Ergonomics) -> String {
@@ -110,8 +143,8 @@ mod tests {
 
     #[test]
     fn json_has_hotspots_names_and_units() {
-        let text = as_json(&predict("512Mi", "1.5", "17"));
-        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let document = document(&predict("512Mi", "1.5", "17"));
+        let document = serde_json::to_value(document).unwrap();
         assert_eq!(document["processors"], 2);
         assert_eq!(document["flags"]["MaxHeapSize"], 134_217_728);
         assert_eq!(document["flags"]["UseSerialGC"], true);

@@ -1,14 +1,17 @@
 //! `loadline profile`: access logs to a load profile that `loadline load --profile` replays.
 
+pub mod json;
+
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use flate2::read::MultiGzDecoder;
-use loadline_load::profile::{Builder, Format, Seen, Source};
+use loadline_load::profile::{Builder, Distribution, Format, Observed, Profile, Source};
 
 use super::load::load_error;
+use super::print;
 use crate::error::{Error, Kind, Outcome};
 
 /// Arguments of `loadline profile`.
@@ -24,12 +27,15 @@ pub struct Arguments {
     /// '%h %l %u %t "%r" %s %b %D' or '$remote_addr ... $request_time'
     #[arg(long, default_value = "combined")]
     format: String,
-    /// Length of each interval of the rate, in seconds
+    /// Length of each interval of the rate, in seconds; 604800 of them are kept
     #[arg(long, default_value_t = 60.0)]
     interval: f64,
     /// Keep POST, PUT, DELETE and others too: replaying them changes data
     #[arg(long)]
     all_methods: bool,
+    /// Print JSON instead of the profile that `loadline load --profile` reads
+    #[arg(long)]
+    json: bool,
 }
 
 /// A server that writes access logs.
@@ -74,13 +80,17 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
         .iter()
         .map(|p| p.display().to_string())
         .collect();
-    let (profile, seen) = builder.finish(&names.join(", "));
-    say(&seen, &profile.rates);
-    if seen.lines == 0 {
+    let profile = builder.finish(&names.join(", "));
+    let seen = profile.observed.clone().unwrap_or_default();
+    say(&seen, &profile);
+    if seen.requests == 0 {
         return Err(Error::new(Kind::Usage, "no line is of this format")
             .hint("say how the server writes its log with --format"));
     }
-    print!("{}", profile.text().map_err(load_error)?);
+    match arguments.json {
+        true => print(&super::json(&json::document(profile))?)?,
+        false => print(&profile.text().map_err(load_error)?)?,
+    }
     Ok(Outcome::Done)
 }
 
@@ -92,17 +102,27 @@ fn open(path: &Path) -> std::io::Result<Box<dyn Read>> {
     })
 }
 
-fn say(seen: &Seen, rates: &[f64]) {
+fn say(seen: &Observed, profile: &Profile) {
     eprintln!(
         "{} requests, {} lines rejected, {} left out for their method, {} for their path",
-        seen.lines, seen.rejected, seen.unsafe_methods, seen.other
+        seen.requests, seen.rejected_lines, seen.left_out_methods, seen.left_out_paths
     );
-    let peak = rates.iter().copied().fold(0.0, f64::max);
-    let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
-    if mean > 0.0 {
+    if let (Some(mean), Some(peak), Some(factor)) =
+        (seen.mean_rate, seen.peak_rate, seen.peak_factor)
+    {
         eprintln!(
-            "rate: mean {mean:.2}/s, peak {peak:.2}/s, peak factor {:.2}",
-            peak / mean
+            "rate: mean {mean:.2}/s, peak {peak:.2}/s, peak factor {factor:.2}, in {} intervals of \
+             {} s, {} of them without a request",
+            profile.rates.len(),
+            profile.interval_seconds,
+            seen.empty_intervals
+        );
+    }
+    if seen.left_out_stamps > 0 {
+        eprintln!(
+            "{} requests are not in the rates: their stamps are too far from the others; a longer \
+             --interval reaches further",
+            seen.left_out_stamps
         );
     }
     let statuses: Vec<_> = seen
@@ -111,13 +131,49 @@ fn say(seen: &Seen, rates: &[f64]) {
         .map(|(s, n)| format!("{s}: {n}"))
         .collect();
     eprintln!("statuses: {}", statuses.join(", "));
-    if !seen.durations.is_empty() {
-        let at = |q| seen.durations.value_at_quantile(q) as f64 / 1e6;
+    if let Some(bytes) = &seen.response_bytes {
+        eprintln!("response bytes: {}", quantiles(bytes, 1.0, 0, ""));
+    }
+    if let Some(durations) = &seen.duration_ms {
+        eprintln!("logged durations: {}", quantiles(durations, 1.0, 1, " ms"));
+    }
+    say_think_times(seen);
+}
+
+fn say_think_times(seen: &Observed) {
+    let sessions = &seen.sessions;
+    if sessions.begun == 0 {
+        eprintln!("think times: none, because the lines do not say the client");
+        return;
+    }
+    let (count, values) = match &seen.think_time_ms {
+        Some(pauses) => (pauses.count, quantiles(pauses, 1e3, 1, " s")),
+        None => (0, "none seen".to_owned()),
+    };
+    eprintln!(
+        "think times: {values}; {count} in {} sessions, {} requests overlap",
+        sessions.begun, sessions.overlapping
+    );
+    if sessions.anonymous > 0 {
+        eprintln!("{} requests do not say the client", sessions.anonymous);
+    }
+    if sessions.cut > 0 {
         eprintln!(
-            "logged durations: p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms",
-            at(0.5),
-            at(0.99),
-            seen.durations.max() as f64 / 1e6
+            "{} sessions were lost sight of, because too many clients were active at once: each \
+             hides at most one think time",
+            sessions.cut
         );
     }
+}
+
+/// `unit` of the values are 1 in the text.
+fn quantiles(values: &Distribution, unit: f64, digits: usize, name: &str) -> String {
+    let at = |value: f64| format!("{:.digits$}{name}", value / unit);
+    format!(
+        "p50 {}, p90 {}, p99 {}, max {}",
+        at(values.p50),
+        at(values.p90),
+        at(values.p99),
+        at(values.max)
+    )
 }

@@ -1,5 +1,6 @@
 //! `loadline run`: a matrix or sweep; every configuration, its verdict and its figures.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -52,14 +53,20 @@ pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome,
     outcome(&records)
 }
 
-/// A matrix is a study: cells that fail are answers. It fails as a whole when no cell passes.
+/// A matrix is a study: cells that fail are answers. It fails as a whole when no configuration kept
+/// the SLO in every trial that counts; with one configuration that is each of its starts.
 pub(super) fn outcome(records: &[TrialRecord]) -> Result<Outcome, Error> {
-    if records.iter().any(|r| r.verdict == Verdict::Pass) {
-        return Ok(Outcome::Done);
+    let mut has_kept = BTreeMap::new();
+    for record in records.iter().filter(|r| r.verdict.is_evidence()) {
+        let kept = has_kept.entry(&record.configuration.label).or_insert(true);
+        *kept &= record.verdict == Verdict::Pass;
     }
-    if records.iter().any(|r| r.verdict.is_evidence()) {
-        return Ok(Outcome::SloMissed);
+    if has_kept.is_empty() {
+        return Err(super::not_measured(records.last())
+            .unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured")));
     }
-    Err(super::not_measured(records.last())
-        .unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured")))
+    Ok(match has_kept.values().any(|kept| *kept) {
+        true => Outcome::Done,
+        false => Outcome::SloMissed,
+    })
 }

@@ -1,14 +1,12 @@
 //! `loadline show`: a result or a trial as text, and what other commands print at their end.
 
-use std::fs;
-use std::path::Path;
-
 use clap::Args;
 use loadline_engine::store::Store;
 use loadline_report::ResultView;
 
 use super::{OutputFlags, print, width};
 use crate::error::{Error, Kind, Outcome};
+use crate::files;
 use crate::measuring::{open_store_to_read, store_refused};
 use crate::result::{self, ResultFlags};
 use crate::ui::text::short;
@@ -66,7 +64,7 @@ fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(),
         eprintln!("answer: {}", loadline_report::text::one_line(&answer));
     }
     if let Some(path) = &output.report {
-        write(path, &loadline_report::html(view))?;
+        files::write(path, &loadline_report::html(view))?;
         eprintln!("report: {}", path.display());
     } else {
         eprintln!("report: loadline report {name} -o report.html");
@@ -75,26 +73,4 @@ fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(),
         eprintln!("files to ship: loadline emit {name} --to DIR");
     }
     Ok(())
-}
-
-/// Writes a file whole or not at all.
-pub fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let refuse = |e: std::io::Error| {
-        Error::new(
-            Kind::Environment,
-            format!("cannot write {}: {e}", path.display()),
-        )
-    };
-    let mut name = path
-        .file_name()
-        .map(|n| n.to_owned())
-        .ok_or_else(|| Error::new(Kind::Usage, format!("{} is no file name", path.display())))?;
-    name.push(".part");
-    let part = path.with_file_name(name);
-    let written = fs::write(&part, text).and_then(|()| fs::rename(&part, path));
-    written.map_err(|e| {
-        // What was half written is of no use to anyone; the error is the one to report.
-        let _ = fs::remove_file(&part);
-        refuse(e)
-    })
 }

@@ -4,21 +4,20 @@
 mod cheapest;
 
 use clap::Args;
-use loadline_analysis::recommend::{Recommendation, recommend};
+use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation, recommend};
 use loadline_analysis::record::Configuration;
+use loadline_analysis::search::min_memory::Answer as MinMemoryAnswer;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::session::{Session, SessionError};
-use loadline_engine::size::{End, Searched, at, next_smaller, prove, search};
+use loadline_engine::size::{
+    End, Incomparable, Searched, at, comparable, cost, next_smaller, prove, search,
+};
 use loadline_engine::store::Kind as ResultKind;
 
 use super::OutputFlags;
 use crate::error::{Error, Kind, Outcome};
 use crate::experiment::{ExperimentFlags, SearchFlags, given};
 use crate::measuring::{MeasureFlags, Measuring};
-
-/// What a GiB costs in CPUs where both are billed: about 9 GiB cost as much as 1 CPU (list prices
-/// of three providers, METHODOLOGY.md). Only the ratio matters to compare sizes.
-const GIB_PER_CPU: f64 = 9.0;
 
 /// Find the smallest memory that keeps the SLO
 #[derive(Args)]
@@ -36,6 +35,9 @@ pub struct SizeArguments {
 /// Searches, proves and prints.
 pub fn run(arguments: SizeArguments) -> Result<Outcome, Error> {
     let given = given(&arguments.flags, Some(&arguments.search))?;
+    if given.experiment.search.pricing.is_none() {
+        comparable(&bases(&given.experiment)).map_err(incomparable)?;
+    }
     let measuring = Measuring::begin(given, ResultKind::Size, &arguments.measure)?;
     sized(measuring, &arguments.output)
 }
@@ -49,28 +51,51 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
         Some(pricing) => cheapest::answer(session, pricing, &bases),
         None => answer(session, &bases),
     })?;
-    let recommendation = answer.recommendation.map(|r| serde_json::to_string(&r));
-    let recommendation = recommendation
-        .transpose()
-        .map_err(|e| Error::new(Kind::Internal, e))?;
-    match &answer.why_none {
-        Some(_) => measuring.failed()?,
-        None => measuring.done(recommendation.as_deref())?,
+    let (conclusion, ended) = match answer {
+        Answer::Found { best, proven } => {
+            let ended = if proven {
+                Outcome::Done
+            } else {
+                Outcome::SloMissed
+            };
+            (Conclusion::Answer(best), Ok(ended))
+        }
+        Answer::None { left, error } => (
+            Conclusion::NoAnswer(left),
+            error.map_or(Ok(Outcome::SloMissed), Err),
+        ),
+    };
+    let conclusion = super::json(&conclusion)?;
+    match &ended {
+        Ok(_) => measuring.done(Some(&conclusion))?,
+        Err(_) => measuring.failed(Some(&conclusion))?,
     }
     super::show::print_result(&measuring.store, &measuring.result, output)?;
-    match (recommendation, answer.proven, answer.why_none) {
-        (Some(_), true, _) => Ok(Outcome::Done),
-        (Some(_), false, _) => Ok(Outcome::SloMissed),
-        (None, _, Some(error)) => Err(error),
-        (None, _, None) => Ok(Outcome::SloMissed),
-    }
+    ended
 }
 
-struct Answer {
-    recommendation: Option<Recommendation>,
-    /// Every start of the proof that counted kept the SLO, but for one in twenty.
-    proven: bool,
-    why_none: Option<Error>,
+fn incomparable(error: Incomparable) -> Error {
+    let hint = match error {
+        Incomparable::Rates => "search for each rate by itself: --rate 300/s",
+        Incomparable::Limits => "give every level a CPU limit, or none of them (--cpu)",
+    };
+    Error::new(Kind::Usage, error)
+        .hint(hint)
+        .hint("`loadline run` measures all combinations and compares nothing")
+}
+
+/// What a search came to.
+enum Answer {
+    Found {
+        best: Box<Recommendation>,
+        /// Every start of the proof that counted kept the SLO, but for one in twenty.
+        proven: bool,
+    },
+    None {
+        left: NoAnswer,
+        /// Why that proves nothing; `None` where nothing keeps the SLO.
+        error: Option<Error>,
+    },
 }
 
 fn answer(session: &mut Session<'_>, bases: &[Configuration]) -> Result<Answer, SessionError> {
@@ -79,15 +104,14 @@ fn answer(session: &mut Session<'_>, bases: &[Configuration]) -> Result<Answer, 
         .map(|base| search(session, base))
         .collect::<Result<Vec<_>, _>>()?;
     let Some((best, answer)) = cheapest(&searched) else {
-        return Ok(Answer {
-            recommendation: None,
-            proven: false,
-            why_none: why_none(&searched),
+        return Ok(Answer::None {
+            left: NoAnswer::default(),
+            error: why_none(&searched),
         });
     };
     let configuration = at(&best.base, answer.size);
     let starts = session.experiment.search.prove;
-    let proofs = prove(session, &configuration, starts)?;
+    let proofs = prove(session, &configuration, best.start_deadline)?;
     let below = next_smaller(session, best, &answer)?;
     let mut trials = best.trials.clone();
     // A trial of the search that is shown again as neighbour is evidence once.
@@ -100,11 +124,11 @@ fn answer(session: &mut Session<'_>, bases: &[Configuration]) -> Result<Answer, 
         .collect();
     let recommendation = recommend(configuration, &answer, &trials, &others);
     let proof = &recommendation.proof;
-    let proven = (proof.starts - proof.passes) * 20 <= proof.starts;
-    Ok(Answer {
-        recommendation: Some(recommendation),
+    // A proof of no start that counted proves nothing; one that was not asked for fails nothing.
+    let proven = starts == 0 || proof.is_proven();
+    Ok(Answer::Found {
+        best: Box::new(recommendation),
         proven,
-        why_none: None,
     })
 }
 
@@ -128,19 +152,13 @@ pub(super) fn bases(experiment: &Experiment) -> Vec<Configuration> {
     .configurations()
 }
 
-fn cheapest(
-    searched: &[Searched],
-) -> Option<(&Searched, loadline_analysis::search::min_memory::Answer)> {
+fn cheapest(searched: &[Searched]) -> Option<(&Searched, MinMemoryAnswer)> {
     let found = searched.iter().filter_map(|s| match s.end {
         End::Found(answer) => Some((s, answer)),
         End::Infeasible { .. } | End::CouldNotMeasure { .. } => None,
     });
-    found.min_by(|a, b| cost(a).total_cmp(&cost(b)))
-}
-
-fn cost((searched, answer): &(&Searched, loadline_analysis::search::min_memory::Answer)) -> f64 {
-    let cpus = searched.base.cpu.map_or(0.0, |c| c.as_f64());
-    cpus * GIB_PER_CPU + answer.size.as_gib()
+    let per = |(searched, answer): &(&Searched, MinMemoryAnswer)| cost(&searched.base, answer.size);
+    found.min_by(|a, b| per(a).total_cmp(&per(b)))
 }
 
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).

@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::recommend::Conclusion;
 use loadline_engine::backend::local::{LocalBackend, Options};
 use loadline_engine::store::{Kind as ResultKind, ResultRow, Status};
 use loadline_report::ResultView;
 use loadline_report::table::{Cell, Table};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::show::write;
-use super::{OutputFlags, print, width};
+use super::{OutputFlags, json, print, width};
 use crate::error::{Error, Kind, Outcome};
+use crate::files;
 use crate::measuring::{Measuring, open_store, open_store_to_read, store_refused};
 use crate::result::ResultFlags;
 use crate::ui::text::short;
@@ -28,14 +29,55 @@ pub struct ListArguments {
     json: bool,
 }
 
+/// The results, as JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Listed {
+    /// Version of this form.
+    schema: u32,
+    /// Every result, in the order of the text.
+    results: Vec<ListedRow>,
+}
+
+/// One result.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListedRow {
+    /// UUIDv7.
+    id: String,
+    /// Which command made it.
+    kind: ResultKind,
+    /// Short name people gave it.
+    title: String,
+    /// Where it stands.
+    status: Status,
+    /// Trials it has.
+    trials: u64,
+    /// When it was begun, milliseconds since 1970-01-01 UTC.
+    created_unix_ms: u64,
+}
+
+impl Listed {
+    fn of(rows: &[ResultRow]) -> Self {
+        let row = |r: &ResultRow| ListedRow {
+            id: r.id.clone(),
+            kind: r.kind,
+            title: r.title.clone(),
+            status: r.status,
+            trials: r.trials,
+            created_unix_ms: r.created_unix_ms,
+        };
+        Self {
+            schema: 1,
+            results: rows.iter().map(row).collect(),
+        }
+    }
+}
+
 /// Prints the list.
 pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
     let store = open_store_to_read(arguments.state.as_deref())?;
     let rows = store.results().map_err(|e| store_refused(&e))?;
     if arguments.json {
-        let row = |r: &loadline_engine::store::ResultRow| json!({ "id": r.id, "kind": r.kind, "title": r.title, "status": r.status, "trials": r.trials, "created_unix_ms": r.created_unix_ms });
-        let rows: Vec<_> = rows.iter().map(row).collect();
-        print(&json!({ "schema": 1, "results": rows }).to_string())?;
+        print(&json(&Listed::of(&rows))?)?;
         return Ok(Outcome::Done);
     }
     if rows.is_empty() {
@@ -83,11 +125,14 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
 fn answer(row: &ResultRow) -> String {
     let stored = row.outcome.as_deref();
     // A recommendation that cannot be read is an error where it is shown, not in a list.
-    let read = stored.and_then(|text| serde_json::from_str::<Recommendation>(text).ok());
-    read.map_or_else(String::new, |r| {
-        let proof = &r.proof;
-        format!("{}, {} of {} starts", r.memory, proof.passes, proof.starts)
-    })
+    let read = stored.and_then(|text| serde_json::from_str::<Conclusion>(text).ok());
+    match read {
+        Some(Conclusion::Answer(r)) => {
+            let proof = &r.proof;
+            format!("{}, {} of {} starts", r.memory, proof.passes, proof.starts)
+        }
+        Some(Conclusion::NoAnswer(_)) | None => String::new(),
+    }
 }
 
 /// Go on with a result that was stopped
@@ -163,7 +208,7 @@ pub fn export(arguments: ExportArguments) -> Result<Outcome, Error> {
         Format::Markdown => loadline_report::markdown(&view),
     };
     match &arguments.output {
-        Some(path) => write(path, &text)?,
+        Some(path) => files::write(path, &text)?,
         None => print(&text)?,
     }
     Ok(Outcome::Done)
@@ -188,7 +233,7 @@ pub struct ReportArguments {
 
 /// Writes it.
 pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
-    write(
+    files::write(
         &arguments.output,
         &loadline_report::html(&arguments.result.view()?),
     )?;

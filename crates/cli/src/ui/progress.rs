@@ -136,5 +136,6 @@ fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Confirm => "confirm",
         Purpose::Prove => "prove",
         Purpose::Neighbour => "below",
+        Purpose::Compare => "pair",
     }
 }

@@ -31,6 +31,7 @@ fn configuration() -> Configuration {
         cpu: Some("500m".parse().expect("CPUs")),
         cpu_period: Duration::from_millis(100),
         cpu_burst: None,
+        instances: 1,
         neighbour_threads: None,
         rate: None,
         cache: None,
@@ -86,7 +87,7 @@ fn evidence() -> Evidence {
 }
 
 /// A store with one result of one trial and its GC log.
-fn store(directory: &Path) -> String {
+pub fn store(directory: &Path) -> String {
     let store = Store::open(directory).expect("a store");
     let new = NewResult {
         kind: Kind::Run,

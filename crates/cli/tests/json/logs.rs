@@ -23,6 +23,34 @@ fn a_summary_follows_its_schema() {
     assert_follows(&loadline(&arguments), "gc.schema.json");
 }
 
+#[test]
+fn what_is_no_log_ends_with_what_to_do() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        fs::write(&path, bytes).expect("it is written");
+        path.display().to_string()
+    };
+    let binary: Vec<u8> = (0..100_000_u32)
+        .map(|n| (n.wrapping_mul(31) >> 3) as u8)
+        .collect();
+    let bad = [
+        at("binary", &binary),
+        at("empty", b""),
+        at("text", b"hello\n"),
+        directory.path().display().to_string(),
+        directory.path().join("none").display().to_string(),
+    ];
+    for path in bad {
+        let output = loadline(&["gc", "--json", &path]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{path}: {said}");
+        assert!(said.contains(&path), "{said}");
+        assert!(said.lines().any(|l| l.starts_with("hint: ")), "{said}");
+        assert!(output.stdout.is_empty(), "{path}");
+    }
+}
+
 /// Runs `loadline gc --json` with little memory: what it reads is far larger.
 fn with_little_memory(path: &std::path::Path) -> Output {
     let script = format!("ulimit -v {ADDRESS_SPACE} && exec \"$0\" gc --json \"$1\"");

@@ -9,6 +9,24 @@ use serde_json::Value;
 /// Keywords that say nothing about whether a document fits.
 const REMARKS: [&str; 5] = ["$schema", "$defs", "title", "description", "default"];
 
+/// The same for everything that a command printed, one document after the other; nothing at all is
+/// a fault.
+pub fn faults_of(schema: &Value, printed: &[u8]) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut count = 0;
+    for document in serde_json::Deserializer::from_slice(printed).into_iter() {
+        count += 1;
+        match document {
+            Ok(document) => all.extend(faults(schema, &document)),
+            Err(error) => all.push(format!("no JSON: {error}")),
+        }
+    }
+    if count == 0 {
+        all.push("nothing was printed".to_owned());
+    }
+    all
+}
+
 /// Where and how a document breaks the schema; empty when it follows it.
 pub fn faults(schema: &Value, document: &Value) -> Vec<String> {
     let mut faults = Vec::new();
@@ -74,6 +92,19 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec
                     check(root, wanted, item, &format!("{at}[{index}]"), faults);
                 }
             }
+            "prefixItems" => {
+                let rules = wanted.as_array().into_iter().flatten();
+                let items = value.as_array().into_iter().flatten();
+                for (index, (rule, item)) in rules.zip(items).enumerate() {
+                    check(root, rule, item, &format!("{at}[{index}]"), faults);
+                }
+            }
+            // What has named keys is strict anyway; what has none is a map.
+            "additionalProperties" if !rules.contains_key("properties") => {
+                for (key, inner) in value.as_object().into_iter().flatten() {
+                    check(root, wanted, inner, &format!("{at}.{key}"), faults);
+                }
+            }
             "minimum" => {
                 if value.as_f64() < wanted.as_f64() && value.is_number() {
                     faults.push(format!("{at}: {value} is below {wanted}"));
@@ -90,7 +121,7 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec
                     faults.push(format!("{at}: {length:?} items, {rule} is {wanted}"));
                 }
             }
-            "format" | "enum" | "const" => {}
+            "format" | "enum" | "const" | "additionalProperties" => {}
             remark if REMARKS.contains(&remark) => {}
             unknown => faults.push(format!("{at}: the schema's `{unknown}` is not checked")),
         }
@@ -138,6 +169,8 @@ fn the_checker_finds_faults() {
         "properties": {
             "a": { "type": ["integer", "null"], "minimum": 0 },
             "b": { "type": "array", "items": { "$ref": "#/$defs/B" }, "maxItems": 2 },
+            "m": { "type": "object", "additionalProperties": { "type": "integer" } },
+            "p": { "type": "array", "prefixItems": [{ "type": "integer" }, { "type": "string" }] },
         },
         "required": ["a"],
         "$defs": { "B": { "anyOf": [{ "type": "string" }, { "const": 7 }] } },
@@ -148,6 +181,14 @@ fn the_checker_finds_faults() {
     assert_eq!(count(serde_json::json!({ "a": -1 })), 1);
     assert_eq!(count(serde_json::json!({ "a": "x", "c": 1 })), 2);
     assert_eq!(count(serde_json::json!({ "b": [8, "x", "y"] })), 3);
+    assert_eq!(
+        count(serde_json::json!({ "a": 1, "m": { "x": 1, "y": "z" } })),
+        1
+    );
+    assert_eq!(count(serde_json::json!({ "a": 1, "p": [1, "z"] })), 0);
+    assert_eq!(count(serde_json::json!({ "a": 1, "p": ["z", 1] })), 2);
+    assert_eq!(faults_of(&schema, b"").len(), 1);
+    assert_eq!(faults_of(&schema, b"{\"a\":1}\n{\"a\":-1}\n{").len(), 2);
     assert_eq!(
         faults(&serde_json::json!({ "pattern": "x" }), &Value::Null).len(),
         1

@@ -89,6 +89,9 @@ fn a_cache_is_built_used_and_verified() -> Outcome {
     let result = lab.result("last");
     let trials = result["trials"].as_array().expect("trials");
     assert_eq!(trials.len(), 2, "{trials:?}");
+    // Built again, in its place; this time for a program.
+    let again = cache(&lab, &["--kind=appcds", "--json"], 8080).into_end();
+    crate::forms::assert_result(&again.expect_code(0).stdout);
     None
 }
 
@@ -194,7 +197,7 @@ fn the_dockerfile_stage_builds_a_cache() -> Outcome {
         let file = archive.display().to_string();
         let path = "/health".to_owned();
         let ready = loadline_report::emit::Ready::Http { port, path };
-        let script = loadline_report::emit::cache_script(&command, &ready, &file);
+        let script = loadline_report::emit::cache_script(&command, &ready, 20, &file);
         let bash = ["-euo", "pipefail", "-c", &script];
         let output = std::process::Command::new("bash").args(bash).output();
         output.expect("bash runs")

@@ -8,10 +8,14 @@ use crate::lab::{ANSWER, Lab, recommended};
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_dead, assert_nothing_left, networks};
 
-pub const CASES: [Case; 2] = [
+pub const CASES: [Case; 3] = [
     (
         "a_signal_ends_it_and_resume_goes_on",
         a_signal_ends_it_and_resume_goes_on,
+    ),
+    (
+        "trials_of_two_builds_are_not_mixed",
+        trials_of_two_builds_are_not_mixed,
     ),
     (
         "a_second_signal_ends_it_at_once",
@@ -42,6 +46,34 @@ fn a_signal_ends_it_and_resume_goes_on() -> Outcome {
     let ended = sizing.end().expect_code(0).says(&["(from the store)"]);
     assert_eq!(recommended(&ended.json()), Some(ANSWER), "{ended}");
     assert_eq!(lab.results()[0]["status"], "done");
+    None
+}
+
+fn trials_of_two_builds_are_not_mixed() -> Outcome {
+    let lab = Lab::new();
+    let build = lab.path().join("build");
+    let write = |content: &str| std::fs::write(&build, content).expect("a file");
+    write("one");
+    let named = format!("build={}", build.display());
+    let search = ["--min-memory=8Mi", "--max-memory=96Mi", "--step=8Mi"];
+    let sizing = lab.measure("size").args(&search).arg("--prove=2");
+    let mut sizing = sizing.zoo(&lab, &["serve", "heap_mib=34", &named]).start();
+    sizing.until("two more trials", |text| {
+        text.lines().filter(|line| line.contains(" #")).count() >= 2
+    });
+    sizing.signal(Signal::INT);
+    sizing.end().expect_code(130);
+    write("two");
+    let refused = lab.call("resume").arg("--wait").into_end().expect_code(3);
+    refused.says(&[
+        "a file of the application, or loadline itself",
+        "hint: begin a new result",
+    ]);
+    assert_eq!(lab.results()[0]["status"], "interrupted");
+    write("one");
+    let resume = lab.call("resume").args(&["--wait", "--json"]);
+    let ended = resume.into_end().expect_code(0);
+    assert_eq!(recommended(&ended.json()), Some(ANSWER), "{ended}");
     None
 }
 

@@ -9,6 +9,7 @@ mod answers;
 mod applications;
 mod caches;
 mod disk;
+mod forms;
 mod instances;
 mod interrupted;
 mod killed;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::lab::Lab;
 use crate::{
-    answers, applications, caches, disk, instances, interrupted, killed, ports, refused, uml,
+    answers, applications, caches, disk, forms, instances, interrupted, killed, ports, refused, uml,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -15,13 +15,14 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 10] = [
+const SUITES: [&[Case]; 11] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
     &caches::CASES,
     &ports::CASES,
     &disk::CASES,
+    &forms::CASES,
     &instances::CASES,
     &interrupted::CASES,
     &killed::CASES,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use loadline_analysis::attribution::{Attribution, Class, Sources, attribute};
 use loadline_analysis::estimate::{
-    Boundaries, Flatline, Sample, phase_locked_spans, smeared_spans, throttled_spans,
+    Boundaries, Flatline, Sample, phase_locked_spans, ran_spans, smeared_spans, throttled_spans,
 };
 use loadline_analysis::span::Spans;
 use loadline_sizing::Cpus;
@@ -51,12 +51,13 @@ fn throttled(of: &Attribution) -> u64 {
 impl Score {
     /// Scores a run on a machine with so many CPUs.
     pub fn of(seen: &Seen, cpus: usize) -> Self {
-        let placed = [
-            throttled_spans(&seen.fast.0, Flatline::default()),
-            locked(seen, cpus),
-            smeared_spans(&every_second(&seen.fast.0), cpus),
-        ];
         let logged = seen.log.sources();
+        let slow = smeared_spans(&every_second(&seen.fast.0), cpus);
+        let placed = [
+            fast_sources(seen, &logged),
+            with(&logged, locked(seen, cpus)),
+            with(&logged, slow),
+        ];
         let all_stood = seen.scheduled.all_stood();
         let mut kinds = [Kind::default(); 4];
         kinds[1].cost = Some(seen.fast.1.cpu_share());
@@ -64,12 +65,8 @@ impl Score {
         for (tid, pause) in &seen.pauses {
             let truth = attribute(*pause, &truth(seen, &logged, &all_stood, *tid), 0);
             kinds[0].count(&truth, &truth);
-            for (kind, spans) in kinds[1..].iter_mut().zip(&placed) {
-                let sources = Sources {
-                    throttled: spans.clone(),
-                    ..logged.clone()
-                };
-                kind.count(&attribute(*pause, &sources, 0), &truth);
+            for (kind, sources) in kinds[1..].iter_mut().zip(&placed) {
+                kind.count(&attribute(*pause, sources, 0), &truth);
             }
         }
         Self {
@@ -98,6 +95,39 @@ impl Score {
     }
 }
 
+/// The pauses that 1 kHz samples and the trace explain differently, or not: milliseconds of each
+/// class that has some.
+pub fn misses(seen: &Seen, cpus: usize) -> String {
+    let logged = seen.log.sources();
+    let all_stood = seen.scheduled.all_stood();
+    let placed = fast_sources(seen, &logged);
+    let phase_locked = with(&logged, locked(seen, cpus));
+    let mut lines = Vec::new();
+    for (tid, pause) in &seen.pauses {
+        let truth = attribute(*pause, &truth(seen, &logged, &all_stood, *tid), 0);
+        let fast = attribute(*pause, &placed, 0);
+        let locked = attribute(*pause, &phase_locked, 0);
+        let off = throttled(&fast).abs_diff(throttled(&truth));
+        if fast.covered() < 0.9 || fast.dominant() != truth.dominant() || off > 10_000_000 {
+            lines.push(format!(
+                "  {tid} {}+{} ms\n    trace  {}\n    1 kHz  {}\n    locked {}",
+                pause.start,
+                pause.len() / 1_000_000,
+                in_words(&truth),
+                in_words(&fast),
+                in_words(&locked)
+            ));
+        }
+    }
+    lines.join("\n")
+}
+
+fn in_words(of: &Attribution) -> String {
+    let some = Class::ALL.iter().filter(|class| of.of(**class) > 500_000);
+    let each = some.map(|class| format!("{} {:.1}", class.name(), of.of(*class) as f64 / 1e6));
+    each.collect::<Vec<_>>().join(", ")
+}
+
 fn watched(seen: &Seen) -> String {
     let (fast, locked) = (&seen.fast.1, &seen.locked.1);
     let lock = locked.phase_lock.map(|l| l.uncertainty);
@@ -121,6 +151,23 @@ fn truth(seen: &Seen, logged: &Sources, all_stood: &Spans, tid: u32) -> Sources 
         throttled: all_stood.union(&own),
         contention: waiting.cloned().unwrap_or_default(),
         ..logged.clone()
+    }
+}
+
+fn with(logged: &Sources, throttled: Spans) -> Sources {
+    Sources {
+        throttled,
+        ..logged.clone()
+    }
+}
+
+/// What trials with 1 kHz samples know.
+fn fast_sources(seen: &Seen, logged: &Sources) -> Sources {
+    let (samples, rule) = (&seen.fast.0, Flatline::default());
+    let throttled = throttled_spans(samples, rule);
+    Sources {
+        partly: throttled.intersection(&ran_spans(samples, rule)),
+        ..with(logged, throttled)
     }
 }
 
@@ -200,61 +247,23 @@ fn total(scores: &[Score], kind: usize) -> Kind {
     kinds.fold(Kind::default(), Kind::add)
 }
 
+/// A figure and its target: name, value, target, whether more is better, unit.
+type Check = (&'static str, f64, f64, bool, &'static str);
+
 /// Prints the totals beside the targets.
 pub fn verdict(all: &[Score], control: &[Score]) -> ExitCode {
     println!();
-    for (index, name) in KINDS.iter().enumerate() {
-        let run = if index == 0 { "all throttled" } else { "" };
-        println!("{}", total(all, index).line(run, name));
+    let mut checks = Vec::new();
+    if !all.is_empty() {
+        for (index, name) in KINDS.iter().enumerate() {
+            let run = if index == 0 { "all throttled" } else { "" };
+            println!("{}", total(all, index).line(run, name));
+        }
+        checks.extend(throttled_checks(all));
     }
-    let [_, fast, locked, slow] = [0, 1, 2, 3].map(|kind| total(all, kind));
-    let better = fast.share(fast.agreed) - slow.share(slow.agreed);
-    let in_control: u64 = control
-        .iter()
-        .flat_map(|s| s.kinds[1..3].iter().map(|k| k.throttled))
-        .sum();
-    let cost = |kind: &Kind| 100.0 * kind.cost.unwrap_or(0.0);
-    let mut checks = vec![
-        (
-            "1 kHz: explained",
-            fast.share(fast.explained),
-            95.0,
-            true,
-            "%",
-        ),
-        (
-            "1 kHz: dominant cause",
-            fast.share(fast.agreed),
-            90.0,
-            true,
-            "%",
-        ),
-        ("1 kHz: error a pause", fast.error_ms(), 5.0, false, "ms"),
-        (
-            "phase-locked: error a pause",
-            locked.error_ms(),
-            8.0,
-            false,
-            "ms",
-        ),
-        ("1 kHz better than 1 Hz by", better, 30.0, true, "points"),
-        ("1 kHz: CPU of a core", cost(&fast), 3.0, false, "%"),
-        (
-            "phase-locked: CPU of a core",
-            cost(&locked),
-            0.1,
-            false,
-            "%",
-        ),
-    ];
+    checks.extend(cost_checks(all, control));
     if !control.is_empty() {
-        let ms = in_control as f64 / 1e6;
-        checks.push(("control: attributed to throttling", ms, 0.0, false, "ms"));
-        let counted: u64 = control.iter().map(|s| s.throttled).sum();
-        println!(
-            "control: the kernel counted {:.1} ms of throttling",
-            counted as f64 / 1e6
-        );
+        checks.push(control_check(control));
     }
     println!();
     let mut is_met = true;
@@ -270,4 +279,42 @@ pub fn verdict(all: &[Score], control: &[Score]) -> ExitCode {
         println!("{name:<36} {value:>7.2} {unit:<7} target {sign} {target} {word}");
     }
     ExitCode::from(u8::from(!is_met))
+}
+
+fn throttled_checks(all: &[Score]) -> [Check; 5] {
+    let [_, fast, locked, slow] = [0, 1, 2, 3].map(|kind| total(all, kind));
+    let (explained, agreed) = (fast.share(fast.explained), fast.share(fast.agreed));
+    let better = agreed - slow.share(slow.agreed);
+    let (error, locked) = (fast.error_ms(), locked.error_ms());
+    [
+        ("1 kHz: explained", explained, 95.0, true, "%"),
+        ("1 kHz: dominant cause", agreed, 90.0, true, "%"),
+        ("1 kHz: error a pause", error, 5.0, false, "ms"),
+        ("phase-locked: error a pause", locked, 8.0, false, "ms"),
+        ("1 kHz better than 1 Hz by", better, 30.0, true, "points"),
+    ]
+}
+
+/// What the samplers took, in the dearest run.
+fn cost_checks(all: &[Score], control: &[Score]) -> [Check; 2] {
+    let cost = |kind: usize| {
+        let costs = all.iter().chain(control).filter_map(|s| s.kinds[kind].cost);
+        100.0 * costs.fold(0.0, f64::max)
+    };
+    [
+        ("1 kHz: CPU of a core", cost(1), 3.0, false, "%"),
+        ("phase-locked: CPU of a core", cost(2), 0.1, false, "%"),
+    ]
+}
+
+fn control_check(control: &[Score]) -> Check {
+    let kinds = control.iter().flat_map(|s| &s.kinds[1..3]);
+    let attributed: u64 = kinds.map(|k| k.throttled).sum();
+    let counted: u64 = control.iter().map(|s| s.throttled).sum();
+    println!(
+        "control: the kernel counted {:.1} ms of throttling",
+        counted as f64 / 1e6
+    );
+    let ms = attributed as f64 / 1e6;
+    ("control: attributed to throttling", ms, 0.0, false, "ms")
 }

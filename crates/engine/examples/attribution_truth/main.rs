@@ -5,16 +5,19 @@
 //! Each pause over 50 ms is then explained four times: from the trace and from each kind of sample.
 //! Needs root, tracefs and both workloads built; says SKIP and why where it cannot run.
 //!
-//! `cargo xtask attribution-truth [SECONDS [CPUS,CPUS... [GC THREADS]]]`
+//! `cargo xtask attribution-truth [SECONDS [CPUS,CPUS... [GC THREADS [DIRECTORY]]]]`; the runs are
+//! kept in the directory. `cargo xtask attribution-truth DIRECTORY` judges runs that were kept, and
+//! lists the pauses that samples and trace explain differently.
 
 #![allow(clippy::print_stdout)]
 
 mod compare;
+mod kept;
 mod scene;
 mod trace;
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use compare::Score;
@@ -29,9 +32,14 @@ struct Wanted {
     seconds: u64,
     limits: Vec<Cpus>,
     gc_threads: u32,
+    /// Where the runs are kept.
+    keep: Option<PathBuf>,
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
+    if let Some(directory) = std::env::args().nth(1).filter(|a| Path::new(a).is_dir()) {
+        return judge_again(Path::new(&directory));
+    }
     let wanted = wanted()?;
     if let Some(reason) = scene::missing() {
         println!("SKIP attribution-truth: {reason}");
@@ -50,13 +58,32 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     for (name, java) in jdks() {
         for limit in &wanted.limits {
             let seen = scene::run(&tracer, &java, *limit, wanted.gc_threads, wanted.seconds)?;
+            if let Some(directory) = &wanted.keep {
+                kept::write(directory, &name, *limit, &seen)?;
+            }
             let score = Score::of(&seen, machine);
             println!("{}", score.row(&name, *limit));
-            if limit.as_f64() >= machine as f64 {
-                control.push(score);
-            } else {
-                all.push(score);
+            match limit.as_f64() >= machine as f64 {
+                true => control.push(score),
+                false => all.push(score),
             }
+        }
+    }
+    Ok(compare::verdict(&all, &control))
+}
+
+/// The same for runs that were kept.
+fn judge_again(directory: &Path) -> Result<ExitCode, Box<dyn Error>> {
+    let machine = std::thread::available_parallelism()?.get();
+    println!("{}", compare::HEADER);
+    let (mut all, mut control) = (Vec::new(), Vec::new());
+    for (name, limit, seen) in kept::read(directory)? {
+        let score = Score::of(&seen, machine);
+        println!("{}", score.row(&name, limit));
+        println!("{}", compare::misses(&seen, machine));
+        match limit.as_f64() >= machine as f64 {
+            true => control.push(score),
+            false => all.push(score),
         }
     }
     Ok(compare::verdict(&all, &control))
@@ -72,6 +99,7 @@ fn wanted() -> Result<Wanted, Box<dyn Error>> {
             .map(str::parse)
             .collect::<Result<_, _>>()?,
         gc_threads: arguments.get(2).map_or(Ok(2), |s| s.parse())?,
+        keep: arguments.get(3).map(PathBuf::from),
     })
 }
 

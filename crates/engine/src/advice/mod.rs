@@ -14,9 +14,15 @@ use loadline_sizing::compat::fabric8;
 use loadline_sizing::options::Options;
 use loadline_sizing::{Bytes, Cpus, Version};
 
-/// Classes that the memory calculator is told when nobody counted them: 35 % of 28 000, as its
-/// build pack estimates for a small Spring Boot application on JDK 17.
-const CLASSES: u64 = 9_800;
+/// Classes of the JDK that the memory calculator's build pack counts: those in `lib/modules` of JDK
+/// 17.0.15.
+const JDK_CLASSES: u64 = 26_588;
+
+/// Classes of an application that nobody could count: few.
+const FEW: u64 = 1_400;
+
+/// Percent of all classes that the build pack takes to be loaded (paketo-buildpacks/libjvm).
+const LOADED: u64 = 35;
 
 /// Threads that the calculator's build pack assumes.
 const THREADS: u64 = 250;
@@ -46,6 +52,8 @@ pub struct Given {
     pub memory: Option<Bytes>,
     /// The JDK.
     pub jdk: Version,
+    /// Classes in the application's jars; `None` where they could not be counted.
+    pub classes: Option<u64>,
 }
 
 /// Advice that cannot be read.
@@ -124,7 +132,7 @@ fn paketo(given: &Given) -> Result<Advice, AdviceError> {
         .ok_or_else(|| no_answer("there is no memory limit to divide".to_owned()))?;
     let input = calculator::Input {
         total,
-        classes: CLASSES,
+        classes: (JDK_CLASSES + given.classes.unwrap_or(FEW)) * LOADED / 100,
         threads: THREADS,
         headroom_percent: 0,
         options: &Options::from_words(Vec::<String>::new()),
@@ -176,7 +184,20 @@ mod tests {
             cpu: Some(Cpus::from_whole(1)),
             memory: Some(Bytes::from_gib(1)),
             jdk: "17".parse().expect("a version"),
+            classes: None,
         }
+    }
+
+    /// The bundled Spring Boot service: 20 794 of its and the JDK's classes (records/README.md).
+    #[test]
+    fn the_calculator_is_told_the_classes_of_the_application() {
+        let spring = Given {
+            classes: Some(32_824),
+            ..given()
+        };
+        let advice = read("paketo", &spring).expect("1 GiB is enough");
+        let metaspace = "-XX:MaxMetaspaceSize=131450K".to_owned();
+        assert!(advice.jvm.contains(&metaspace), "{:?}", advice.jvm);
     }
 
     #[test]

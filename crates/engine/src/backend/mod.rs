@@ -9,12 +9,13 @@ pub mod simulated;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::{
     Configuration, Evidence, Invalid, LoadEvidence, Machine, Phase, SecondEvidence, StartEvidence,
 };
+use loadline_analysis::together;
 use loadline_load::Http2;
 
 /// What a backend can do. The plan refuses what its backend cannot.
@@ -72,7 +73,8 @@ pub struct Account {
     pub gid: u32,
 }
 
-/// All a backend needs to prepare one instance of the application.
+/// All a backend needs to prepare the instances of one trial: one, or as many as the configuration
+/// says, all alike.
 #[derive(Debug, Clone)]
 pub struct InstanceSpec {
     /// UUID of the trial; names cgroups and directories.
@@ -104,6 +106,48 @@ pub struct InstanceSpec {
     pub keep: Option<Keep>,
     /// How often the cgroup's counters are read.
     pub sampling: Sampling,
+}
+
+impl InstanceSpec {
+    /// What one of several instances gets, by its index from 0: the first keeps the trial's names,
+    /// the others have a number in theirs.
+    pub fn of_instance(&self, index: u32) -> Self {
+        let mut spec = self.clone();
+        spec.configuration.instances = 1;
+        spec.scratch = instance_path(&self.scratch, index);
+        spec.samples = instance_path(&self.samples, index);
+        if index > 0 {
+            spec.trial = format!("{}-{}", self.trial, index + 1);
+            // One file is kept, that of the first.
+            spec.keep = None;
+        }
+        let own = |text: &String| {
+            let lists: Vec<&str> = text.split(';').collect();
+            lists[index as usize % lists.len()].to_owned()
+        };
+        spec.configuration.cpuset = self.configuration.cpuset.as_ref().map(own);
+        spec
+    }
+}
+
+/// The path of one of several instances beside the trial's: that itself for the first, with `-2`
+/// before its extension for the second.
+pub fn instance_path(path: &Path, index: u32) -> PathBuf {
+    if index == 0 {
+        return path.to_owned();
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut name = format!("{stem}-{}", index + 1);
+    if let Some(extension) = path.extension() {
+        name = format!("{name}.{}", extension.to_string_lossy());
+    }
+    path.with_file_name(name)
+}
+
+/// The share of one of several instances in a whole number of things, such as connections: at
+/// least 1.
+pub fn share_of(whole: u32, index: u32, of: u32) -> u32 {
+    (whole / of + u32::from(index < whole % of)).max(1)
 }
 
 /// A file of the application that outlives the trial.
@@ -240,14 +284,15 @@ pub trait Backend {
         monotonic_ns()
     }
 
-    /// Makes limits, namespaces and files for one instance; starts nothing of the application.
+    /// Makes limits, namespaces and files for the instances of one trial; starts nothing of the
+    /// application.
     ///
     /// # Errors
     /// [`BackendError::Unable`] when this machine cannot; what was made is gone again.
     fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError>;
 }
 
-/// One prepared application. Dropping it removes everything it left.
+/// One prepared application, or several instances of it. Dropping it removes everything it left.
 pub trait Instance {
     /// Starts it and waits until it is ready, has ended, or the deadline has passed.
     /// A start that failed is not an error: the evidence says so (`ready` is `None`).
@@ -275,8 +320,8 @@ pub trait Instance {
 /// What a load phase gave.
 #[derive(Debug, Clone)]
 pub struct Driven {
-    /// Totals and histograms.
-    pub load: LoadEvidence,
+    /// Totals and histograms, of each instance.
+    pub load: Vec<LoadEvidence>,
     /// One entry a second, load fields only.
     pub seconds: Vec<SecondEvidence>,
     /// When it began, CLOCK_MONOTONIC ns.
@@ -285,6 +330,27 @@ pub struct Driven {
     pub end_ns: u64,
     /// The application ended during it.
     pub application_ended: bool,
+}
+
+/// A phase of several instances: every one's load, the seconds as one series.
+fn sum_of_parts(parts: Vec<Driven>) -> Driven {
+    let ends = |of: fn(&Driven) -> u64| parts.iter().map(of);
+    let (start_ns, end_ns) = (
+        ends(|d| d.start_ns).min().unwrap_or(0),
+        ends(|d| d.end_ns).max().unwrap_or(0),
+    );
+    let application_ended = parts.iter().any(|d| d.application_ended);
+    let (load, seconds): (Vec<_>, Vec<_>) = parts.into_iter().map(|d| (d.load, d.seconds)).unzip();
+    Driven {
+        load: load.concat(),
+        seconds: seconds
+            .into_iter()
+            .reduce(together::seconds_of_two)
+            .unwrap_or_default(),
+        start_ns,
+        end_ns,
+        application_ended,
+    }
 }
 
 /// CLOCK_MONOTONIC in ns.

@@ -4,6 +4,7 @@
 //! disturbed. Searches, statistics and judgement are tested against it in milliseconds through
 //! the same trait as the real thing. Never sleeps, touches no file, starts no process.
 
+mod fleet;
 mod queue;
 
 use std::cell::Cell;
@@ -48,6 +49,10 @@ pub struct World {
     pub glitch_stall: Duration,
     /// Share of starts that crash whatever their size, in [0, 1].
     pub crash: f64,
+    /// An option of the JVM and the factor of the CPU time of a request with it.
+    pub option: Option<(&'static str, f64)>,
+    /// Requests a second above which the generator says that it was the bottleneck.
+    pub generator: f64,
 }
 
 impl Default for World {
@@ -76,6 +81,8 @@ impl Default for World {
             glitch: 0.0,
             glitch_stall: Duration::from_secs(1),
             crash: 0.0,
+            option: None,
+            generator: f64::INFINITY,
         }
     }
 }
@@ -135,10 +142,24 @@ impl Backend for Simulated {
     }
 
     fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError> {
+        let instances = spec.configuration.instances;
+        if instances == 1 {
+            return Ok(Box::new(self.service(spec)));
+        }
+        let members = (0..instances).map(|index| self.service(&spec.of_instance(index)));
+        Ok(Box::new(fleet::Fleet::new(
+            members.collect(),
+            Rc::clone(&self.clock),
+        )))
+    }
+}
+
+impl Simulated {
+    fn service(&mut self, spec: &InstanceSpec) -> Service {
         self.prepared += 1;
         let mut random = self.seeds.derive(self.prepared);
         let fate = Fate::draw(&self.world, spec, &mut random);
-        Ok(Box::new(Service {
+        Service {
             world: self.world,
             spec: spec.clone(),
             clock: Rc::clone(&self.clock),
@@ -151,7 +172,7 @@ impl Backend for Simulated {
             seconds: Vec::new(),
             cpu: Duration::ZERO,
             measured: None,
-        }))
+        }
     }
 }
 
@@ -213,7 +234,12 @@ impl Fate {
 fn capacity(world: &World, spec: &InstanceSpec) -> f64 {
     let configuration = &spec.configuration;
     let memory = configuration.memory.map_or(64.0, Bytes::as_gib);
-    world.surface.capacity(cpus(spec), memory)
+    let has = |text: &str| configuration.jvm_options.iter().any(|o| o.text == text);
+    let factor = world
+        .option
+        .filter(|(text, _)| has(text))
+        .map_or(1.0, |(_, f)| f);
+    world.surface.capacity(cpus(spec), memory) / factor
 }
 
 fn cpus(spec: &InstanceSpec) -> f64 {
@@ -327,6 +353,8 @@ impl Service {
             peak_working_set: Some(peak),
             peak_anon: Some(Bytes::from_bytes(peak.as_bytes() / 10 * 8)),
             peak_rss: Some(peak),
+            loaded_rss: Some(peak),
+            loaded_pss: Some(peak),
             oom_kills: Some(self.oom_kills),
             file_refaults: Some(refaults),
             major_faults: Some(refaults / 100),
@@ -355,9 +383,10 @@ impl Service {
             full_gcs: 0,
             gc_cpu: Some(self.cpu.mul_f64(share)),
             measure_gc_cpu: cpu,
-            measure_pauses: 0,
-            measure_pause_sum: Duration::ZERO,
-            measure_pause_max: Duration::ZERO,
+            measure_pauses: cpu.map(|_| 0),
+            measure_pause_sum: cpu.map(|_| Duration::ZERO),
+            measure_pause_max: cpu.map(|_| Duration::ZERO),
+            parallel_workers: None,
             heap_after_max: Some(Bytes::from_mib((self.fate.need / 3.0) as u64)),
             heap_max: None,
             pause_spans_ns: Vec::new(),
@@ -451,10 +480,14 @@ impl Instance for Service {
         if run.died {
             self.killed();
         }
-        let evidence = run.evidence(load).map_err(tool_error)?;
+        let mut evidence = run.evidence(load).map_err(tool_error)?;
+        let is_saturated = run
+            .offered_rate
+            .is_some_and(|rate| rate > self.world.generator);
+        evidence.saturated = is_saturated.then(|| "it made no more requests".to_owned());
         let seconds = run.seconds(start_ns);
         Ok(Driven {
-            load: evidence,
+            load: vec![evidence],
             seconds,
             start_ns,
             end_ns: self.clock.get(),
@@ -492,6 +525,7 @@ impl queue::Run {
         let seconds = self.duration.as_secs_f64();
         Ok(LoadEvidence {
             phase: load.phase,
+            instance: None,
             offered_rate: self.offered_rate,
             achieved_rate: self.answered_in_time as f64 / seconds.max(1e-9),
             duration: self.duration,

@@ -11,6 +11,8 @@ use super::Level;
 /// A change; what is `None` or empty stays as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Change {
+    /// Instances that run at once.
+    pub instances: Option<u32>,
     /// CPU limit.
     pub cpu: Option<Cpus>,
     /// CFS period.
@@ -44,6 +46,7 @@ impl Level {
     pub fn apply(&self, base: &Configuration) -> Configuration {
         let mut next = base.clone();
         let change = &self.change;
+        next.instances = change.instances.unwrap_or(next.instances);
         next.cpu = change.cpu.or(next.cpu);
         next.cpu_period = change.cpu_period.unwrap_or(next.cpu_period);
         next.cpu_burst = change.cpu_burst.or(next.cpu_burst);

@@ -158,6 +158,8 @@ pub struct Pricing {
     pub offer: Offer,
     /// What to carry and with how many replicas.
     pub parameters: Parameters,
+    /// Pairs of trials for each option that is compared at the size found; `None` is no comparison.
+    pub compare: Option<u32>,
     /// Longest time of all trials.
     pub budget: Option<Duration>,
 }

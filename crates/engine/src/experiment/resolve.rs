@@ -2,7 +2,9 @@
 //!
 //! Owns the defaults and the ranges; they stand in the constants below.
 
+mod burst;
 mod cache;
+mod instances;
 mod sampling;
 
 use std::ops::Range;
@@ -54,7 +56,7 @@ impl Experiment {
             .collect::<Checked<Vec<_>>>()?;
         let repeats = file.run.repeats.as_ref();
         let search = search(&file.search, &file.limits, load.model, &factors, source)?;
-        Ok(Self {
+        let experiment = Self {
             question: file.question.clone(),
             analysis: file.analysis.clone(),
             app,
@@ -68,7 +70,10 @@ impl Experiment {
             sampling: sampling::sampling(file.run.samples.as_ref(), source)?,
             search,
             training: cache::training(&file.cache, source)?,
-        })
+        };
+        instances::check(&experiment, source)?;
+        burst::check(&experiment, source)?;
+        Ok(experiment)
     }
 }
 
@@ -282,6 +287,11 @@ fn account(text: &Text, source: &Source<'_>) -> Checked<Account> {
 
 fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
     let change = Change {
+        instances: limits
+            .instances
+            .as_ref()
+            .map(|n| source.in_range(Some(n), 1, instances::RANGE, "instances"))
+            .transpose()?,
         cpu: limits.cpu.as_ref().map(|t| cpu(t, source)).transpose()?,
         cpu_period: limits
             .cpu_period
@@ -311,6 +321,7 @@ fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
         cpu_period: CPU_PERIOD,
         cpuset: None,
         cpu_burst: None,
+        instances: 1,
         neighbour_threads: None,
         cpu_shares: None,
         memory: None,
@@ -385,12 +396,13 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
         }
         "cpuset" => change.cpuset = Some(cpuset(text, source)?),
         "rate" => change.rate = Some(rate(text, source)?),
+        "instances" => change.instances = Some(instances::plain(text, source)?),
         "jdk" => change.jdk = Some(text.get_ref().clone()),
         "cache" => change.cache = Some(cache::level(text, None, source)?),
         _ => {
             let problem =
                 format!("loadline does not know what a plain level of `{factor}` changes");
-            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
+            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
         }
     }
     let label = match factor {
@@ -408,6 +420,7 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
 fn table_change(table: &LevelTable, span: Range<usize>, source: &Source<'_>) -> Checked<Change> {
     let text = |t: &String| Spanned::new(span.clone(), t.clone());
     Ok(Change {
+        instances: instances::level(table.instances, span.clone(), source)?,
         cpu: table
             .cpu
             .as_ref()
@@ -497,13 +510,17 @@ fn cpuset(text: &Text, source: &Source<'_>) -> Checked<String> {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         matches!((low.parse::<u32>(), high.parse::<u32>()), (Ok(l), Ok(h)) if l <= h)
     };
-    if value.split(',').all(range_ok) {
+    if value
+        .split(';')
+        .flat_map(|own| own.split(','))
+        .all(range_ok)
+    {
         return Ok(value.clone());
     }
     Err(source.at(
         text.span(),
         format!("`{value}` is not a list of CPUs"),
-        "write 0 or 0-3 or 0,2",
+        "write 0 or 0-3 or 0,2; for two instances 0-1;2-3",
     ))
 }
 

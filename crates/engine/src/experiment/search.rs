@@ -19,6 +19,8 @@ use crate::backend::LoadModel;
 const CONFIRM: u32 = 5;
 const MARGIN: f64 = 0.08;
 const PROVE: u32 = 5;
+/// Fewer pairs adopt nothing (`loadline_analysis::tuning::FEWEST_PAIRS`).
+const PAIRS: u32 = 6;
 
 /// Most replicas that may be asked for.
 const REPLICAS_MAX: u32 = 10_000;
@@ -94,10 +96,14 @@ fn pricing(table: &SearchTable, load: LoadModel, source: &Source<'_>) -> Checked
             "search.spare (--spare) must be below the most replicas (--replicas 2..16)",
         ));
     }
+    let compare = table.compare.as_ref();
     let budget = table.budget.as_ref();
     Ok(Some(Pricing {
         offer: offer(table, named, source)?,
         parameters,
+        compare: compare
+            .map(|n| source.in_range(Some(n), PAIRS, PAIRS..101, "compare"))
+            .transpose()?,
         budget: budget
             .map(|t| source.time(Some(t), Duration::ZERO, "budget"))
             .transpose()?,
@@ -111,6 +117,7 @@ fn without_prices(table: &SearchTable, source: &Source<'_>) -> Checked<()> {
         ("sizes", !table.sizes.is_empty()),
         ("headroom", table.headroom.is_some()),
         ("replicas", table.replicas.is_some()),
+        ("compare", table.compare.is_some()),
         ("spare", table.spare.is_some()),
         ("budget", table.budget.is_some()),
     ];
@@ -123,17 +130,32 @@ fn without_prices(table: &SearchTable, source: &Source<'_>) -> Checked<()> {
     }
 }
 
-/// What the search chooses itself may not be given: it would be ignored silently.
+/// What the search chooses itself may not be given, by no level of any factor: it would be ignored
+/// silently, and two variants would be one configuration.
 fn free_sizes(limits: &LimitsTable, factors: &[Factor], source: &Source<'_>) -> Checked<()> {
-    let limit = [("cpu", &limits.cpu), ("memory", &limits.memory)];
-    let limit = limit.iter().find(|(_, given)| given.is_some());
-    let chosen = ["cpu", "memory", "rate"];
-    let factor = factors.iter().find(|f| chosen.contains(&f.name.as_str()));
-    let given = limit.map(|(name, _)| *name);
-    match given.or(factor.map(|f| f.name.as_str())) {
-        Some(name) => Err(source.whole(
+    let levels = || factors.iter().flat_map(|f| &f.levels).map(|l| &l.change);
+    let sizes = "give the sizes to choose from: sizes = [\"0.5/1Gi\"] (--sizes 0.5/1Gi)";
+    let chosen = [
+        (
+            "cpu",
+            limits.cpu.is_some() || levels().any(|c| c.cpu.is_some()),
+            sizes,
+        ),
+        (
+            "memory",
+            limits.memory.is_some() || levels().any(|c| c.memory.is_some()),
+            sizes,
+        ),
+        (
+            "rate",
+            levels().any(|c| c.rate.is_some()),
+            "search for each rate by itself: --rate 300/s is that of all replicas together",
+        ),
+    ];
+    match chosen.iter().find(|(_, is_given, _)| *is_given) {
+        Some((name, _, hint)) => Err(source.whole(
             format!("{name} is given, but with prices the search chooses it"),
-            "leave it out, or give the sizes to choose from: sizes = [\"0.5/1Gi\"] (--sizes 0.5/1Gi)",
+            format!("leave it out; {hint}"),
         )),
         None => Ok(()),
     }
@@ -153,7 +175,17 @@ fn offer(table: &SearchTable, named: &Text, source: &Source<'_>) -> Checked<Offe
         return Ok(offer);
     }
     let sizes = table.sizes.iter().map(|text| size(text, source));
-    Ok(offer.with_sizes(&sizes.collect::<Checked<Vec<_>>>()?))
+    let sizes = sizes.collect::<Checked<Vec<_>>>()?;
+    offer.with_sizes(&sizes).map_err(|error| {
+        let is_meant =
+            |one: &Size| matches!(&error, OfferError::NotSold { size, .. } if size == one);
+        let meant = sizes.iter().position(is_meant);
+        refused(
+            &error,
+            meant.map_or(named, |index| &table.sizes[index]),
+            source,
+        )
+    })
 }
 
 fn refused(error: &OfferError, named: &Text, source: &Source<'_>) -> ExperimentError {

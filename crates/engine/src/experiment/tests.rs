@@ -75,7 +75,7 @@ fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
     hint: did you mean `rate`?
     "#);
     assert_snapshot!(told_with("label = \"c1\", jvm", "label = \"c1\", java"), @r#"
-    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `args`, `env`, `cpu`, `cpu-period`, `neighbour-threads`, `cpu-burst`, `cpu-shares`, `cpuset`, `memory`, `rate`, `jdk`, `cache`, `cache-requests`
+    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `args`, `env`, `instances`, `cpu`, `cpu-period`, `neighbour-threads`, `cpu-burst`, `cpu-shares`, `cpuset`, `memory`, `rate`, `jdk`, `cache`, `cache-requests`
         levels = [{ label = "default" }, { label = "c1", java = ["-XX:TieredStopAtLevel=1"] }]
     hint: did you mean `jvm`?
     "#);
@@ -120,6 +120,29 @@ fn a_range_is_named() {
 }
 
 #[test]
+fn a_burst_above_the_quota_is_refused_before_anything_runs() {
+    let with = |cpu: &str, level: &str| {
+        let text = GOOD.replace("cpu = \"1\"", cpu);
+        text.replace("label = \"c1\",", &format!("label = \"c1\", {level},"))
+    };
+    let short = with(
+        "cpu = \"1\"",
+        "cpu-period = \"20ms\", cpu-burst = \"100ms\"",
+    );
+    assert_snapshot!(told(&short), @r#"
+    exp.toml: the cpu-burst of `512Mi c1`, 100ms, is more than its quota: 1 of a CPU in a period of 20ms is 20ms
+    hint: the kernel takes at most the quota: cpu-burst = "20ms"
+    "#);
+    assert_snapshot!(told(&with("", "cpu-burst = \"10ms\"")), @r#"
+    exp.toml: `512Mi c1` has a cpu-burst and no CPU limit: there is no quota to save up
+    hint: give it one: cpu = "1", or leave the burst out
+    "#);
+    let whole = with("cpu = \"333m\"", "cpu-burst = \"33300us\"");
+    Experiment::parse(&whole, Path::new("exp.toml"), Path::new("/x"))
+        .expect("as much as the quota");
+}
+
+#[test]
 fn a_load_that_says_two_things_is_refused() {
     assert_snapshot!(told_with("rate = \"100/s\"", "rate = \"100/s\"\nclosed = true"), @r#"
     exp.toml:6:7: the load is not clear: exactly one of rate, requests and closed says how it is made
@@ -154,6 +177,6 @@ fn a_factor_that_loadline_does_not_know_needs_tables() {
     assert_snapshot!(told_with("name = \"memory\"", "name = \"ram\""), @r#"
     exp.toml:12:11: loadline does not know what a plain level of `ram` changes
         levels = ["512Mi", "256Mi"]
-    hint: write { label = "...", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, rate, cpu-period, cpu-shares, cpuset, jdk or cache
+    hint: write { label = "...", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache
     "#);
 }

@@ -153,6 +153,11 @@ pub struct LoadTable {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LimitsTable {
+    /// How many instances run at once, each with these limits and in a network of its own; they
+    /// share the load: 1 (default).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
+    pub instances: Option<Spanned<u32>>,
     /// CPU limit: `1.5` or `250m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -165,7 +170,7 @@ pub struct LimitsTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
     pub cpu_shares: Option<Spanned<u64>>,
-    /// CPUs it may run on: `0` or `0-1`.
+    /// CPUs it may run on: `0` or `0-1`; `0;1` is one list for each of two instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub cpuset: Option<Text>,
@@ -211,7 +216,7 @@ pub struct RunTable {
     pub accept_noise: Option<bool>,
     /// How often the CPU counters of the application's cgroup are read: `period` (default), once
     /// in each CFS period, or a time from `1ms`, which places throttling more exactly and costs
-    /// up to 3 % of a CPU outside the application's cgroup.
+    /// about 4 % of a CPU outside the application's cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub samples: Option<Text>,
@@ -270,6 +275,11 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub replicas: Option<Text>,
+    /// Compare collectors, flags and heaps at the size found, so many pairs of trials each, at
+    /// least 6; default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
+    pub compare: Option<Spanned<u32>>,
     /// Replicas that may be lost while the rest still carries the rate: 0 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spare: Option<u32>,
@@ -283,8 +293,8 @@ pub struct SearchTable {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FactorTable {
-    /// What is varied. `cpu`, `memory`, `rate`, `cpu-period`, `cpu-shares`, `cpuset` and `jdk` take
-    /// plain levels; any other name takes levels that are tables.
+    /// What is varied. `cpu`, `memory`, `instances`, `rate`, `cpu-period`, `cpu-shares`, `cpuset`,
+    /// `jdk` and `cache` take plain levels; any other name takes levels that are tables.
     #[schemars(with = "String")]
     pub name: Text,
     /// Its levels, in order.
@@ -354,6 +364,9 @@ pub struct LevelTable {
     /// Environment variables it sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// How many instances run at once, each with these limits; they share the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<u32>,
     /// CPU limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,

@@ -7,6 +7,7 @@
 //! never changed afterwards. Facts: SQLite "How To Corrupt", wal.html.
 
 mod reading;
+mod reuse;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord};
 use loadline_cgroup::GroupName;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A failure of the store.
@@ -83,7 +85,7 @@ pub enum StoreError {
 }
 
 /// Which command made a result; `resume` runs it again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// `loadline run`: a matrix or sweep.
@@ -93,7 +95,7 @@ pub enum Kind {
 }
 
 /// Where a result stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Not finished; its owner runs, or died.

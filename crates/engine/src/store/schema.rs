@@ -49,10 +49,17 @@ pub fn prepare(connection: &Connection) -> rusqlite::Result<Result<(), u32>> {
     connection.pragma_update(None, "trusted_schema", false)?;
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     match found {
-        0 => create(connection).map(Ok),
-        VERSION => Ok(Ok(())),
+        0 => create(connection)
+            .and_then(|()| add_ground(connection))
+            .map(Ok),
+        VERSION => add_ground(connection).map(Ok),
         newer => Ok(Err(newer)),
     }
+}
+
+/// The table that came later; it changes nothing for those that do not know it.
+fn add_ground(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(super::reuse::TABLE)
 }
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {

@@ -4,25 +4,14 @@ use loadline_analysis::record::{Evidence, SCHEMA, Verdict};
 
 use super::reading::{read_only, uri};
 use super::*;
+use crate::backend::local::test_spec;
 use crate::backend::monotonic_ns;
 
 fn key(result: &str, label: &str, repeat: u32) -> TrialKey {
     let configuration = Configuration {
         label: label.to_owned(),
-        cpu: None,
-        cpu_period: std::time::Duration::from_millis(100),
-        cpuset: None,
-        cpu_burst: None,
-        neighbour_threads: None,
-        cpu_shares: None,
         memory: Some(loadline_sizing::Bytes::from_mib(u64::from(repeat) * 64)),
-        pids: None,
-        jdk: None,
-        jvm_options: Vec::new(),
-        args: Vec::new(),
-        rate: None,
-        env: Default::default(),
-        cache: None,
+        ..test_spec().configuration
     };
     TrialKey {
         result: result.to_owned(),

@@ -10,10 +10,12 @@ use loadline_sizing::Bytes;
 use crate::lab::{Lab, PORT, Quiet, UID, load};
 use crate::runner::Case;
 
-pub const CASES: [Case; 19] = [
+pub const CASES: [Case; 21] = [
     ("confined", confined),
     ("served_and_measured", served_and_measured),
     ("shared_cpus", shared_cpus),
+    ("several_at_once", several_at_once),
+    ("one_of_several_dies", one_of_several_dies),
     ("log_line_and_tcp_readiness", log_line_and_tcp_readiness),
     ("closed_home", closed_home),
     ("early_exit", early_exit),
@@ -94,7 +96,7 @@ fn served_and_measured() {
     assert_eq!(start.last_probe, "HTTP 200");
     assert!(start.cpu.is_some_and(|cpu| !cpu.is_zero()));
     let driven = trial.driven.expect("it was driven").expect("it works");
-    assert_eq!((driven.load.scheduled, driven.load.ok), (300, 300));
+    assert_eq!((driven.load[0].scheduled, driven.load[0].ok), (300, 300));
     assert!(!driven.application_ended);
     let evidence = trial.evidence;
     assert_eq!(evidence.exit.signal, Some(15));
@@ -116,6 +118,78 @@ fn served_and_measured() {
     lab.assert_clean();
 }
 
+/// Three instances: each with its own limits, network and share of the load; nothing is left.
+fn several_at_once() {
+    let mut lab = Lab::new();
+    let mut spec = lab.spec(&["serve", "heap_mib=20"]);
+    spec.configuration.instances = 3;
+    spec.configuration.cpu = Some(loadline_sizing::Cpus::from_millis(200));
+    let trial = lab.run(&spec, Some(&load(90.0, Duration::from_secs(3))));
+    let driven = trial.driven.expect("it was driven").expect("it works");
+    let seen: Vec<_> = driven
+        .load
+        .iter()
+        .map(|l| (l.instance, l.scheduled, l.ok, l.offered_rate))
+        .collect();
+    let share = |n| (Some(n), 90, 90, Some(30.0));
+    assert_eq!(seen, [share(1), share(2), share(3)]);
+    let seconds: u64 = driven.seconds.iter().filter_map(|s| s.achieved).sum();
+    assert_eq!(seconds, 270, "{:#?}", driven.seconds);
+    let evidence = trial.evidence;
+    assert_eq!(evidence.failure, None);
+    assert_eq!(evidence.instances.len(), 3);
+    let ready = evidence.instances.iter().map(|i| i.start.ready);
+    let start = trial.start.expect("it starts").ready;
+    assert_eq!(start, ready.max().flatten(), "ready when the last one is");
+    let mut sum = 0;
+    for instance in &evidence.instances {
+        let cgroup = &instance.cgroup;
+        let anon = cgroup.peak_anon.expect("memory is counted");
+        assert!(
+            anon >= Bytes::from_mib(20) && anon < Bytes::from_mib(40),
+            "each has its own heap: {anon}"
+        );
+        let memory = cgroup.loaded_rss.zip(cgroup.loaded_pss);
+        let (rss, pss) = memory.expect("memory is read after the load");
+        assert!(pss <= rss && rss >= Bytes::from_mib(20), "{rss} {pss}");
+        sum += rss.as_bytes();
+        assert_eq!(instance.exit.signal, Some(15));
+    }
+    let all = evidence.cgroup.loaded_rss.map(|b| b.as_bytes());
+    assert_eq!(all, Some(sum));
+    assert!(
+        evidence.noise.foreign_cpu.is_some(),
+        "the window was watched"
+    );
+    assert_eq!(evidence.noise.contention, None, "they wait for each other");
+    let anon = evidence.seconds.iter().filter_map(|s| s.anon).max();
+    assert!(
+        anon >= Some(Bytes::from_mib(60)),
+        "the sum of all: {anon:?}"
+    );
+    for index in 0..3 {
+        let samples = loadline_engine::backend::instance_path(&spec.samples, index);
+        assert!(samples.is_file(), "{}", samples.display());
+    }
+    lab.assert_clean();
+}
+
+/// One that dies takes the trial with it: its exit and its last words are the trial's.
+fn one_of_several_dies() {
+    let mut lab = Lab::new();
+    let mut spec = lab.spec(&["serve", "heap_mib=100"]);
+    spec.configuration.instances = 2;
+    let trial = lab.run(&spec, Some(&load(20.0, Duration::from_secs(1))));
+    assert_eq!(trial.start.expect("no error of loadline").ready, None);
+    assert!(trial.driven.is_none());
+    let evidence = trial.evidence;
+    assert!(evidence.exit.before_stop, "{:?}", evidence.exit);
+    assert!(evidence.cgroup.oom_kills >= Some(1));
+    let failed = evidence.instances.iter().filter(|i| i.has_failed()).count();
+    assert_eq!(failed, 2, "both need more than their own limit");
+    lab.assert_clean();
+}
+
 /// Without a quota the application may run everywhere: the generator gets a group of its own.
 fn shared_cpus() {
     let mut lab = Lab::new();
@@ -123,7 +197,7 @@ fn shared_cpus() {
     spec.configuration.cpu = None;
     let trial = lab.run(&spec, Some(&load(50.0, Duration::from_secs(1))));
     let driven = trial.driven.expect("it was driven").expect("it works");
-    assert_eq!(driven.load.ok, 50);
+    assert_eq!(driven.load[0].ok, 50);
     let warnings = trial.evidence.warnings;
     assert!(
         warnings.iter().any(|w| w.contains("shares CPUs")),
@@ -222,7 +296,7 @@ fn exit_under_load() {
         .expect("it was driven")
         .expect("the generator works");
     assert!(driven.application_ended);
-    assert!(driven.load.ok > 0, "{:?}", driven.load);
+    assert!(driven.load[0].ok > 0, "{:?}", driven.load);
     assert!(trial.evidence.exit.before_stop);
     assert_eq!(trial.evidence.exit.code, Some(1));
     lab.assert_clean();

@@ -12,13 +12,15 @@ use loadline_sizing::{Bytes, Cpus};
 use crate::lab::{Lab, PORT};
 use crate::runner::Case;
 
-pub const CASES: [Case; 4] = [
+pub const CASES: [Case; 6] = [
     (
         "jvm_sees_what_it_sees_in_a_container",
         jvm_sees_what_it_sees_in_a_container,
     ),
     (V1_ALONE, jvm_on_cgroup_v1_alone),
+    ("jvm_beside_another", jvm_beside_another),
     ("jvm_log_is_collected", jvm_log_is_collected),
+    ("jvm_classes_are_counted", jvm_classes_are_counted),
     (HANGS, jvm_that_hangs_is_dumped),
 ];
 
@@ -94,6 +96,34 @@ fn spec(lab: &mut Lab, arguments: &[&str]) -> InstanceSpec {
         contains: "ready".to_owned(),
     };
     spec
+}
+
+/// Two JVMs of one trial: each sees its own limit, and has its own log.
+fn jvm_beside_another() {
+    let mut lab = Lab::new();
+    let mut spec = spec(&mut lab, &[]);
+    spec.configuration.instances = 2;
+    spec.configuration.cpu = Some(Cpus::from_millis(450));
+    let trial = lab.run(&spec, None);
+    assert!(trial.start.expect("they start").ready.is_some());
+    let evidence = trial.evidence;
+    assert_eq!(evidence.instances.len(), 2, "{:?}", evidence.failure);
+    let heap = |i: usize| evidence.instances[i].gc.as_ref().and_then(|gc| gc.heap_max);
+    assert_eq!(heap(0), heap(1));
+    // A quarter of each one's own limit, or half of a small one; where the JVM cannot see it (JDK
+    // 17 on a kernel that lists no cpuset), the trial says so.
+    let is_own = heap(0).is_some_and(|h| h <= Bytes::from_mib(128));
+    let warnings = &evidence.warnings;
+    let says_so = warnings
+        .iter()
+        .any(|w| w.contains("did not see its limits"));
+    assert_eq!(says_so, !is_own, "{:?}, {warnings:#?}", heap(0));
+    let gc = evidence.gc.expect("both wrote a log");
+    let own = |i: usize| evidence.instances[i].gc.as_ref().map_or(0, |gc| gc.pauses);
+    assert!(own(0) > 0 && own(1) > 0);
+    assert_eq!(gc.pauses, own(0) + own(1));
+    assert!(evidence.start.pss <= evidence.start.rss);
+    lab.assert_clean();
 }
 
 fn compile(java: &Path, classes: &Path) {
@@ -254,6 +284,37 @@ fn jvm_log_is_collected() {
         evidence.warnings.iter().find(|w| w.contains("GC log")),
         None
     );
+    lab.assert_clean();
+}
+
+/// Every JDK here keeps its counters for a user that the machine has no name for, and the share of
+/// classes from the JDK's own archive is in the record.
+fn jvm_classes_are_counted() {
+    let mut lab = Lab::new();
+    for java in javas() {
+        let mut spec = spec(&mut lab, &[]);
+        spec.command[0] = java.display().to_string();
+        spec.command.retain(|word| word != "-XX:-UsePerfData");
+        let trial = lab.run(&spec, None);
+        let start = trial.start.expect("it starts");
+        let counted = start.classes.zip(start.classes_archived);
+        let (all, archived) = counted.unwrap_or_else(|| panic!("{java:?}: {start:#?}"));
+        // A JVM that says hello loads some 450; without an archive not one is from it.
+        assert!(
+            all > 300 && archived <= all,
+            "{java:?}: {archived} of {all}"
+        );
+        let has_archive = java
+            .ancestors()
+            .nth(2)
+            .is_some_and(|home| home.join("lib/server/classes.jsa").is_file());
+        assert_eq!(
+            archived > all / 2,
+            has_archive,
+            "{java:?}: {archived} of {all}"
+        );
+        println!("{}: {archived} of {all} classes archived", java.display());
+    }
     lab.assert_clean();
 }
 

@@ -142,6 +142,7 @@ fn configuration() -> Configuration {
         cpu_period: Duration::from_millis(100),
         cpuset: None,
         cpu_burst: None,
+        instances: 1,
         neighbour_threads: None,
         cpu_shares: None,
         memory: Some(Bytes::from_mib(64)),

@@ -15,6 +15,8 @@ use super::jar::Jar;
 pub struct Application {
     /// Files of the class path in order, absolute.
     pub files: Vec<PathBuf>,
+    /// The main class that the manifest of its jar names.
+    pub main_class: Option<String>,
     /// Its jar holds the jars of its libraries.
     pub has_nested_jars: bool,
 }
@@ -54,6 +56,7 @@ impl Application {
         let named = named(arguments).ok_or(ApplicationError::None)?;
         let mut all = Self {
             files: Vec::new(),
+            main_class: None,
             has_nested_jars: false,
         };
         for name in &named {
@@ -74,6 +77,9 @@ impl Application {
             path: shown,
             why: e.to_string(),
         })?;
+        if self.files.is_empty() {
+            self.main_class = jar.main_class;
+        }
         self.files.push(path.to_owned());
         self.has_nested_jars |= jar.has_nested_jars;
         let beside = path.parent().unwrap_or(Path::new("/"));

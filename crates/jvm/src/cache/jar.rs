@@ -1,11 +1,12 @@
-//! What a jar says about itself: the class path of its manifest, and whether it has jars inside.
+//! What a jar says about itself: class path and main class of its manifest, whether it has jars
+//! inside, and how many classes there are.
 //!
 //! Owns as much of the zip form as that takes: the central directory and one entry, stored or
 //! deflated. Nothing is unpacked to disk, sizes are capped. Source: PKWARE APPNOTE 6.3, sections
 //! 4.3.7, 4.3.12, 4.3.16; JAR specification, "Class-Path" and line continuation.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// The end record with the longest comment.
@@ -15,11 +16,16 @@ const END: u64 = 22 + 65_535;
 const DIRECTORY: usize = 64 << 20;
 const MANIFEST: u64 = 1 << 20;
 
+/// Largest jar inside a jar whose classes are counted.
+const NESTED: u64 = 256 << 20;
+
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Jar {
     /// `Class-Path` of the manifest, as written: relative to the jar's directory.
     pub class_path: Vec<String>,
+    /// `Main-Class` of the manifest.
+    pub main_class: Option<String>,
     /// It holds the jars of its libraries, as Spring Boot packs them; no cache can serve those.
     pub has_nested_jars: bool,
 }
@@ -39,12 +45,38 @@ impl Jar {
                 jar.has_nested_jars = true;
             }
             if entry.name == b"META-INF/MANIFEST.MF" {
-                jar.class_path = class_path(&entry.text(&mut file)?);
+                let manifest = entry.text(&mut file)?;
+                jar.class_path = class_path(&manifest);
+                jar.main_class = value(&manifest, "Main-Class:");
             }
             rest = next;
         }
         Ok(jar)
     }
+}
+
+/// Classes in a jar and in the jars inside it.
+///
+/// # Errors
+/// When one of them cannot be read or is no zip file.
+pub fn classes(path: &Path) -> io::Result<u64> {
+    count(&mut File::open(path)?, true)
+}
+
+fn count(file: &mut (impl Read + Seek), has_inner: bool) -> io::Result<u64> {
+    let directory = central_directory(file)?;
+    let (mut classes, mut rest) = (0, directory.as_slice());
+    while let Some((entry, next)) = Entry::first(rest) {
+        if entry.name.ends_with(b".class") {
+            classes += 1;
+        }
+        if has_inner && entry.name.ends_with(b".jar") {
+            let inner = entry.bytes(file, NESTED)?;
+            classes += count(&mut Cursor::new(inner), false)?;
+        }
+        rest = next;
+    }
+    Ok(classes)
 }
 
 fn no_zip(what: &'static str) -> io::Error {
@@ -61,7 +93,7 @@ fn long(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u32::from_le_bytes(bytes)).ok()
 }
 
-fn central_directory(file: &mut File) -> io::Result<Vec<u8>> {
+fn central_directory(file: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     let length = file.seek(SeekFrom::End(0))?;
     let begin = length.saturating_sub(END);
     file.seek(SeekFrom::Start(begin))?;
@@ -102,6 +134,12 @@ impl<'a> Entry<'a> {
     }
 
     fn text(&self, file: &mut File) -> io::Result<String> {
+        let bytes = self.bytes(file, MANIFEST)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The entry unpacked, no more than `most` of it.
+    fn bytes(&self, file: &mut (impl Read + Seek), most: u64) -> io::Result<Vec<u8>> {
         let mut header = [0; 30];
         file.seek(SeekFrom::Start(self.offset as u64))?;
         file.read_exact(&mut header)?;
@@ -111,25 +149,27 @@ impl<'a> Entry<'a> {
         let packed = file.take(self.packed as u64);
         let mut bytes = Vec::new();
         match self.method {
-            0 => packed.take(MANIFEST).read_to_end(&mut bytes)?,
+            0 => packed.take(most).read_to_end(&mut bytes)?,
             8 => flate2::read::DeflateDecoder::new(packed)
-                .take(MANIFEST)
+                .take(most)
                 .read_to_end(&mut bytes)?,
             _ => return Err(no_zip("an entry is packed in an unknown way")),
         };
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(bytes)
     }
 }
 
-/// Lines of a manifest are at most 72 bytes; a line that begins with a blank goes on.
-fn class_path(manifest: &str) -> Vec<String> {
+/// The value of a header. Lines of a manifest are at most 72 bytes; a line that begins with a blank
+/// goes on.
+fn value(manifest: &str, header: &str) -> Option<String> {
     let text = manifest.replace("\r\n ", "").replace("\n ", "");
-    let value = text.lines().find_map(|l| l.strip_prefix("Class-Path:"));
-    value
-        .unwrap_or_default()
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect()
+    let value = text.lines().find_map(|l| l.strip_prefix(header))?;
+    Some(value.trim().to_owned())
+}
+
+fn class_path(manifest: &str) -> Vec<String> {
+    let value = value(manifest, "Class-Path:").unwrap_or_default();
+    value.split_whitespace().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -151,6 +191,11 @@ mod tests {
         let jar = read(REAL).expect("a jar");
         assert!(!jar.has_nested_jars);
         assert_eq!(jar.class_path.len(), 6);
+        let main = value(
+            "Manifest-Version: 1.0\r\nMain-Class: a.\r\n b.Main\r\n",
+            "Main-Class:",
+        );
+        assert_eq!(main.as_deref(), Some("a.b.Main"));
         assert_eq!(jar.class_path[0], "lib/spring-boot-3.5.16.jar");
         assert_eq!(jar.class_path[5], "lib/tomcat-embed-core-10.1.59.jar");
     }
@@ -168,6 +213,56 @@ mod tests {
             bytes[at] ^= 0xff;
             drop(read(&bytes));
         }
+    }
+
+    /// A zip file of stored entries, as `jar --create --no-compress` writes it, without checksums.
+    fn stored(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let (mut file, mut directory) = (Vec::new(), Vec::new());
+        for (name, content) in entries {
+            let at = u32::try_from(file.len()).expect("a small file");
+            let size = u32::try_from(content.len()).expect("a small entry");
+            let name_size = u16::try_from(name.len()).expect("a short name");
+            // From the version to the length of the extra field: the same in both places.
+            let mut head = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            head.extend(size.to_le_bytes());
+            head.extend(size.to_le_bytes());
+            head.extend(name_size.to_le_bytes());
+            head.extend([0, 0]);
+            file.extend(b"PK\x03\x04");
+            file.extend(&head);
+            file.extend(name.as_bytes());
+            file.extend(*content);
+            directory.extend(b"PK\x01\x02\x14\x00");
+            directory.extend(&head);
+            directory.extend([0; 10]);
+            directory.extend(at.to_le_bytes());
+            directory.extend(name.as_bytes());
+        }
+        let at = u32::try_from(file.len()).expect("a small file");
+        let size = u32::try_from(directory.len()).expect("a small directory");
+        file.extend(directory);
+        file.extend(b"PK\x05\x06");
+        file.extend([0; 8]);
+        file.extend(size.to_le_bytes());
+        file.extend(at.to_le_bytes());
+        file.extend([0, 0]);
+        file
+    }
+
+    #[test]
+    fn classes_are_counted_in_a_jar_and_in_the_jars_inside_it() {
+        let inner = stored(&[("a/B.class", b"b"), ("a/C.class", b"c"), ("x.txt", b"x")]);
+        let outer = [
+            ("BOOT-INF/lib/inner.jar", &inner[..]),
+            ("Main.class", b"m"),
+            ("README", b"r"),
+        ];
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.jar");
+        std::fs::write(&path, stored(&outer)).expect("a file");
+        assert_eq!(classes(&path).expect("a jar"), 3);
+        std::fs::write(&path, stored(&[("lib/inner.jar", b"no zip")])).expect("a file");
+        assert!(classes(&path).is_err());
     }
 
     #[test]

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::classic::Classic;
-use super::event::{At, CpuTimes, Event, Fact, Heap};
+use super::cycles::Cycles;
+use super::event::{At, Axis, CpuTimes, Event, Fact, Heap};
 use super::header::{Collector, Header};
 use super::log::{GcLog, Input, Pause, Safepoint, Stall};
 use super::names::Names;
 use super::numbering::Numbering;
 use super::summary::Summary;
+use super::window::{Cut, Kept, Window};
 use super::{lines, unified};
 
 /// Clocks of neighbouring lines may differ by so much without a new JVM: threads write late.
@@ -31,14 +33,13 @@ const OPEN_LIMIT: usize = 16;
 /// Reads a log to its end, in constant memory.
 #[derive(Debug)]
 pub struct Builder {
-    /// How many pauses, safepoints and stalls are kept each.
-    keep: usize,
     header: Header,
     input: Input,
     summary: Summary,
-    pauses: Vec<Pause>,
-    safepoints: Vec<Safepoint>,
-    stalls: Vec<Stall>,
+    window: Option<Window>,
+    pauses: Kept<Pause>,
+    safepoints: Kept<Safepoint>,
+    stalls: Kept<Stall>,
     classic: Classic,
     names: Names,
     numbering: Numbering,
@@ -46,12 +47,15 @@ pub struct Builder {
     last: Option<Pause>,
     begun: VecDeque<Option<u64>>,
     clock: Clock,
-    heap_after: Option<u64>,
+    heap_in_use: Option<u64>,
+    cycles: Cycles,
 }
 
 /// First and last time of the JVM that is being read.
 #[derive(Debug, Default)]
 struct Clock {
+    /// The clock of its first time. Damaged lines may have another one, which says nothing here.
+    axis: Option<Axis>,
     first: Option<u64>,
     last: u64,
 }
@@ -60,21 +64,29 @@ impl Builder {
     /// Keeps up to `keep` pauses, safepoints and stalls each; counts and sums are always whole.
     pub fn new(keep: usize) -> Self {
         Self {
-            keep,
             header: Header::default(),
             input: Input::default(),
             summary: Summary::default(),
-            pauses: Vec::new(),
-            safepoints: Vec::new(),
-            stalls: Vec::new(),
+            window: None,
+            pauses: Kept::new(keep),
+            safepoints: Kept::new(keep),
+            stalls: Kept::new(keep),
             classic: Classic::default(),
             names: Names::default(),
             numbering: Numbering::default(),
             last: None,
             begun: VecDeque::new(),
             clock: Clock::default(),
-            heap_after: None,
+            heap_in_use: None,
+            cycles: Cycles::default(),
         }
+    }
+
+    /// Adds up this part of the log too, [from, to) on CLOCK_MONOTONIC in ns, and keeps its
+    /// entries first.
+    pub fn window(mut self, window: Option<(u64, u64)>) -> Self {
+        self.window = window.map(|(from, to)| Window::new(from, to));
+        self
     }
 
     /// Reads a file of the log, or all of it. A reader that fails ends the file, not the log.
@@ -91,9 +103,16 @@ impl Builder {
     fn line(&mut self, line: &[u8]) {
         // A record of a classic log may go on with a line that looks decorated.
         let mut classic = std::mem::take(&mut self.classic);
-        match unified::parse(line, &mut |event| self.event(event)) {
+        let mut has_event = false;
+        let parsed = unified::parse(line, &mut |event| {
+            has_event = true;
+            self.event(event);
+        });
+        match parsed {
             unified::Line::Gc(id) => {
                 self.input.gc_lines += 1;
+                // Without an event it is the tag that says what it is.
+                self.input.is_gc_log |= id.is_some() || !has_event;
                 if let Some(id) = id {
                     self.numbering.note(id);
                 }
@@ -113,6 +132,7 @@ impl Builder {
     }
 
     fn event(&mut self, event: Event<'_>) {
+        self.input.is_gc_log |= event.is_evidence();
         match event {
             Event::Fact(fact) => {
                 if matches!(fact, Fact::Version { is_start: true, .. }) {
@@ -132,12 +152,20 @@ impl Builder {
             Event::Cpu { id, cpu } => self.cpu(id, cpu),
             Event::EvacuationFailure => self.summary.evacuation_failures += 1,
             Event::Concurrent {
+                id,
                 name,
                 end,
                 duration,
                 heap,
-            } => self.concurrent(name, end, duration, heap),
-            Event::Cycle { end, heap } => self.cycle(end, heap),
+            } => {
+                self.end_pause_of(id);
+                self.concurrent(name, end, duration, heap);
+            }
+            Event::CycleStart { id } => {
+                self.header.take(Fact::Generational);
+                self.cycles.begin(id);
+            }
+            Event::Cycle { id, end, heap } => self.cycle(id, end, heap),
             Event::Stall {
                 name,
                 end,
@@ -149,9 +177,6 @@ impl Builder {
                 reaching,
                 total,
             } => self.safepoint(name, end, reaching, total),
-            Event::Humongous { before, .. } => {
-                self.summary.humongous_max = self.summary.humongous_max.max(before);
-            }
             Event::Dropped { lines } => self.input.dropped_lines += lines,
         }
     }
@@ -212,9 +237,9 @@ impl Builder {
             self.allocated(heap);
         }
         self.starvation(&pause);
-        if self.pauses.len() < self.keep {
-            self.pauses.push(pause);
-        }
+        let window = self.window.as_mut();
+        let is_inside = window.is_none_or(|window| window.add(&pause));
+        self.pauses.add(pause, is_inside);
     }
 
     fn pause_heap(&mut self, heap: Heap) {
@@ -223,18 +248,26 @@ impl Builder {
         }
     }
 
+    /// CPU times of the last pause. CMS writes them after its concurrent phases too: those are of
+    /// no pause.
     fn cpu(&mut self, id: Option<u64>, cpu: CpuTimes) {
+        let last = self.last.as_mut();
+        let Some(last) = last.filter(|last| last.id == id && last.cpu.is_none()) else {
+            return;
+        };
+        last.cpu = Some(cpu);
         let sum = &mut self.summary.cpu;
         sum.user += cpu.user;
         sum.system += cpu.system;
         sum.real += cpu.real;
         self.summary.cpu_count += 1;
-        if let Some(last) = self
-            .last
-            .as_mut()
-            .filter(|last| last.id == id && last.cpu.is_none())
-        {
-            last.cpu = Some(cpu);
+    }
+
+    /// A concurrent phase of the same collection ends what can be said about its pause. Classic
+    /// logs have no numbers, and phases anywhere.
+    fn end_pause_of(&mut self, id: Option<u64>) {
+        if id.is_some() && self.last.as_ref().is_some_and(|last| last.id == id) {
+            self.commit();
         }
     }
 
@@ -266,32 +299,39 @@ impl Builder {
         }
     }
 
-    fn cycle(&mut self, end: At, heap: Heap) {
+    fn cycle(&mut self, id: u64, end: At, heap: Heap) {
         self.tick(end, Duration::ZERO);
         // What was allocated meanwhile is in it, so it says nothing about the live set.
         self.summary.heap(heap, false);
-        self.allocated(heap);
+        match self.cycles.end(id) {
+            // The figure before it is older than what the other one left: no growth from there.
+            true => self.in_use(heap.after),
+            false => self.allocated(heap),
+        }
     }
 
     /// What was allocated since the last heap figure: growth before a collection and within it.
     fn allocated(&mut self, heap: Heap) {
-        if let Some(last) = self.heap_after {
-            self.summary.allocated += heap.before.saturating_sub(last);
-            self.summary.allocated += heap.after.saturating_sub(heap.before);
+        self.in_use(heap.before);
+        self.in_use(heap.after);
+    }
+
+    /// A later figure of the heap in use: what it has grown by was allocated.
+    fn in_use(&mut self, bytes: u64) {
+        if let Some(last) = self.heap_in_use.replace(bytes) {
+            self.summary.allocated += bytes.saturating_sub(last);
         }
-        self.heap_after = Some(heap.after);
     }
 
     fn stall(&mut self, name: &[u8], end: At, duration: Duration) {
         self.tick(end, Duration::ZERO);
         let name = self.summary.stalls.add(name, duration);
-        if self.stalls.len() < self.keep {
-            self.stalls.push(Stall {
-                name,
-                end,
-                duration,
-            });
-        }
+        let stall = Stall {
+            name,
+            end,
+            duration,
+        };
+        self.stalls.add(stall, self.is_inside(end));
     }
 
     fn safepoint(
@@ -309,30 +349,39 @@ impl Builder {
         if let Some(reaching) = reaching {
             self.summary.reaching.add(reaching);
         }
-        if self.safepoints.len() < self.keep {
-            self.safepoints.push(Safepoint {
-                name: name.map(|_| kept),
-                end,
-                reaching,
-                total,
-            });
-        }
+        let safepoint = Safepoint {
+            name: name.map(|_| kept),
+            end,
+            reaching,
+            total,
+        };
+        self.safepoints.add(safepoint, self.is_inside(end));
+    }
+
+    /// Whether what ends then is to be kept first.
+    fn is_inside(&self, end: At) -> bool {
+        self.window.as_ref().is_none_or(|window| window.has(end))
     }
 
     /// Moves the clock on; a clock that jumps back is another JVM's.
     fn tick(&mut self, end: At, duration: Duration) {
-        let Some(now) = end.line_up() else { return };
+        let axis = self.clock.axis.or_else(|| end.axis());
+        let Some(now) = axis.and_then(|axis| end.on(axis)) else {
+            return;
+        };
         let begin = now.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         match self.clock.first {
             Some(_) if now.saturating_add(CLOCK_SLACK_NS) < self.clock.last => {
                 self.end_life();
                 self.clock = Clock {
+                    axis,
                     first: Some(begin),
                     last: now,
                 };
             }
             None => {
                 self.clock = Clock {
+                    axis,
                     first: Some(begin),
                     last: now,
                 }
@@ -344,13 +393,15 @@ impl Builder {
     /// The life of a JVM is over.
     fn end_life(&mut self) {
         self.commit();
-        if let Some(first) = self.clock.first.take() {
+        let clock = std::mem::take(&mut self.clock);
+        if let Some(first) = clock.first {
             self.summary.jvm_starts += 1;
-            self.summary.logged += Duration::from_nanos(self.clock.last.saturating_sub(first));
+            self.summary.logged += Duration::from_nanos(clock.last.saturating_sub(first));
         }
         self.input.unfinished_pauses += self.begun.len() as u64;
         self.begun.clear();
-        self.heap_after = None;
+        self.heap_in_use = None;
+        self.cycles = Cycles::default();
         self.numbering.restart();
     }
 
@@ -360,16 +411,26 @@ impl Builder {
         self.end_life();
         self.classic.finish();
         self.input.unfinished_pauses += self.classic.unfinished;
+        self.input.is_gc_log |= self.classic.is_gc_log;
         self.input.missing_collections = self.numbering.missing();
         self.input.first_collection = self.numbering.first().filter(|first| *first > 0);
         self.summary.jvm_starts = self.summary.jvm_starts.max(1);
+        let (kept_pauses, pauses) = self.pauses.finish();
+        let (kept_safepoints, safepoints) = self.safepoints.finish();
+        let (kept_stalls, stalls) = self.stalls.finish();
         GcLog {
             header: self.header,
             input: self.input,
             summary: self.summary,
-            pauses: self.pauses,
-            safepoints: self.safepoints,
-            stalls: self.stalls,
+            window: self.window,
+            pauses: kept_pauses,
+            safepoints: kept_safepoints,
+            stalls: kept_stalls,
+            cut: Cut {
+                pauses,
+                safepoints,
+                stalls,
+            },
         }
     }
 }

@@ -27,15 +27,34 @@ impl At {
         }
     }
 
-    /// One number that grows with time within a JVM's life, ns: uptime where there is one, else
-    /// the monotonic clock, else wall clock (not negative). `None` when there is no clock at all.
-    pub(super) fn line_up(self) -> Option<u64> {
-        let wall = || {
-            self.unix_ms
-                .map(|ms| u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000))
-        };
-        self.uptime_ns.or(self.monotonic_ns).or_else(wall)
+    /// The clock that orders a log best, of those there are.
+    pub(super) fn axis(self) -> Option<Axis> {
+        [Axis::Uptime, Axis::Monotonic, Axis::Wall]
+            .into_iter()
+            .find(|axis| self.on(*axis).is_some())
     }
+
+    /// The time on one clock, ns; not negative.
+    pub(super) fn on(self, axis: Axis) -> Option<u64> {
+        match axis {
+            Axis::Uptime => self.uptime_ns,
+            Axis::Monotonic => self.monotonic_ns,
+            Axis::Wall => self
+                .unix_ms
+                .map(|ms| u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000)),
+        }
+    }
+}
+
+/// One of the clocks of a log. Times on different ones cannot be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Axis {
+    /// Since the JVM started.
+    Uptime,
+    /// CLOCK_MONOTONIC.
+    Monotonic,
+    /// Since 1970.
+    Wall,
 }
 
 /// Heap in use before and after, and its size, in bytes.
@@ -64,6 +83,15 @@ impl CpuTimes {
     /// User and system.
     pub fn cpu(self) -> Duration {
         self.user + self.system
+    }
+
+    /// Without a part of it; not negative.
+    pub(super) fn without(self, part: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(part.user),
+            system: self.system.saturating_sub(part.system),
+            real: self.real.saturating_sub(part.real),
+        }
     }
 }
 
@@ -120,13 +148,16 @@ pub(super) enum Event<'a> {
     EvacuationFailure,
     /// Work beside the application.
     Concurrent {
+        id: Option<u64>,
         name: &'a [u8],
         end: At,
         duration: Duration,
         heap: Option<Heap>,
     },
+    /// A collection of generational ZGC has begun; a minor one may begin and end in a major one.
+    CycleStart { id: u64 },
     /// A whole concurrent cycle and its heap figures (ZGC).
-    Cycle { end: At, heap: Heap },
+    Cycle { id: u64, end: At, heap: Heap },
     /// A thread waited for memory; not stop-the-world.
     Stall {
         name: &'a [u8],
@@ -140,8 +171,19 @@ pub(super) enum Event<'a> {
         reaching: Option<Duration>,
         total: Duration,
     },
-    /// Humongous regions before and after a collection.
-    Humongous { before: u64, after: u64 },
     /// The log itself says that it lost lines.
     Dropped { lines: u64 },
+}
+
+impl Event<'_> {
+    /// Whether only a GC log says so. Other programs too tell their version, their memory and what
+    /// they dropped, and the name of a generation may stand in any text.
+    pub(super) fn is_evidence(&self) -> bool {
+        match self {
+            Self::Fact(Fact::Collector(_)) => true,
+            Self::Fact(Fact::Version { is_start, .. }) => !is_start,
+            Self::Fact(_) | Self::Dropped { .. } => false,
+            _ => true,
+        }
+    }
 }

@@ -25,11 +25,14 @@ const GZIP_LIMIT: u64 = 64 << 30;
 /// How much of a file is looked at to find its first time stamp.
 const PEEK: u64 = 64 << 10;
 
+/// JVMs rotate among at most 1000 files.
+const ROTATION_DIGITS: usize = 3;
+
 /// A file that is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum GcLogError {
     /// It cannot be opened or read.
-    #[error("{path}: {source}")]
+    #[error("cannot read the GC log {path}: {source}\nhint: {}", unreadable_hint(.source))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -64,6 +67,17 @@ pub enum GcLogError {
     },
 }
 
+/// What to do about a file that cannot be read.
+fn unreadable_hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => {
+            "the JVM writes it with -Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0"
+        }
+        io::ErrorKind::PermissionDenied => "run it as the account that owns the file",
+        _ => "copy the file to a disk of this machine and read the copy",
+    }
+}
+
 /// Reads one log: a file, or the files of a rotated set in any order.
 ///
 /// # Errors
@@ -75,7 +89,7 @@ pub fn read(paths: &[PathBuf], keep: usize) -> Result<GcLog, GcLogError> {
         builder.read(open(&path)?);
     }
     let log = builder.finish();
-    if log.input.gc_lines > 0 {
+    if log.input.is_gc_log {
         return Ok(log);
     }
     let path = paths.first().cloned().unwrap_or_default();
@@ -105,14 +119,16 @@ pub fn group(paths: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// The name without `.gz`, `.current` and a rotation number.
+/// The name without `.gz`, `.current` and a rotation number. A longer number is a process id
+/// (`gc.log.%p`): another JVM's log.
 fn stem(path: &Path) -> PathBuf {
     let name = path.to_string_lossy();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     let name = name.strip_suffix(".current").unwrap_or(name);
     let stem = match name.rsplit_once('.') {
         Some((stem, number))
-            if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
+            if (1..=ROTATION_DIGITS).contains(&number.len())
+                && number.bytes().all(|b| b.is_ascii_digit()) =>
         {
             stem
         }

@@ -21,6 +21,27 @@ const REACHING_SECONDS: f64 = 0.050;
 /// Share of time in pauses above which the collector is in the way.
 const PAUSED_SHARE: f64 = 0.10;
 
+/// How causes of full collections begin that somebody asked for, or that are about other memory
+/// than the heap's (openjdk/jdk:src/hotspot/share/gc/shared/gcCause.cpp).
+const NOT_FOR_ROOM: [&str; 16] = [
+    "System.gc()",
+    "Diagnostic Command",
+    "Heap Dump Initiated GC",
+    "Heap Inspection Initiated GC",
+    "JvmtiEnv ForceGarbageCollection",
+    "WhiteBox Initiated",
+    "FullGCAlot",
+    "ScavengeAlot",
+    "Allocation Profiler",
+    "GCLocker Initiated GC",
+    "G1 Periodic Collection",
+    "Metadata GC",
+    "Last ditch collection",
+    "Permanent Generation Full",
+    "Codecache GC",
+    "CodeCache GC",
+];
+
 /// A rule that spoke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
@@ -118,6 +139,9 @@ fn incomplete(log: &GcLog) -> Option<String> {
         let lines = count(input.counts.too_long, "line");
         parts.push(format!("{lines} over 64 KiB left out"));
     }
+    if input.counts.is_cut {
+        parts.push("its last line has no end and may be cut".to_owned());
+    }
     if let Some(why) = &input.stopped {
         let bytes = input.counts.bytes;
         parts.push(format!("reading stopped after {bytes} bytes: {why}"));
@@ -128,19 +152,19 @@ fn incomplete(log: &GcLog) -> Option<String> {
     })
 }
 
+/// Whether a full collection with this cause says nothing about room in the heap. All others do:
+/// each collector and JDK has its own words for that, some none.
+fn is_not_for_room(cause: &str) -> bool {
+    NOT_FOR_ROOM.iter().any(|begin| cause.starts_with(begin))
+}
+
 fn heap_too_tight(log: &GcLog) -> Option<String> {
     let summary = &log.summary;
-    let failures = [
-        "Allocation Failure",
-        "Ergonomics",
-        "G1 Compaction Pause",
-        "Concurrent Mode Failure",
-    ];
     let forced: u64 = summary
         .by_name
         .iter()
         .filter(|(name, _)| name.is_full())
-        .filter(|(name, _)| name.cause.as_deref().is_some_and(|c| failures.contains(&c)))
+        .filter(|(name, _)| !name.cause.as_deref().is_some_and(is_not_for_room))
         .map(|(_, tally)| tally.count)
         .sum();
     let size = log.header.heap_max_bytes.or(summary.heap_committed_max)?;

@@ -20,7 +20,7 @@ pub struct Counts {
     pub lines: u64,
     /// Lines over 64 KiB, skipped.
     pub too_long: u64,
-    /// The last line had no end.
+    /// The last line of a file had no end.
     pub is_cut: bool,
 }
 

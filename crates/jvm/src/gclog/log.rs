@@ -7,6 +7,7 @@ use super::header::Header;
 use super::lines::Counts;
 use super::names::Name;
 use super::summary::Summary;
+use super::window::{Cut, Window};
 
 /// One stop-the-world pause of the collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +91,9 @@ pub struct Input {
     pub unfinished_pauses: u64,
     /// Lines that the JVM says it dropped (`-Xlog:async`).
     pub dropped_lines: u64,
+    /// Whether something was read that only a GC log has. Lines that merely look like details of
+    /// one, `Heap` or `}`, are not enough.
+    pub is_gc_log: bool,
     /// Why reading stopped early: an I/O error, a gzip stream that is cut or grows too much.
     pub stopped: Option<String>,
 }
@@ -102,6 +106,7 @@ impl Input {
             && self.unfinished_pauses == 0
             && self.dropped_lines == 0
             && self.counts.too_long == 0
+            && !self.counts.is_cut
             && self.stopped.is_none()
     }
 }
@@ -115,10 +120,15 @@ pub struct GcLog {
     pub input: Input,
     /// Counts and sums; always of the whole log.
     pub summary: Summary,
-    /// The pauses, in the order of the log; the first ones when there are more than were wanted.
+    /// The window that was asked for; whole too.
+    pub window: Option<Window>,
+    /// The pauses, in the order of the log; when there are more than were wanted the first ones,
+    /// those of the window before others.
     pub pauses: Vec<Pause>,
     /// The safepoints, likewise.
     pub safepoints: Vec<Safepoint>,
     /// The stalls, likewise.
     pub stalls: Vec<Stall>,
+    /// What these lists lack.
+    pub cut: Cut,
 }

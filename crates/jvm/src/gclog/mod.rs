@@ -8,6 +8,7 @@
 
 mod build;
 mod classic;
+mod cycles;
 mod event;
 pub mod files;
 mod findings;
@@ -21,6 +22,7 @@ pub mod report;
 mod summary;
 mod tally;
 mod unified;
+mod window;
 
 pub use build::Builder;
 pub use event::{At, CpuTimes, Heap};
@@ -31,6 +33,7 @@ pub use log::{GcLog, Input, Pause, Safepoint, Stall};
 pub use names::Name;
 pub use summary::{ByName, Summary};
 pub use tally::Tally;
+pub use window::{Cut, Window};
 
 /// Reads one log from a stream. Keeps up to `keep` pauses, safepoints and stalls each; counts and
 /// sums are always of the whole log.

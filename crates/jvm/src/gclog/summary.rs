@@ -80,8 +80,8 @@ pub struct Summary {
     pub heap_after_full_max: Option<u64>,
     /// Largest committed heap.
     pub heap_committed_max: Option<u64>,
-    /// Bytes allocated between the first and the last collection. A lower bound where collectors
-    /// work beside the application.
+    /// Bytes allocated between the first and the last figure of the heap. A lower bound where
+    /// collectors work beside the application.
     pub allocated: u64,
     /// CPU time of the collections that report it. Concurrent work is not in it.
     pub cpu: CpuTimes,
@@ -93,8 +93,6 @@ pub struct Summary {
     pub starved: u64,
     /// Collections that ran out of room to copy to.
     pub evacuation_failures: u64,
-    /// Highest number of humongous regions before a collection.
-    pub humongous_max: u64,
     /// Safepoints of all operations, total time.
     pub safepoints: ByName,
     /// Time to safepoint: from the request until the last thread stood.

@@ -107,3 +107,94 @@ fn lines_that_the_jvm_dropped_are_told() {
     );
     assert_eq!(log.input.dropped_lines, 15);
 }
+
+/// CMS of JDK 9 to 13 writes CPU times after its concurrent phases too.
+#[test]
+fn cpu_of_concurrent_phases_is_no_cpu_of_collections() {
+    let log = read_text(
+        "[1.0s][gc,start] GC(1) Pause Initial Mark\n\
+         [1.0s][gc      ] GC(1) Pause Initial Mark 5M->5M(20M) 10.000ms\n\
+         [1.0s][gc,cpu  ] GC(1) User=0.02s Sys=0.00s Real=0.01s\n\
+         [1.0s][gc      ] GC(1) Concurrent Mark\n\
+         [3.0s][gc      ] GC(1) Concurrent Mark 2000.000ms\n\
+         [3.0s][gc,cpu  ] GC(1) User=4.00s Sys=0.10s Real=2.00s\n\
+         [4.0s][gc      ] GC(2) Pause Young (Allocation Failure) 9M->5M(20M) 10.000ms\n\
+         [4.0s][gc      ] GC(1) Concurrent Preclean 500.000ms\n\
+         [4.0s][gc,cpu  ] GC(1) User=0.50s Sys=0.00s Real=0.50s\n\
+         [4.0s][gc,cpu  ] GC(2) User=0.03s Sys=0.01s Real=0.01s\n\
+         [5.0s][gc      ] GC(1) Pause Remark 5M->5M(20M) 10.000ms\n\
+         [6.0s][gc      ] GC(1) Concurrent Sweep 900.000ms\n\
+         [6.0s][gc,cpu  ] GC(1) User=0.90s Sys=0.00s Real=0.90s\n",
+    );
+    let summary = &log.summary;
+    assert_eq!((summary.stw.count, summary.cpu_count), (3, 2));
+    assert_eq!(summary.cpu.user, Duration::from_millis(50));
+    assert_eq!(summary.cpu.real, Duration::from_millis(20));
+}
+
+/// What is allocated is a lower bound: 80 MiB before each minor collection but the first, of which
+/// the major one sees 50.
+#[test]
+fn a_major_collection_around_minor_ones_adds_no_allocation() {
+    let minor = |second: &str, id: u32| {
+        format!(
+            "[{second}s][gc] GC({id}) Minor Collection (Allocation Rate)\n\
+             [{second}s][gc] GC({id}) Minor Collection (Allocation Rate) 100M(50%)->20M(10%) 0.010s\n"
+        )
+    };
+    let major = |text: &str| format!("[4.0s][gc] GC(2) Major Collection (Warmup){text}\n");
+    let text = [
+        minor("1.0", 0),
+        minor("2.0", 1),
+        major(""),
+        minor("3.0", 3),
+        major(" 90M(45%)->70M(35%) 1.900s"),
+        minor("4.3", 4),
+    ]
+    .concat();
+    let log = read_text(&text);
+    assert!(log.header.is_generational);
+    assert_eq!(log.summary.allocated, 240 << 20);
+    assert_eq!(log.summary.heap_after_max, Some(70 << 20));
+    // Alone it counts like any other: 70 MiB before it, then 30 until the next.
+    let text = [
+        minor("1.0", 0),
+        major(""),
+        major(" 90M(45%)->70M(35%) 1.900s"),
+        minor("4.3", 4),
+    ];
+    assert_eq!(read_text(&text.concat()).summary.allocated, 100 << 20);
+}
+
+/// Each collector and JDK has its own words for a full collection for want of room, some none.
+#[test]
+fn a_full_heap_is_told_whatever_the_cause_of_the_full_collections() {
+    let is_told = |pause: &str| {
+        let line = |id: u32| format!("[{id}.0s][gc] GC({id}) {pause} 64M->63M(64M) 10.000ms\n");
+        let log = read_text(&(0..3).map(line).collect::<String>());
+        let findings = findings::of(&log);
+        findings.iter().any(|f| f.code == FindingCode::HeapTooTight)
+    };
+    for cause in [
+        " (G1 Evacuation Pause)",
+        " (G1 Humongous Allocation)",
+        " (G1 Compaction Pause)",
+        " (Allocation Failure)",
+        " (Ergonomics)",
+        "",
+    ] {
+        assert!(is_told(&format!("Pause Full{cause}")), "{cause}");
+    }
+    for cause in [
+        "System.gc()",
+        "Diagnostic Command",
+        "Metadata GC Threshold",
+        "Metadata GC Clear Soft References",
+        "Heap Dump Initiated GC",
+        "Heap Inspection Initiated GC",
+        "GCLocker Initiated GC",
+    ] {
+        assert!(!is_told(&format!("Pause Full ({cause})")), "{cause}");
+    }
+    assert!(!is_told("Pause Young (G1 Evacuation Pause)"));
+}

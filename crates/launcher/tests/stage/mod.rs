@@ -20,7 +20,15 @@ impl Stage {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let home = directory.path();
         std::fs::create_dir(home.join("bin")).expect("a fresh directory");
-        std::fs::copy(probe(), home.join("bin/java")).expect("the probe is built with the tests");
+        // By another process: a program that this one has open for writing is busy, and stays so in
+        // every child that another test forks meanwhile.
+        let copied = Command::new("cp")
+            .args([probe(), home.join("bin/java")])
+            .status();
+        assert!(
+            copied.is_ok_and(|status| status.success()),
+            "the probe is built with the tests"
+        );
         std::fs::write(home.join("release"), "JAVA_VERSION=\"17.0.15\"\n").expect("a fresh file");
         Self { directory }
     }

@@ -197,6 +197,16 @@ impl Session {
         Some(request)
     }
 
+    /// The connection is gone: takes out the requests that went with it. Those that were not sent
+    /// stay for the next connection, for as long as their timeout allows.
+    pub(crate) fn lose(&mut self) -> Vec<InFlight> {
+        let sent = (0..self.places.len()).filter(|place| self.streams[*place] != 0);
+        let sent: Vec<usize> = sent.collect();
+        sent.into_iter()
+            .filter_map(|place| self.take(place))
+            .collect()
+    }
+
     /// The longest waiting request that was not sent yet.
     pub(crate) fn next_waiting(&mut self) -> Option<usize> {
         while let Some(place) = self.waiting.front().copied() {

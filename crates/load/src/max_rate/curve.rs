@@ -1,26 +1,32 @@
 //! The response-time curve: latency at shares of the highest rate, from little to all of it.
 //!
-//! Owns one run of rising steps. The first second of each step is left out: in it the change of
-//! rate still shows. Source of the idea: SPECjbb2015, "response-throughput curve" in 1 % steps.
+//! Owns one run of rising steps, and what makes it no evidence. The first second of each step is
+//! left out: in it the change of rate still shows. Source of the idea: SPECjbb2015,
+//! "response-throughput curve" in 1 % steps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Search;
+use super::goal::{self, Goal};
 use crate::error::LoadError;
+use crate::health::{Health, Usage};
 use crate::outcome::{Second, Totals};
 use crate::plan::{Model, Plan};
-use crate::run::run;
+use crate::run::{Outcome, run};
 use crate::schedule::Segment;
 
 /// Shortest step, in seconds: one that is left out, one that counts.
 const SHORTEST_STEP: u64 = 2;
+/// Requests whose send lags are judged together: of fewer, 1 % is a single wake-up.
+const JUDGED_TOGETHER: u64 = 1000;
 
 /// One step of the curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurvePoint {
     /// Share of the highest rate, in (0, 1].
     pub share: f64,
@@ -38,13 +44,21 @@ pub struct CurvePoint {
     pub max_us: Option<f64>,
 }
 
+/// The points that were measured.
+pub(super) struct Curve {
+    pub(super) points: Vec<CurvePoint>,
+    /// Why they are not all there, or are no evidence.
+    pub(super) incomplete: Option<String>,
+}
+
 /// Measures the curve up to `top` requests a second.
 pub(super) fn measure(
     plan: &Plan,
     search: &Search,
+    goals: &[Goal],
     top: f64,
     stop: &Arc<AtomicBool>,
-) -> Result<Vec<CurvePoint>, LoadError> {
+) -> Result<Curve, LoadError> {
     let steps = search.curve_steps;
     let length = (search.trial.as_secs() / 4).max(SHORTEST_STEP);
     let share = |step: u32| f64::from(step + 1) / f64::from(steps);
@@ -52,25 +66,58 @@ pub(super) fn measure(
     let plan = Plan {
         model: Model::Open {
             segments: (0..steps).map(segment).collect(),
-            arrivals: plan.arrivals(),
+            arrivals: search.arrivals,
         },
         warmup: Duration::ZERO,
         drain: plan.drain.min(Duration::from_secs(2)),
+        slo: plan.slo.or_else(|| goal::shortest_bound(goals)),
         ..plan.clone()
     };
     let mut totals = vec![Totals::default(); steps as usize];
-    run(&plan, stop, &mut |second: &Second| {
+    let outcome = run(&plan, stop, &mut |second: &Second| {
         if let Some(step) = step_of(second.index, length, steps) {
             totals[step].add(&second.totals);
         }
     })?;
-    let points = totals.iter().enumerate();
-    Ok(points
-        .map(|(step, totals)| {
-            let share = share(step as u32);
-            point(share, top * share, totals, (length - 1) as f64)
-        })
-        .collect())
+    // A step that a stop cut short, or that never came, is no point.
+    let whole = outcome.measured(&plan).as_secs() / length;
+    let points = totals.iter().zip(0..steps).take(whole as usize);
+    Ok(Curve {
+        points: points
+            .map(|(totals, step)| {
+                let share = share(step);
+                point(share, top * share, totals, (length - 1) as f64)
+            })
+            .collect(),
+        incomplete: incomplete(&plan, &outcome, &totals, whole),
+    })
+}
+
+fn incomplete(plan: &Plan, outcome: &Outcome, steps: &[Totals], whole: u64) -> Option<String> {
+    if outcome.stopped {
+        let all = steps.len();
+        return Some(format!(
+            "the curve was stopped after {whole} of {all} steps"
+        ));
+    }
+    let whole = outcome.health.saturated.clone();
+    let reason = whole.or_else(|| late(plan, steps));
+    reason.map(|reason| format!("the curve is not valid: {reason}"))
+}
+
+/// Whether the generator was late in a part of the curve, which all of it may hide: the low steps
+/// have few of its requests.
+fn late(plan: &Plan, steps: &[Totals]) -> Option<String> {
+    let mut together = Totals::default();
+    steps.iter().find_map(|step| {
+        together.add(step);
+        if together.send_lag.len() < JUDGED_TOGETHER {
+            return None;
+        }
+        let health = Health::judge(plan, &together, Usage::default(), Duration::ZERO);
+        together.clear();
+        health.saturated
+    })
 }
 
 /// The step whose judged time a second belongs to.
@@ -100,6 +147,77 @@ fn point(share: f64, offered_rate: f64, totals: &Totals, seconds: f64) -> CurveP
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plan() -> Plan {
+        let target = ([127, 0, 0, 1], 1).into();
+        let model = Model::constant(100.0, Duration::from_secs(4));
+        Plan::new(vec![target], crate::plan::RequestSpec::get("/"), model)
+    }
+
+    /// A step of so many requests, each sent so late.
+    fn step(requests: u64, lag: Duration) -> Totals {
+        let mut totals = Totals::default();
+        let lag = u64::try_from(lag.as_nanos()).unwrap();
+        totals.send_lag.saturating_record_n(lag, requests);
+        totals
+    }
+
+    #[test]
+    fn a_generator_that_is_late_in_one_low_step_is_noticed() {
+        let (good, bad) = (Duration::from_micros(50), Duration::from_millis(3));
+        let steps = |low| [step(20, low), step(2_000, good), step(20_000, good)];
+        assert_eq!(late(&plan(), &steps(good)), None);
+        assert_eq!(late(&plan(), &steps(bad)), None);
+        let steps = |low| [step(200, low), step(2_000, good), step(200_000, good)];
+        let reason = late(&plan(), &steps(bad)).expect("a tenth of those judged together");
+        assert!(reason.contains("3.0 ms late"), "{reason}");
+    }
+
+    #[test]
+    fn what_the_generator_says_about_itself_is_said_of_the_curve() {
+        let plan = plan();
+        let judge = || Health::judge(&plan, &Totals::default(), Usage::default(), Duration::ZERO);
+        let reason = |saturated: Option<&str>| {
+            let outcome = Outcome {
+                start_ns: 0,
+                end_ns: 4_000_000_000,
+                warmup: Totals::default(),
+                measure: Totals::default(),
+                health: Health {
+                    saturated: saturated.map(str::to_owned),
+                    ..judge()
+                },
+                stopped: false,
+            };
+            incomplete(&plan, &outcome, &[Totals::default()], 1)
+        };
+        assert_eq!(reason(None), None);
+        let found = reason(Some("it was throttled")).expect("it is no evidence");
+        assert!(found.ends_with("not valid: it was throttled"), "{found}");
+    }
+
+    #[test]
+    fn a_curve_that_was_stopped_says_so_and_has_no_empty_points() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let target = listener.local_addr().expect("an address");
+        let plan = Plan {
+            targets: vec![target],
+            connections: 1,
+            ..plan()
+        };
+        let search = Search {
+            slos: Vec::new(),
+            trial: Duration::from_secs(1),
+            arrivals: crate::schedule::Arrivals::Uniform,
+            is_strict: false,
+            curve_steps: 5,
+        };
+        let stop = Arc::new(AtomicBool::new(true));
+        let curve = measure(&plan, &search, &[], 100.0, &stop).expect("it connects");
+        assert_eq!(curve.points, []);
+        let reason = curve.incomplete.expect("it is not complete");
+        assert!(reason.contains("0 of 5 steps"), "{reason}");
+    }
 
     #[test]
     fn the_first_second_of_a_step_and_the_drain_count_for_none() {

@@ -81,7 +81,7 @@ impl Goal {
     }
 
     /// The shortest latency that an objective asks for.
-    pub(super) fn shortest_bound(&self) -> Option<Duration> {
+    fn shortest_bound(&self) -> Option<Duration> {
         let bounds = self.objectives.iter().filter_map(|o| match o {
             Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
             Objective::Errors { .. } | Objective::Start { .. } => None,
@@ -105,6 +105,11 @@ impl Goal {
     }
 }
 
+/// The shortest latency that any of them asks for.
+pub(super) fn shortest_bound(goals: &[Goal]) -> Option<Duration> {
+    goals.iter().filter_map(Goal::shortest_bound).min()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +125,7 @@ mod tests {
             ..Totals::default()
         };
         for n in 0..1000 {
-            totals.succeed(0, (n / 10 + 1) * 1_000_000, 1_000_000);
+            totals.succeed((n / 10 + 1) * 1_000_000, 1_000_000);
         }
         totals
     }

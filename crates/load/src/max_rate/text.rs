@@ -60,6 +60,7 @@ impl Found {
         for goal in &self.goals {
             match goal.rate {
                 Some(rate) => write!(out, "  {}: carried {rate:.1}/s", goal.slo)?,
+                None if goal.too_high.is_none() => write!(out, "  {}: not known", goal.slo)?,
                 None => write!(out, "  {}: no rate was carried", goal.slo)?,
             }
             if let Some(too_high) = goal.too_high {

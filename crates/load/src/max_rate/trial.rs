@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Search;
-use super::goal::Goal;
+use super::goal::{self, Goal};
 use crate::error::LoadError;
 use crate::outcome::Second;
 use crate::plan::{Model, Plan};
@@ -29,7 +30,7 @@ const KEPT_UP: f64 = 0.99;
 const UNDER_WAY: f64 = 2.0;
 
 /// One trial of the search.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
     /// Requests a second that were scheduled.
     pub offered_rate: f64,
@@ -77,6 +78,20 @@ impl Flow {
     }
 }
 
+/// The load of a trial at a rate.
+fn planned(plan: &Plan, search: &Search, goals: &[Goal], rate: f64) -> Plan {
+    Plan {
+        model: Model::Open {
+            segments: vec![Segment::constant(rate, SETTLE + search.trial)],
+            arrivals: search.arrivals,
+        },
+        warmup: SETTLE,
+        drain: plan.drain.min(Duration::from_secs(2)),
+        slo: plan.slo.or_else(|| goal::shortest_bound(goals)),
+        ..plan.clone()
+    }
+}
+
 /// Runs one trial at a rate.
 pub(super) fn run(
     plan: &Plan,
@@ -85,18 +100,7 @@ pub(super) fn run(
     rate: f64,
     stop: &Arc<AtomicBool>,
 ) -> Result<Trial, LoadError> {
-    let plan = Plan {
-        model: Model::Open {
-            segments: vec![Segment::constant(rate, SETTLE + search.trial)],
-            arrivals: plan.arrivals(),
-        },
-        warmup: SETTLE,
-        drain: plan.drain.min(Duration::from_secs(2)),
-        slo: plan
-            .slo
-            .or_else(|| goals.iter().filter_map(Goal::shortest_bound).min()),
-        ..plan.clone()
-    };
+    let plan = planned(plan, search, goals, rate);
     let whole = rate * search.trial.as_secs_f64();
     let last = search.trial.as_secs();
     let hopeless = Arc::new(AtomicBool::new(false));
@@ -154,6 +158,27 @@ fn judge(rate: f64, goals: &[Goal], flow: &Flow, outcome: &Outcome, ended_early:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::RequestSpec;
+    use crate::schedule::Arrivals;
+
+    #[test]
+    fn a_trial_has_the_arrivals_of_its_search() {
+        let target = ([127, 0, 0, 1], 1).into();
+        let closed = Model::ClosedRequests { requests: 1 };
+        let plan = Plan::new(vec![target], RequestSpec::get("/"), closed);
+        for arrivals in [Arrivals::Uniform, Arrivals::Poisson] {
+            let search = Search {
+                slos: Vec::new(),
+                trial: Duration::from_secs(3),
+                arrivals,
+                is_strict: false,
+                curve_steps: 0,
+            };
+            let segments = vec![Segment::constant(70.0, Duration::from_secs(4))];
+            let expected = Model::Open { segments, arrivals };
+            assert_eq!(planned(&plan, &search, &[], 70.0).model, expected);
+        }
+    }
 
     fn flow(due: u64, answered: u64) -> Flow {
         Flow {

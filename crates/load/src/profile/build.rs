@@ -1,16 +1,19 @@
 //! From access log lines to a load profile, in constant memory.
 //!
-//! Owns what is counted: requests in each interval, classes with their weights and a few sample
-//! paths, statuses, durations. Only GET and HEAD are replayed unless the user says otherwise;
-//! the others are counted.
+//! Owns what is counted: classes with their weights and a few sample paths, statuses, sizes,
+//! durations. Only GET and HEAD are replayed unless the user says otherwise; the others are
+//! counted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::io::BufRead;
 
 use super::class::{KeyHasher, normalise};
 use super::json::Fields;
 use super::line::{Format, Line};
+use super::observed::{Distribution, Observed};
+use super::rates::Intervals;
+use super::sessions::Followed;
 use super::stamp::Stamps;
 use super::{Profile, Request};
 use crate::histogram::{self, Histogram};
@@ -22,44 +25,27 @@ const MAX_CLASSES: usize = 2_000;
 const SAMPLES: usize = 16;
 /// Lines this long are rejected: no server writes them.
 const MAX_LINE: usize = 64 * 1024;
-/// Intervals kept: a week of minutes, and room for stray stamps.
-const MAX_INTERVALS: usize = 20_000;
+/// The largest response told apart: 1 TiB. What is larger counts as this.
+const MAX_BYTES: u64 = 1 << 40;
 
 /// Counts lines; [`Builder::finish`] makes the profile.
 #[derive(Debug)]
 pub struct Builder {
     format: Format,
-    interval: f64,
     all_methods: bool,
     stamps: Stamps,
     random: Random,
     classes: HashMap<Vec<u8>, Class, BuildHasherDefault<KeyHasher>>,
-    /// Requests by status, as far as statuses are of three digits.
-    statuses: Vec<u64>,
-    intervals: BTreeMap<i64, u64>,
-    /// The interval of the last line: most lines are in the same.
-    current: (i64, u64),
     key: Vec<u8>,
-    seen: Seen,
-}
-
-/// What was seen besides the profile.
-#[derive(Debug, Clone)]
-pub struct Seen {
-    /// Lines of the format.
-    pub lines: u64,
-    /// Lines that are not of the format.
-    pub rejected: u64,
-    /// Requests left out for their method.
-    pub unsafe_methods: u64,
-    /// Requests of classes beyond the limit, or without a path that can be sent.
-    pub other: u64,
-    /// Requests by status.
-    pub statuses: BTreeMap<u16, u64>,
-    /// Body bytes of the responses.
-    pub bytes: u64,
-    /// Logged durations in ns; empty when the format has none.
-    pub durations: Histogram,
+    /// Requests by status: one place for every number that a line can hold.
+    statuses: Vec<u64>,
+    intervals: Intervals,
+    /// In ns.
+    durations: Histogram,
+    sizes: Histogram,
+    clients: Followed,
+    /// What needs no more than counting.
+    observed: Observed,
 }
 
 #[derive(Debug, Default)]
@@ -73,24 +59,18 @@ impl Builder {
     pub fn new(format: Format, interval: f64, all_methods: bool) -> Self {
         Self {
             format,
-            interval,
             all_methods,
             stamps: Stamps::default(),
             random: Random::new(0),
             classes: HashMap::default(),
-            statuses: vec![0; 1000],
-            intervals: BTreeMap::new(),
-            current: (i64::MIN, 0),
             key: Vec::new(),
-            seen: Seen {
-                lines: 0,
-                rejected: 0,
-                unsafe_methods: 0,
-                other: 0,
-                statuses: BTreeMap::new(),
-                bytes: 0,
-                durations: histogram::new(),
-            },
+            statuses: vec![0; 1 << u16::BITS],
+            intervals: Intervals::new(interval),
+            durations: histogram::new(),
+            sizes: Histogram::new_with_bounds(1, MAX_BYTES, 3)
+                .expect("the bounds are constants that are allowed"),
+            clients: Followed::new(),
+            observed: Observed::default(),
         }
     }
 
@@ -132,7 +112,7 @@ impl Builder {
     /// Takes one line, without its end.
     pub fn line(&mut self, text: &[u8]) {
         if text.len() >= MAX_LINE {
-            self.seen.rejected += 1;
+            self.observed.rejected_lines += 1;
             return;
         }
         if self.format.is_json() {
@@ -140,48 +120,41 @@ impl Builder {
             let line = fields.as_ref();
             match line.and_then(|fields| self.format.json_line(fields, &mut self.stamps)) {
                 Some(line) => self.count(&line),
-                None => self.seen.rejected += 1,
+                None => self.observed.rejected_lines += 1,
             }
             return;
         }
         match self.format.read(text, &mut self.stamps) {
             Some(line) => self.count(&line),
-            None => self.seen.rejected += 1,
+            None => self.observed.rejected_lines += 1,
         }
     }
 
     fn count(&mut self, line: &Line<'_>) {
-        self.seen.lines += 1;
-        self.seen.bytes += line.bytes;
-        match self.statuses.get_mut(usize::from(line.status)) {
-            Some(count) => *count += 1,
-            None => *self.seen.statuses.entry(line.status).or_default() += 1,
-        }
-        if let Some(us) = line.duration_us {
-            self.seen
-                .durations
-                .saturating_record(us.saturating_mul(1000));
-        }
+        self.describe(line);
         if !self.all_methods && !matches!(line.method, b"GET" | b"HEAD") {
-            self.seen.unsafe_methods += 1;
+            self.observed.left_out_methods += 1;
             return;
         }
-        let interval = (line.arrival / self.interval).floor() as i64;
-        if interval != self.current.0 {
-            self.end_interval();
-            self.current.0 = interval;
-        }
-        self.current.1 += 1;
+        self.intervals.count(line.arrival);
         self.classify(line);
     }
 
-    fn end_interval(&mut self) {
-        let (interval, count) = std::mem::take(&mut self.current);
-        if count > 0
-            && (self.intervals.len() < MAX_INTERVALS || self.intervals.contains_key(&interval))
-        {
-            *self.intervals.entry(interval).or_default() += count;
+    /// Counts what is true of every request, replayed or not.
+    fn describe(&mut self, line: &Line<'_>) {
+        self.observed.requests += 1;
+        if let Some(status) = line.status {
+            self.statuses[usize::from(status)] += 1;
         }
+        if let Some(bytes) = line.bytes {
+            let total = &mut self.observed.total_response_bytes;
+            *total = total.saturating_add(bytes);
+            self.sizes.saturating_record(bytes);
+        }
+        if let Some(ns) = line.duration_ns {
+            self.durations.saturating_record(ns);
+        }
+        self.clients.count(line);
     }
 
     fn classify(&mut self, line: &Line<'_>) {
@@ -194,7 +167,7 @@ impl Builder {
             Some(class) => class,
             None if has_room => self.classes.entry(self.key.clone()).or_default(),
             None => {
-                self.seen.other += 1;
+                self.observed.left_out_paths += 1;
                 return;
             }
         };
@@ -211,43 +184,37 @@ impl Builder {
         }
     }
 
-    /// The profile and what else was seen. `origin` says where the lines come from.
-    pub fn finish(mut self, origin: &str) -> (Profile, Seen) {
-        self.end_interval();
-        let counted = self.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
-        let statuses = counted.map(|(status, n)| (status as u16, *n));
-        self.seen.statuses.extend(statuses);
+    /// The profile. `origin` says where the lines come from.
+    pub fn finish(mut self, origin: &str) -> Profile {
         let mut classes: Vec<_> = self.classes.into_iter().collect();
         classes.sort_by(|a, b| b.1.count.cmp(&a.1.count).then_with(|| a.0.cmp(&b.0)));
         let mut requests = Vec::new();
         for (key, class) in classes {
             match request(&key, &class) {
                 Some(request) => requests.push(request),
-                None => self.seen.other += class.count,
+                None => self.observed.left_out_paths += class.count,
             }
         }
-        let profile = Profile {
+        let statuses = self.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
+        let interval_seconds = self.intervals.seconds();
+        let curve = self.intervals.finish();
+        let observed = Observed {
+            statuses: statuses.map(|(s, n)| (s.to_string(), *n)).collect(),
+            response_bytes: Distribution::of(&self.sizes, 1.0),
+            duration_ms: Distribution::of(&self.durations, 1e6),
+            think_time_ms: Distribution::of(&self.clients.gaps, 1e6),
+            sessions: self.clients.sessions,
+            ..self.observed
+        };
+        Profile {
             schema: super::SCHEMA,
             origin: origin.to_owned(),
-            interval_seconds: self.interval,
-            rates: rates(&self.intervals, self.interval),
+            interval_seconds,
+            observed: Some(observed.with_rates(&curve)),
+            rates: curve.rates,
             requests,
-        };
-        (profile, self.seen)
+        }
     }
-}
-
-/// One value for each interval from the first to the last.
-fn rates(intervals: &BTreeMap<i64, u64>, interval: f64) -> Vec<f64> {
-    let (Some((first, _)), Some((last, _))) =
-        (intervals.first_key_value(), intervals.last_key_value())
-    else {
-        return Vec::new();
-    };
-    let last = (*last).min(first.saturating_add(MAX_INTERVALS as i64));
-    (*first..=last)
-        .map(|i| intervals.get(&i).copied().unwrap_or(0) as f64 / interval)
-        .collect()
 }
 
 /// `None` when no sample can be sent as it is.
@@ -306,9 +273,10 @@ mod tests {
     fn what_the_log_was_made_of_is_found_again() {
         let mut builder = Builder::new(Format::common(Source::Httpd), 60.0, false);
         builder.read(log().as_bytes()).unwrap();
-        let (profile, seen) = builder.finish("test");
+        let profile = builder.finish("test");
+        let seen = profile.observed.as_ref().unwrap();
         assert_eq!(
-            (seen.lines, seen.rejected, seen.unsafe_methods),
+            (seen.requests, seen.rejected_lines, seen.left_out_methods),
             (900, 1, 100)
         );
         assert_eq!(profile.rates, [400.0 / 60.0, 400.0 / 60.0]);
@@ -336,11 +304,11 @@ mod tests {
             let mut builder = Builder::new(Format::common(Source::Httpd), 60.0, false);
             let reader = std::io::BufReader::with_capacity(size, text.as_bytes());
             builder.read(reader).unwrap();
-            let (profile, seen) = builder.finish("test");
-            (profile, seen.lines, seen.rejected, seen.statuses)
+            builder.finish("test")
         };
         let whole = read(1 << 20);
-        assert_eq!((whole.1, whole.2), (900, 3));
+        let seen = whole.observed.as_ref().unwrap();
+        assert_eq!((seen.requests, seen.rejected_lines), (900, 3));
         for size in [1, 7, 64, 1000, 70_000] {
             assert_eq!(read(size), whole, "{size}");
         }
@@ -350,7 +318,8 @@ mod tests {
     fn paths_that_cannot_be_sent_are_counted_not_sent() {
         let mut builder = Builder::new(Format::common(Source::Httpd), 1.0, false);
         builder.line(b"h - - [10/Oct/2000:13:00:00 +0000] \"GET /a{b} HTTP/1.1\" 200 10");
-        let (profile, seen) = builder.finish("test");
-        assert_eq!((profile.requests.len(), seen.other), (0, 1));
+        let profile = builder.finish("test");
+        let seen = profile.observed.as_ref().unwrap();
+        assert_eq!((profile.requests.len(), seen.left_out_paths), (0, 1));
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::line::{Line, Source, decimal, request};
+use super::line::{Line, Source, decimal, request, sendable, size};
 use super::stamp::{Stamps, iso};
 
 /// The fields that were found; of several names for one thing the first in the line counts.
@@ -24,6 +24,11 @@ pub(super) struct Fields<'a> {
     request_time: Option<Cow<'a, str>>,
     /// In the unit of the server.
     elapsed: Option<Cow<'a, str>>,
+    address: Option<Cow<'a, str>>,
+    /// The client in Tomcat's logs; elsewhere the name of the server.
+    host: Option<Cow<'a, str>>,
+    forwarded: Option<Cow<'a, str>>,
+    agent: Option<Cow<'a, str>>,
 }
 
 impl<'a> Fields<'a> {
@@ -38,24 +43,32 @@ impl<'a> Fields<'a> {
         let arrival = stamps.common(stamp).or_else(|| iso(stamp));
         let (method, path) = match &self.request {
             Some(line) => request(line.as_bytes())?,
-            None => (
+            None => sendable(
                 self.method.as_deref()?.as_bytes(),
                 self.path.as_deref()?.as_bytes(),
-            ),
+            )?,
         };
         let number = |field: &Option<Cow<'_, str>>| decimal(field.as_deref()?.as_bytes());
-        let seconds = number(&self.request_time).map(|s| s * 1e6);
+        let seconds = number(&self.request_time).map(|s| s * 1e9);
         let elapsed = number(&self.elapsed).map(|value| match source {
-            Source::Tomcat9 => value * 1e3,
-            _ => value,
+            Source::Tomcat9 => value * 1e6,
+            _ => value * 1e3,
         });
+        let host = match source {
+            Source::Tomcat9 | Source::Tomcat10 => &self.host,
+            Source::Httpd | Source::Nginx => &None,
+        };
         Some(Line {
             arrival: arrival.or_else(|| decimal(stamp))?,
             method,
             path,
-            status: number(&self.status).unwrap_or(0.0) as u16,
-            bytes: number(&self.bytes).unwrap_or(0.0) as u64,
-            duration_us: seconds.or(elapsed).map(|us| us as u64),
+            status: number(&self.status).map(|status| status as u16),
+            bytes: self.bytes.as_deref().and_then(|b| size(b.as_bytes())),
+            duration_ns: seconds.or(elapsed).map(|ns| ns as u64),
+            address: bytes(self.address.as_ref().or(host.as_ref())),
+            forwarded: bytes(self.forwarded.as_ref()),
+            agent: bytes(self.agent.as_ref()),
+            ..Line::default()
         })
     }
 
@@ -71,9 +84,17 @@ impl<'a> Fields<'a> {
             "size" | "body_bytes_sent" | "bytes" => &mut self.bytes,
             "request_time" => &mut self.request_time,
             "elapsedTime" | "duration" | "elapsed" => &mut self.elapsed,
+            "remote_addr" | "remoteAddr" | "remote_ip" | "client_ip" => &mut self.address,
+            "host" => &mut self.host,
+            "http_x_forwarded_for" | "x_forwarded_for" => &mut self.forwarded,
+            "http_user_agent" | "user_agent" | "userAgent" => &mut self.agent,
             _ => return None,
         })
     }
+}
+
+fn bytes<'a>(field: Option<&'a Cow<'_, str>>) -> &'a [u8] {
+    field.map_or(&[][..], |text| text.as_bytes())
 }
 
 impl<'de> Deserialize<'de> for Fields<'de> {
@@ -166,13 +187,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_cannot_be_sent_is_no_request() {
+        for (method, path, is_one) in [
+            ("GET", "/a", true),
+            ("GET", "http://host/a", true),
+            ("GET", "", false),
+            ("GET", "a", false),
+            ("", "/a", false),
+            ("get it", "/a", false),
+        ] {
+            let text = format!(r#"{{"time": 1, "method": "{method}", "uri": "{path}"}}"#);
+            let fields = Fields::read(text.as_bytes()).unwrap();
+            let line = fields.line(Source::Nginx, &mut Stamps::default());
+            assert_eq!(line.map(|l| l.path), is_one.then_some(&b"/a"[..]), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_host_is_the_client_in_the_logs_of_tomcat_only() {
+        let text = br#"{"time": 1, "request": "GET / HTTP/1.1", "host": "h", "userAgent": "x"}"#;
+        let fields = Fields::read(text).unwrap();
+        let line = |source| fields.line(source, &mut Stamps::default()).unwrap();
+        assert_eq!(line(Source::Tomcat10).address, b"h");
+        assert_eq!(line(Source::Nginx).address, b"");
+        assert_eq!(line(Source::Nginx).agent, b"x");
+    }
+
+    #[test]
     fn values_of_every_kind_are_read_or_passed_over() {
         let text = br#"{"time": 12.5, "extra": {"time": [1, null]}, "msec": 7, "uri": "/a\"b",
             "method": "GET", "status": 204, "size": null, "url": [1, {"x": 2}], "bytes": true}"#;
         let fields = Fields::read(text).unwrap();
         let line = fields.line(Source::Nginx, &mut Stamps::default()).unwrap();
         // The first name counts; a value that is no scalar is none.
-        assert_eq!((line.arrival, line.status, line.bytes), (12.5, 204, 0));
+        assert_eq!((line.arrival, line.status), (12.5, Some(204)));
+        assert_eq!(line.bytes, None);
         assert_eq!(line.path, b"/a\"b");
         for text in [
             "",

@@ -26,6 +26,8 @@ pub enum Source {
 #[derive(Debug, Clone)]
 pub struct Format {
     pieces: Option<Vec<Piece>>,
+    /// So many pieces make a line; those after them are read as far as they are there.
+    required: usize,
     source: Source,
     /// The stamp is the begin of the request, not its end.
     is_begin: bool,
@@ -46,8 +48,13 @@ enum Field {
     Request,
     Status,
     Bytes,
-    /// In units of so many µs.
+    /// In units of so many ns.
     Duration(u64),
+    /// The remote address, or the host name it has.
+    Address,
+    /// The addresses that a proxy says it forwards for.
+    Forwarded,
+    Agent,
     Other,
 }
 
@@ -56,21 +63,39 @@ enum Field {
 pub(super) struct Line<'a> {
     /// When the request arrived, seconds since 1970.
     pub(super) arrival: f64,
+    /// When it ended, the same; the stamp where the line has no duration.
+    pub(super) end: f64,
+    /// The stamp has no fraction of a second.
+    pub(super) is_whole_second: bool,
     pub(super) method: &'a [u8],
     pub(super) path: &'a [u8],
-    pub(super) status: u16,
-    pub(super) bytes: u64,
-    pub(super) duration_us: Option<u64>,
+    pub(super) status: Option<u16>,
+    pub(super) bytes: Option<u64>,
+    pub(super) duration_ns: Option<u64>,
+    /// Who sent it, as far as the line says: empty is not said.
+    pub(super) address: &'a [u8],
+    pub(super) forwarded: &'a [u8],
+    pub(super) agent: &'a [u8],
 }
 
 /// The format that most servers write: `combined` begins like `common`.
 const COMMON: &str = "%h %l %u %t \"%r\" %s %b";
+/// What `combined` adds.
+const COMBINED: &str = " \"%{Referer}i\" \"%{User-Agent}i\"";
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
 
 impl Format {
     /// The common and combined formats.
     pub fn common(source: Source) -> Self {
+        let mut pieces = percent(COMMON, source);
+        let required = pieces.len();
+        pieces.extend(percent(COMBINED, source));
         Self {
-            pieces: Some(percent(COMMON, source)),
+            pieces: Some(pieces),
+            required,
             source,
             is_begin: source == Source::Httpd,
         }
@@ -80,6 +105,7 @@ impl Format {
     pub fn json(source: Source) -> Self {
         Self {
             pieces: None,
+            required: 0,
             source,
             is_begin: source == Source::Httpd,
         }
@@ -90,10 +116,11 @@ impl Format {
     /// # Errors
     /// [`LoadError::Plan`] when it names neither a time nor a request.
     pub fn parse(text: &str, source: Source) -> Result<Self, LoadError> {
-        let pieces = match text.contains('$') {
+        let mut pieces = match text.contains('$') {
             true => dollar(text),
             false => percent(text, source),
         };
+        keep_finest(&mut pieces);
         let has = |is_wanted: fn(&Field) -> bool| {
             let mut pieces = pieces.iter();
             pieces.any(|p| matches!(p, Piece::Field(f) if is_wanted(f)))
@@ -106,6 +133,7 @@ impl Format {
             });
         }
         Ok(Self {
+            required: pieces.len(),
             pieces: Some(pieces),
             source,
             is_begin: match source {
@@ -123,48 +151,47 @@ impl Format {
         let mut line = Line::default();
         let mut rest = text;
         for (index, piece) in pieces.iter().enumerate() {
-            match piece {
-                Piece::Text(text) => rest = rest.strip_prefix(text.as_slice())?,
-                Piece::Field(field) => {
-                    let length = extent(rest, pieces.get(index + 1), *field)?;
-                    let (value, after) = rest.split_at(length);
-                    rest = after;
-                    self.take(&mut line, *field, value, stamps)?;
-                }
+            let next = pieces.get(index + 1);
+            let next = next.filter(|_| index + 1 != self.required);
+            match Self::piece(&mut line, piece, next, rest, stamps) {
+                Some(after) => rest = after,
+                None if index >= self.required => break,
+                None => return None,
             }
         }
         self.arrive(&mut line);
         Some(line)
     }
 
-    /// Turns the stamp into the arrival.
-    fn arrive(&self, line: &mut Line<'_>) {
-        if let (false, Some(us)) = (self.is_begin, line.duration_us) {
-            line.arrival -= us as f64 / 1e6;
+    /// Reads one piece of the format from the begin of `rest`; what follows it is left.
+    fn piece<'a>(
+        line: &mut Line<'a>,
+        piece: &Piece,
+        next: Option<&Piece>,
+        rest: &'a [u8],
+        stamps: &mut Stamps,
+    ) -> Option<&'a [u8]> {
+        match piece {
+            Piece::Text(text) => rest.strip_prefix(text.as_slice()),
+            Piece::Field(field) => {
+                let (value, after) = rest.split_at(extent(rest, next, *field)?);
+                take(line, *field, value, stamps)?;
+                Some(after)
+            }
         }
     }
 
-    fn take<'a>(
-        &self,
-        line: &mut Line<'a>,
-        field: Field,
-        value: &'a [u8],
-        stamps: &mut Stamps,
-    ) -> Option<()> {
-        match field {
-            Field::Common => line.arrival = stamps.common(value)?,
-            Field::Iso => line.arrival = iso(value)?,
-            Field::Epoch(per_second) => line.arrival = decimal(value)? / f64::from(per_second),
-            Field::Request => (line.method, line.path) = request(value)?,
-            Field::Status => line.status = std::str::from_utf8(value).ok()?.parse().ok()?,
-            // A dash is no body.
-            Field::Bytes => line.bytes = decimal(value).unwrap_or(0.0) as u64,
-            Field::Duration(unit) => {
-                line.duration_us = decimal(value).map(|v| (v * unit as f64) as u64);
-            }
-            Field::Other => {}
+    /// Turns the stamp into arrival and end.
+    fn arrive(&self, line: &mut Line<'_>) {
+        let stamp = line.arrival;
+        // Not `fract`: without SSE 4.1 that is a call.
+        line.is_whole_second = stamp as i64 as f64 == stamp;
+        line.end = stamp;
+        let seconds = line.duration_ns.unwrap_or(0) as f64 / 1e9;
+        match self.is_begin {
+            true => line.end += seconds,
+            false => line.arrival -= seconds,
         }
-        Some(())
     }
 
     /// What the fields of a JSON line say; `None` when they are no request.
@@ -181,6 +208,26 @@ impl Format {
     pub(super) fn is_json(&self) -> bool {
         self.pieces.is_none()
     }
+}
+
+/// What the value of a field says; `None` when it makes the line no request.
+fn take<'a>(line: &mut Line<'a>, field: Field, value: &'a [u8], stamps: &mut Stamps) -> Option<()> {
+    match field {
+        Field::Common => line.arrival = stamps.common(value)?,
+        Field::Iso => line.arrival = iso(value)?,
+        Field::Epoch(per_second) => line.arrival = decimal(value)? / f64::from(per_second),
+        Field::Request => (line.method, line.path) = request(value)?,
+        Field::Status => line.status = Some(std::str::from_utf8(value).ok()?.parse().ok()?),
+        Field::Bytes => line.bytes = size(value),
+        Field::Duration(unit) => {
+            line.duration_ns = decimal(value).map(|v| (v * unit as f64) as u64);
+        }
+        Field::Address => line.address = value,
+        Field::Forwarded => line.forwarded = value,
+        Field::Agent => line.agent = value,
+        Field::Other => {}
+    }
+    Some(())
 }
 
 /// How far a field reaches: to the text that follows it, past escaped quotes.
@@ -210,7 +257,12 @@ pub(super) fn request(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = memchr::memchr(b' ', line)?;
     let (method, rest) = (&line[..first], &line[first + 1..]);
     let end = memchr::memrchr(b' ', rest).unwrap_or(rest.len());
-    let path = origin(&rest[..end]);
+    sendable(method, &rest[..end])
+}
+
+/// A method and the path of its target; `None` when no request can be made of them.
+pub(super) fn sendable<'a>(method: &'a [u8], target: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let path = origin(target);
     let is_method = !method.is_empty() && method.iter().all(u8::is_ascii_uppercase);
     (is_method && path.first() == Some(&b'/')).then_some((method, path))
 }
@@ -228,7 +280,31 @@ pub(super) fn decimal(text: &[u8]) -> Option<f64> {
     if text.iter().all(u8::is_ascii_digit) && !text.is_empty() && text.len() < 16 {
         return Some(text.iter().fold(0u64, |n, b| n * 10 + u64::from(b - b'0')) as f64);
     }
-    std::str::from_utf8(text).ok()?.parse().ok()
+    let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    // "inf" and "nan" are numbers to Rust, not to a server.
+    value.is_finite().then_some(value)
+}
+
+/// Response bytes; a dash is no body.
+pub(super) fn size(text: &[u8]) -> Option<u64> {
+    match text {
+        b"-" => Some(0),
+        _ => decimal(text).map(|bytes| bytes as u64),
+    }
+}
+
+/// Of several durations the one in the finest unit counts: the coarser ones are cut off.
+fn keep_finest(pieces: &mut [Piece]) {
+    let unit = |piece: &Piece| match piece {
+        Piece::Field(Field::Duration(unit)) => Some(*unit),
+        _ => None,
+    };
+    let finest = pieces.iter().filter_map(unit).min();
+    for piece in pieces {
+        if unit(piece).is_some() && unit(piece) != finest {
+            *piece = Piece::Field(Field::Other);
+        }
+    }
 }
 
 /// `%h %l "%r"`, with `%{name}x` and `%>s`.
@@ -249,11 +325,16 @@ fn percent(text: &str, source: Source) -> Vec<Piece> {
             ("", 'r') => Field::Request,
             (_, 's') => Field::Status,
             (_, 'b' | 'B') => Field::Bytes,
-            (_, 'D') if source == Source::Tomcat9 => Field::Duration(1000),
-            (_, 'D') => Field::Duration(1),
-            ("ms", 'T') | ("", 'F') => Field::Duration(1000),
-            ("us", 'T') => Field::Duration(1),
-            (_, 'T') => Field::Duration(1_000_000),
+            (_, 'D') if source == Source::Tomcat9 => Field::Duration(MS),
+            (_, 'D') => Field::Duration(US),
+            ("ns", 'T') => Field::Duration(1),
+            ("us", 'T') => Field::Duration(US),
+            ("ms", 'T') => Field::Duration(MS),
+            (_, 'T') => Field::Duration(SECOND),
+            (_, 'h' | 'a') => Field::Address,
+            (name, 'i') if name.eq_ignore_ascii_case("user-agent") => Field::Agent,
+            (name, 'i') if name.eq_ignore_ascii_case("x-forwarded-for") => Field::Forwarded,
+            // Also %F: the time until the response is committed is not that until its end.
             _ => Field::Other,
         };
         pieces.push(Piece::Field(field));
@@ -292,7 +373,10 @@ fn dollar(text: &str) -> Vec<Piece> {
             "request" => Field::Request,
             "status" => Field::Status,
             "body_bytes_sent" | "bytes_sent" => Field::Bytes,
-            "request_time" => Field::Duration(1_000_000),
+            "request_time" => Field::Duration(SECOND),
+            "remote_addr" => Field::Address,
+            "http_x_forwarded_for" => Field::Forwarded,
+            "http_user_agent" => Field::Agent,
             _ => Field::Other,
         }));
         rest = after;
@@ -318,9 +402,9 @@ mod tests {
             line.arrival,
             text(line.method),
             text(line.path),
-            line.status,
-            line.bytes,
-            line.duration_us,
+            line.status.unwrap_or(0),
+            line.bytes.unwrap_or(0),
+            line.duration_ns.map(|ns| ns / 1000),
         ))
     }
 
@@ -393,6 +477,54 @@ mod tests {
     }
 
     #[test]
+    fn of_several_durations_the_finest_counts() {
+        for (pattern, source, values, us) in [
+            ("%D %T", Source::Tomcat10, "5000 0", Some(5_000)),
+            ("%T %D", Source::Tomcat9, "0 5", Some(5_000)),
+            ("%D %F", Source::Tomcat10, "5000000 10", Some(5_000_000)),
+            ("%F", Source::Tomcat10, "10", None),
+            ("%{ns}T", Source::Tomcat10, "5000000", Some(5_000)),
+            ("%{us}T %{ms}T", Source::Httpd, "5499 5", Some(5_499)),
+            (
+                "%{ns}T %D %{s}T",
+                Source::Tomcat10,
+                "5499000 5499 0",
+                Some(5_499),
+            ),
+        ] {
+            let text = format!("%{{msec}}t \"%r\" %s {pattern}");
+            let format = Format::parse(&text, source).unwrap();
+            let line = format!("971211336500 \"GET / HTTP/1.1\" 200 {values}");
+            assert_eq!(read(&format, &line).unwrap().5, us, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn the_client_is_read_where_the_format_has_it() {
+        let client = |format: &Format, text: &str| {
+            let line = format.read(text.as_bytes(), &mut Stamps::default());
+            let line = line.map(|l| [l.address, l.forwarded, l.agent].map(<[u8]>::to_vec));
+            line.map(|parts| parts.map(|p| String::from_utf8(p).unwrap()))
+        };
+        let combined = Format::common(Source::Httpd);
+        let expected = ["2001:db8::1", "", "Agent \\\"1\\\""].map(str::to_owned);
+        assert_eq!(client(&combined, COMBINED), Some(expected));
+        let common = COMBINED.split(" \"http").next().unwrap();
+        for rest in ["", " 2000", " \"-\" 17", " \"-\" \"cut o"] {
+            let expected = ["2001:db8::1", "", ""].map(str::to_owned);
+            assert_eq!(
+                client(&combined, &format!("{common}{rest}")),
+                Some(expected)
+            );
+        }
+        let nginx = "$remote_addr [$time_local] \"$request\" \"$http_x_forwarded_for\" $status";
+        let nginx = Format::parse(nginx, Source::Nginx).unwrap();
+        let line = "h [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\" \"10.0.0.1, p\" 200";
+        let expected = ["h", "10.0.0.1, p", ""].map(str::to_owned);
+        assert_eq!(client(&nginx, line), Some(expected));
+    }
+
+    #[test]
     fn quotes_backslashes_and_proxies_do_not_confuse_it() {
         let format = Format::common(Source::Httpd);
         for (request, path) in [
@@ -414,8 +546,19 @@ mod tests {
         let text = br#"{"time": "2000-10-10T20:55:36Z", "method": "GET", "uri": "/a", "status": 200, "request_time": "0.250"}"#;
         let fields = Fields::read(text).unwrap();
         let line = format.json_line(&fields, &mut Stamps::default()).unwrap();
-        assert_eq!((line.arrival, line.status), (971_211_335.75, 200));
+        assert_eq!((line.arrival, line.status), (971_211_335.75, Some(200)));
         assert_eq!((line.method, line.path), (&b"GET"[..], &b"/a"[..]));
+    }
+
+    #[test]
+    fn numbers_that_no_server_writes_are_none() {
+        for text in ["nan", "inf", "-inf", "1e999", "", "-", "0x1"] {
+            assert_eq!(decimal(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(
+            (size(b"-"), size(b"x"), size(b"17")),
+            (Some(0), None, Some(17))
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Shard<'_> {
             let waited = now.saturating_sub(intended);
             if waited > self.times.timeout {
                 self.take_due(intended);
-                self.count_failure(intended, ErrorKind::Shed);
+                self.shed(intended, now);
                 continue;
             }
             let Some(free) = self.ready.pop_front() else {
@@ -55,7 +55,7 @@ impl Shard<'_> {
     }
 
     fn take_due(&mut self, intended: u64) {
-        let phase = self.phase(intended);
+        let phase = self.times.phase(intended);
         match &mut self.source {
             Source::Open { send, .. } => send.advance(),
             Source::Closed { left } => {
@@ -63,11 +63,6 @@ impl Shard<'_> {
                 self.interval.totals[phase].scheduled += 1;
             }
         }
-    }
-
-    /// Index of the totals a request belongs to: 0 is the warm-up.
-    pub(super) fn phase(&self, intended: u64) -> usize {
-        usize::from(intended >= self.times.warm_end)
     }
 
     /// The intended time moved up to the pacing grid.
@@ -142,13 +137,9 @@ impl Shard<'_> {
 
     /// Gives a request to a free connection.
     fn begin(&mut self, free: Free, intended: u64, now: u64) {
-        let phase = self.phase(intended);
         let id = free.connection;
         if matches!(self.source, Source::Open { .. }) {
-            let possible = intended.max(free.since);
-            self.interval.totals[phase]
-                .send_lag
-                .saturating_record(now.saturating_sub(possible));
+            self.count_lag(free, intended, now);
         }
         let kind = self.requests.pick();
         let request = InFlight {
@@ -181,6 +172,14 @@ impl Shard<'_> {
                 }
             }
         }
+    }
+
+    /// Counts how long a request could have been sent and was not.
+    fn count_lag(&mut self, free: Free, intended: u64, now: u64) {
+        let possible = intended.max(free.since);
+        self.interval.totals[self.times.phase(intended)]
+            .send_lag
+            .saturating_record(now.saturating_sub(possible));
     }
 
     /// Sends the rest of a connection's request.
@@ -245,8 +244,7 @@ impl Shard<'_> {
     /// Counts a request as failed and frees its place.
     pub(super) fn fail_one(&mut self, id: u32, request: InFlight, kind: ErrorKind, pauses: bool) {
         self.in_flight -= 1;
-        let phase = self.phase(request.intended);
-        self.interval.totals[phase].fail_request(request.kind, kind);
+        self.count_failure(request, kind);
         let now = now_ns();
         match pauses {
             true => self.paused.push(Reverse((now + CONNECT_PAUSE_NS, id))),
@@ -275,9 +273,22 @@ impl Shard<'_> {
         }
     }
 
-    fn count_failure(&mut self, intended: u64, kind: ErrorKind) {
-        let phase = self.phase(intended);
+    /// Counts a request that was begun and has failed.
+    pub(super) fn count_failure(&mut self, request: InFlight, kind: ErrorKind) {
+        let phase = self.times.phase(request.intended);
         self.interval.totals[phase].fail(kind);
+        if let Some(request) = self.by_request[phase].get_mut(request.kind) {
+            request.failed += 1;
+        }
+    }
+
+    /// Gives up a request that was not sent in its time. While a connection was free, that was
+    /// the generator's own delay.
+    fn shed(&mut self, intended: u64, now: u64) {
+        if let Some(free) = self.ready.front() {
+            self.count_lag(*free, intended, now);
+        }
+        self.interval.totals[self.times.phase(intended)].fail(ErrorKind::Shed);
     }
 
     /// Fails the requests whose time is over.

@@ -84,7 +84,10 @@ impl Shard<'_> {
                 Ok(Moved::Later) => return now_ns(),
                 Ok(Moved::End) => return self.on_end(id),
                 Err(kind) => {
-                    self.fail(id, kind);
+                    match connection.session {
+                        None => self.fail(id, kind),
+                        Some(_) => self.end_session(id, kind),
+                    }
                     return now_ns();
                 }
             }
@@ -138,7 +141,7 @@ impl Shard<'_> {
         let now = now_ns();
         let connection = &mut self.connections[id as usize];
         if connection.session.is_some() {
-            self.end_session(id, now);
+            self.end_session(id, ErrorKind::Closed);
             return now;
         }
         if connection.request.is_none() {
@@ -170,7 +173,8 @@ impl Shard<'_> {
         self.count(request, response, verdict, now);
     }
 
-    /// Counts a complete response.
+    /// Counts a complete response. One that comes after its time has failed, whether or not the
+    /// scan for timeouts has been there before.
     pub(super) fn count(
         &mut self,
         request: InFlight,
@@ -178,13 +182,27 @@ impl Shard<'_> {
         verdict: Option<ErrorKind>,
         now: u64,
     ) {
-        let phase = self.phase(request.intended);
+        if now.saturating_sub(request.begun) > self.times.timeout {
+            return self.count_failure(request, ErrorKind::Timeout);
+        }
+        if now < self.times.end {
+            let present = &mut self.interval.totals[self.times.phase(now)];
+            present.body_bytes_in_time += response.body_bytes;
+            present.answered_in_time += u64::from(verdict.is_none());
+        }
+        let phase = self.times.phase(request.intended);
         let totals = &mut self.interval.totals[phase];
         totals.body_bytes += response.body_bytes;
         totals.redirects += u64::from(is_redirect(response.status));
         match verdict {
-            Some(kind) => totals.fail_request(request.kind, kind),
-            None => totals.succeed(request.kind, now - request.intended, now - request.sent),
+            Some(kind) => self.count_failure(request, kind),
+            None => {
+                let latency = now - request.intended;
+                totals.succeed(latency, now - request.sent);
+                if let Some(request) = self.by_request[phase].get_mut(request.kind) {
+                    request.succeed(latency);
+                }
+            }
         }
     }
 }

@@ -73,7 +73,7 @@ impl Shard<'_> {
                 match wire.send(&session.out[session.written..]) {
                     Ok(Moved::Bytes(n)) => session.written += n,
                     Ok(Moved::Later | Moved::End) => return,
-                    Err(kind) => return self.fail(id, kind),
+                    Err(kind) => return self.end_session(id, kind),
                 }
             }
             session.out.clear();
@@ -132,16 +132,21 @@ impl Shard<'_> {
         }
     }
 
-    /// The server closed its side.
-    pub(super) fn end_session(&mut self, id: u32, now: u64) {
-        let Some(session) = &mut self.connections[id as usize].session else {
+    /// The connection is gone, by the server's doing. Requests that were sent on it have failed;
+    /// those that still waited for a stream were never sent and go to the next connection
+    /// (RFC 9113 §8.7).
+    pub(super) fn end_session(&mut self, id: u32, kind: ErrorKind) {
+        let connection = &mut self.connections[id as usize];
+        if connection.is_opening() {
+            return self.fail(id, kind);
+        }
+        let Some(session) = &mut connection.session else {
             return;
         };
-        match session.is_over() {
-            true => self.reopen(id),
-            false => self.fail(id, ErrorKind::Closed),
+        for request in session.lose() {
+            self.fail_one(id, request, kind, false);
         }
-        self.release_held(id, now);
+        self.reopen(id);
     }
 
     /// Closes a connection that takes no more streams; opens it again for requests that wait.

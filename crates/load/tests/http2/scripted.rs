@@ -7,6 +7,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -167,6 +168,13 @@ impl Talk {
     pub fn goaway(&mut self, last: u32) {
         let payload = [last.to_be_bytes(), [0; 4]].concat();
         self.frame(7, 0, 0, &payload);
+    }
+
+    /// Sends what was said so far, and gives the client time to hear it.
+    pub fn pause(&mut self, length: Duration) {
+        let _ = self.stream.write_all(&self.out);
+        self.out.clear();
+        thread::sleep(length);
     }
 
     pub fn close(&mut self) {

@@ -17,7 +17,9 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags};
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\nhello, world!\n";
+/// It says that the connection stays: ab speaks HTTP/1.0 and would wait for its end.
+const ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 14\r\n\r\nhello, world!\n";
 const LISTENER: u64 = u64::MAX;
 
 /// What the server does besides answering at once.

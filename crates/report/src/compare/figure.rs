@@ -8,7 +8,7 @@ use std::time::Duration;
 use loadline_analysis::interval::{Bootstrap, Interval, Statistic, median, ratio};
 
 use crate::content::groups::Group;
-use crate::figures::{self, Figures};
+use crate::figures::{self, FAILED, Figures};
 use crate::format;
 use crate::view::ResultView;
 use loadline_sizing::Bytes;
@@ -29,6 +29,8 @@ pub enum Change {
     NotShown,
     /// Too few trials for an interval.
     TooFew,
+    /// In a trial of either side it lies in requests that failed: it has no ratio.
+    InFailures,
 }
 
 /// A figure on both sides.
@@ -62,7 +64,11 @@ fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|t| t.as_secs_f64())
 }
 
+/// A time; infinite is in requests that failed.
 fn show_time(value: f64) -> String {
+    if value == f64::INFINITY {
+        return FAILED.to_owned();
+    }
     Duration::try_from_secs_f64(value).map_or_else(|_| format::NONE.to_owned(), format::time)
 }
 
@@ -78,7 +84,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "Latency at the SLO's percentile",
         key: "latency_s",
-        read: |f| seconds(f.headline),
+        read: |f| Some(seconds(f.headline?.time()).unwrap_or(f64::INFINITY)),
         show: show_time,
     },
     Row {
@@ -149,11 +155,14 @@ pub fn figures(view: &ResultView, a: Option<&Group<'_>>, b: Option<&Group<'_>>) 
 fn figure(row: &Row, sides: &[Vec<Figures>; 2]) -> Figure {
     let values = sides.each_ref().map(|side| -> Vec<f64> {
         let read = side.iter().filter_map(row.read);
-        read.filter(|v| v.is_finite()).collect()
+        read.filter(|v| !v.is_nan()).collect()
     });
-    let medians = values.each_ref().map(|v| median(v));
+    // Between two that lie in failures there is no number; the middle lies there as well.
+    let middle = |m: f64| if m.is_nan() { f64::INFINITY } else { m };
+    let medians = values.each_ref().map(|v| median(v).map(middle));
     let shown = medians.map(|m| m.map_or_else(|| format::NONE.to_owned(), row.show));
-    let is_enough = values.iter().all(|v| v.len() >= FEWEST);
+    let is_failed = values.iter().flatten().any(|v| v.is_infinite());
+    let is_enough = !is_failed && values.iter().all(|v| v.len() >= FEWEST);
     let starts = values
         .each_ref()
         .map(|v| v.iter().map(|x| vec![*x]).collect::<Vec<_>>());
@@ -168,6 +177,7 @@ fn figure(row: &Row, sides: &[Vec<Figures>; 2]) -> Figure {
         })
         .flatten();
     let change = match interval {
+        None if is_failed => Change::InFailures,
         None if is_enough => Change::NotShown,
         None => Change::TooFew,
         Some(interval) if !interval.is_difference(EFFECT) => Change::NotShown,

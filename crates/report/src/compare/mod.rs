@@ -5,10 +5,11 @@
 //! a trial anew; verdicts are those of the records.
 
 mod figure;
+mod size;
 mod write;
 
-use loadline_analysis::record::Verdict;
-use loadline_sizing::Bytes;
+use loadline_analysis::recommend::{Recommendation, is_proof};
+use loadline_analysis::record::{Configuration, Verdict};
 
 use crate::content::groups::{self, Group, Names};
 use crate::content::slo_words;
@@ -17,11 +18,8 @@ use crate::text;
 use crate::view::ResultView;
 
 pub use figure::{Change, Figure};
-pub use write::{comparison_json, comparison_markdown, comparison_terminal};
-
-/// Two independent searches of one service agree within this share (SPECIFICATION.md): a smaller
-/// difference between two recommended sizes says nothing.
-const SAME_SIZE: f64 = 0.08;
+pub use size::Recommended;
+pub use write::{Exported, comparison_json, comparison_markdown, comparison_terminal};
 
 /// What changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,12 +28,14 @@ pub struct Comparison {
     pub names: [String; 2],
     /// The change in a sentence.
     pub sentence: String,
-    /// Whether the second is worse: it breaks the SLO where the first kept it, or needs more.
+    /// Whether the second is worse: it breaks the SLO where the first kept it, needs or costs more.
     pub is_worse: bool,
+    /// Why nothing can be said: one of them measured nothing; `None` when something can.
+    pub cannot_say: Option<String>,
     /// What else differs between the two, so that a change may come from there.
     pub differences: Vec<String>,
-    /// The recommended sizes, where there are any.
-    pub sizes: [Option<Bytes>; 2],
+    /// What they recommend, where they do.
+    pub sizes: [Option<Recommended>; 2],
     /// Figures at the recommended sizes; empty unless both recommend.
     pub recommended: Vec<Figure>,
     /// Every configuration that both ran.
@@ -49,6 +49,9 @@ pub struct Shared {
     pub name: String,
     /// Trials that kept the SLO, of those that may be believed.
     pub passes: [(usize, usize); 2],
+    /// The first kept the SLO here, the second did not, and that counts: between two searches only
+    /// at what the second recommends and above, as each search probes its own border.
+    pub is_lost: bool,
     /// Its figures.
     pub figures: Vec<Figure>,
 }
@@ -57,7 +60,6 @@ pub struct Shared {
 pub fn compare(a: &ResultView, b: &ResultView) -> Comparison {
     let views = [a, b];
     let recommendations = views.map(|v| v.recommendation.as_ref());
-    let sizes = recommendations.map(|r| r.map(|r| r.memory));
     let shared = shared(a, b);
     let recommended = match recommendations {
         [Some(one), Some(two)] => figure::figures(
@@ -67,8 +69,12 @@ pub fn compare(a: &ResultView, b: &ResultView) -> Comparison {
         ),
         _ => Vec::new(),
     };
-    let lost: Vec<&Shared> = shared.iter().filter(|s| s.is_lost()).collect();
-    let (sentence, is_larger) = size_sentence(views, sizes);
+    let cannot_say = cannot_say(views);
+    let lost: Vec<&Shared> = shared.iter().filter(|s| s.is_lost).collect();
+    let (sentence, is_larger) = match &cannot_say {
+        Some(why) => (Some(format!("Cannot say: {why}.")), false),
+        None => size_sentence(recommendations),
+    };
     let sentence = match (sentence, lost.as_slice()) {
         (Some(sentence), []) => sentence,
         (None, []) => matrix_sentence(&shared),
@@ -84,8 +90,9 @@ pub fn compare(a: &ResultView, b: &ResultView) -> Comparison {
         names: views.map(|v| text::one_line(&format!("{} {}", v.title, short(&v.id)))),
         sentence,
         is_worse: is_larger || !lost.is_empty(),
+        cannot_say,
         differences: differences(a, b),
-        sizes,
+        sizes: recommendations.map(|r| r.map(Recommended::of)),
         recommended,
         shared,
     }
@@ -96,44 +103,41 @@ fn short(id: &str) -> &str {
     id.get(..13).unwrap_or(id)
 }
 
-impl Shared {
-    /// Kept before, not kept now.
-    fn is_lost(&self) -> bool {
-        let [before, after] = self.passes.map(|(kept, of)| of > 0 && kept == of);
-        before && !after && self.passes[1].1 > 0
+/// Why the second cannot be judged by the first.
+fn cannot_say(views: [&ResultView; 2]) -> Option<String> {
+    let [first, second] = views;
+    for (which, view) in [("first", first), ("second", second)] {
+        if view.recommendation.is_none() && view.evidence().next().is_none() {
+            return Some(match view.trials.is_empty() {
+                true => format!("the {which} has no trial"),
+                false => format!("no trial of the {which} was valid"),
+            });
+        }
     }
+    let is_cut_short = second.recommendation.is_none() && second.incomplete.is_some();
+    (first.recommendation.is_some() && is_cut_short)
+        .then(|| "the second ended before it had an answer".to_owned())
 }
 
-/// The change of the recommended size, and whether it is for the worse.
-fn size_sentence(views: [&ResultView; 2], sizes: [Option<Bytes>; 2]) -> (Option<String>, bool) {
-    let [before, after] = match sizes {
-        [Some(before), Some(after)] => [before, after],
+/// The change of what is recommended, and whether it is for the worse.
+fn size_sentence(recommendations: [Option<&Recommendation>; 2]) -> (Option<String>, bool) {
+    match recommendations {
+        [Some(before), Some(after)] => {
+            let change = size::size_change(before, after);
+            (Some(change.sentence), change.is_worse)
+        }
         [Some(before), None] => {
-            let ran = !views[1].trials.is_empty();
+            let before = Recommended::of(before).name;
             let sentence = format!("The first needs {before}; the second has no answer.");
-            return (Some(sentence), ran);
+            (Some(sentence), true)
         }
         [None, Some(after)] => {
+            let after = Recommended::of(after).name;
             let sentence = format!("The second needs {after}; the first has no answer.");
-            return (Some(sentence), false);
+            (Some(sentence), false)
         }
-        [None, None] => return (None, false),
-    };
-    let ratio = after.as_bytes() as f64 / before.as_bytes().max(1) as f64;
-    let percent = format::percent((ratio - 1.0).abs());
-    let sentence = match ratio {
-        r if r > 1.0 + SAME_SIZE => {
-            format!("It needs more: {after} instead of {before}, {percent} more memory.")
-        }
-        r if r < 1.0 / (1.0 + SAME_SIZE) => {
-            format!("It needs less: {after} instead of {before}, {percent} less memory.")
-        }
-        _ => format!(
-            "No change that counts: {after} and {before}; two searches of one service differ by up to {}.",
-            format::percent(SAME_SIZE)
-        ),
-    };
-    (Some(sentence), ratio > 1.0 + SAME_SIZE)
+        [None, None] => (None, false),
+    }
 }
 
 fn matrix_sentence(shared: &[Shared]) -> String {
@@ -149,13 +153,20 @@ fn matrix_sentence(shared: &[Shared]) -> String {
 fn shared(a: &ResultView, b: &ResultView) -> Vec<Shared> {
     let others = groups::groups(b);
     let names = Names::of(a);
+    let counts = |configuration: &Configuration| match (&a.recommendation, &b.recommendation) {
+        (Some(_), Some(least)) => size::is_at_least(configuration, least),
+        _ => true,
+    };
     let pair = |one: Group<'_>| {
         let two = others
             .iter()
             .find(|g| groups::is_same(g.configuration, one.configuration))?;
+        let passes = [one.passes(), two.passes()];
+        let [before, after] = passes.map(|(kept, of)| is_proof(kept as u64, of as u64));
         Some(Shared {
             name: text::label(&names.name(one.configuration)),
-            passes: [one.passes(), two.passes()],
+            passes,
+            is_lost: before && !after && passes[1].1 > 0 && counts(one.configuration),
             figures: figure::figures(a, Some(&one), Some(two)),
         })
     };
@@ -178,6 +189,13 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
         format!("{} CPUs of {}, {}", m.cpus, m.cpu_model, m.kernel)
     };
     differ("machine", machine(a), machine(b));
+    if let [Some(one), Some(two)] = [a, b].map(|v| {
+        v.recommendation
+            .as_ref()
+            .and_then(|r| r.deployment.as_ref())
+    }) {
+        differ("offer", size::offer(one), size::offer(two));
+    }
     differ("JDK", a.machine.jdks.join(", "), b.machine.jdks.join(", "));
     differ(
         "version of loadline",

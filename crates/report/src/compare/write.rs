@@ -1,8 +1,9 @@
 //! A comparison as text for a terminal, Markdown, and JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Change, Comparison, Figure, Shared};
+use super::{Change, Comparison, Figure, Recommended, Shared};
 use crate::content::{Block, Section};
 use crate::format;
 use crate::table::{Cell, Table, Tone};
@@ -37,11 +38,17 @@ fn details(comparison: &Comparison) -> Vec<String> {
 fn sections(comparison: &Comparison) -> Vec<Section> {
     let mut sections = Vec::new();
     if !comparison.recommended.is_empty() {
-        let names = comparison
-            .sizes
-            .map(|size| size.map_or_else(|| format::NONE.to_owned(), |s| s.to_string()));
+        let show = |size: &Option<Recommended>, shown: fn(&Recommended) -> String| {
+            size.as_ref()
+                .map_or_else(|| format::NONE.to_owned(), |s| text::label(&shown(s)))
+        };
+        let sizes = comparison.sizes.each_ref();
+        let [first, second] = sizes.map(|s| show(s, |s| s.name.clone()));
+        let names = sizes.map(|s| show(s, |s| s.memory.to_string()));
+        let both = format!("The first recommends {first}; the second {second}.");
         sections.push(
             Section::new("recommended", "At the recommended sizes")
+                .with(Block::Paragraph(both))
                 .with(Block::Paragraph(EXPLANATION.to_owned()))
                 .with(Block::Table(figures(&comparison.recommended, &names))),
         );
@@ -93,6 +100,7 @@ fn word(figure: &Figure) -> String {
         Change::More => "more".to_owned(),
         Change::Less => "less".to_owned(),
         Change::NotShown => "none shown".to_owned(),
+        Change::InFailures => "requests failed: no ratio".to_owned(),
         Change::TooFew => format!(
             "too few trials ({} and {})",
             figure.trials[0], figure.trials[1]
@@ -136,49 +144,86 @@ fn shared(shared: &[Shared]) -> Table {
     table
 }
 
-#[derive(Serialize)]
-struct Exported {
+/// A comparison as JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct Exported {
+    /// Version of this form.
     schema: u32,
+    /// Title and id of the first result.
     first: String,
+    /// Of the second.
     second: String,
+    /// The change in a sentence.
     sentence: String,
+    /// Whether the second is worse: it breaks the SLO where the first kept it, needs or costs more.
     is_worse: bool,
+    /// Why nothing can be said: one of them measured nothing; null when something can.
+    cannot_say: Option<String>,
+    /// What else differs between the two, so that a change may come from there.
     differences: Vec<String>,
+    /// Memory limits of one instance of the recommended sizes; null without a recommendation.
     memory_bytes: [Option<u64>; 2],
+    /// Their CPU limits; null also where there is none.
+    cpu_millicpus: [Option<u32>; 2],
+    /// Replicas; null where no prices were given.
+    replicas: [Option<u32>; 2],
+    /// What all replicas cost, USD a month; null where no prices were given.
+    usd_per_month: [Option<f64>; 2],
+    /// Figures at the recommended sizes; empty unless both recommend.
     recommended: Vec<ExportedFigure>,
+    /// Every configuration that both ran.
     shared: Vec<ExportedShared>,
 }
 
-#[derive(Serialize)]
+/// One figure in both results.
+#[derive(Serialize, JsonSchema)]
 struct ExportedFigure {
+    /// Its name, with its unit at the end.
     figure: &'static str,
+    /// Medians over the trials; null where none has it.
     medians: [Option<f64>; 2],
+    /// Trials that have it.
     trials: [usize; 2],
+    /// Second over first; null where one is missing or zero.
     ratio: Option<f64>,
+    /// Low end of its 95 % interval.
     ratio_low: Option<f64>,
+    /// High end.
     ratio_high: Option<f64>,
+    /// `more`, `less`, `none_shown`, `in_failures` (a trial of either side has it in requests that
+    /// failed: no ratio) or `too_few_trials`.
     change: &'static str,
 }
 
-#[derive(Serialize)]
+/// A configuration that both results ran.
+#[derive(Serialize, JsonSchema)]
 struct ExportedShared {
+    /// Its name.
     configuration: String,
+    /// Trials that kept the SLO.
     kept: [usize; 2],
+    /// Of so many that may be believed.
     of: [usize; 2],
+    /// Its figures.
     figures: Vec<ExportedFigure>,
 }
 
 /// For other programs.
 pub fn comparison_json(comparison: &Comparison) -> String {
     let [first, second] = comparison.names.clone();
+    let sizes = comparison.sizes.each_ref().map(Option::as_ref);
     let exported = Exported {
         schema: 1,
         first,
         second,
         sentence: text::one_line(&comparison.sentence),
         is_worse: comparison.is_worse,
+        cannot_say: comparison.cannot_say.clone(),
         differences: comparison.differences.clone(),
-        memory_bytes: comparison.sizes.map(|s| s.map(|s| s.as_bytes())),
+        memory_bytes: sizes.map(|s| s.map(|s| s.memory.as_bytes())),
+        cpu_millicpus: sizes.map(|s| s.and_then(|s| Some(s.cpu?.as_millis()))),
+        replicas: sizes.map(|s| s.and_then(|s| s.replicas)),
+        usd_per_month: sizes.map(|s| s.and_then(|s| s.usd_per_month)),
         recommended: comparison.recommended.iter().map(exported_figure).collect(),
         shared: comparison.shared.iter().map(exported_shared).collect(),
     };
@@ -207,6 +252,7 @@ fn exported_figure(figure: &Figure) -> ExportedFigure {
             Change::More => "more",
             Change::Less => "less",
             Change::NotShown => "none_shown",
+            Change::InFailures => "in_failures",
             Change::TooFew => "too_few_trials",
         },
     }

@@ -87,7 +87,11 @@ pub fn is_same(a: &Configuration, b: &Configuration) -> bool {
 
 /// The size in words: `500m CPU and 212Mi`.
 pub fn size(configuration: &Configuration) -> String {
-    format!("{} and {}", cpu(configuration), memory(configuration))
+    let each = match configuration.instances {
+        1 => String::new(),
+        n => format!(" for each of {n} instances"),
+    };
+    format!("{} and {}{each}", cpu(configuration), memory(configuration))
 }
 
 /// The CPU limit in words.
@@ -164,6 +168,18 @@ impl Names {
         } else {
             own.join(" ")
         }
+    }
+
+    /// The same without the size and the rate; empty when nothing is left.
+    pub fn besides_size(&self, configuration: &Configuration) -> String {
+        let plain = Configuration {
+            rate: None,
+            ..configuration.clone()
+        };
+        let mut own = other_limits(&plain);
+        own.extend(options(&plain));
+        own.retain(|part| !self.shared.contains(part));
+        own.join(" ")
     }
 
     /// What each label stands for: `c1: -XX:TieredStopAtLevel=1`.
@@ -245,7 +261,16 @@ fn parts(configuration: &Configuration) -> Vec<String> {
 /// Limits besides memory, and the JDK.
 fn limits(configuration: &Configuration) -> Vec<String> {
     let mut parts = vec![cpu(configuration)];
-    parts.extend(configuration.jdk.clone());
+    parts.extend(other_limits(configuration));
+    parts
+}
+
+/// Limits besides CPU and memory, and the JDK.
+fn other_limits(configuration: &Configuration) -> Vec<String> {
+    let mut parts: Vec<String> = configuration.jdk.iter().cloned().collect();
+    if configuration.instances > 1 {
+        parts.push(format!("each of {} instances", configuration.instances));
+    }
     if let Some(cpuset) = &configuration.cpuset {
         parts.push(format!("CPUs {cpuset}"));
     }
@@ -277,7 +302,7 @@ fn portions(configuration: &Configuration) -> Vec<String> {
 
 /// Options of the user, arguments, environment. Options that loadline calculated follow from the
 /// size.
-fn options(configuration: &Configuration) -> Vec<String> {
+pub(crate) fn options(configuration: &Configuration) -> Vec<String> {
     let is_user = |o: &&JvmOption| o.provenance == Provenance::User;
     let jvm = configuration.jvm_options.iter().filter(is_user);
     let mut parts: Vec<String> = jvm.map(|o| redact::line(&o.text)).collect();

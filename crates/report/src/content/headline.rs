@@ -2,13 +2,14 @@
 //!
 //! First thing a reader sees. Every number in it comes from the records or the recommendation.
 
+use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::{Proof, Recommendation};
-use loadline_analysis::record::{Machine, Purpose, Verdict};
+use loadline_analysis::record::{Configuration, Machine, Purpose, Verdict};
 
 use super::groups::{self, Group, Names};
 use super::money;
-use crate::figures::{self, Figures, spread};
+use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
@@ -38,6 +39,7 @@ pub fn headline(view: &ResultView) -> Headline {
         },
         None if view.evidence().next().is_none() => nothing_measured(view),
         None if view.trials.iter().all(|t| t.purpose == Purpose::Matrix) => matrix(view),
+        None if view.incomplete.is_some() => nothing_found(view),
         None => nothing_feasible(view),
     };
     if let Some(why) = &view.incomplete {
@@ -54,7 +56,8 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
         return deployed(view, recommendation, deployment);
     }
     let proof = &recommendation.proof;
-    let is_proven = proof.starts > 0 && proof.passes == proof.starts;
+    let is_proven = recommendation.is_proven();
+    let size = groups::size(&recommendation.configuration);
     let mut details = vec![measured_what(view, recommendation)];
     details.push(proven_how(proof));
     details.push(format!(
@@ -72,15 +75,41 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
         )));
     }
     Headline {
-        tone: if is_proven { Tone::Good } else { Tone::Muted },
-        badge: if is_proven { "SLO kept" } else { "Not proven" },
-        sentence: format!(
-            "Give {} {}: it then keeps {}.",
-            view.title,
-            groups::size(&recommendation.configuration),
-            slo_words(view),
-        ),
+        sentence: if is_proven {
+            let slo = slo_words(view);
+            format!("Give {} {size}: it then keeps {slo}.", view.title)
+        } else {
+            let but = unproven(view, proof);
+            format!("For {} {size} was found, but {but}.", view.title)
+        },
+        ..proven_or_not(is_proven, details)
+    }
+}
+
+/// A headline without its sentence.
+fn proven_or_not(is_proven: bool, details: Vec<String>) -> Headline {
+    let (tone, badge) = match is_proven {
+        true => (Tone::Good, "SLO kept"),
+        false => (Tone::Muted, "Not proven"),
+    };
+    Headline {
+        tone,
+        badge,
+        sentence: String::new(),
         details,
+    }
+}
+
+/// `8 of 20 fresh starts missed p99<50ms`: why an answer is not proven.
+fn unproven(view: &ResultView, proof: &Proof) -> String {
+    let slo = slo_words(view);
+    match (proof.starts, proof.starts.saturating_sub(proof.passes)) {
+        (0, _) => format!("no fresh start has shown that it keeps {slo}"),
+        (starts, 0) => format!(
+            "{} that kept {slo} prove too little",
+            format::count(starts as usize, "fresh start")
+        ),
+        (starts, missed) => format!("{missed} of {starts} fresh starts missed {slo}"),
     }
 }
 
@@ -96,6 +125,14 @@ fn deployed(
     } else {
         format!(" with {}", chosen.variant)
     };
+    let what = format!(
+        "{} of {}, each with {}{variant}: {}",
+        format::count(chosen.replicas as usize, "replica"),
+        view.title,
+        groups::size(&recommendation.configuration),
+        money::price_words(chosen),
+    );
+    let is_proven = recommendation.is_proven();
     let spare = match deployment.spare {
         0 => String::new(),
         n => format!(", also with {n} of them lost"),
@@ -112,6 +149,7 @@ fn deployed(
     if let Some(seen) = latency_seen(view, recommendation) {
         details.insert(1, format!("At that rate, {seen}."));
     }
+    details.extend(memory_margin(view, recommendation, deployment));
     details.extend(
         deployment
             .offer
@@ -120,26 +158,40 @@ fn deployed(
             .map(|w| format!("Warning: {w}.")),
     );
     Headline {
-        tone: if deployment.is_proven {
-            Tone::Good
+        sentence: if is_proven {
+            format!("Run {what}. They keep {}.", slo_words(view))
         } else {
-            Tone::Muted
+            let but = unproven(view, &recommendation.proof);
+            format!("Found: {what}. But {but}.")
         },
-        badge: if deployment.is_proven {
-            "SLO kept"
-        } else {
-            "Not proven"
-        },
-        sentence: format!(
-            "Run {} of {}, each with {}{variant}: {}. They keep {}.",
-            format::count(chosen.replicas as usize, "replica"),
-            view.title,
-            groups::size(&recommendation.configuration),
-            money::price_words(chosen),
-            slo_words(view),
-        ),
-        details,
+        ..proven_or_not(is_proven, details)
     }
+}
+
+/// How much memory is left over: by the search below the size, or by what its starts used of it.
+fn memory_margin(
+    view: &ResultView,
+    recommendation: &Recommendation,
+    deployment: &Deployment,
+) -> Option<String> {
+    if let Some(found) = deployment.found {
+        return Some(format!(
+            "Memory was searched below the {} of the size found: {} is the smallest that kept the SLO in every confirmation, with a margin of {} on top.",
+            found.memory,
+            recommendation.confirmed,
+            format::percent(recommendation.margin),
+        ));
+    }
+    let group = groups::group_of(view, &recommendation.configuration)?;
+    let used = group.evidence().map(|t| t.evidence.cgroup.peak_working_set);
+    let used = used.max()??;
+    let limit = recommendation.configuration.memory?;
+    let share = used.as_bytes() as f64 / limit.as_bytes().max(1) as f64;
+    Some(format!(
+        "The fullest of its starts used {} of {limit} ({}).",
+        format::bytes(used),
+        format::percent(share),
+    ))
 }
 
 fn proven_how(proof: &Proof) -> String {
@@ -157,8 +209,11 @@ fn proven_how(proof: &Proof) -> String {
 /// The load, and the latency that was seen under it at the recommended size.
 fn measured_what(view: &ResultView, recommendation: &Recommendation) -> String {
     match latency_seen(view, recommendation) {
-        Some(seen) => format!("Under {}, {seen}.", view.load),
-        None => format!("Under {}.", view.load),
+        Some(seen) => format!(
+            "Under {}, {seen}.",
+            view.load_of(&recommendation.configuration)
+        ),
+        None => format!("Under {}.", view.load_of(&recommendation.configuration)),
     }
 }
 
@@ -167,8 +222,8 @@ fn latency_seen(view: &ResultView, recommendation: &Recommendation) -> Option<St
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let group = groups::group_of(view, &recommendation.configuration)?;
     let of_trial = |t| Figures::of(t, quantile).headline;
-    let seen = spread(group.evidence().filter_map(of_trial))?;
-    Some(format!("{quantile} was {}", seen.show(format::time)))
+    let seen = latencies(group.evidence().filter_map(of_trial))?;
+    Some(format!("{quantile} was {}", seen.show(Seen::show)))
 }
 
 /// The SLO in words: `p99<50ms, errors<0.1% and start<20s`.
@@ -217,27 +272,20 @@ fn matrix(view: &ResultView) -> Headline {
         .filter(|g| g.evidence().next().is_some())
         .count();
     let good: Vec<&Group> = groups.iter().filter(|g| g.keeps_slo()).collect();
-    let smallest = good.iter().min_by_key(|g| {
-        let c = g.configuration;
-        (
-            c.memory.map_or(u64::MAX, |m| m.as_bytes()),
-            c.cpu.map_or(u32::MAX, |c| c.as_millis()),
-        )
-    });
-    let sentence = match smallest {
-        Some(group) => format!(
-            "{} of {} keep {} under {}; the smallest of them is {}.",
+    let sentence = match good.len() {
+        1.. => format!(
+            "{} of {} keep {} under {}{}.",
             good.len(),
             format::count(judged, "configuration"),
             slo_words(view),
-            view.load,
-            Names::of(view).name(group.configuration),
+            view.load_of_all(),
+            smallest(view, &good),
         ),
-        None => format!(
+        0 => format!(
             "None of {} keeps {} under {}.",
             format::count(judged, "configuration"),
             slo_words(view),
-            view.load
+            view.load_of_all()
         ),
     };
     Headline {
@@ -260,6 +308,92 @@ fn matrix(view: &ResultView) -> Headline {
     }
 }
 
+/// `; the smallest of them is 212Mi`, all instances together; empty where no size is the smallest.
+fn smallest(view: &ResultView, good: &[&Group]) -> String {
+    let size = |g: &&&Group| {
+        let c = g.configuration;
+        let memory = c.memory.map_or(u64::MAX, |m| m.as_bytes());
+        let cpu = c.cpu.map_or(u64::MAX, |c| c.as_millis().into());
+        let all = u64::from(c.instances);
+        (memory.saturating_mul(all), cpu.saturating_mul(all))
+    };
+    let Some(least) = good.iter().map(|g| size(&g)).min() else {
+        return String::new();
+    };
+    let least: Vec<&Configuration> = good
+        .iter()
+        .filter(|g| size(g) == least)
+        .map(|g| g.configuration)
+        .collect();
+    match least.as_slice() {
+        [one] if one.memory.is_some() => {
+            format!("; the smallest of them is {}", Names::of(view).name(one))
+        }
+        // They differ in other things than the size.
+        [one, others @ ..] if one.memory.is_some() => {
+            let words = groups::size(one);
+            match others.iter().all(|c| groups::size(c) == words) {
+                true => format!("; the smallest of them have {words}"),
+                false => String::new(),
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+/// The best that was attained, as a sentence: where, and which objective stands in the way.
+fn attained(view: &ResultView) -> Option<String> {
+    let best = attained::best(view.trials.iter())?;
+    let trial = view.number(&best.trial.id);
+    let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
+    let size = groups::size(&best.trial.configuration);
+    let rate = best.trial.configuration.rate.map(format::rate);
+    if best.is_kept() {
+        let rate = rate.unwrap_or_else(|| "the load".to_owned());
+        let end = match view.incomplete {
+            Some(_) => ".",
+            None => "; as many replicas as are allowed do not carry the rate with that.",
+        };
+        return Some(format!(
+            "The best attained: {size} kept the SLO at {rate}{trial}{end}"
+        ));
+    }
+    let rate = rate.map_or_else(String::new, |rate| format!(" at {rate}"));
+    let binding = best.binding?;
+    if binding.ratio < 1.0 {
+        // Every objective was met: the rate was not answered, or the collector took the CPU.
+        let why = super::in_short(&best.trial.reason);
+        return Some(sentence(&format!(
+            "The best attained: {size}{rate}{trial}. What stands in the way: {why}"
+        )));
+    }
+    let objective = binding.objective;
+    let how = match binding.measured {
+        Some(_) => format!(
+            "it is {} times what the SLO allows",
+            format::number(binding.ratio)
+        ),
+        None => "it lies in requests that failed".to_owned(),
+    };
+    Some(format!(
+        "The best attained: {size}{rate}{trial}. What stands in the way is {objective}: {how}."
+    ))
+}
+
+/// A search that ended before it knew: that nothing was found is no proof that there is nothing.
+fn nothing_found(view: &ResultView) -> Headline {
+    Headline {
+        tone: Tone::Muted,
+        badge: "Not decided",
+        sentence: format!(
+            "No size was found that keeps {} under {}; not everything was looked at.",
+            slo_words(view),
+            view.load,
+        ),
+        details: attained(view).into_iter().collect(),
+    }
+}
+
 fn nothing_feasible(view: &ResultView) -> Headline {
     let largest = view
         .evidence()
@@ -272,12 +406,16 @@ fn nothing_feasible(view: &ResultView) -> Headline {
             Some(trial) => format!(
                 "No size keeps {} under {}: {} fails too.",
                 slo_words(view),
-                view.load,
+                view.load_of(&trial.configuration),
                 groups::size(&trial.configuration)
             ),
             None => format!("The search for {} did not finish.", slo_words(view)),
         },
-        details: largest.map(|t| sentence(&t.reason)).into_iter().collect(),
+        details: largest
+            .map(|t| sentence(&t.reason))
+            .into_iter()
+            .chain(attained(view))
+            .collect(),
     }
 }
 
@@ -297,7 +435,7 @@ fn measured_where(view: &ResultView) -> String {
     let jdks = if jdks.is_empty() {
         String::new()
     } else {
-        format!("; {}", jdks.join(", "))
+        format!("; JDK {}", jdks.join(", "))
     };
     format!(
         "Measured by {} in {}{when}, on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}; loadline {loadline}.",

@@ -5,7 +5,7 @@ use super::headline::slo_words;
 use super::{Block, Section};
 use loadline_analysis::latency::Latency;
 
-use crate::figures::{self, QUANTILES, spread};
+use crate::figures::{self, QUANTILES};
 use crate::format;
 use crate::table::{Cell, Table};
 use crate::view::ResultView;
@@ -22,17 +22,18 @@ pub fn section(view: &ResultView) -> Option<Section> {
         groups.sort_by_key(|g| std::cmp::Reverse(g.configuration.memory));
     }
     for group in groups {
-        let latencies: Vec<Latency> = group.evidence().filter_map(figures::latency).collect();
-        if latencies.is_empty() {
+        let measured: Vec<Latency> = group.evidence().filter_map(figures::latency).collect();
+        if measured.is_empty() {
             continue;
         }
         let mut row = vec![
             Cell::from(names.name(group.configuration)),
-            Cell::from(latencies.len().to_string()),
+            Cell::from(measured.len().to_string()),
         ];
         for quantile in QUANTILES {
-            let median = spread(latencies.iter().filter_map(|l| figures::at(l, quantile)));
-            row.push(format::time_or(median.map(|s| s.median)).into());
+            let seen = measured.iter().filter_map(|l| figures::at(l, quantile));
+            let median = figures::latencies(seen).and_then(|s| s.median.time());
+            row.push(format::time_or(median).into());
         }
         table.row(row);
     }
@@ -42,7 +43,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
     Some(
         Section::new("latency", "Latency by percentile")
             .with(Block::Paragraph(format!(
-                "From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A dash means that the percentile lies in requests that failed. The SLO: {}.",
+                "From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A request that failed counts as slower than every other; a dash means that the median lies there. The SLO: {}.",
                 slo_words(view)
             )))
             .with(Block::Table(table)),

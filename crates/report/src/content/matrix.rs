@@ -5,13 +5,10 @@ use loadline_sizing::Bytes;
 
 use super::groups::{self, Group, Names};
 use super::{Block, Section};
-use crate::figures::{self, Figures, spread};
+use crate::figures::{self, FAILED, Figures, Seen, spread};
 use crate::format;
 use crate::table::{Cell, Table, Tone};
 use crate::view::ResultView;
-
-/// What stands for a latency that lies in requests without a good answer.
-const FAILED: &str = "in failures";
 
 /// The section; `None` when nothing was tried.
 pub fn section(view: &ResultView) -> Option<Section> {
@@ -85,7 +82,11 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
         .right("Kept the SLO")
         .right(format!("Worst {quantile}"))
         .right("Start")
-        .right("Peak memory")
+        .right(if groups.iter().any(|g| g.configuration.instances > 1) {
+            "Peak memory, all instances"
+        } else {
+            "Peak memory"
+        })
         .wrapping("What happened");
     for group in &groups {
         let chosen = is_chosen(view, group);
@@ -104,7 +105,7 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
                 tone,
             ),
             format!("{passed} of {of}").into(),
-            worst(group, &figures).into(),
+            worst(&figures).into(),
             format::time_or(start.map(|s| s.median)).into(),
             format::bytes_or(figures.iter().filter_map(|f| f.sli.peak_memory).max()).into(),
             happened(group).into(),
@@ -154,7 +155,7 @@ fn cell(view: &ResultView, group: &Group<'_>) -> Cell {
     if of > 1 {
         text.push_str(&format!(" {passed}/{of}"));
     }
-    let latency = Some(worst(group, &figures)).filter(|text| text != format::NONE);
+    let latency = Some(worst(&figures)).filter(|text| text != format::NONE);
     let start = spread(figures.iter().filter_map(|f| f.sli.start)).map(|s| s.median);
     let start = start.map(|s| format!("start {}", format::time(s)));
     for part in [latency, start].into_iter().flatten() {
@@ -176,14 +177,10 @@ pub fn verdict(group: &Group<'_>) -> (String, Tone) {
     )
 }
 
-/// The slowest headline latency of the trials; [`FAILED`] when it lies in failed requests, which are
-/// slower than every other.
-fn worst(group: &Group<'_>, figures: &[Figures]) -> String {
-    let mut pairs = group.evidence().zip(figures);
-    if pairs.any(|(trial, f)| !trial.evidence.load.is_empty() && f.headline.is_none()) {
-        return FAILED.to_owned();
-    }
-    format::time_or(figures.iter().filter_map(|f| f.headline).max())
+/// The slowest headline latency of the trials.
+fn worst(figures: &[Figures]) -> String {
+    let slowest = figures.iter().filter_map(|f| f.headline).max();
+    slowest.map_or_else(|| format::NONE.to_owned(), Seen::show)
 }
 
 fn happened(group: &Group<'_>) -> String {

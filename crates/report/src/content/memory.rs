@@ -32,7 +32,9 @@ pub struct Fill {
 impl Fill {
     /// The fullest second of a trial: the one with the largest working set.
     pub fn of(trial: &TrialRecord) -> Option<Self> {
-        let limit = trial.configuration.memory?;
+        // The seconds are those of all instances, and so is the limit.
+        let instances = u64::from(trial.configuration.instances);
+        let limit = trial.configuration.memory?.mul_ratio(instances, 1);
         let full = |s: &&SecondEvidence| s.memory.is_some() && s.anon.is_some();
         let seconds = trial.evidence.seconds.iter().filter(full);
         let second = seconds.max_by_key(|s| s.working_set.map(|w| w.as_bytes()))?;

@@ -6,19 +6,22 @@
 mod distrust;
 pub mod groups;
 mod headline;
+pub(crate) mod instances;
 mod latency;
 mod matrix;
 pub(crate) mod memory;
-mod money;
+pub(crate) mod money;
 pub(crate) mod options;
-mod pauses;
+pub(crate) mod pauses;
 mod reproduce;
+pub(crate) mod scaling;
 mod smaller;
-mod startup;
+pub(crate) mod startup;
 pub mod trials;
-mod warm_up;
+pub(crate) mod warm_up;
 
 pub use headline::{Headline, headline, slo_words};
+pub use reproduce::quoted;
 
 use crate::table::Table;
 use crate::view::ResultView;
@@ -84,6 +87,8 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     money::section,
     smaller::section,
     matrix::section,
+    scaling::section,
+    instances::section,
     startup::section,
     latency::section,
     pauses::section,

@@ -1,11 +1,103 @@
 //! What it costs, and why not less: the deployment, its next cheaper neighbours, the other choices.
+//!
+//! Owns the points of the price curve too: what was bought with each price.
 
-use loadline_analysis::deployment::{Deployment, Priced, WhyNot};
+use std::time::Duration;
+
+use loadline_analysis::deployment::{Deployment, FrontPoint, Priced, WhyNot};
+use loadline_analysis::interval::median;
+use loadline_analysis::record::{Purpose, Verdict};
+use loadline_analysis::sli::Sli;
 
 use super::{Block, Section};
 use crate::format;
 use crate::table::{Cell, Table};
 use crate::view::ResultView;
+
+/// A deployment that was measured: its price and what it brings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bought {
+    /// `2 x 1 vCPU, 2Gi`.
+    pub name: String,
+    /// USD a month.
+    pub per_month: f64,
+    /// p99; `None` when it lies in requests that failed, or none was answered.
+    pub p99: Option<Duration>,
+    /// Whether it kept the SLO.
+    pub keeps_slo: bool,
+    /// Whether it is the recommended one.
+    pub is_chosen: bool,
+    /// Why it does not do; empty for one that does.
+    pub breaks: String,
+}
+
+/// What was measured at the deployment's rate: the choices of which none is better in all, and the
+/// next cheaper ones that broke. Cheapest first; none where no prices were given.
+pub fn bought(view: &ResultView) -> Vec<Bought> {
+    let recommended = view.recommendation.as_ref();
+    let Some(deployment) = recommended.and_then(|r| r.deployment.as_ref()) else {
+        return Vec::new();
+    };
+    let kept = |point: &FrontPoint| Bought {
+        name: name(&point.priced),
+        per_month: point.priced.cost.per_month,
+        p99: point.p99,
+        keeps_slo: true,
+        is_chosen: point.priced == deployment.chosen,
+        breaks: String::new(),
+    };
+    let broke = |why: &WhyNot| {
+        // Without a trial nothing is known of it.
+        let trial = view.trial(why.trial.as_ref()?)?;
+        Some(Bought {
+            name: name(&why.neighbour),
+            per_month: why.neighbour.cost.per_month,
+            p99: Sli::of(trial).ok().and_then(|sli| sli.p99),
+            keeps_slo: false,
+            is_chosen: false,
+            breaks: why.breaks.clone(),
+        })
+    };
+    let mut all: Vec<Bought> = deployment.front.iter().map(kept).collect();
+    // With less memory than the size that was found it is no point of the search.
+    if deployment.found.is_some() {
+        all.push(refined(view, deployment));
+    }
+    all.extend(deployment.why_not.iter().filter_map(broke));
+    all.retain(|one| one.per_month.is_finite());
+    all.sort_by(|a, b| a.per_month.total_cmp(&b.per_month));
+    all
+}
+
+/// The recommended deployment, by its proof.
+fn refined(view: &ResultView, deployment: &Deployment) -> Bought {
+    let chosen = view.recommendation.as_ref().map(|r| &r.configuration);
+    let proofs = view.trials.iter().filter(|t| {
+        t.purpose == Purpose::Prove
+            && t.verdict == Verdict::Pass
+            && Some(&t.configuration) == chosen
+    });
+    let p99: Vec<f64> = proofs
+        .filter_map(|t| Sli::of(t).ok()?.p99)
+        .map(|p99| p99.as_secs_f64())
+        .collect();
+    Bought {
+        name: name(&deployment.chosen),
+        per_month: deployment.chosen.cost.per_month,
+        p99: median(&p99).map(Duration::from_secs_f64),
+        keeps_slo: true,
+        is_chosen: true,
+        breaks: String::new(),
+    }
+}
+
+fn name(priced: &Priced) -> String {
+    let variant = match priced.variant.as_str() {
+        "" => String::new(),
+        variant => format!(" {variant}"),
+    };
+    format!("{} x {}{variant}", priced.replicas, priced.limits)
+}
 
 /// The section; `None` where no prices were given.
 pub fn section(view: &ResultView) -> Option<Section> {
@@ -32,6 +124,11 @@ pub fn section(view: &ResultView) -> Option<Section> {
                     .to_owned(),
             ))
             .with(Block::Table(front(deployment)));
+    }
+    if !deployment.compared.is_empty() {
+        section = section
+            .with(Block::Paragraph(COMPARED.to_owned()))
+            .with(Block::Table(compared(deployment)));
     }
     if !deployment.left_out.is_empty() {
         section = section
@@ -105,6 +202,39 @@ fn why_not(view: &ResultView, why: &WhyNot) -> String {
     format!("{}{trial}", why.sentence())
 }
 
+const COMPARED: &str = "Options compared in pairs of trials that ran in turn at this size, by CPU time per good response against what each would replace; below 1 is better. One is adopted when its whole interval (those of one stage hold together with 95 %) lies below 0.98 and it misses the SLO no more often.";
+
+fn compared(deployment: &Deployment) -> Table {
+    let mut table = Table::new()
+        .left("compared")
+        .left("candidate")
+        .wrapping("options")
+        .right("pairs")
+        .right("kept the SLO")
+        .right("CPU per request")
+        .left("adopted");
+    for one in &deployment.compared {
+        let ratio = one.ratio.zip(one.interval);
+        let ratio = ratio.map_or_else(
+            || "-".to_owned(),
+            |(ratio, (low, high))| format!("{ratio:.2} ({low:.2} to {high:.2})"),
+        );
+        table.row(
+            [
+                one.stage.name().to_owned(),
+                one.label.clone(),
+                one.options.join(" "),
+                one.pairs.to_string(),
+                format!("{} of {}", one.passes, one.trials),
+                ratio,
+                if one.is_adopted { "yes" } else { "no" }.to_owned(),
+            ]
+            .map(Cell::from),
+        );
+    }
+    table
+}
+
 fn front(deployment: &Deployment) -> Table {
     let mut table = Table::new()
         .left("deployment")
@@ -112,16 +242,10 @@ fn front(deployment: &Deployment) -> Table {
         .right("p99")
         .right("start");
     for point in &deployment.front {
-        let p = &point.priced;
-        let variant = if p.variant.is_empty() {
-            String::new()
-        } else {
-            format!(" {}", p.variant)
-        };
         table.row(
             [
-                format!("{} x {}{variant}", p.replicas, p.limits),
-                format!("{:.2}", p.cost.per_month),
+                name(&point.priced),
+                format!("{:.2}", point.priced.cost.per_month),
                 format::time_or(point.p99),
                 format::time_or(point.start),
             ]

@@ -9,6 +9,7 @@ use loadline_analysis::attribution::{Attribution, Class};
 use loadline_analysis::explain::{Explanation, words};
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::span::Span;
+use loadline_analysis::standing::Standing;
 
 use super::groups::{Group, Names, groups};
 use super::{Block, Section};
@@ -30,6 +31,9 @@ pub fn section(view: &ResultView) -> Option<Section> {
         .with(Block::Paragraph(legend().to_owned()))
         .with(Block::Paragraph(told))
         .with(Block::Table(longest(&explanation)));
+    if let Some(standing) = Standing::of(worst, explanation.window) {
+        section = section.with(Block::Paragraph(beside_the_model(&standing)));
+    }
     if let Some(sampler) = worst.evidence.pauses.as_ref().map(|p| &p.sampler) {
         let cost = sampler.cpu_share().map_or(String::new(), |share| {
             format!(" Watching it took {:.2} % of a CPU.", 100.0 * share)
@@ -44,12 +48,29 @@ pub fn section(view: &ResultView) -> Option<Section> {
     Some(section)
 }
 
+/// The model of CFS bandwidth beside the measurement.
+fn beside_the_model(standing: &Standing) -> String {
+    let (limit, threads) = (standing.limit, standing.threads);
+    let who = match threads {
+        1 => "one thread that always has work stands".to_owned(),
+        n => format!("{n} threads that always have work stand"),
+    };
+    format!(
+        "Model: with a quota of {} in each {}, {who} {} of each period. Measured: it stood {}, and used {:.2} CPUs while it did not.",
+        format::time(limit.quota),
+        format::time(limit.period),
+        format::time(standing.model),
+        format::time(standing.measured),
+        standing.demand,
+    )
+}
+
 fn legend() -> &'static str {
     "Pauses over 50 ms in the measured phase, as the application saw them where it writes them down, else from the GC log and the cgroup. Each row is the median of its trials, the longest pause the longest of all. Throttled time is a sum over CPUs: it may exceed wall time."
 }
 
 /// The trial with the longest time in pauses.
-fn worst(view: &ResultView) -> Option<(&TrialRecord, Explanation)> {
+pub(crate) fn worst(view: &ResultView) -> Option<(&TrialRecord, Explanation)> {
     let explained = view
         .evidence()
         .filter_map(|t| Some((t, Explanation::of(t)?)));

@@ -34,7 +34,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
     if !view.experiment.trim().is_empty() {
         section = section
             .with(Block::Paragraph("The experiment:".to_owned()))
-            .with(Block::Verbatim(redact::text(&view.experiment)));
+            .with(Block::Verbatim(redact::experiment(&view.experiment)));
     }
     Some(section)
 }

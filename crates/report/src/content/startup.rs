@@ -1,7 +1,8 @@
 //! "What does a start cost?": caches against each other, and start time over the CPU limit.
 //!
-//! Owns the words and tables of `loadline_analysis::startup`, which owns every figure. There is
-//! nothing to say about results that vary neither the cache nor the CPU.
+//! Owns the words and tables of `loadline_analysis::startup`, which owns every figure, and what the
+//! drawings of this section show. There is nothing to say about results that vary neither the cache
+//! nor the CPU.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use loadline_analysis::startup::{
     self, CpuStudy, Paired, Sharing, Starts, archived_share, boost, cpu, footprint, paired, probes,
     ready,
 };
-use loadline_sizing::Bytes;
+use loadline_sizing::{Bytes, Cpus};
 
 use super::groups::Names;
 use super::{Block, Section};
@@ -34,6 +35,86 @@ pub fn section(view: &ResultView) -> Option<Section> {
         section = limits(section, &family);
     }
     (!section.blocks.is_empty()).then_some(section)
+}
+
+/// Start-up caches of one family, each against what the JVM does by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Caches {
+    /// What the family has in common.
+    pub name: String,
+    /// From no archive to the richest cache.
+    pub rows: Vec<CacheRow>,
+}
+
+/// One way to share classes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CacheRow {
+    /// `JDK's archive`, `aot, 500 requests`.
+    pub name: String,
+    /// The others are relative to it.
+    pub is_reference: bool,
+    /// Start time relative to the reference's.
+    pub start: Option<Interval>,
+    /// Memory at ready relative to the reference's.
+    pub memory: Option<Interval>,
+}
+
+/// What the drawing of the caches shows.
+pub fn cache_families(view: &ResultView) -> Vec<Caches> {
+    let groups = startup::starts(&view.trials);
+    let names = Names::of(view);
+    let family = |family: Family<'_, '_>| {
+        let reference = reference(&family)?;
+        let row = |compared: &Compared<'_, '_>| CacheRow {
+            name: sharing(compared.group.configuration),
+            is_reference: compared.is_reference,
+            start: compared.start.map(|paired| paired.ratio),
+            memory: compared.memory.map(|paired| paired.ratio),
+        };
+        Some(Caches {
+            name: names.variant(reference.configuration),
+            rows: compare(&family, reference).iter().map(row).collect(),
+        })
+    };
+    let all = families(&groups, startup::is_same_but_sharing);
+    all.into_iter().filter_map(family).collect()
+}
+
+/// Start time over the CPU limit: the model and the starts it was made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// What the family has in common.
+    pub name: String,
+    /// The model and its check.
+    pub study: CpuStudy,
+    /// Every start: CPU limit and seconds.
+    pub starts: Vec<(Cpus, f64)>,
+}
+
+/// What the drawing of start times shows.
+pub fn limit_families(view: &ResultView) -> Vec<Limits> {
+    let groups = startup::starts(&view.trials);
+    let family = |family: Family<'_, '_>| {
+        let starts = |group: &&Starts<'_>| -> Vec<(Cpus, f64)> {
+            let Some(limit) = group.configuration.cpu else {
+                return Vec::new();
+            };
+            let times = group.trials.iter().filter_map(|trial| ready(trial));
+            times.map(|seconds| (limit, seconds)).collect()
+        };
+        Some(Limits {
+            name: sharing(family[0].configuration),
+            study: study(&family)?,
+            starts: family.iter().flat_map(starts).collect(),
+        })
+    };
+    let all = families(&groups, is_same_but_cpu);
+    all.into_iter().filter_map(family).collect()
+}
+
+/// The model, where there are limits enough to check it.
+fn study(family: &Family<'_, '_>) -> Option<CpuStudy> {
+    startup::cpu_study(family).filter(|study| study.limits.len() >= LIMITS)
 }
 
 type Family<'g, 'r> = Vec<&'g Starts<'r>>;
@@ -79,8 +160,6 @@ fn caches(section: Section, family: &Family<'_, '_>, names: &Names) -> Section {
     let Some(reference) = reference(family) else {
         return section;
     };
-    let mut rows = family.clone();
-    rows.sort_by_key(|group| Sharing::of(group.configuration));
     let mut table = Table::new()
         .left("Classes")
         .right("Starts")
@@ -93,10 +172,13 @@ fn caches(section: Section, family: &Family<'_, '_>, names: &Names) -> Section {
         .right("PSS")
         .right("Archive");
     let mut sentences = Vec::new();
-    for group in &rows {
-        let is_reference = std::ptr::eq(*group, reference);
-        let start = against(group, reference, ready).filter(|_| !is_reference);
-        let memory = against(group, reference, footprint).filter(|_| !is_reference);
+    for compared in compare(family, reference) {
+        let Compared {
+            group,
+            is_reference,
+            start,
+            memory,
+        } = compared;
         table.row([
             sharing(group.configuration).into(),
             group.trials.len().to_string().into(),
@@ -114,13 +196,41 @@ fn caches(section: Section, family: &Family<'_, '_>, names: &Names) -> Section {
         }
     }
     let family_name = names.variant(reference.configuration);
+    let relative_to = match Sharing::of(reference.configuration) {
+        Sharing::Off => "no archive at all",
+        Sharing::Default | Sharing::Cache(..) => "the JDK's own archive",
+    };
     section
         .with(Block::Paragraph(format!(
-            "Start-up caches, {family_name}: relative to `{}`, the median of pairs that ran next to each other, with its 95 % interval. Memory is RSS with huge pages, PSS divides shared pages among those who share them.",
-            sharing(reference.configuration)
+            "Start-up caches, {family_name}: relative to {relative_to}, the median of pairs that ran next to each other, with its 95 % interval. Memory is RSS with huge pages, PSS divides shared pages among those who share them."
         )))
         .with(Block::Table(table))
         .with(Block::List(sentences))
+}
+
+/// A group against the reference of its family.
+struct Compared<'g, 'r> {
+    group: &'g Starts<'r>,
+    is_reference: bool,
+    start: Option<Paired>,
+    memory: Option<Paired>,
+}
+
+/// All of a family, from no archive to the richest cache.
+fn compare<'g, 'r>(family: &Family<'g, 'r>, reference: &'g Starts<'r>) -> Vec<Compared<'g, 'r>> {
+    let mut rows = family.clone();
+    rows.sort_by_key(|group| Sharing::of(group.configuration));
+    let compared = |group: &'g Starts<'r>| {
+        let is_reference = std::ptr::eq(group, reference);
+        let against = |figure| against(group, reference, figure).filter(|_| !is_reference);
+        Compared {
+            group,
+            is_reference,
+            start: against(ready),
+            memory: against(footprint),
+        }
+    };
+    rows.into_iter().map(compared).collect()
 }
 
 fn against(
@@ -238,7 +348,7 @@ fn mebibytes(value: Option<f64>) -> Cell {
 }
 
 fn limits(section: Section, family: &Family<'_, '_>) -> Section {
-    let Some(study) = startup::cpu_study(family).filter(|s| s.limits.len() >= LIMITS) else {
+    let Some(study) = study(family) else {
         return section;
     };
     let mut table = Table::new()
@@ -274,13 +384,13 @@ fn limits(section: Section, family: &Family<'_, '_>) -> Section {
             seconds(group.and_then(|g| g.median(cpu))),
             seconds(group.and_then(|g| g.median(throttled))),
             format!(
-                "periodSeconds {}, failureThreshold {}",
-                probes.period, probes.startup_failures
+                "periodSeconds {}, failureThreshold {}, timeoutSeconds {}",
+                probes.startup_period, probes.startup_failures, probes.timeout
             )
             .into(),
             format!(
                 "periodSeconds {}, failureThreshold {}, timeoutSeconds {}",
-                probes.period, probes.readiness_failures, probes.timeout
+                probes.readiness_period, probes.readiness_failures, probes.timeout
             )
             .into(),
         ]);

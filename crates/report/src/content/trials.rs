@@ -4,7 +4,7 @@ use loadline_analysis::record::Purpose;
 
 use super::groups;
 use super::{Block, Section};
-use crate::figures::{self, Figures};
+use crate::figures::{self, Figures, Seen};
 use crate::format;
 use crate::table::{Cell, Table};
 use crate::view::ResultView;
@@ -54,7 +54,7 @@ pub fn table(view: &ResultView) -> Table {
                 figures::verdict(trial.verdict),
                 figures::tone(trial.verdict),
             ),
-            format::time_or(figures.headline).into(),
+            format::time_or(figures.headline.and_then(Seen::time)).into(),
             or_none(figures.sli.achieved_rate.map(format::rate)),
             or_none(figures.sli.error_share.map(format::percent)),
             format::time_or(figures.sli.start).into(),
@@ -75,5 +75,6 @@ pub fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Confirm => "confirm",
         Purpose::Prove => "prove",
         Purpose::Neighbour => "neighbour",
+        Purpose::Compare => "compare",
     }
 }

@@ -10,7 +10,7 @@ use loadline_analysis::steady::{self, Rule};
 
 use super::groups::{self, Group, Names};
 use super::{Block, Section};
-use crate::figures::spread;
+use crate::figures::{Seen, latencies, spread};
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -31,7 +31,9 @@ impl<'a> Loaded<'a> {
             let seconds = trial.evidence.seconds.iter();
             // A second belongs to the phase in which it ended.
             let is_in = |s: &&SecondEvidence| s.at_ns > span.start && s.at_ns <= span.end;
-            Some(seconds.filter(is_in).filter(|s| s.p50.is_some()).collect())
+            // One without a good answer is a second of load too: the slowest there is.
+            let is_loaded = |s: &&SecondEvidence| s.offered.is_some() || s.p50.is_some();
+            Some(seconds.filter(is_in).filter(is_loaded).collect())
         };
         let loaded = Self {
             warm_up: within(Phase::WarmUp)?,
@@ -43,20 +45,25 @@ impl<'a> Loaded<'a> {
 
     /// Seconds of load until it was steady, in words.
     fn steady(&self) -> Steady {
-        let all = self.warm_up.iter().chain(&self.measured);
-        let cost = |s: &&&SecondEvidence| {
+        let all = [self.warm_up.as_slice(), self.measured.as_slice()].concat();
+        let rule = Rule::default();
+        if all.len() < rule.fewest_steady {
+            return Steady::TooShort;
+        }
+        // It is not steady before the last second in which nothing was answered.
+        let stalled = all.iter().rposition(|s| s.p50.is_none());
+        let begin = stalled.map_or(0, |last| last + 1);
+        if all.len() - begin < rule.fewest_steady {
+            return Steady::Never(all.len());
+        }
+        let cost = |s: &&SecondEvidence| {
             let good = s.achieved.filter(|n| *n > 0)?;
             Some(s.cpu?.as_secs_f64() / good as f64)
         };
-        let costs: Option<Vec<f64>> = all.map(|s| cost(&s)).collect();
-        let rule = Rule::default();
-        let seconds = self.warm_up.len() + self.measured.len();
-        if seconds < rule.fewest_steady {
-            return Steady::TooShort;
-        }
+        let costs: Option<Vec<f64>> = all[begin..].iter().map(cost).collect();
         match costs.and_then(|costs| steady::judge(&costs, &rule)) {
-            Some(judged) if judged.is_steady => Steady::From(judged.from),
-            Some(_) => Steady::Never(seconds),
+            Some(judged) if judged.is_steady => Steady::From(begin + judged.from),
+            Some(_) => Steady::Never(all.len()),
             None => Steady::TooShort,
         }
     }
@@ -70,13 +77,56 @@ enum Steady {
     TooShort,
 }
 
-/// The section; `None` when no trial had a warm-up under load.
-pub fn section(view: &ResultView) -> Option<Section> {
+/// The load of a configuration second by second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Course {
+    /// The configuration.
+    pub name: String,
+    /// p50 of each second since the load began, the median over the trials; `None` where nothing
+    /// was answered.
+    pub p50: Vec<Option<Duration>>,
+    /// Seconds of load before the judged phase.
+    pub warm_up: usize,
+}
+
+/// What the drawing of the warm-up shows: at most so many configurations, the recommended one
+/// first, then the largest.
+pub fn courses(view: &ResultView, most: usize) -> Vec<Course> {
     let names = Names::of(view);
+    let course = |(group, loaded): (Group<'_>, Vec<Loaded<'_>>)| {
+        let seconds = loaded
+            .iter()
+            .map(|l| [l.warm_up.as_slice(), l.measured.as_slice()].concat());
+        let seconds: Vec<Vec<&SecondEvidence>> = seconds.collect();
+        // As long as every trial lasted: the end of one alone would be a step.
+        let length = seconds.iter().map(Vec::len).min().unwrap_or(0);
+        let at = |i: usize| median(seconds.iter().map(|s| s[i]));
+        Course {
+            name: names.name(group.configuration),
+            p50: (0..length).map(at).collect(),
+            warm_up: loaded.iter().map(|l| l.warm_up.len()).min().unwrap_or(0),
+        }
+    };
+    groups_with_load(view).take(most).map(course).collect()
+}
+
+/// Configurations and the load of their trials, the recommended one first, then by size.
+fn groups_with_load(view: &ResultView) -> impl Iterator<Item = (Group<'_>, Vec<Loaded<'_>>)> {
     let chosen = view.recommendation.as_ref().map(|r| &r.configuration);
     let is_chosen = |g: &Group<'_>| chosen.is_some_and(|c| groups::is_same(c, g.configuration));
     let mut groups = groups::groups(view);
     groups.sort_by_key(|g| (!is_chosen(g), std::cmp::Reverse(g.configuration.memory)));
+    groups.into_iter().take(MOST).filter_map(|group| {
+        let evidence = group.trials.iter().copied();
+        let evidence = evidence.filter(|t| t.verdict.is_evidence());
+        let loaded: Vec<Loaded<'_>> = evidence.filter_map(Loaded::of).collect();
+        (!loaded.is_empty()).then_some((group, loaded))
+    })
+}
+
+/// The section; `None` when no trial had a warm-up under load.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let names = Names::of(view);
     let mut table = Table::new()
         .left("Configuration")
         .right("Ready after")
@@ -84,23 +134,20 @@ pub fn section(view: &ResultView) -> Option<Section> {
         .right("p50, last of warm-up")
         .right("p50, judged")
         .left("Steady");
-    for group in groups.iter().take(MOST) {
-        let loaded: Vec<Loaded<'_>> = group.evidence().filter_map(Loaded::of).collect();
-        if loaded.is_empty() {
-            continue;
-        }
-        let median = |read: &dyn Fn(&Loaded<'_>) -> Option<Duration>| {
-            format::time_or(spread(loaded.iter().filter_map(read)).map(|s| s.median))
-        };
+    for (group, loaded) in groups_with_load(view) {
+        let first = loaded.iter().filter_map(|l| l.warm_up.first().copied());
+        let last = loaded.iter().filter_map(|l| l.warm_up.last().copied());
         let starts = group.evidence().filter_map(|t| t.evidence.start.ready);
-        let judged =
-            |l: &Loaded<'_>| spread(l.measured.iter().filter_map(|s| s.p50)).map(|s| s.median);
+        let judged = loaded
+            .iter()
+            .map(|l| Seen::of(median(l.measured.iter().copied())));
+        let judged = latencies(judged).and_then(|s| s.median.time());
         table.row([
             names.name(group.configuration).into(),
             format::time_or(spread(starts).map(|s| s.median)).into(),
-            median(&|l| l.warm_up.first()?.p50).into(),
-            median(&|l| l.warm_up.last()?.p50).into(),
-            median(&judged).into(),
+            format::time_or(median(first)).into(),
+            format::time_or(median(last)).into(),
+            format::time_or(judged).into(),
             steadiness(&loaded).into(),
         ]);
     }
@@ -114,6 +161,11 @@ pub fn section(view: &ResultView) -> Option<Section> {
             .with(Block::Paragraph(words.to_owned()))
             .with(Block::Table(table)),
     )
+}
+
+/// The median p50 of some seconds of load; `None` when it lies where nothing was answered.
+fn median<'a>(seconds: impl Iterator<Item = &'a SecondEvidence>) -> Option<Duration> {
+    latencies(seconds.map(|s| Seen::of(s.p50)))?.median.time()
 }
 
 fn steadiness(loaded: &[Loaded<'_>]) -> String {
@@ -136,5 +188,43 @@ fn steadiness(loaded: &[Loaded<'_>]) -> String {
         }
         (_, Some(seconds)) => format!("not within {seconds} s of load"),
         (None, None) => "too short to tell".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds of steady answers but for those in `stalled`.
+    fn seconds(n: usize, stalled: std::ops::Range<usize>) -> Vec<SecondEvidence> {
+        let second = |i: usize| {
+            let answers = !stalled.contains(&i);
+            SecondEvidence {
+                at_ns: i as u64 * 1_000_000_000,
+                offered: Some(100),
+                achieved: Some(if answers { 100 } else { 0 }),
+                p50: answers.then_some(Duration::from_millis(5)),
+                cpu: Some(Duration::from_millis(300)),
+                ..SecondEvidence::default()
+            }
+        };
+        (0..n).map(second).collect()
+    }
+
+    fn steady(all: &[SecondEvidence]) -> String {
+        let (warm_up, measured) = all.split_at(10);
+        steadiness(&[Loaded {
+            warm_up: warm_up.iter().collect(),
+            measured: measured.iter().collect(),
+        }])
+    }
+
+    #[test]
+    fn a_second_without_an_answer_is_one_of_load_and_not_steady() {
+        assert_eq!(steady(&seconds(60, 0..0)), "from the first second");
+        assert_eq!(steady(&seconds(60, 8..12)), "after 12 s of load");
+        assert_eq!(steady(&seconds(60, 50..51)), "not within 60 s of load");
+        let stalled = seconds(4, 1..4);
+        assert_eq!(median(stalled.iter()), None);
     }
 }

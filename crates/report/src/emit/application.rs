@@ -1,13 +1,33 @@
 //! What the artefacts need to know about the application besides the recommendation.
 //!
 //! Owns [`Application`] and the reading of a measured command: which part are JVM options, which
-//! the jar, which arguments. Never looks at a file.
+//! the jar, which arguments, which files its options name. Never looks at a file.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
-use loadline_sizing::cache::Kind;
+use loadline_analysis::record::StartCache;
 
 use super::EmitError;
+use crate::redact;
+use crate::text;
+
+/// Options that name a file and nothing but, and then perhaps what is for the agent: `PATH=options`.
+const AGENTS: [&str; 2] = ["-javaagent:", "-agentpath:"];
+
+/// Options that name files which have no place in the image: paths of many, and archives that the
+/// JVM takes only where and as they were made.
+const FILES: [&str; 9] = [
+    "-Xbootclasspath",
+    "--class-path=",
+    "--module-path=",
+    "--upgrade-module-path=",
+    "--patch-module=",
+    "-XX:SharedArchiveFile=",
+    "-XX:AOTCache=",
+    "-XX:Flags=",
+    "-XX:VMOptionsFile=",
+];
 
 /// What the records do not know about the application in production.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +54,9 @@ pub struct Application {
     pub jdk: u32,
     /// Start through `loadline-launch`.
     pub launcher: bool,
-    /// Start-up cache that the image builds for itself; `None` builds none.
-    pub cache: Option<Kind>,
+    /// Start-up cache that the image builds for itself, and how often its training asks; `None`
+    /// builds none.
+    pub cache: Option<StartCache>,
 }
 
 /// When a pod takes requests.
@@ -58,8 +79,10 @@ pub enum Ready {
 /// What an autoscaler needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scaling {
-    /// Largest rate at which one pod keeps the SLO, requests a second.
+    /// Largest rate at which one pod was seen to keep the SLO, requests a second.
     pub max_rate: u32,
+    /// Whether this result's trials found it; else the user gave it.
+    pub is_measured: bool,
     /// Most pods.
     pub max_replicas: u32,
 }
@@ -67,12 +90,17 @@ pub struct Scaling {
 /// `java OPTIONS -jar JAR ARGUMENTS`, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// JVM options between `java` and `-jar`.
+    /// JVM options between `java` and `-jar`; files that they name have their place in the image.
     pub options: Vec<String>,
     /// The jar, as it was given.
     pub jar: String,
     /// Arguments after the jar.
     pub arguments: Vec<String>,
+    /// Files and directories beside the jar that its manifest and the options need, relative to the
+    /// jar's directory and below it; whoever can read the jar adds those of the manifest.
+    pub beside: Vec<String>,
+    /// Whether the jar's manifest was read.
+    pub is_read: bool,
 }
 
 impl Command {
@@ -80,7 +108,8 @@ impl Command {
     ///
     /// # Errors
     /// [`EmitError::Command`] when it is not of the form `java ... -jar JAR ...`: where its files are
-    /// cannot be known then.
+    /// cannot be known then. [`EmitError::File`] when an option names a file that an image would not
+    /// have.
     pub fn read(words: &[String]) -> Result<Self, EmitError> {
         let refused = || EmitError::Command {
             command: words.join(" "),
@@ -96,17 +125,93 @@ impl Command {
         if options.iter().any(|o| !o.starts_with('-')) {
             return Err(refused());
         }
+        let jar = rest.get(1).ok_or_else(refused)?.clone();
+        let mut beside = Vec::new();
+        let mut in_image = Vec::with_capacity(options.len());
+        for option in options {
+            match agent(option, &jar) {
+                Some(agent) => {
+                    in_image.push(agent.option);
+                    if !beside.contains(&agent.beside) {
+                        beside.push(agent.beside);
+                    }
+                }
+                None => {
+                    names_no_file(option)?;
+                    in_image.push(option.clone());
+                }
+            }
+        }
         Ok(Self {
-            options: options.to_vec(),
-            jar: rest.get(1).ok_or_else(refused)?.clone(),
+            options: in_image,
+            jar,
             arguments: rest[2..].to_vec(),
+            beside,
+            is_read: false,
         })
+    }
+
+    /// Where the jar lies in the image: `/app/app.jar`, unless another file has that name.
+    pub fn place(&self) -> String {
+        let is_taken = self.beside.iter().any(|name| name == "app.jar");
+        let name = if is_taken { self.jar_name() } else { "app.jar" };
+        format!("/app/{name}")
     }
 
     /// The jar's name without its directory: how it lies beside the Dockerfile.
     pub fn jar_name(&self) -> &str {
         self.jar.rsplit('/').next().unwrap_or(&self.jar)
     }
+}
+
+/// An agent that lies below the jar's directory.
+struct Agent {
+    /// The option with its file's place in the image.
+    option: String,
+    /// What to copy.
+    beside: String,
+}
+
+/// Reads the option of an agent; `None` for any other, and for one that lies elsewhere.
+fn agent(option: &str, jar: &str) -> Option<Agent> {
+    let (prefix, rest) = AGENTS
+        .iter()
+        .find_map(|prefix| Some((prefix, option.strip_prefix(prefix)?)))?;
+    let end = rest.find('=').unwrap_or(rest.len());
+    let (path, own) = rest.split_at(end);
+    let here = |c: &Component<'_>| *c != Component::CurDir;
+    let parts = |path: &'_ str| -> Vec<String> {
+        let parts = Path::new(path).components().filter(here);
+        parts
+            .map(|c| c.as_os_str().to_string_lossy().into_owned())
+            .collect()
+    };
+    let mut home = parts(jar);
+    home.pop();
+    let path = parts(path);
+    let below = path.strip_prefix(home.as_slice())?;
+    let beside = below.first().filter(|part| *part != "/")?;
+    if below.iter().any(|part| part == "..") {
+        return None;
+    }
+    Some(Agent {
+        option: format!("{prefix}/app/{}{own}", below.join("/")),
+        beside: beside.clone(),
+    })
+}
+
+/// Refuses an option that names a file: the image would not have it.
+///
+/// # Errors
+/// [`EmitError::File`].
+pub(super) fn names_no_file(option: &str) -> Result<(), EmitError> {
+    let mut known = AGENTS.iter().chain(&FILES);
+    if known.any(|prefix| option.starts_with(prefix)) {
+        return Err(EmitError::File {
+            option: text::label(&redact::line(option)),
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -132,12 +237,48 @@ mod tests {
     }
 
     #[test]
+    fn the_file_of_an_agent_comes_into_the_image() {
+        let read = |text: &str| Command::read(&words(text));
+        let agents = read("java -javaagent:./build/agents/otel.jar=a=b -jar build/a.jar");
+        let agents = agents.expect("it lies below");
+        assert_eq!(agents.options, ["-javaagent:/app/agents/otel.jar=a=b"]);
+        assert_eq!(agents.beside, ["agents"]);
+        let beside = read("java -agentpath:/srv/lib.so -Xss1m -jar /srv/a.jar").expect("it does");
+        assert_eq!(beside.options, ["-agentpath:/app/lib.so", "-Xss1m"]);
+        assert_eq!(beside.beside, ["lib.so"]);
+        for elsewhere in [
+            "java -javaagent:/opt/otel.jar -jar a.jar",
+            "java -javaagent:otel.jar -jar build/a.jar",
+            "java -javaagent:../otel.jar -jar a.jar",
+            "java -javaagent: -jar a.jar",
+            "java -Xbootclasspath/a:b.jar -jar a.jar",
+            "java --module-path=mods -jar a.jar",
+            "java -XX:SharedArchiveFile=a.jsa -jar a.jar",
+            "java -XX:AOTCache=a.aot -jar a.jar",
+        ] {
+            let error = read(elsewhere).expect_err(elsewhere);
+            assert!(matches!(error, EmitError::File { .. }), "{error}");
+            assert!(error.to_string().contains("\nhint: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_jar_keeps_its_name_where_another_file_is_called_app_jar() {
+        let mut read = Command::read(&words("java -jar build/run.jar")).expect("it has a jar");
+        assert_eq!(read.place(), "/app/app.jar");
+        read.beside = vec!["app.jar".to_owned(), "lib".to_owned()];
+        assert_eq!(read.place(), "/app/run.jar");
+    }
+
+    #[test]
     fn other_commands_are_refused_with_a_hint() {
         for command in [
             "./run.sh",
             "java -cp lib Main",
             "java -cp lib -jar",
             "java -jar",
+            "java @options -jar a.jar",
+            "java -m app/app.Main",
         ] {
             let error = Command::read(&words(command)).expect_err(command);
             assert!(error.to_string().contains("\nhint: "), "{error}");

@@ -4,12 +4,13 @@
 //! bash (for `/dev/tcp`) and nothing else: an image of a JRE has no curl. The application lies at
 //! the same path in all stages, because HotSpot compares paths, lengths and times of the jars.
 
+use loadline_analysis::record::StartCache;
 use loadline_sizing::cache::Kind;
 
 use super::Ready;
 
-/// What a training run requests, and how often.
-const REQUESTS: u32 = 20;
+/// How often a training run asks, where the trials say nothing.
+pub const REQUESTS: u64 = 20;
 
 /// How long a start in an image build may take, seconds: builders are slow and shared.
 const READY_WITHIN: u32 = 300;
@@ -25,11 +26,12 @@ pub struct CacheStage {
     pub options: Vec<String>,
 }
 
-/// The stage for an image whose stage `app` has `/app/app.jar`; `None` for OpenJ9's cache, whose
+/// The stage for an image whose stage `app` has the jar at `jar`; `None` for OpenJ9's cache, whose
 /// steps are others (docs/guides/start-up.md). `options` are the JVM options of the command and
 /// `arguments` the application's.
 pub fn cache_stage(
-    kind: Kind,
+    StartCache { kind, requests }: StartCache,
+    jar: &str,
     options: &[String],
     arguments: &[String],
     ready: &Ready,
@@ -43,23 +45,23 @@ pub fn cache_stage(
     let mut command = vec!["java".to_owned()];
     command.extend(options.iter().cloned());
     command.push(format!("{training}/tmp/{file}"));
-    command.extend(["-jar", "/app/app.jar"].map(str::to_owned));
+    command.extend(["-jar", jar].map(str::to_owned));
     command.extend(arguments.iter().cloned());
-    let script = script(&command, ready, &format!("/tmp/{file}"));
+    let script = script(&command, ready, requests, &format!("/tmp/{file}"));
     // Not shortened like foreign text: half a script would be another one.
     let script = serde_json::Value::from(script).to_string();
     Some(CacheStage {
         stage: format!(
-            "FROM app AS cache\n# One start of the application: ready, {REQUESTS} requests, SIGTERM; the JVM writes the cache when it ends.\nRUN [\"bash\", \"-euo\", \"pipefail\", \"-c\", {script}]\n\n"
+            "FROM app AS cache\n# One start of the application: ready, {requests} requests, SIGTERM; the JVM writes the cache when it ends.\nRUN [\"bash\", \"-euo\", \"pipefail\", \"-c\", {script}]\n\n"
         ),
         copy: format!("COPY --from=cache --chmod=0444 /tmp/{file} /app/{file}\n"),
         options: vec![format!("{using}/app/{file}")],
     })
 }
 
-/// A bash script: starts `command`, waits until it is ready, asks some more, ends it, and fails
+/// A bash script: starts `command`, waits until it is ready, asks `requests` times, ends it, and fails
 /// unless `file` was written.
-pub fn script(command: &[String], ready: &Ready, file: &str) -> String {
+pub fn script(command: &[String], ready: &Ready, requests: u64, file: &str) -> String {
     let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     let (port, question) = match ready {
         Ready::Tcp { port } => (*port, "exec 3>&-".to_owned()),
@@ -81,7 +83,7 @@ pub fn script(command: &[String], ready: &Ready, file: &str) -> String {
          until ask; do kill -0 $app || {{ echo 'the application ended before it was ready'; exit 1; }}; \
          [ $SECONDS -lt $end ] || {{ echo 'the application was not ready in {READY_WITHIN} s'; kill -9 $app; exit 1; }}; \
          sleep 0.1; done; \
-         for i in {{1..{REQUESTS}}}; do ask || true; done; \
+         for ((i = 0; i < {requests}; i++)); do ask || true; done; \
          kill -TERM $app; wait $app || true; \
          [ -s {file} ] || {{ echo 'the JVM wrote no cache'; exit 1; }}",
         command.join(" "),
@@ -119,8 +121,10 @@ mod tests {
         };
         let stage = |kind| {
             let options = ["@/app/jvm.options".to_owned()];
+            let cache = StartCache { kind, requests: 7 };
             cache_stage(
-                kind,
+                cache,
+                "/app/app.jar",
                 &options,
                 &["--greeting=it's \"me\"".to_owned()],
                 &ready,
@@ -134,6 +138,7 @@ mod tests {
             "COPY --from=cache --chmod=0444 /tmp/app.aot /app/app.aot\n"
         );
         assert!(stage.stage.starts_with("FROM app AS cache\n"));
+        assert!(stage.stage.contains("i < 7;"), "{}", stage.stage);
         let run = stage.stage.lines().nth(2).expect("a RUN line");
         let words: Vec<String> =
             serde_json::from_str(run.strip_prefix("RUN ").expect("RUN")).expect("exec form");

@@ -5,6 +5,7 @@
 use super::container::UID;
 use super::facts::Facts;
 use super::yaml::{Yaml, entry, list, map};
+use crate::format;
 
 /// The file.
 pub fn compose(facts: &Facts<'_>) -> String {
@@ -49,9 +50,11 @@ pub fn compose(facts: &Facts<'_>) -> String {
         entry("security_opt", list([Yaml::from("no-new-privileges:true")])),
         entry("restart", "unless-stopped"),
     ]);
+    let part = part(facts);
     let header: String = facts
         .origin
         .iter()
+        .chain(&part)
         .chain(&facts.left_out)
         .map(|line| format!("# {line}\n"))
         .collect();
@@ -60,4 +63,15 @@ pub fn compose(facts: &Facts<'_>) -> String {
         map([entry(facts.slug.clone(), map(service))]),
     )]);
     header + &document.document()
+}
+
+/// Compose starts one container; a deployment of several is more than it.
+fn part(facts: &Facts<'_>) -> Option<String> {
+    let chosen = &facts.deployment.filter(|d| d.chosen.replicas > 1)?;
+    Some(format!(
+        "This starts one of the {} containers that carry {} together; it is good for {}.",
+        chosen.chosen.replicas,
+        format::rate(chosen.rate),
+        format::rate(chosen.each)
+    ))
 }

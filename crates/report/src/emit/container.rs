@@ -1,4 +1,5 @@
-//! The Dockerfile: non-root, the options in a file, the jar in layers of its own.
+//! The Dockerfile: non-root, the options in a file, the jar in layers of its own, plain variables
+//! already where a start-up cache is trained.
 //!
 //! JSON (exec) form only, so that no shell stands between the runtime and the JVM (signals reach
 //! process 1). Source: Dockerfile reference, "Shell and exec form".
@@ -19,6 +20,12 @@ COPY --chmod=0444 loadline.profile /app/loadline.profile
 # report: java starts with exactly the options that were measured. With apply the launcher adds
 # options that fit other limits than the measured ones.
 ENV LOADLINE_MODE=\"report\"
+";
+
+/// What a Dockerfile says that was written without a look at the jar.
+const UNREAD: &str = "\
+# The jar could not be read when this file was written. Where its manifest has a Class-Path, copy what
+# that names as well, such as: COPY [\"lib\", \"/app/lib\"]
 ";
 
 /// The Dockerfile. Build it in a directory that holds the jar and `jvm.options`.
@@ -54,10 +61,25 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
     if uses_file(facts) {
         out.push_str("COPY --chmod=0444 jvm.options /app/jvm.options\n");
     }
+    // What the jar's manifest names lies beside it, as it did in the trials.
+    for name in &application.command.beside {
+        let place = format!("/app/{name}");
+        out.push_str(&format!("COPY [{}, {}]\n", json(name), json(&place)));
+    }
+    if !application.command.is_read {
+        out.push_str(UNREAD);
+    }
     out.push_str(&format!(
-        "COPY --chmod=0444 [{}, \"/app/app.jar\"]\n\n",
-        json(application.command.jar_name())
+        "COPY --chmod=0444 [{}, {}]\n",
+        json(application.command.jar_name()),
+        json(&application.command.place())
     ));
+    for variable in &facts.variables {
+        if let Some(value) = &variable.value {
+            out.push_str(&format!("ENV {}={}\n", variable.name, env(value)));
+        }
+    }
+    out.push('\n');
     let cache = cache(facts);
     if let Some(cache) = &cache {
         out.push_str(&cache.stage);
@@ -70,12 +92,11 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
         out.push_str(LAUNCHER);
     }
     for variable in &facts.variables {
-        match &variable.value {
-            Some(value) => out.push_str(&format!("ENV {}={}\n", variable.name, env(value))),
-            None => out.push_str(&format!(
+        if variable.value.is_none() {
+            out.push_str(&format!(
                 "# {} is a secret, or no single line: give it at run time, never in the image.\n",
                 variable.name
-            )),
+            ));
         }
     }
     out.push_str(&format!(
@@ -97,7 +118,7 @@ pub fn command(facts: &Facts<'_>) -> Vec<String> {
     command.push("java".to_owned());
     command.extend(options(facts));
     command.extend(cache(facts).into_iter().flat_map(|cache| cache.options));
-    command.extend(["-jar", "/app/app.jar"].map(str::to_owned));
+    command.extend(["-jar".to_owned(), application.command.place()]);
     command.extend(facts.arguments.iter().cloned());
     command
 }
@@ -115,6 +136,7 @@ fn cache(facts: &Facts<'_>) -> Option<CacheStage> {
     let application = facts.application;
     cache_stage(
         application.cache?,
+        &application.command.place(),
         &options(facts),
         &facts.arguments,
         &application.ready,

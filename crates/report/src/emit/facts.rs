@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
+use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Phase, TrialRecord};
+use loadline_analysis::startup::{self, Probes};
 use loadline_sizing::{Bytes, Cpus};
 
-use super::{Application, EmitError, given};
+use super::{Application, EmitError, application, given};
 use crate::content::groups;
 use crate::content::options::trial_numbers;
 use crate::figures::spread;
@@ -16,11 +18,10 @@ use crate::format;
 use crate::text;
 use crate::view::ResultView;
 
-/// A start may take this many times the slowest measured one before the pod is restarted:
-/// another machine, a cold page cache, a busy node.
-const START_FACTOR: u32 = 3;
 /// A stop may take this many times the slowest measured one.
 const STOP_FACTOR: u32 = 2;
+/// The slowest start where none was measured: its probe waits two minutes.
+const UNKNOWN_START: Duration = Duration::from_secs(40);
 /// Shortest grace time; the default of Kubernetes.
 const SHORTEST_GRACE: Duration = Duration::from_secs(30);
 
@@ -75,15 +76,19 @@ pub struct Facts<'a> {
     pub variables: Vec<Variable>,
     /// What the JVM said about itself.
     pub seen: Seen,
-    /// How long a start may take.
-    pub start: Backed<Duration>,
+    /// Why so many pods.
+    pub replicas: String,
+    /// How a start is probed, and how long it may take.
+    pub probes: Backed<Probes>,
+    /// The deployment in money, where the result has one.
+    pub deployment: Option<&'a Deployment>,
     /// How long a stop may take.
     pub grace: Backed<Duration>,
 }
 
 impl<'a> Facts<'a> {
     /// Reads them off a result.
-    pub fn of(view: &ResultView, application: &'a Application) -> Result<Self, EmitError> {
+    pub fn of(view: &'a ResultView, application: &'a Application) -> Result<Self, EmitError> {
         let result = || text::one_line(&view.id);
         let Some(recommendation) = &view.recommendation else {
             return Err(EmitError::NoRecommendation { result: result() });
@@ -91,6 +96,9 @@ impl<'a> Facts<'a> {
         let Some(memory) = recommendation.configuration.memory else {
             return Err(EmitError::NoMemory { result: result() });
         };
+        for option in &recommendation.configuration.jvm_options {
+            application::names_no_file(&option.text)?;
+        }
         let group = groups::group_of(view, &recommendation.configuration);
         let trials = group.map(|g| g.trials).unwrap_or_default();
         Ok(Self {
@@ -103,19 +111,31 @@ impl<'a> Facts<'a> {
             },
             cpu: recommendation.configuration.cpu.map(|value| Backed {
                 value,
-                because: format!(
-                    "the CPU limit of every trial behind this size; {}",
-                    proof(recommendation)
-                ),
+                because: cpu_reason(recommendation),
             }),
             options: given::options(view, recommendation, application),
             arguments: given::arguments(recommendation, application),
             left_out: given::left_out(recommendation, application),
             variables: given::variables(recommendation, application),
             seen: seen(&trials),
-            start: start(&trials),
+            replicas: replicas(recommendation, application),
+            probes: probes(&trials),
+            deployment: recommendation.deployment.as_ref(),
             grace: grace(&trials),
         })
+    }
+}
+
+/// A search for the cheapest deployment has its own number; any other is the user's.
+fn replicas(recommendation: &Recommendation, application: &Application) -> String {
+    let deployment = recommendation.deployment.as_ref();
+    match deployment.filter(|d| d.chosen.replicas == application.replicas) {
+        Some(deployment) => format!(
+            "together they carry {} as the cheapest deployment; each was measured alone at {}",
+            format::rate(deployment.rate),
+            format::rate(deployment.each)
+        ),
+        None => "as asked for; one instance was measured".to_owned(),
     }
 }
 
@@ -148,12 +168,24 @@ fn origin(view: &ResultView, recommendation: &Recommendation) -> Vec<String> {
             view.machine.loadline, view.id
         ),
         format!(
-            "Keeps {} under {}: {}.",
+            "{} {} under {}: {}.",
+            if recommendation.is_proven() {
+                "Keeps"
+            } else {
+                "Not proven to keep"
+            },
             view.slo,
-            view.load,
+            view.load_of(&recommendation.configuration),
             proof(recommendation)
         ),
     ];
+    if let Some(cache) = recommendation.configuration.cache {
+        lines.push(format!(
+            "The trials started with a start-up cache: {}, trained with {}.",
+            cache.kind,
+            format::count(cache.requests as usize, "request")
+        ));
+    }
     for line in &mut lines {
         *line = text::one_line(line);
     }
@@ -165,6 +197,9 @@ fn proof(recommendation: &Recommendation) -> String {
 }
 
 fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
+    if let Some(offer) = as_sold(recommendation) {
+        return format!("a size that {offer} sells; {}", proof(recommendation));
+    }
     let mut because = format!(
         "{} kept the SLO in every confirmation, margin {}; {}",
         recommendation.confirmed,
@@ -175,6 +210,21 @@ fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
         because.push_str(&format!("; {}", next.sentence()));
     }
     text::one_line(&because)
+}
+
+fn cpu_reason(recommendation: &Recommendation) -> String {
+    let why = match as_sold(recommendation) {
+        Some(offer) => format!("a size that {offer} sells"),
+        None => "the CPU limit of every trial behind this size".to_owned(),
+    };
+    format!("{why}; {}", proof(recommendation))
+}
+
+/// The offer, where the size is one of its own: no search looked for less memory.
+fn as_sold(recommendation: &Recommendation) -> Option<String> {
+    let deployment = recommendation.deployment.as_ref()?;
+    let is_sold = deployment.found.is_none();
+    is_sold.then(|| text::label(&deployment.offer.name))
 }
 
 fn seen(trials: &[&TrialRecord]) -> Seen {
@@ -193,20 +243,19 @@ fn seen(trials: &[&TrialRecord]) -> Seen {
     }
 }
 
-fn start(trials: &[&TrialRecord]) -> Backed<Duration> {
-    let starts = spread(trials.iter().filter_map(|t| t.evidence.start.ready));
-    match starts {
-        Some(seen) => Backed {
-            value: whole_seconds(seen.high * START_FACTOR),
-            because: format!(
-                "{START_FACTOR} x the slowest of {} ({})",
+fn probes(trials: &[&TrialRecord]) -> Backed<Probes> {
+    let slowest = spread(trials.iter().filter_map(|t| t.evidence.start.ready));
+    let time = slowest.map_or(UNKNOWN_START, |seen| seen.high);
+    Backed {
+        value: startup::probes(time.as_secs_f64()),
+        because: match slowest {
+            Some(seen) => format!(
+                "{} x the slowest of {} ({})",
+                startup::START_MARGIN,
                 format::count(seen.n, "measured start"),
                 format::time(seen.high)
             ),
-        },
-        None => Backed {
-            value: Duration::from_secs(120),
-            because: "no start was measured at this size".to_owned(),
+            None => "no start was measured at this size".to_owned(),
         },
     }
 }

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use loadline_analysis::recommend::Recommendation;
+use loadline_sizing::cache::Kind;
 
 use super::Application;
-use super::facts::{Backed, Variable};
+use super::facts::{Backed, Variable, slug};
+use super::kubernetes::secret_name;
 use crate::content::options::{chosen_by, evidence};
 use crate::redact;
 use crate::text;
@@ -20,6 +22,8 @@ enum Fit {
     Fits,
     Secret,
     NoLine,
+    /// An option whose value, the next word, is left out.
+    WithoutValue,
 }
 
 impl Fit {
@@ -39,6 +43,7 @@ impl Fit {
         let why = match self {
             Self::Fits => return None,
             Self::Secret => "it holds a secret",
+            Self::WithoutValue => "its value is left out",
             Self::NoLine => "it has control characters or more than 2000 characters",
         };
         Some(text::one_line(&format!(
@@ -73,33 +78,49 @@ pub fn options(
         .collect()
 }
 
-/// Arguments of the command, then of the configuration, each with what reports show of it: the value
-/// of `--password` is an argument of its own.
-fn all_arguments(
-    recommendation: &Recommendation,
-    application: &Application,
-) -> Vec<(String, String)> {
-    let own = application.command.arguments.iter();
-    let configured = recommendation.configuration.args.iter();
-    let all: Vec<String> = own.chain(configured).cloned().collect();
-    let shown = redact::command(&all);
-    all.into_iter().zip(shown).collect()
+/// An argument, what reports show of it, and whether it can be written.
+struct Argument {
+    given: String,
+    shown: String,
+    fit: Fit,
 }
 
-fn argument_fit((given, shown): &(String, String)) -> Fit {
-    if given == shown {
-        Fit::of(given)
-    } else {
-        Fit::Secret
+/// Arguments of the command, then of the configuration. The value of `--password` is an argument of
+/// its own: where it is left out, the option goes with it, or it would take the next word.
+fn all_arguments(recommendation: &Recommendation, application: &Application) -> Vec<Argument> {
+    let own = application.command.arguments.iter();
+    let configured = recommendation.configuration.args.iter();
+    let given: Vec<String> = own.chain(configured).cloned().collect();
+    let shown = redact::command(&given);
+    let pairs = given.into_iter().zip(shown);
+    let mut all: Vec<Argument> = pairs
+        .map(|(given, shown)| Argument {
+            fit: if given == shown {
+                Fit::of(&given)
+            } else {
+                Fit::Secret
+            },
+            given,
+            shown,
+        })
+        .collect();
+    for i in 1..all.len() {
+        let is_value = all[i].fit != Fit::Fits && !all[i].given.starts_with('-');
+        let before = &mut all[i - 1];
+        let takes_value = before.given.starts_with('-') && !before.given.contains('=');
+        if is_value && takes_value && before.fit == Fit::Fits {
+            before.fit = Fit::WithoutValue;
+        }
     }
+    all
 }
 
 /// Arguments after the jar.
 pub fn arguments(recommendation: &Recommendation, application: &Application) -> Vec<String> {
     all_arguments(recommendation, application)
         .into_iter()
-        .filter(|pair| argument_fit(pair) == Fit::Fits)
-        .map(|(given, _)| given)
+        .filter(|argument| argument.fit == Fit::Fits)
+        .map(|argument| argument.given)
         .collect()
 }
 
@@ -128,6 +149,26 @@ pub fn variables(recommendation: &Recommendation, application: &Application) -> 
         .collect()
 }
 
+/// The Secret that the manifests refer to; its values are in no file of loadline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Its name.
+    pub name: String,
+    /// Its keys, which are the names of the variables.
+    pub keys: Vec<String>,
+}
+
+/// The Secret of a result's manifests; `None` where they refer to none.
+pub fn secret(view: &ResultView, application: &Application) -> Option<Secret> {
+    let variables = variables(view.recommendation.as_ref()?, application);
+    let hidden = variables.into_iter().filter(|v| v.value.is_none());
+    let keys: Vec<String> = hidden.map(|v| v.name).collect();
+    (!keys.is_empty()).then(|| Secret {
+        name: secret_name(&slug(&application.name)),
+        keys,
+    })
+}
+
 /// A name that shells and Kubernetes take as that of a variable.
 fn is_variable_name(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -146,12 +187,22 @@ pub fn left_out(recommendation: &Recommendation, application: &Application) -> V
     let arguments = all_arguments(recommendation, application);
     let arguments = arguments
         .iter()
-        .filter_map(|pair| argument_fit(pair).left_out("the argument", &pair.1));
+        .filter_map(|a| a.fit.left_out("the argument", &a.shown));
     let environment = environment(recommendation, application);
     let names = environment.keys().filter(|name| !is_variable_name(name));
     let names = names.map(|name| {
         let name = text::label(name);
         format!("Left out: {name:?} is no name of a variable.")
     });
-    options.chain(arguments).chain(names).collect()
+    let cache = cache_left_out(application);
+    options.chain(arguments).chain(names).chain(cache).collect()
+}
+
+/// A start-up cache that no image build here makes.
+fn cache_left_out(application: &Application) -> Option<String> {
+    let cache = application.cache.filter(|cache| cache.kind == Kind::Scc)?;
+    Some(format!(
+        "Left out: the start-up cache ({}) that the trials started with; without it starts take longer than was measured.",
+        cache.kind
+    ))
 }

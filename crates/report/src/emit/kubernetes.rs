@@ -10,9 +10,6 @@ use super::facts::{Facts, Variable};
 use super::scaling;
 use super::yaml::{Entry, Yaml, entry, list, map};
 
-/// Seconds between two probes of a start; the start is seen at most this late.
-const PROBE_PERIOD: u64 = 1;
-
 /// All manifests, one document each.
 pub fn manifests(facts: &Facts<'_>) -> String {
     let mut documents = vec![deployment(facts), service(facts)];
@@ -52,12 +49,15 @@ fn deployment(facts: &Facts<'_>) -> Yaml {
         entry("metadata", map([entry("labels", labels(facts))])),
         entry("spec", pod(facts)),
     ]);
-    let mut spec = vec![entry("selector", selector), entry("template", template)];
+    let mut spec = vec![
+        entry("strategy", scaling::strategy()),
+        entry("selector", selector),
+        entry("template", template),
+    ];
     // With an autoscaler the number is its business; set here it would be reset at every apply.
     if facts.application.scaling.is_none() {
         let replicas = u64::from(facts.application.replicas);
-        let replicas =
-            entry("replicas", replicas).because("as asked for; one instance was measured");
+        let replicas = entry("replicas", replicas).because(&*facts.replicas);
         spec.insert(0, replicas);
     }
     map([
@@ -73,7 +73,7 @@ fn pod(facts: &Facts<'_>) -> Yaml {
         entry("name", "tmp"),
         entry("emptyDir", map([entry("sizeLimit", "64Mi")])),
     ]);
-    map([
+    let mut entries = vec![
         entry("automountServiceAccountToken", false),
         entry("enableServiceLinks", false),
         entry("terminationGracePeriodSeconds", facts.grace.value.as_secs())
@@ -89,7 +89,17 @@ fn pod(facts: &Facts<'_>) -> Yaml {
         ),
         entry("containers", list([container(facts)])),
         entry("volumes", list([temporary])),
-    ])
+    ];
+    let scaling = facts.application.scaling;
+    if facts
+        .application
+        .replicas
+        .max(scaling.map_or(1, |s| s.max_replicas))
+        > 1
+    {
+        entries.push(scaling::spread(facts));
+    }
+    map(entries)
 }
 
 fn container(facts: &Facts<'_>) -> Yaml {
@@ -162,7 +172,7 @@ fn variable(facts: &Facts<'_>, variable: &Variable) -> Yaml {
                 map([entry(
                     "secretKeyRef",
                     map([
-                        entry("name", format!("{}-secrets", facts.slug))
+                        entry("name", secret_name(&facts.slug))
                             .because("make this Secret; its value is not in any loadline file"),
                         entry("key", variable.name.clone()),
                     ]),
@@ -170,6 +180,11 @@ fn variable(facts: &Facts<'_>, variable: &Variable) -> Yaml {
             ),
         ]),
     }
+}
+
+/// The Secret that holds what no file of loadline may.
+pub(super) fn secret_name(slug: &str) -> String {
+    format!("{slug}-secrets")
 }
 
 /// The port that readiness is asked at.
@@ -199,25 +214,26 @@ fn probes(facts: &Facts<'_>) -> Vec<Entry> {
             Ready::Tcp { .. } => entry("tcpSocket", map([port])),
         }
     };
-    let tries = facts.start.value.as_secs().div_ceil(PROBE_PERIOD).max(1);
+    let probes = facts.probes.value;
+    let patience = probes.startup_period * probes.startup_failures;
     vec![
         entry(
             "startupProbe",
             map([
                 ready(),
-                entry("periodSeconds", PROBE_PERIOD),
-                entry("timeoutSeconds", 2_u64),
-                entry("failureThreshold", tries)
-                    .because(format!("{tries} s: {}", facts.start.because)),
+                entry("periodSeconds", probes.startup_period),
+                entry("timeoutSeconds", probes.timeout),
+                entry("failureThreshold", probes.startup_failures)
+                    .because(format!("{patience} s: {}", facts.probes.because)),
             ]),
         ),
         entry(
             "readinessProbe",
             map([
                 ready(),
-                entry("periodSeconds", 5_u64),
-                entry("timeoutSeconds", 2_u64),
-                entry("failureThreshold", 3_u64),
+                entry("periodSeconds", probes.readiness_period),
+                entry("timeoutSeconds", probes.timeout),
+                entry("failureThreshold", probes.readiness_failures),
             ]),
         ),
         entry(

@@ -17,8 +17,9 @@ mod scaling;
 mod yaml;
 
 pub use application::{Application, Command, Ready, Scaling};
-pub use cache::{CacheStage, cache_stage, script as cache_script};
+pub use cache::{CacheStage, REQUESTS as CACHE_REQUESTS, cache_stage, script as cache_script};
 pub use facts::slug;
+pub use given::{Secret, secret};
 
 use crate::view::ResultView;
 use facts::Facts;
@@ -69,9 +70,17 @@ pub enum EmitError {
         /// Id of the result.
         result: String,
     },
+    /// An option names a file that the image would not have.
+    #[error(
+        "the option {option} names a file that the image would not have\nhint: an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form"
+    )]
+    File {
+        /// The option, without its secrets.
+        option: String,
+    },
     /// The command is not `java ... -jar JAR`.
     #[error(
-        "cannot tell the jar of the command that was measured: {command}\nhint: the artefacts are made for `java [options] -jar JAR [arguments]`; measure it in this form"
+        "cannot tell the jar of the command that was measured: {command}\nhint: the files are made for `java [options] -jar JAR [arguments]`; measure it in this form: a main class with -cp packed into a jar whose manifest names it, an @file written out, a start script replaced by what it starts"
     )]
     Command {
         /// The command.

@@ -10,7 +10,8 @@ use loadline_analysis::slo::Objective;
 use serde::Serialize;
 
 use crate::content::groups::{self, Group, Names};
-use crate::figures::{self, spread};
+use crate::figures;
+use crate::format;
 use crate::series::{Column, Series, round, thin};
 use crate::text;
 use crate::view::ResultView;
@@ -58,9 +59,12 @@ struct Line {
 #[derive(Serialize)]
 struct Course {
     name: String,
-    /// The memory limit, Mi.
+    /// What the charts show, in a sentence: for who cannot see them.
+    #[serde(skip)]
+    words: String,
+    /// The memory limit of all instances together, Mi.
     memory_limit: Option<f64>,
-    /// The CPU limit, CPUs.
+    /// The CPU limit of all instances together, CPUs.
     cpu_limit: Option<f64>,
     phases: Vec<(String, f64, f64)>,
     series: Series,
@@ -84,6 +88,13 @@ impl Charts {
     /// The names of the trials with a course, the one to show first, first.
     pub fn course_names(&self) -> impl Iterator<Item = &str> {
         self.trials.iter().map(|t| t.name.as_str())
+    }
+
+    /// What the charts of each trial show, in a sentence, in the same order.
+    pub fn course_words(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.trials
+            .iter()
+            .map(|t| (t.name.as_str(), t.words.as_str()))
     }
 }
 
@@ -129,12 +140,11 @@ fn line(group: &Group<'_>, x: &[f64], names: &Names) -> Option<Line> {
     // A quantile beyond the last request would repeat the maximum as if it had been measured.
     let finest = latencies.iter().map(Latency::scheduled).max()? as f64;
     let at = |x: f64| {
-        let median = spread(
-            latencies
-                .iter()
-                .filter_map(|l| figures::at(l, 1.0 - 1.0 / x)),
-        )?
-        .median;
+        let seen = latencies
+            .iter()
+            .filter_map(|l| figures::at(l, 1.0 - 1.0 / x));
+        // A line ends where the requests begin that failed.
+        let median = figures::latencies(seen)?.median.time()?;
         round(median.as_secs_f64() * 1e3)
     };
     let y = x
@@ -198,17 +208,54 @@ fn course(number: usize, trial: &TrialRecord, names: &Names) -> Course {
         .map(|p| (p.phase.to_string(), since(p.start), since(p.end)))
         .collect();
     let configuration = &trial.configuration;
+    // The series are sums over the instances, and so are the limits.
+    let instances = f64::from(configuration.instances);
+    let memory_limit = configuration.memory.map(|m| m.as_mib() * instances);
+    let cpu_limit = configuration.cpu.map(|c| c.as_f64() * instances);
+    let series = series(trial, since);
     Course {
+        words: words(&series, memory_limit, cpu_limit),
         name: text::label(&format!(
             "Trial {number}, {}: {}",
             names.name(configuration),
             figures::verdict(trial.verdict)
         )),
-        memory_limit: configuration.memory.and_then(|m| round(m.as_mib())),
-        cpu_limit: configuration.cpu.map(|c| c.as_f64()),
+        memory_limit: memory_limit.and_then(round),
+        cpu_limit,
         phases,
-        series: thin(series(trial, since)),
+        series: thin(series),
     }
+}
+
+/// The extremes of a course: how large, and in which second.
+fn words(series: &Series, memory_limit: Option<f64>, cpu_limit: Option<f64>) -> String {
+    let largest = |column: usize, what: &str, unit: &str, limit: Option<f64>| {
+        let values = series.columns.get(column)?.iter().zip(&series.t);
+        let values = values.filter_map(|(value, at)| Some(((*value)?, *at)));
+        let (value, at) = values.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let number = format::number;
+        let limit = limit.map_or_else(String::new, |l| format!(" of {}{unit}", number(l)));
+        // Nothing happened at no time.
+        let at = if value > 0.0 {
+            format!(" at {at:.0} s")
+        } else {
+            String::new()
+        };
+        Some(format!("{what} {}{unit}{limit}{at}", number(value)))
+    };
+    let parts = [
+        largest(1, "p99 of a second at most", " ms", None),
+        largest(2, "largest latency", " ms", None),
+        largest(3, "GC pauses at most", " ms in a second", None),
+        largest(4, "throttled at most", " ms in a second", None),
+        largest(5, "CPU at most", " CPUs", cpu_limit),
+        largest(6, "memory at most", "Mi", memory_limit),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return "nothing was measured over time".to_owned();
+    }
+    parts.join("; ")
 }
 
 /// Columns: p50, p99, max (ms); GC, throttled (ms in a second); CPUs; memory, working set, anon (Mi).

@@ -161,6 +161,35 @@ fn figure_before(section: &str, view: &ResultView, charts: &charts::Charts) -> S
             svg::memory_bars(view),
             "Each bar is a limit, filled as in its fullest second.",
         ),
+        "pauses" => drawing(
+            svg::pause_axis(view),
+            "The trial that paused most, and the seconds around its longest pause. Above: pauses over 50 ms, as high as they are long, and as a line the largest latency of each second. Below: when all threads stood for a collection or another safepoint, and when the CPU quota was used up.",
+        ),
+        "money" => drawing(
+            svg::price(view),
+            "What a price buys, and what the next cheaper deployments break. A ring marks the recommended one; a cross at the upper edge has its p99 in requests that failed.",
+        ),
+        "scaling" => drawing(
+            svg::scaling(view),
+            "Each dot and the cross above it belong to one size; sizes with the same CPU and other memory stand side by side. Both axes are logarithmic.",
+        ),
+        "start" => {
+            drawing(
+                svg::caches(view),
+                "Shorter is better. A bar is the median of pairs that ran next to each other; the line at 100 % is what the JVM does by itself.",
+            ) + &drawing(
+                svg::start_cpu(view),
+                "Below about one CPU a start takes as long as its CPU time lasts under the limit. A diamond on its dots means that the model would have foretold them.",
+            )
+        }
+        "warm-up" => drawing(
+            svg::warm_up(view),
+            "How the answers get faster while the JVM compiles the code that is used.",
+        ),
+        "instances" => drawing(
+            svg::instances(view),
+            "Left, what all instances carried together, with the fitted law where there is one; right, what they took of memory.",
+        ),
         _ => String::new(),
     }
 }
@@ -179,7 +208,7 @@ fn figure_after(section: &str, view: &ResultView) -> String {
 /// An SVG with its caption; nothing when there is nothing to draw.
 fn drawing(svg: Option<String>, caption: &str) -> String {
     svg.map_or_else(String::new, |svg| {
-        format!("<figure><figcaption>{caption}</figcaption>\n{svg}</figure>\n")
+        format!("<figure class=\"drawing\"><figcaption>{caption}</figcaption>\n{svg}</figure>\n")
     })
 }
 
@@ -212,13 +241,19 @@ fn over_time(charts: &charts::Charts) -> String {
     ] {
         out.push_str(&figure(id, caption));
     }
-    out.push_str("</section>\n");
+    out.push_str("<details><summary>The same in words</summary>\n<ul>\n");
+    for (name, words) in charts.course_words() {
+        out.push_str(&format!("<li>{}: {}.</li>\n", escape(name), escape(words)));
+    }
+    out.push_str("</ul>\n</details>\n</section>\n");
     out
 }
 
+/// A chart: the script draws a canvas and a legend into the box, and names the canvas by the caption.
+/// The box has no role of its own: within an image the legend's buttons would have no name.
 fn figure(id: &str, caption: &str) -> String {
     format!(
-        "<figure><figcaption id=\"{id}-caption\">{caption}</figcaption><div class=\"chart\" id=\"chart-{id}\" role=\"img\" aria-labelledby=\"{id}-caption\"></div></figure>\n"
+        "<figure><figcaption id=\"{id}-caption\">{caption}</figcaption><div class=\"chart\" id=\"chart-{id}\"></div></figure>\n"
     )
 }
 

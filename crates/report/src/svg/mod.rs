@@ -1,10 +1,38 @@
 //! Small charts as SVG text, one file each: what uPlot does not draw.
 //!
-//! Own geometry only. No style attributes (the page's security policy forbids them): colours come
-//! from classes of `assets/report.css`, shapes or patterns differ as well, every mark has a title.
+//! Own geometry only; [`frame`] owns the SVG and its escaping, [`scale`] the axes. What is drawn
+//! comes from the sections of [`crate::content`], so that a chart and its table cannot disagree.
+//! Every mark has a title with its values.
 
+mod caches;
+mod frame;
+mod instances;
 mod memory;
+mod pauses;
+mod price;
+mod scale;
+mod scaling;
 mod search_path;
+mod start_cpu;
+mod warm_up;
 
+pub use caches::caches;
+pub use instances::instances;
 pub use memory::memory_bars;
+pub use pauses::pause_axis;
+pub use price::price;
+pub use scaling::scaling;
 pub use search_path::search_path;
+pub use start_cpu::start_cpu;
+pub use warm_up::warm_up;
+
+use crate::text;
+
+/// A name cut to so many characters.
+fn shortened(name: &str, most: usize) -> String {
+    let name = text::label(name);
+    if name.chars().count() <= most {
+        return name;
+    }
+    name.chars().take(most - 1).chain(['…']).collect()
+}

@@ -3,22 +3,24 @@
 use loadline_analysis::record::{Purpose, TrialRecord, Verdict};
 use loadline_sizing::Bytes;
 
+use super::frame::{Anchor, At, Drawing, Mark, WIDTH};
 use crate::content::groups::{self, Names};
 use crate::content::trials;
 use crate::figures;
-use crate::html::escape;
 use crate::view::ResultView;
 
-const WIDTH: f64 = 760.0;
 /// Height of one size.
 const STEP: f64 = 22.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
+/// Numbers below the drawing, about.
+const NUMBERS: usize = 12;
 
 /// Sizes in the order they were tried: how a search narrowed in. The sizes stand evenly spaced, as
-/// they crowd where the search ends. `None` for a matrix, or when only one size was tried.
+/// they crowd where the search ends. `None` for a matrix, when only one size was tried, or when the
+/// CPU limit was searched too: memory alone is no path then.
 pub fn search_path(view: &ResultView) -> Option<String> {
     let mut sizes: Vec<Bytes> = view
         .trials
@@ -28,99 +30,68 @@ pub fn search_path(view: &ResultView) -> Option<String> {
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     sizes.dedup();
     let searched = view.trials.iter().any(|t| t.purpose == Purpose::Search);
-    if !searched || sizes.len() < 2 {
+    let cpu = view.trials.first().map(|t| t.configuration.cpu);
+    let is_one_cpu = view.trials.iter().all(|t| Some(t.configuration.cpu) == cpu);
+    if !searched || !is_one_cpu || sizes.len() < 2 {
         return None;
     }
     let height = TOP + BOTTOM + STEP * (sizes.len() - 1) as f64;
     let last = (view.trials.len() - 1).max(1) as f64;
     let x = |i: usize| LEFT + 16.0 + i as f64 / last * (WIDTH - LEFT - RIGHT - 32.0);
     let y = |size: usize| TOP + STEP * size as f64;
-    let mut out = format!(
-        "<svg class=\"path\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"Memory limit of each trial in running order, marked by its verdict; the table of all trials has the values.\">\n"
-    );
+    let label = "Memory limit of each trial in running order, marked by its verdict; the table of all trials has the values.";
+    let mut drawing = Drawing::new("path", height, label);
     for (i, size) in sizes.iter().enumerate() {
-        let at = y(i);
-        out.push_str(&format!(
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{size}</text>\n",
-            WIDTH - RIGHT,
-            LEFT - 8.0,
-            at + 4.0,
-        ));
+        drawing.line("grid", &[(LEFT, y(i)), (WIDTH - RIGHT, y(i))]);
+        drawing.text((LEFT - 8.0, y(i) + 4.0), Anchor::End, &size.to_string());
     }
     let names = Names::of(view);
     for (i, trial) in view.trials.iter().enumerate() {
-        let size = trial
-            .configuration
-            .memory
-            .and_then(|m| sizes.iter().position(|s| *s == m));
-        if let Some(size) = size {
-            out.push_str(&mark(trial, i, (x(i), y(size)), view, &names));
+        let memory = trial.configuration.memory;
+        if let Some(size) = memory.and_then(|m| sizes.iter().position(|s| *s == m)) {
+            mark(&mut drawing, (i, trial), (x(i), y(size)), view, &names);
         }
     }
-    out.push_str(&axis(view.trials.len(), height, x));
-    out.push_str("</svg>\n");
-    Some(out)
+    numbers(&mut drawing, view.trials.len(), height, x);
+    Some(drawing.end())
 }
 
 fn mark(
-    trial: &TrialRecord,
-    i: usize,
-    (x, y): (f64, f64),
+    drawing: &mut Drawing,
+    (i, trial): (usize, &TrialRecord),
+    at: At,
     view: &ResultView,
     names: &Names,
-) -> String {
-    let title = escape(&format!(
+) {
+    let title = format!(
         "Trial {}, {}, {}: {}. {}",
         i + 1,
         trials::purpose(trial.purpose),
         names.name(&trial.configuration),
         figures::verdict(trial.verdict),
         trial.reason
-    ));
-    let chosen = view
+    );
+    let is_chosen = view
         .recommendation
         .as_ref()
         .is_some_and(|r| groups::is_same(&r.configuration, &trial.configuration));
-    let ring = if chosen {
-        format!("<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>")
-    } else {
-        String::new()
-    };
-    let shape = match trial.verdict {
-        Verdict::Pass => {
-            format!("<circle class=\"pass\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>")
-        }
-        Verdict::SloMiss | Verdict::AppKo(_) => {
-            let (a, b, c, d) = (x - 5.0, y - 5.0, x + 5.0, y + 5.0);
-            format!(
-                "<path class=\"fail\" d=\"M{a:.1} {b:.1}L{c:.1} {d:.1}M{a:.1} {d:.1}L{c:.1} {b:.1}\"/>"
-            )
-        }
-        Verdict::Invalid(_) | Verdict::Interrupted => format!(
-            "<rect class=\"none\" x=\"{:.1}\" y=\"{:.1}\" width=\"8\" height=\"8\"/>",
-            x - 4.0,
-            y - 4.0
-        ),
-    };
-    format!("<g><title>{title}</title>{ring}{shape}</g>\n")
+    drawing.mark(of_verdict(trial.verdict), at, is_chosen, &title);
 }
 
-/// Trial numbers below, and what the marks mean.
-fn axis(trials: usize, height: f64, x: impl Fn(usize) -> f64) -> String {
-    let step = (trials / 12).max(1);
-    let base = height - BOTTOM + 24.0;
-    let mut out = String::new();
-    for i in (0..trials).step_by(step) {
-        out.push_str(&format!(
-            "<text class=\"tick\" x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"middle\">{}</text>\n",
-            x(i),
-            i + 1
-        ));
+fn of_verdict(verdict: Verdict) -> Mark {
+    match verdict {
+        Verdict::Pass => Mark::Kept,
+        Verdict::SloMiss | Verdict::AppKo(_) => Mark::Broke,
+        Verdict::Invalid(_) | Verdict::Interrupted => Mark::Silent,
     }
-    out.push_str(&format!(
-        "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">trial, in running order</text>\n",
-        (LEFT + WIDTH - RIGHT) / 2.0,
-        height - 4.0
-    ));
-    out
+}
+
+/// Trial numbers below.
+fn numbers(drawing: &mut Drawing, trials: usize, height: f64, x: impl Fn(usize) -> f64) {
+    let base = height - BOTTOM + 24.0;
+    for i in (0..trials).step_by((trials / NUMBERS).max(1)) {
+        drawing.text((x(i), base), Anchor::Middle, &(i + 1).to_string());
+    }
+    let middle = ((LEFT + WIDTH - RIGHT) / 2.0, height - 4.0);
+    drawing.text(middle, Anchor::Middle, "trial, in running order");
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::{fixture, hostile};
-use loadline_analysis::record::Provenance;
+use loadline_analysis::record::{Provenance, StartCache};
 use loadline_report::ResultView;
 use loadline_report::emit::{Application, Artefact, Command, EmitError, Purpose, Ready, emit};
+use loadline_sizing::cache::Kind;
 use serde_json::Value;
 
 fn command(text: &str) -> Command {
@@ -18,7 +19,10 @@ pub fn application() -> Application {
         name: "spring-web".to_owned(),
         image: "registry.example/spring-web:1.4.2".to_owned(),
         base_image: "eclipse-temurin:17-jre".to_owned(),
-        command: command("java -jar build/spring-web.jar --server.port=8080"),
+        command: Command {
+            is_read: true,
+            ..command("java -jar build/spring-web.jar --server.port=8080")
+        },
         env: BTreeMap::new(),
         port: 8080,
         ready: Ready::Http {
@@ -38,7 +42,7 @@ pub fn text(artefacts: &[Artefact], name: &str) -> String {
     artefact.unwrap_or_else(|| panic!("{name}")).text.clone()
 }
 
-fn all(view: &ResultView, application: &Application) -> Result<Vec<Artefact>, EmitError> {
+pub fn all(view: &ResultView, application: &Application) -> Result<Vec<Artefact>, EmitError> {
     emit(view, application, &Purpose::ALL)
 }
 
@@ -98,7 +102,10 @@ fn the_dockerfile() {
 #[test]
 fn the_dockerfile_builds_its_own_cache() {
     let application = Application {
-        cache: Some(loadline_sizing::cache::Kind::AppCds),
+        cache: Some(StartCache {
+            kind: Kind::AppCds,
+            requests: 20,
+        }),
         ..application()
     };
     let all = emit(&fixture::search(), &application, &Purpose::ALL).expect("it has an answer");
@@ -181,6 +188,11 @@ fn the_manifests() {
     spec:
       # as asked for; one instance was measured
       replicas: 2
+      strategy:
+        type: "RollingUpdate"
+        rollingUpdate:
+          # no pod goes before a new one is ready: fewer would have to carry the rate
+          maxUnavailable: 0
       selector:
         matchLabels:
           app.kubernetes.io/name: "spring-web"
@@ -251,6 +263,14 @@ fn the_manifests() {
             - name: "tmp"
               emptyDir:
                 sizeLimit: "64Mi"
+          # a node that is lost takes as few pods as possible
+          topologySpreadConstraints:
+            - maxSkew: 1
+              topologyKey: "kubernetes.io/hostname"
+              whenUnsatisfiable: "ScheduleAnyway"
+              labelSelector:
+                matchLabels:
+                  app.kubernetes.io/name: "spring-web"
     ---
     apiVersion: "v1"
     kind: "Service"
@@ -273,7 +293,7 @@ fn the_manifests() {
       labels:
         app.kubernetes.io/name: "spring-web"
     spec:
-      # a drained node takes one pod at a time
+      # a drained node takes one pod at a time; whether the others carry the load meanwhile was not measured
       maxUnavailable: 1
       selector:
         matchLabels:
@@ -338,13 +358,22 @@ fn the_start_probe_waits_three_times_the_slowest_start() {
 }
 
 #[test]
-fn one_pod_has_no_disruption_budget() {
-    let application = Application {
-        replicas: 1,
-        ..application()
-    };
+fn what_lies_beside_the_jar_comes_into_the_image() {
+    let mut application = application();
+    application.command.beside = vec!["lib".to_owned(), "conf/app.properties".to_owned()];
     let artefacts = all(&fixture::search(), &application).expect("it has a recommendation");
-    assert_eq!(documents(&text(&artefacts, "kubernetes.yaml")).len(), 2);
+    let dockerfile = text(&artefacts, "Dockerfile");
+    let copies: Vec<&str> = dockerfile
+        .lines()
+        .filter(|l| l.starts_with("COPY ["))
+        .collect();
+    assert_eq!(
+        copies,
+        [
+            r#"COPY ["lib", "/app/lib"]"#,
+            r#"COPY ["conf/app.properties", "/app/conf/app.properties"]"#
+        ]
+    );
 }
 
 #[test]
@@ -360,6 +389,8 @@ fn hostile_records_make_harmless_artefacts() {
             ],
             jar: "a\nRUN evil".to_owned(),
             arguments: vec!["\nRUN evil".to_owned(), "${HOME}$(id)".to_owned()],
+            beside: vec!["lib\nRUN evil".to_owned()],
+            is_read: false,
         },
         env: BTreeMap::from([
             ("A".to_owned(), "\"\nRUN evil\nkind: Evil".to_owned()),
@@ -474,6 +505,8 @@ fn what_no_line_can_hold_is_left_out_whole() {
             ],
             jar: "a.jar".to_owned(),
             arguments: vec!["\u{1b}[31m".to_owned(), "--fine".to_owned()],
+            beside: Vec::new(),
+            is_read: true,
         },
         env: BTreeMap::from([("PEM".to_owned(), "a\nb".to_owned())]),
         ..application()
@@ -494,4 +527,128 @@ fn what_no_line_can_hold_is_left_out_whole() {
         "{dockerfile}"
     );
     assert!(dockerfile.contains("\"--fine\"]"), "{dockerfile}");
+}
+
+#[test]
+fn an_option_goes_with_the_value_that_is_left_out() {
+    let application = Application {
+        command: command("java -jar a.jar --verbose --db-password hunter2 --server.port=8080"),
+        cache: Some(StartCache {
+            kind: Kind::AppCds,
+            requests: 1,
+        }),
+        ..application()
+    };
+    let artefacts = all(&fixture::search(), &application).expect("it has a recommendation");
+    let dockerfile = text(&artefacts, "Dockerfile");
+    let command = "\"/app/app.jar\", \"--verbose\", \"--server.port=8080\"]";
+    assert!(dockerfile.contains(command), "{dockerfile}");
+    for line in dockerfile.lines().filter(|l| l.contains("--db-password")) {
+        let said = "# Left out, give it at run time: the argument --db-password, because its value";
+        assert!(line.starts_with(said), "{line}");
+    }
+    assert!(dockerfile.contains("the argument [redacted], because it holds a secret"));
+}
+
+#[test]
+fn a_library_called_app_jar_is_not_overwritten() {
+    let mut application = application();
+    application.command.beside = vec!["app.jar".to_owned()];
+    let artefacts = all(&fixture::search(), &application).expect("it has a recommendation");
+    let dockerfile = text(&artefacts, "Dockerfile");
+    for line in [
+        "COPY [\"app.jar\", \"/app/app.jar\"]\n",
+        "COPY --chmod=0444 [\"spring-web.jar\", \"/app/spring-web.jar\"]\n",
+        "\"-jar\", \"/app/spring-web.jar\", ",
+    ] {
+        assert!(dockerfile.contains(line), "{line}{dockerfile}");
+    }
+}
+
+#[test]
+fn a_dockerfile_says_that_the_jar_was_not_read() {
+    let mut application = application();
+    application.command.is_read = false;
+    let artefacts = all(&fixture::search(), &application).expect("it has a recommendation");
+    let dockerfile = text(&artefacts, "Dockerfile");
+    assert!(
+        dockerfile.contains("# The jar could not be read"),
+        "{dockerfile}"
+    );
+}
+
+#[test]
+fn a_cache_is_trained_in_the_environment_of_the_application() {
+    let mut application = Application {
+        cache: Some(StartCache {
+            kind: Kind::AppCds,
+            requests: 50,
+        }),
+        ..application()
+    };
+    application.env = BTreeMap::from([("SERVER_PORT".to_owned(), "9090".to_owned())]);
+    let artefacts = all(&fixture::search(), &application).expect("it has a recommendation");
+    let dockerfile = text(&artefacts, "Dockerfile");
+    let (app, rest) = dockerfile.split_once("FROM app AS cache").expect("a stage");
+    assert!(app.contains("ENV SERVER_PORT=\"9090\"\n"), "{app}");
+    assert!(!rest.contains("SERVER_PORT"), "{rest}");
+    assert!(rest.contains("ready, 50 requests, SIGTERM"), "{rest}");
+}
+
+#[test]
+fn a_cache_that_no_image_build_makes_is_said_to_be_left_out() {
+    let cache = Some(StartCache {
+        kind: Kind::Scc,
+        requests: 20,
+    });
+    let mut view = fixture::search();
+    if let Some(recommendation) = &mut view.recommendation {
+        recommendation.configuration.cache = cache;
+    }
+    let application = Application {
+        cache,
+        ..application()
+    };
+    let artefacts = all(&view, &application).expect("it has a recommendation");
+    let dockerfile = text(&artefacts, "Dockerfile");
+    for line in [
+        "# The trials started with a start-up cache: scc, trained with 20 requests.\n",
+        "# Left out: the start-up cache (scc)",
+    ] {
+        assert!(dockerfile.contains(line), "{line}{dockerfile}");
+    }
+}
+
+#[test]
+fn an_option_of_the_configuration_that_names_a_file_is_refused() {
+    let mut view = fixture::search();
+    if let Some(recommendation) = &mut view.recommendation {
+        let agent = fixture::option("-javaagent:otel.jar", Provenance::User);
+        recommendation.configuration.jvm_options.push(agent);
+    }
+    let error = all(&view, &application()).expect_err("the image would not have it");
+    assert!(matches!(error, EmitError::File { .. }), "{error}");
+}
+
+#[test]
+fn the_manifest_has_the_probes_of_the_report() {
+    let mut view = fixture::search();
+    for trial in &mut view.trials {
+        trial.evidence.start.ready = Some(std::time::Duration::from_secs(31));
+    }
+    let artefacts = all(&view, &application()).expect("it has a recommendation");
+    let manifests = documents(&text(&artefacts, "kubernetes.yaml"));
+    let container = &manifests[0]["spec"]["template"]["spec"]["containers"][0];
+    let probes = loadline_analysis::startup::probes(31.0);
+    let startup = &container["startupProbe"];
+    assert_eq!(startup["periodSeconds"], probes.startup_period);
+    assert_eq!(startup["failureThreshold"], probes.startup_failures);
+    assert_eq!(
+        container["readinessProbe"]["periodSeconds"],
+        probes.readiness_period
+    );
+    assert_eq!(
+        container["readinessProbe"]["timeoutSeconds"],
+        probes.timeout
+    );
 }

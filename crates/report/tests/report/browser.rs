@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use devtools::Page;
 use serde_json::json;
 
-use crate::{fixture, hostile};
+use crate::{drawings, fixture, hostile, pauses, startup};
 
 /// Writes a page and opens it.
 fn open(name: &str, html: &str, width: u32) -> Option<Page> {
@@ -107,6 +107,12 @@ fn hovering_shows_values_and_the_legend_switches_lines_by_keyboard() {
     }
     let pressed = "document.querySelectorAll('#chart-percentile .u-legend th')[1].getAttribute('aria-pressed')";
     assert_eq!(page.evaluate(pressed), "false");
+    // The drawing is an image with a name; its box is none, or the buttons in it would have no name.
+    let image = "(() => { const c = document.querySelector('#chart-percentile canvas');
+        return c.getAttribute('role') + ' ' + !!document.getElementById(c.getAttribute('aria-labelledby')); })()";
+    assert_eq!(page.evaluate(image), "img true");
+    let outer = "document.querySelectorAll('[role=img] [role=button]').length";
+    assert_eq!(page.evaluate(outer), 0);
     assert_eq!(page.messages(), Vec::<String>::new());
 }
 
@@ -183,6 +189,39 @@ fn a_matrix_shows_its_grid() {
         12
     );
     assert_eq!(page.messages(), Vec::<String>::new());
+}
+
+#[test]
+fn drawings_fit_their_page_and_have_no_text_beyond_their_edge() {
+    for (name, view) in [
+        ("price", drawings::cheapest()),
+        ("rates", drawings::rates()),
+        ("caches", startup::caches()),
+        ("limits", startup::limits()),
+        ("pauses", pauses::view()),
+    ] {
+        let html = loadline_report::html(&view);
+        for width in [1200, 390] {
+            let Some(mut page) = open("drawings", &html, width) else {
+                return;
+            };
+            keep(&mut page, &format!("{name}-{width}"));
+            let overflow =
+                "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+            assert_eq!(page.evaluate(overflow), 0, "{name} at {width}");
+            let beyond = page.evaluate(
+                "JSON.stringify(Array.from(document.querySelectorAll('figure.drawing > svg')).flatMap(svg => {
+                    const edge = svg.viewBox.baseVal;
+                    return Array.from(svg.querySelectorAll('text')).filter(text => {
+                        const box = text.getBBox();
+                        return box.x < 0 || box.y < 0 || box.x + box.width > edge.width || box.y + box.height > edge.height;
+                    }).map(text => svg.getAttribute('class') + ': ' + text.textContent);
+                }))",
+            );
+            assert_eq!(beyond, "[]", "{name} at {width}");
+            assert_eq!(page.messages(), Vec::<String>::new());
+        }
+    }
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::{fixture, hostile};
-use loadline_analysis::record::Verdict;
+use crate::{drawings, fixture, hostile};
+use loadline_analysis::record::{Invalid, TrialRecord, Verdict};
 use loadline_report::compare::{
     Change, compare, comparison_json, comparison_markdown, comparison_terminal,
 };
 use loadline_report::{ReadError, ResultView, json, read};
-use loadline_sizing::Bytes;
+use loadline_sizing::{Bytes, Cpus};
 
 /// The search, with an application that starts twice as slowly.
 fn slower() -> ResultView {
@@ -38,9 +38,21 @@ fn a_result_is_read_back_from_its_export() {
     let other = json(&fixture::search()).replacen("\"schema\":1", "\"schema\":99", 1);
     assert_eq!(read(&other), Err(ReadError::Newer { found: 99 }));
     assert!(matches!(read("{}"), Err(ReadError::Form { .. })));
-    // A rate that is no number is null in JSON: refused, not read as zero.
-    let broken = read(&json(&hostile::view()));
-    assert!(matches!(broken, Err(ReadError::Form { .. })));
+    // A newer form may differ in anything.
+    let verdict = other.replacen("\"class\":\"pass\"", "\"class\":\"perhaps\"", 1);
+    assert_ne!(verdict, other);
+    assert_eq!(read(&verdict), Err(ReadError::Newer { found: 99 }));
+}
+
+#[test]
+fn a_rate_that_is_no_number_is_none_after_an_export_too() {
+    let back = read(&json(&hostile::view())).expect("it was just written");
+    let loads = back.trials.iter().flat_map(|t| &t.evidence.load);
+    let rates: Vec<f64> = loads.map(|load| load.achieved_rate).collect();
+    assert!(
+        !rates.is_empty() && rates.iter().all(|rate| rate.is_nan()),
+        "{rates:?}"
+    );
 }
 
 #[test]
@@ -110,6 +122,151 @@ fn a_configuration_that_lost_the_slo_is_named() {
     assert!(!back.is_worse, "{}", back.sentence);
 }
 
+/// The search, with the first trial at this memory that passed turned into a miss.
+fn missed_at(mib: u64) -> ResultView {
+    let mut view = fixture::search();
+    let memory = Some(Bytes::from_mib(mib));
+    let is_it =
+        |t: &&mut TrialRecord| t.configuration.memory == memory && t.verdict == Verdict::Pass;
+    let trial = view.trials.iter_mut().find(is_it);
+    trial.expect("one passed").verdict = Verdict::SloMiss;
+    view
+}
+
+#[test]
+fn between_two_searches_the_border_below_the_answer_says_nothing() {
+    let base = fixture::search();
+    let border = compare(&base, &missed_at(197));
+    assert!(!border.is_worse, "{}", border.sentence);
+    assert!(
+        border
+            .sentence
+            .starts_with("No change that counts: 212Mi and 212Mi")
+    );
+    for mib in [212, 215] {
+        let lost = compare(&base, &missed_at(mib));
+        assert!(lost.is_worse, "{}", lost.sentence);
+        let named = format!("The SLO is no longer kept at {mib}Mi.");
+        assert!(lost.sentence.contains(&named), "{}", lost.sentence);
+    }
+}
+
+/// The deployment with so many replicas, each at the same price.
+fn deployed(replicas: u32) -> ResultView {
+    let mut view = drawings::cheapest();
+    let recommendation = view.recommendation.as_mut().expect("a recommendation");
+    let chosen = &mut recommendation.deployment.as_mut().expect("priced").chosen;
+    chosen.cost.per_month *= f64::from(replicas) / f64::from(chosen.replicas);
+    chosen.replicas = replicas;
+    view
+}
+
+#[test]
+fn deployments_are_compared_by_price() {
+    let worse = compare(&deployed(2), &deployed(6));
+    assert!(worse.is_worse, "{}", worse.sentence);
+    assert!(
+        worse
+            .sentence
+            .starts_with("It costs more: 6 x 500m vCPU, 1Gi, $"),
+        "{}",
+        worse.sentence
+    );
+    assert!(
+        worse.sentence.contains(" instead of 2 x 500m vCPU, 1Gi, $"),
+        "{}",
+        worse.sentence
+    );
+    assert!(
+        worse.sentence.ends_with(", 200 % more."),
+        "{}",
+        worse.sentence
+    );
+    let json: serde_json::Value = serde_json::from_str(&comparison_json(&worse)).expect("JSON");
+    assert_eq!(json["replicas"], serde_json::json!([2, 6]));
+    let better = compare(&deployed(6), &deployed(2));
+    assert!(!better.is_worse && better.sentence.starts_with("It costs less: 2 x"));
+
+    let mut elsewhere = deployed(6);
+    let recommendation = elsewhere.recommendation.as_mut().expect("a recommendation");
+    recommendation
+        .deployment
+        .as_mut()
+        .expect("priced")
+        .offer
+        .region = "far".to_owned();
+    let other = compare(&deployed(2), &elsewhere);
+    assert!(!other.is_worse, "{}", other.sentence);
+    assert!(
+        other
+            .sentence
+            .starts_with("The prices are those of different offers")
+    );
+    assert!(
+        other
+            .differences
+            .iter()
+            .any(|d| d.starts_with("The offer differs: "))
+    );
+}
+
+/// The search, with an answer of another CPU limit.
+fn with_cpu(millis: u32, mib: u64) -> ResultView {
+    let mut view = sized(mib);
+    let recommendation = view.recommendation.as_mut().expect("a recommendation");
+    recommendation.configuration.cpu = Some(Cpus::from_millis(millis));
+    view
+}
+
+#[test]
+fn another_cpu_limit_is_another_size() {
+    let more = compare(&with_cpu(500, 212), &with_cpu(2000, 212));
+    assert!(more.is_worse, "{}", more.sentence);
+    assert_eq!(
+        more.sentence,
+        "It needs more: 2 CPUs and 212Mi instead of 500m CPU and 212Mi."
+    );
+    let less = compare(&with_cpu(2000, 212), &with_cpu(500, 424));
+    assert!(!less.is_worse && less.sentence.starts_with("It needs less: "));
+    let even = compare(&with_cpu(1000, 212), &with_cpu(990, 220));
+    assert!(!even.is_worse, "{}", even.sentence);
+    assert!(even.sentence.contains("another size, about as much in all"));
+}
+
+#[test]
+fn what_was_not_measured_is_neither_worse_nor_the_same() {
+    let base = fixture::search();
+    let mut empty = ResultView {
+        recommendation: None,
+        ..fixture::search()
+    };
+    for trial in &mut empty.trials {
+        trial.verdict = Verdict::Invalid(Invalid::Noise);
+    }
+    let invalid = compare(&base, &empty);
+    assert_eq!(
+        invalid.sentence,
+        "Cannot say: no trial of the second was valid."
+    );
+    assert!(!invalid.is_worse && invalid.cannot_say.is_some());
+    empty.trials.clear();
+    let none = compare(&base, &empty);
+    assert_eq!(none.cannot_say.as_deref(), Some("the second has no trial"));
+    assert!(compare(&empty, &base).cannot_say.is_some());
+    let cut = ResultView {
+        recommendation: None,
+        incomplete: Some("interrupted after 4 trials".to_owned()),
+        ..fixture::search()
+    };
+    assert!(compare(&base, &cut).cannot_say.is_some());
+    let infeasible = ResultView {
+        incomplete: None,
+        ..cut
+    };
+    let infeasible = compare(&base, &infeasible);
+    assert!(infeasible.is_worse && infeasible.cannot_say.is_none());
+}
+
 #[test]
 fn what_differs_besides_is_said_first() {
     let mut other = fixture::search();
@@ -134,6 +291,7 @@ fn the_comparison_as_text() {
     1 of 22 trials of the second were not valid and are left out.
 
     At the recommended sizes
+    The first recommends 1 CPU and 212Mi; the second 1 CPU and 212Mi.
     Medians of the trials. The ratio is the second over the first, with its 95 % interval (bootstrap
     over trials); a change counts when the whole interval lies beyond 2 %.
 
@@ -179,4 +337,43 @@ fn hostile_results_stay_text_in_a_comparison() {
     assert!(!texts[1].contains("<script"), "{}", texts[1]);
     let parsed: serde_json::Value = serde_json::from_str(&texts[2]).expect("JSON");
     assert_eq!(parsed["schema"], 1);
+}
+
+/// The search, where most starts at the answer left half of their requests unanswered.
+fn failing() -> ResultView {
+    let mut view = fixture::search();
+    let size = view
+        .recommendation
+        .as_ref()
+        .expect("a recommendation")
+        .memory;
+    let of_size = |t: &&mut TrialRecord| t.configuration.memory == Some(size);
+    for trial in view.trials.iter_mut().filter(of_size).skip(2) {
+        for load in &mut trial.evidence.load {
+            load.scheduled *= 2;
+            load.unfinished = load.scheduled / 2;
+        }
+    }
+    view
+}
+
+#[test]
+fn latencies_in_failures_are_no_better_than_those_that_were_measured() {
+    let (good, bad) = (fixture::search(), failing());
+    let changed = compare(&good, &bad);
+    let latency = changed.recommended.iter().find(|f| f.key == "latency_s");
+    let latency = latency.expect("it was measured");
+    assert_eq!(latency.shown[1], "in failures");
+    assert_eq!((latency.ratio, latency.change), (None, Change::InFailures));
+    let text = comparison_terminal(&changed, 200);
+    assert!(text.contains("requests failed: no ratio"), "{text}");
+    assert!(comparison_json(&changed).contains("\"change\": \"in_failures\""));
+
+    let page = loadline_report::terminal(&bad, 200);
+    assert!(page.contains("p99 was in failures ("), "{page}");
+    let (_, table) = page.split_once("Latency by percentile").expect("a section");
+    let row = table.lines().find(|l| l.trim_start().starts_with("212Mi"));
+    let cells: Vec<&str> = row.expect("a row").split_whitespace().collect();
+    // The percentiles above the half lie in the requests that failed.
+    assert!(cells.ends_with(&["–", "–", "–", "–"]), "{cells:?}");
 }

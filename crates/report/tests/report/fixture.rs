@@ -274,9 +274,10 @@ fn gc_evidence(sum: Duration, longest: Duration, pauses: u64) -> GcEvidence {
         full_gcs: 2,
         gc_cpu: Some(sum),
         measure_gc_cpu: Some(sum),
-        measure_pauses: pauses,
-        measure_pause_sum: sum,
-        measure_pause_max: longest,
+        measure_pauses: Some(pauses),
+        measure_pause_sum: Some(sum),
+        measure_pause_max: Some(longest),
+        parallel_workers: None,
         heap_after_max: Some(Bytes::from_mib(47)),
         heap_max: Some(Bytes::from_mib(64)),
         pause_spans_ns: Vec::new(),
@@ -308,6 +309,7 @@ impl Load {
         }
         LoadEvidence {
             phase: self.phase,
+            instance: None,
             offered_rate: Some(RATE as f64),
             achieved_rate: self.histogram.len() as f64 / self.seconds as f64,
             duration: Duration::from_secs(self.seconds),
@@ -402,6 +404,7 @@ fn configuration(plan: &Plan) -> Configuration {
         cpu_period: Duration::from_millis(100),
         cpuset: None,
         cpu_burst: None,
+        instances: 1,
         neighbour_threads: None,
         cpu_shares: None,
         memory: Some(Bytes::from_mib(plan.memory_mib)),
@@ -429,7 +432,7 @@ pub fn machine() -> Machine {
         cpus: 2,
         memory: Some(Bytes::from_gib(8)),
         cgroup: "hybrid".to_owned(),
-        jdks: vec!["OpenJDK 17.0.13+11".to_owned()],
+        jdks: vec!["17 debian 17.0.13+11".to_owned()],
         loadline: "0.1.0".to_owned(),
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::fixture;
 use loadline_analysis::record::Verdict;
+use loadline_report::content::headline;
+use loadline_sizing::Bytes;
 
 #[test]
 fn a_search_in_the_terminal() {
@@ -15,7 +17,7 @@ fn a_search_in_the_terminal() {
     195Mi is too small (trial 22): p99<50ms was measured as 109 ms; garbage collection stopped it 33 %
     of the time.
     Measured by 22 trials in 32 min, 2026-11-20 13:27 UTC, on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux
-    6.1.0-28-amd64 (Debian 12), cgroup hybrid; OpenJDK 17.0.13+11; loadline 0.1.0.
+    6.1.0-28-amd64 (Debian 12), cgroup hybrid; JDK 17 debian 17.0.13+11; loadline 0.1.0.
 
     Does it keep the SLO, and why not 195Mi?
     Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.
@@ -67,8 +69,8 @@ fn a_search_in_the_terminal() {
 
     Latency by percentile
     From the intended send time, over all scheduled requests of the measured phase; the median of the
-    trials. A dash means that the percentile lies in requests that failed. The SLO: p99<50ms,
-    errors<0.1% and start<20s.
+    trials. A request that failed counts as slower than every other; a dash means that the median lies
+    there. The SLO: p99<50ms, errors<0.1% and start<20s.
 
     Configuration  Trials     p50     p90     p99   p99.9  p99.99
     ─────────────  ──────  ──────  ──────  ──────  ──────  ──────
@@ -97,14 +99,39 @@ fn a_search_in_the_terminal() {
     ");
 }
 
+/// A search of which so many of twenty fresh starts passed.
+fn proven_by(passes: u64) -> loadline_report::ResultView {
+    let mut view = fixture::search();
+    let recommendation = view.recommendation.as_mut().expect("a recommendation");
+    (recommendation.proof.passes, recommendation.proof.starts) = (passes, 20);
+    view
+}
+
+#[test]
+fn a_failed_proof_is_the_verdict_and_one_miss_in_twenty_is_none() {
+    let failed = headline(&proven_by(12));
+    assert_eq!(failed.badge, "Not proven");
+    assert_eq!(
+        failed.sentence,
+        "For spring-web 1 CPU and 212Mi was found, but 8 of 20 fresh starts missed p99<50ms, errors<0.1% and start<20s."
+    );
+    let proven = headline(&proven_by(19));
+    assert_eq!(proven.badge, "SLO kept");
+    assert!(
+        proven
+            .sentence
+            .ends_with("it then keeps p99<50ms, errors<0.1% and start<20s.")
+    );
+}
+
 #[test]
 fn a_matrix_in_markdown() {
     insta::assert_snapshot!(loadline_report::markdown(&fixture::matrix()), @r#"
-    **6 of 12 configurations keep p99&lt;50ms, errors&lt;0.1% and start&lt;20s under GET /owners?lastName=Da at 300/s (open model, 30 s); the smallest of them is 300Mi, default.**
+    **6 of 12 configurations keep p99&lt;50ms, errors&lt;0.1% and start&lt;20s under GET /owners?lastName=Da at 300/s (open model, 30 s); the smallest of them have 1 CPU and 300Mi.**
 
     The question: How far down does each option set carry the service?
 
-    Measured by 12 trials in 17 min, 2026-11-20 13:27 UTC, on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux 6.1.0-28-amd64 (Debian 12), cgroup hybrid; OpenJDK 17.0.13+11; loadline 0.1.0.
+    Measured by 12 trials in 17 min, 2026-11-20 13:27 UTC, on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux 6.1.0-28-amd64 (Debian 12), cgroup hybrid; JDK 17 debian 17.0.13+11; loadline 0.1.0.
 
     ### Which sizes keep the SLO?
 
@@ -124,7 +151,7 @@ fn a_matrix_in_markdown() {
 
     ### Latency by percentile
 
-    From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A dash means that the percentile lies in requests that failed. The SLO: p99&lt;50ms, errors&lt;0.1% and start&lt;20s.
+    From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A request that failed counts as slower than every other; a dash means that the median lies there. The SLO: p99&lt;50ms, errors&lt;0.1% and start&lt;20s.
 
     | Configuration | Trials | p50 | p90 | p99 | p99.9 | p99.99 |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -212,7 +239,7 @@ fn a_matrix_in_markdown() {
     | CPUs | `2` |
     | Memory | `8Gi` |
     | cgroup | `hybrid` |
-    | JDK | `OpenJDK 17.0.13+11` |
+    | JDK | `17 debian 17.0.13+11` |
     | Result | `01936f2a-ffff-7000-8000-000000000001` |
 
     The experiment:
@@ -265,6 +292,51 @@ fn a_matrix_as_junit() {
       </testcase>
     </testsuite>
     "#);
+}
+
+#[test]
+fn what_was_not_run_is_an_error_in_junit() {
+    let mut cut = fixture::matrix();
+    cut.trials.truncate(1);
+    cut.incomplete = Some("interrupted after 1 trials".to_owned());
+    let text = loadline_report::junit(&cut);
+    assert!(
+        text.contains(" tests=\"2\" failures=\"0\" errors=\"1\" "),
+        "{text}"
+    );
+    assert!(text.contains("<error type=\"INCOMPLETE\" message=\"interrupted after 1 trials\"/>"));
+    cut.trials.clear();
+    cut.incomplete = None;
+    let text = loadline_report::junit(&cut);
+    assert!(
+        text.contains(" tests=\"1\" failures=\"0\" errors=\"1\" "),
+        "{text}"
+    );
+    assert!(text.contains("message=\"no trial has finished\""), "{text}");
+}
+
+#[test]
+fn the_smallest_counts_all_instances_and_needs_a_limit() {
+    let sentence = |view: &loadline_report::ResultView| headline(view).sentence;
+    let mut view = fixture::matrix();
+    // Three small ones need more than one large one.
+    for trial in &mut view.trials {
+        if trial.configuration.memory == Some(Bytes::from_mib(300)) {
+            trial.configuration.instances = 3;
+        }
+    }
+    let text = sentence(&view);
+    assert!(
+        text.ends_with("the smallest of them have 1 CPU and 600Mi."),
+        "{text}"
+    );
+    view.trials.truncate(4);
+    let text = sentence(&view);
+    assert!(text.contains("the smallest of them is 600Mi"), "{text}");
+    for trial in &mut view.trials {
+        trial.configuration.memory = None;
+    }
+    assert!(!sentence(&view).contains("smallest"), "{}", sentence(&view));
 }
 
 #[test]

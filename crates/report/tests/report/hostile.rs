@@ -5,7 +5,7 @@ use loadline_analysis::record::{Provenance, Verdict};
 use loadline_report::ResultView;
 
 /// One text with everything in it.
-const ATTACK: &str = "\"><img src=x onerror=hacked=1></script><script>hacked=1</script>\u{1b}[31m\u{1b}]0;t\u{7}\u{202e}'`|*_[x](javascript:x)@team=1+1\r\n\u{2028}\u{0}";
+pub const ATTACK: &str = "\"><img src=x onerror=hacked=1></script><script>hacked=1</script>\u{1b}[31m\u{1b}]0;t\u{7}\u{202e}'`|*_[x](javascript:x)@team=1+1\r\n\u{2028}\u{0}";
 
 /// The search with the attack in every text field.
 pub fn view() -> ResultView {
@@ -112,6 +112,25 @@ fn other_formats_hold_nothing_that_acts() {
     }
     assert!(!loadline_report::terminal(&view, 100).contains('\r'));
     assert!(!loadline_report::json(&view).contains("hunter2"));
+}
+
+#[test]
+fn a_reason_that_quotes_a_secret_is_exported_without_it() {
+    let mut view = fixture::search();
+    let quote = "the last lines it wrote: password=hunter2".to_owned();
+    for trial in &mut view.trials {
+        trial.reason.clone_from(&quote);
+    }
+    let recommendation = view.recommendation.as_mut().expect("it has one");
+    let smaller = recommendation.next_smaller.as_mut().expect("it has one");
+    smaller.breaks.clone_from(&quote);
+    recommendation
+        .proof
+        .failures
+        .push(("t-1".to_owned(), quote));
+    let json = loadline_report::json(&view);
+    assert!(!json.contains("hunter2"));
+    assert!(json.matches("password=[redacted]").count() >= view.trials.len() + 2);
 }
 
 /// The lines that are no code block.

@@ -152,8 +152,11 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
     };
     let words = ["java", "-jar", "ping.jar", "--port=8080"].map(str::to_owned);
     let launcher = launcher();
+    // A library of the name that the jar has in other images: it must not be started instead.
+    let mut command = Measured::read(&words).expect("it has a jar");
+    command.beside = vec!["app.jar".to_owned()];
     let application = Application {
-        command: Measured::read(&words).expect("it has a jar"),
+        command,
         base_image: "localhost/loadline-base:1".to_owned(),
         ready: Ready::Tcp { port: 8080 },
         launcher: launcher.is_some(),
@@ -167,6 +170,7 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
         std::fs::write(context.join(artefact.name), artefact.text).expect("writable");
     }
     std::fs::copy(ping(), context.join("ping.jar")).expect("writable");
+    std::fs::write(context.join("app.jar"), "no jar").expect("writable");
     if let Some(launcher) = launcher {
         std::fs::copy(launcher, context.join("loadline-launch")).expect("writable");
     }

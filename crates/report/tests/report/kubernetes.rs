@@ -149,6 +149,7 @@ fn every_manifest_is_what_the_api_takes() {
     let scaled = Application {
         scaling: Some(Scaling {
             max_rate: 240,
+            is_measured: false,
             max_replicas: 6,
         }),
         ready: Ready::Http {
@@ -191,6 +192,7 @@ fn an_autoscaler_asks_for_less_than_a_pod_can_carry() {
     let application = Application {
         scaling: Some(Scaling {
             max_rate: 240,
+            is_measured: false,
             max_replicas: 6,
         }),
         ..application()

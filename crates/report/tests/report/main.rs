@@ -6,9 +6,14 @@
 mod artefacts;
 mod browser;
 mod comparison;
+mod drawings;
 mod fixture;
 mod formats;
 mod hostile;
 mod image;
+mod instances;
 mod kubernetes;
+mod nothing;
+mod pauses;
+mod pods;
 mod startup;

@@ -50,15 +50,20 @@ pub fn plan(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
         let collector = choice.collector;
         budget = shrink(input, profile, &mut choice, budget, needed, decision);
         if collector != choice.collector {
-            replace_collector(collector, choice.collector, decision);
+            replace_collector(collector, choice, input, decision);
         }
     }
     let wanted = match profile.is_complete() {
         true => budget.heap.max(needed),
         false => by_rule(&budget),
     };
+    let wanted = wanted.min(addressable(input));
     fit(&budget, wanted, needed, profile.is_complete(), decision);
-    decision.heap = Some(heap(input, wanted, decision));
+    let heap = heap(input, wanted, decision);
+    if !profile.is_complete() && decision.minimum.is_none() {
+        warn_of_sum(&budget, heap, decision);
+    }
+    decision.heap = Some(heap);
     decision.budget = Some(budget);
     gc_threads(input, choice, decision);
     shape(input, choice, decision);
@@ -129,13 +134,19 @@ fn shrink(
     budget
 }
 
-fn replace_collector(old: Collector, new: Collector, decision: &mut Decision) {
-    let is_old = |chosen: &&mut Chosen| chosen.option == format!("-XX:+{}", old.flag());
-    if let Some(chosen) = decision.options.iter_mut().find(is_old) {
-        chosen.option = format!("-XX:+{}", new.flag());
-        chosen.provenance = Provenance::Calculated;
-        chosen.reason = format!("with {old} the measured heap does not fit");
-    }
+fn replace_collector(old: Collector, new: Choice, input: &Input<'_>, decision: &mut Decision) {
+    let option = format!("-XX:+{}", old.flag());
+    decision.options.retain(|chosen| chosen.option != option);
+    let reason = format!("with {old} the measured heap does not fit");
+    let (new, processors) = (new.collector, new.cpu.processors);
+    super::ask_for(
+        new,
+        Provenance::Calculated,
+        reason,
+        input,
+        processors,
+        decision,
+    );
 }
 
 /// Where nothing was measured. Small: 30 % of the limit and 110 MiB outside the heap; else what a
@@ -171,6 +182,31 @@ fn fit(budget: &Budget, heap: Bytes, needed: Bytes, is_measured: bool, decision:
     decision.minimum = minimum;
 }
 
+/// The most that HotSpot itself would compute where RLIMIT_AS limits the address space: half of it.
+/// A heap that is set explicitly is not capped, and the JVM does not start when it cannot reserve it.
+///
+/// Source: arguments.cpp, `limit_heap_by_allocatable_memory` (MaxVirtMemFraction is 2).
+fn addressable(input: &Input<'_>) -> Bytes {
+    let space = input.limits.host.address_space;
+    space.map_or(Bytes::from_bytes(u64::MAX), |space| {
+        Bytes::from_bytes(space.as_bytes() / 2).round_down(Bytes::from_mib(1))
+    })
+}
+
+/// Where nothing was measured the heap follows a rule, not what is left: the sum may be above the
+/// limit. The regions are a typical service's, so that is a warning and no verdict.
+fn warn_of_sum(budget: &Budget, heap: Bytes, decision: &mut Decision) {
+    let (total, limit) = (budget.total(heap), budget.limit);
+    if total > limit {
+        let total = total.round_up(Bytes::from_mib(1));
+        let minimum = budget.minimum_limit(heap);
+        decision.warnings.push(format!(
+            "a typical service with this heap takes {total} of {limit} and would fit into {minimum}; \
+             if this one is no smaller it runs short of memory; a profile (loadline footprint) tells"
+        ));
+    }
+}
+
 /// The heap option, or the user's heap as it will really be.
 fn heap(input: &Input<'_>, wanted: Bytes, decision: &mut Decision) -> Bytes {
     if let Some(option) = input.options.freezing(Dimension::Heap) {
@@ -181,17 +217,24 @@ fn heap(input: &Input<'_>, wanted: Bytes, decision: &mut Decision) -> Bytes {
         .options
         .size("InitialHeapSize")
         .max(input.options.size("MinHeapSize"));
-    let heap = match initial.filter(|initial| *initial > wanted) {
-        Some(initial) => {
+    let soft_max = input.options.size("SoftMaxHeapSize");
+    let asked = [
+        (initial, "initial heap"),
+        (soft_max, "soft limit of the heap"),
+    ];
+    let mut heap = wanted;
+    for (size, what) in asked {
+        // With a smaller heap the JVM would not start, and without this option it does.
+        if let Some(size) = size.filter(|size| *size > heap) {
             decision.warnings.push(format!(
-                "the initial heap {initial} is above the {wanted} that fit; the heap follows it"
+                "the {what} {size} is above the {wanted} that fit; the heap follows it"
             ));
-            initial
+            heap = size;
         }
-        None => wanted,
-    };
+    }
     let is_measured = input.profile.is_some_and(Profile::is_complete);
     let reason = match is_measured {
+        _ if heap == addressable(input) => "half of RLIMIT_AS, as the JVM does".to_owned(),
         true => format!("{} less the measured regions", decision.memory),
         false if decision.memory.value <= SMALL_LIMIT => {
             format!(
@@ -220,7 +263,14 @@ fn users_heap(input: &Input<'_>, option: &str, fits: Bytes, decision: &mut Decis
     };
     let collector = crate::hotspot::collector::choose(input.jdk, seen, input.options);
     let collector = collector.unwrap_or(Collector::Serial);
-    let size = |machine| crate::hotspot::heap::size(input.jdk, machine, collector, input.options);
+    let size = |machine| {
+        let options = crate::hotspot::heap::with_aggressive(machine, input.options);
+        let mut heap = crate::hotspot::heap::size(input.jdk, machine, collector, &options)?;
+        if !input.options.is_set("MaxHeapSize") {
+            heap.max = heap.max.min(addressable(input));
+        }
+        Ok::<_, crate::hotspot::Refusal>(heap)
+    };
     let Ok(truth) = size(seen) else { return fits };
     let believed = size(Machine {
         memory: input.sight.memory,

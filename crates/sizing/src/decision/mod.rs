@@ -89,7 +89,7 @@ pub struct Decision {
     pub kept: Vec<Kept>,
     /// Where the memory goes; `None` without a limit or on OpenJ9.
     pub budget: Option<Budget>,
-    /// The heap planned for; `None` when it is left to the JVM.
+    /// The heap that comes of it; `None` when it is left to the JVM and not known.
     pub heap: Option<Bytes>,
     /// The smallest limit that would fit, when this one does not.
     pub minimum: Option<Bytes>,
@@ -126,7 +126,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         return decision;
     }
     let cpu = cpu::plan(input, &mut decision);
-    let collector = collector(input, &mut decision);
+    let collector = collector(input, cpu.processors, &mut decision);
     let is_c1_only = compilers(input, &mut decision);
     let choice = memory::Choice {
         collector,
@@ -166,7 +166,7 @@ fn kept(options: &Options) -> Vec<Kept> {
 }
 
 /// The collector: the user's, the measured one, else by size.
-fn collector(input: &Input<'_>, decision: &mut Decision) -> Collector {
+fn collector(input: &Input<'_>, processors: u32, decision: &mut Decision) -> Collector {
     if input.options.freezing(Dimension::Collector).is_some() {
         let machine = Machine {
             memory: decision.memory.value,
@@ -180,11 +180,30 @@ fn collector(input: &Input<'_>, decision: &mut Decision) -> Collector {
         Some(collector) => (collector, Provenance::Measured, "the profile's".to_owned()),
         None => by_size(decision),
     };
-    let option = format!("-XX:+{}", collector.flag());
-    decision
-        .options
-        .push(Chosen::new(option, provenance, reason));
+    ask_for(collector, provenance, reason, input, processors, decision);
     collector
+}
+
+/// Adds the collector's option, unless HotSpot takes this one by itself. A second collector on the
+/// command line ends the JVM, and one may be set where no launcher looks: the options that `jlink`
+/// stored in a runtime image, a file that a script writes later.
+fn ask_for(
+    collector: Collector,
+    provenance: Provenance,
+    reason: String,
+    input: &Input<'_>,
+    processors: u32,
+    decision: &mut Decision,
+) {
+    let seen = Machine {
+        memory: input.sight.memory,
+        cpus: processors,
+    };
+    if hotspot::collector::choose(input.jdk, seen, input.options) != Ok(collector) {
+        let option = format!("-XX:+{}", collector.flag());
+        let chosen = Chosen::new(option, provenance, reason);
+        decision.options.push(chosen);
+    }
 }
 
 fn by_size(decision: &Decision) -> (Collector, Provenance, String) {
@@ -275,13 +294,15 @@ fn gate(input: &Input<'_>, decision: &mut Decision) {
 }
 
 /// Asks the emulator. When the JVM would refuse the whole, nothing is added: the user's own
-/// options then fail or work as they would have without a launcher.
+/// options then fail or work as they would have without a launcher. A user's flag that the table of
+/// versions does not have is no such reason: builds differ, and what is added is right either way.
 fn check(input: &Input<'_>, decision: &mut Decision) {
     let seen = Machine {
         memory: input.sight.memory,
         cpus: input.sight.cpus,
     };
-    match hotspot::predict(input.jdk, seen, &with(input.options, &decision.options)) {
+    let user = known(input, decision);
+    match hotspot::predict(input.jdk, seen, &with(&user, &decision.options)) {
         Ok(ergonomics) => decision.ergonomics = Some(ergonomics),
         Err(refusal) => {
             decision.warnings.push(format!(
@@ -289,8 +310,39 @@ fn check(input: &Input<'_>, decision: &mut Decision) {
             ));
             decision.options.clear();
             decision.heap = None;
-            decision.ergonomics = hotspot::predict(input.jdk, seen, input.options).ok();
+            decision.ergonomics = hotspot::predict(input.jdk, seen, &user).ok();
         }
+    }
+}
+
+/// The user's options without those that this JDK is not known to have; a warning for each.
+fn known(input: &Input<'_>, decision: &mut Decision) -> Options {
+    let is_known = |text: &str| {
+        let own = Options::from_words([text]);
+        own.settings()
+            .all(|(name, _)| gate::is_known(input.jdk, name))
+    };
+    let own = input.options.texts();
+    let own = own.map(|(text, origin)| (text.to_owned(), origin));
+    let (known, unknown): (Vec<_>, Vec<_>) = own.partition(|(text, _)| is_known(text));
+    let is_ignored = input.options.switch("IgnoreUnrecognizedVMOptions") == Some(true);
+    for (option, _) in unknown.into_iter().filter(|_| !is_ignored) {
+        let jdk = input.jdk;
+        decision.warnings.push(format!(
+            "{option}: {jdk} is not known to have this flag; without it, it refuses to start"
+        ));
+    }
+    Options::merge(known)
+}
+
+impl Decision {
+    /// The same plan started with other options: what the JVM makes of them.
+    pub fn replace_options(&mut self, input: &Input<'_>, options: Vec<Chosen>) {
+        self.options = options;
+        check(input, self);
+        let heap = self.ergonomics.as_ref().map(|e| e.heap.max);
+        let all = with(input.options, &self.options);
+        self.heap = heap.or_else(|| all.size("MaxHeapSize"));
     }
 }
 

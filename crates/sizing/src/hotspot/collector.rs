@@ -91,7 +91,12 @@ pub fn choose(jdk: Jdk, machine: Machine, options: &Options) -> Result<Collector
 /// # Errors
 /// [`Refusal::TwoCollectors`]: HotSpot exits with 1.
 pub fn named(options: &Options) -> Result<Option<Collector>, Refusal> {
-    let is_on = |c: &Collector| options.switch(c.flag()) == Some(true);
+    // AggressiveHeap sets UseParallelGC as if it were on the command line (arguments.cpp,
+    // set_aggressive_heap_flags; measured on 17 and 25: with another collector the JVM exits).
+    let is_aggressive = options.switch("AggressiveHeap") == Some(true);
+    let is_on = |c: &Collector| {
+        options.switch(c.flag()) == Some(true) || (is_aggressive && *c == Collector::Parallel)
+    };
     let mut on = Collector::ALL.into_iter().filter(is_on);
     let first = on.next();
     match (first, on.next()) {

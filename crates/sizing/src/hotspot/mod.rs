@@ -97,6 +97,7 @@ pub struct Ergonomics {
 /// A [`Refusal`] when the JVM would not start with these options.
 pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomics, Refusal> {
     let machine = machine.as_overridden_by(options);
+    let options = &*heap::with_aggressive(machine, options);
     refusal::check_flags(jdk, options)?;
     let collector = collector::choose(jdk, machine, options)?;
     let compilers = threads::compilers(jdk, machine, options)?;

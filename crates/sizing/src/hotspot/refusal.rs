@@ -38,6 +38,13 @@ pub enum Refusal {
         /// Largest size.
         max: Bytes,
     },
+    /// The soft limit of the heap is above the largest heap.
+    SoftMaxAboveMax {
+        /// `SoftMaxHeapSize`.
+        soft_max: Bytes,
+        /// Largest size.
+        max: Bytes,
+    },
     /// The heap is below the least that starts.
     HeapTooSmall {
         /// The size asked for.
@@ -87,6 +94,10 @@ impl fmt::Display for Refusal {
             Self::InitialAboveMax { initial, max } => write!(
                 f,
                 "the initial heap ({initial}) is larger than the largest heap ({max})"
+            ),
+            Self::SoftMaxAboveMax { soft_max, max } => write!(
+                f,
+                "SoftMaxHeapSize ({soft_max}) is larger than the largest heap ({max})"
             ),
             Self::HeapTooSmall { size } => {
                 write!(

@@ -3,7 +3,7 @@
 use super::heap::has_generational_z;
 use super::{Collector, Machine, Refusal};
 use crate::Bytes;
-use crate::jdk::Jdk;
+use crate::jdk::{Jdk, Version};
 use crate::options::Options;
 
 /// Threads of the collector. Zero means that the collector does not use them.
@@ -249,12 +249,36 @@ fn interpreter_only(jdk: Jdk, options: &Options) -> Compilers {
 
 /// Parallelism of the common fork-join pool.
 ///
-/// Source: measured; `max(N-1, 1)` since 17.0.2, before that 0 at one processor (tasks then get a
-/// thread each).
+/// Source: ForkJoinPool.java: `max(N-1, 1)`. `makeCommonPool` of 8 to 16 ended in
+/// `if ((parallelism = availableProcessors() - 1) <= 0) parallelism = 1`; 17 lost that and got it
+/// back in 17.0.2 (JDK-8274349), so at one processor 17.0.0 and 17.0.1 have 0 (each task then gets
+/// a thread). A bare `17` stands for its current update.
 pub fn common_pool(jdk: Jdk, machine: Machine, options: &Options) -> u32 {
     let property = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=";
     let set = options.with_prefix(property).last();
     let set = set.and_then(|text| text.strip_prefix(property)?.parse().ok());
-    let least = u32::from(jdk.has_fix(&[(17, 2)], 18));
+    let least = u32::from(jdk.version != Version::new(17, 1));
     set.unwrap_or((machine.cpus - 1).max(least))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_pool_has_a_worker_except_on_17_0_1() {
+        let pool = |version: &str, cpus| {
+            let machine = Machine {
+                memory: Bytes::from_gib(1),
+                cpus,
+            };
+            let jdk = Jdk::hotspot(version.parse().unwrap());
+            common_pool(jdk, machine, &Options::none())
+        };
+        for version in ["8", "8u402", "11.0.20", "16.0.2", "17", "17.0.2", "25.0.3"] {
+            assert_eq!(pool(version, 1), 1, "{version}");
+            assert_eq!(pool(version, 4), 3, "{version}");
+        }
+        assert_eq!(pool("17.0.1", 1), 0);
+    }
 }

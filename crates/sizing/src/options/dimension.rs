@@ -35,7 +35,7 @@ pub enum Dimension {
     StartupCache,
 }
 
-/// Flag (or option prefix, for those that are no flags) to dimension.
+/// Flag (or option prefix, for those that are no flags) to dimension; a flag may have several rows.
 const TABLE: &[(&str, Dimension)] = &[
     ("MaxHeapSize", Dimension::Heap),
     ("MaxRAMPercentage", Dimension::Heap),
@@ -58,6 +58,12 @@ const TABLE: &[(&str, Dimension)] = &[
     ("UseZGC", Dimension::Collector),
     ("UseShenandoahGC", Dimension::Collector),
     ("UseEpsilonGC", Dimension::Collector),
+    // Alone it is a collector of its own on 8: ParNew with the serial old one.
+    ("UseParNewGC", Dimension::Collector),
+    // Sets all three: half the memory at once, and ParallelGC.
+    ("AggressiveHeap", Dimension::Heap),
+    ("AggressiveHeap", Dimension::HeapShape),
+    ("AggressiveHeap", Dimension::Collector),
     ("ParallelGCThreads", Dimension::GcThreads),
     ("ConcGCThreads", Dimension::GcThreads),
     ("ThreadStackSize", Dimension::ThreadStack),
@@ -93,7 +99,7 @@ const PREFIXES: &[(&str, Dimension)] = &[
     ("-Xint", Dimension::Compiler),
 ];
 
-/// The dimension that this flag decides, if it is one that is budgeted.
+/// The (first) dimension that this flag decides, if it is one that is budgeted.
 pub fn of_flag(name: &str) -> Option<Dimension> {
     let row = TABLE.iter().find(|(flag, _)| *flag == name);
     row.map(|(_, dimension)| *dimension)
@@ -116,7 +122,7 @@ impl Options {
 
     fn frozen_settings(&self, dimension: Dimension) -> impl Iterator<Item = &Setting> {
         self.settings()
-            .filter(move |(name, _)| of_flag(name) == Some(dimension))
+            .filter(move |(name, _)| TABLE.contains(&(*name, dimension)))
             .map(|(_, setting)| setting)
     }
 }
@@ -132,5 +138,15 @@ mod tests {
         assert_eq!(options.freezing(Dimension::Compiler), Some("-Xint"));
         assert_eq!(options.freezing(Dimension::Collector), None);
         assert_eq!(options.freezing(Dimension::ThreadStack), None);
+    }
+
+    #[test]
+    fn the_aggressive_heap_freezes_heap_and_collector() {
+        let option = "-XX:+AggressiveHeap";
+        let options = Options::from_words([option]);
+        for dimension in [Dimension::Heap, Dimension::HeapShape, Dimension::Collector] {
+            assert_eq!(options.freezing(dimension), Some(option), "{dimension:?}");
+        }
+        assert_eq!(options.freezing(Dimension::GcThreads), None);
     }
 }

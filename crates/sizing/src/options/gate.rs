@@ -5,10 +5,12 @@
 
 use crate::jdk::{Jdk, Version};
 
-/// First version that knows the flag, and the first that no longer starts with it.
+/// First version that knows the flag, older features that learned it in an update (feature,
+/// update), and the first that no longer starts with it.
 struct Row {
     flag: &'static str,
     since: Version,
+    backports: &'static [(u32, u32)],
     gone: Option<u32>,
 }
 
@@ -16,6 +18,7 @@ const fn row(flag: &'static str, since: u32, gone: Option<u32>) -> Row {
     Row {
         flag,
         since: Version::feature(since),
+        backports: &[],
         gone,
     }
 }
@@ -24,6 +27,21 @@ const fn row_8u(flag: &'static str, update: u32, gone: Option<u32>) -> Row {
     Row {
         flag,
         since: Version::new(8, update),
+        backports: &[],
+        gone,
+    }
+}
+
+const fn backported(
+    flag: &'static str,
+    since: u32,
+    backports: &'static [(u32, u32)],
+    gone: Option<u32>,
+) -> Row {
+    Row {
+        flag,
+        since: Version::feature(since),
+        backports,
         gone,
     }
 }
@@ -61,12 +79,8 @@ const TABLE: &[Row] = &[
     row("SegmentedCodeCache", 9, None),
     row("SharedArchiveFile", 8, None),
     row("SoftMaxHeapSize", 13, None),
-    // Backported to 17.0.9 and 11.0.21 updates.
-    Row {
-        flag: "TrimNativeHeapInterval",
-        since: Version::new(17, 9),
-        gone: None,
-    },
+    // JDK-8293114: 21, and the updates 17.0.9 and 11.0.21; not 18 to 20.
+    backported("TrimNativeHeapInterval", 21, &[(17, 9), (11, 21)], None),
     row_8u("UseCGroupMemoryLimitForHeap", 131, Some(12)),
     row("UseCompactObjectHeaders", 24, None),
     row("UseConcMarkSweepGC", 8, Some(15)),
@@ -75,7 +89,8 @@ const TABLE: &[Row] = &[
     row("UseEpsilonGC", 11, None),
     row("UseParNewGC", 8, Some(11)),
     row("UseParallelOldGC", 8, Some(17)),
-    row("UseShenandoahGC", 12, None),
+    // JEP 189 in 12; upstream's 11.0.9 has it too.
+    backported("UseShenandoahGC", 12, &[(11, 9)], None),
     row("UseZGC", 11, None),
     row("ZGenerational", 21, Some(26)),
     row("ZUncommit", 13, None),
@@ -89,7 +104,11 @@ pub fn is_known(jdk: Jdk, flag: &str) -> bool {
     let is_gone = row.gone.is_some_and(|gone| jdk.at_least(gone));
     // A bare feature version ("8") stands for its current update.
     let is_bare = jdk.version.update == 0 && jdk.version.feature == row.since.feature;
-    let is_there = is_bare || jdk.version >= row.since;
+    let is_backported = row.backports.iter().any(|&(feature, update)| {
+        let own = jdk.version;
+        own.feature == feature && (own.update == 0 || own.update >= update)
+    });
+    let is_there = is_bare || is_backported || jdk.version >= row.since;
     is_there && !is_gone
 }
 
@@ -109,5 +128,20 @@ mod tests {
         assert!(!known("25.0.3", "UseContainerCpuShares"));
         assert!(!known("17.0.15", "ZGenerational"));
         assert!(known("17.0.15", "SomethingNobodyListed"));
+    }
+
+    #[test]
+    fn backports_count_from_their_update_on_and_not_in_between() {
+        let known = |version: &str, flag| is_known(Jdk::hotspot(version.parse().unwrap()), flag);
+        for version in ["11", "11.0.9", "11.0.22", "12", "17.0.15"] {
+            assert!(known(version, "UseShenandoahGC"), "{version}");
+        }
+        assert!(!known("11.0.8", "UseShenandoahGC"));
+        for version in ["11.0.25", "17.0.9", "17", "21", "25.0.3"] {
+            assert!(known(version, "TrimNativeHeapInterval"), "{version}");
+        }
+        for version in ["8u402", "11.0.20", "17.0.8", "18.0.2", "20.0.1"] {
+            assert!(!known(version, "TrimNativeHeapInterval"), "{version}");
+        }
     }
 }

@@ -3,27 +3,34 @@
 //! Owns the experiment that this is: the trial's own, with the two configurations as the levels of
 //! its one factor. It is an ordinary result: listed, shown and resumed like any other.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use loadline_analysis::advice::{Advice, Kind as AdviceKind};
+use loadline_analysis::advice::{Advice, GC_THREADS, Kind as AdviceKind};
 use loadline_analysis::effect::Effect;
 use loadline_analysis::interval::Bootstrap;
-use loadline_analysis::record::{Configuration, TrialRecord};
+use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord};
+use loadline_engine::experiment::ExperimentFile;
 use loadline_engine::experiment::wire::{FactorTable, LevelEntry, LevelTable, LimitsTable};
-use loadline_engine::experiment::{Experiment, ExperimentFile};
 use loadline_engine::matrix;
 use loadline_engine::plan::Plan;
-use loadline_engine::store::{Kind as ResultKind, Store};
+use loadline_engine::store::{Kind as ResultKind, ResultRow, Store};
 use toml::Spanned;
 
 use super::ExplainArguments;
 use crate::error::{Error, Kind};
-use crate::experiment::{Given, refused};
+use crate::experiment::{Given, checked, refused};
 use crate::measuring::{Measuring, store_refused};
 use crate::ui::text::short;
 
 /// Label of the configuration as it was.
 const BEFORE: &str = "before";
+
+/// The experiment of a result.
+pub fn stored(row: &ResultRow) -> Result<ExperimentFile, Error> {
+    let place = Path::new("stored experiment");
+    ExperimentFile::parse(&row.experiment, place).map_err(|e| refused(&e))
+}
 
 /// The advice of this kind; the first that can be tried for an empty word.
 pub fn choose<'a>(all: &'a [Advice], word: &str) -> Result<&'a Advice, Error> {
@@ -63,6 +70,9 @@ pub fn run(
     let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
     let records = measuring.run(&mut progress, |session| matrix::run(session, &plan))?;
     measuring.done(None)?;
+    if advice.kind == AdviceKind::GcThreads {
+        differ(&threads(&records, true), &threads(&records, false))?;
+    }
     let side = |is_before: bool| {
         let of_side = records
             .iter()
@@ -85,8 +95,7 @@ fn given(
     let row = store
         .result(&record.result)
         .map_err(|e| store_refused(&e))?;
-    let stored = Path::new("stored experiment");
-    let mut file = ExperimentFile::parse(&row.experiment, stored).map_err(|e| refused(&e))?;
+    let mut file = stored(&row)?;
     file.question = Some(format!(
         "Trial {}: what does it change to {}?",
         short(&record.id),
@@ -100,8 +109,14 @@ fn given(
     };
     file.run.repeats = Some(Spanned::new(0..0, repeats));
     let advised = advice.configuration.as_ref();
+    let mut before = record.configuration.clone();
+    if advice.kind == AdviceKind::GcThreads {
+        before
+            .jvm_options
+            .extend(own_threads(&mut file.app.command));
+    }
     let sides = [
-        Some(level(&record.configuration, BEFORE)),
+        Some(level(&before, BEFORE)),
         advised.map(|c| level(c, &c.label)),
     ];
     file.factor = vec![FactorTable {
@@ -109,24 +124,51 @@ fn given(
         levels: sides.into_iter().flatten().collect(),
         descend: None,
     }];
-    let experiment = Experiment::from_flags(&file, &row.directory).map_err(|e| refused(&e))?;
-    let text = file.to_toml().map_err(|e| {
-        Error::new(
-            Kind::Internal,
-            format!("the experiment cannot be written: {e}"),
-        )
-    })?;
-    Ok(Given {
-        experiment,
+    checked(&file, &row.directory, format!("try {}", advice.kind.name()))
+}
+
+/// Takes the number of GC threads out of the user's own options, which would win on both sides, and
+/// gives the one that counted: the last.
+fn own_threads(command: &mut Vec<String>) -> Option<JvmOption> {
+    let is_threads = |word: &String| word.starts_with(GC_THREADS);
+    let text = command.iter().rfind(|word| is_threads(word)).cloned();
+    command.retain(|word| !is_threads(word));
+    text.map(|text| JvmOption {
         text,
-        title: format!("try {}", advice.kind.name()),
+        provenance: Provenance::User,
     })
+}
+
+/// The numbers of GC threads that the logs of a side tell.
+fn threads(records: &[TrialRecord], is_before: bool) -> BTreeSet<u32> {
+    let of_side = records
+        .iter()
+        .filter(|r| (r.configuration.label == BEFORE) == is_before);
+    of_side
+        .filter_map(|r| r.evidence.gc.as_ref()?.parallel_workers)
+        .collect()
+}
+
+/// Refuses to compare a configuration with itself: something that wins over loadline's option may
+/// set the number of GC threads.
+fn differ(before: &BTreeSet<u32>, after: &BTreeSet<u32>) -> Result<(), Error> {
+    match before.first() {
+        Some(same) if before == after => Err(Error::new(
+            Kind::Invalid,
+            format!("nothing was tried: both sides ran with {same} GC threads"),
+        )
+        .hint(format!(
+            "a script, an option file or _JAVA_OPTIONS sets {GC_THREADS} and wins: take it out"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A configuration as the level of a factor: everything that it sets.
 fn level(configuration: &Configuration, label: &str) -> Spanned<LevelEntry> {
     let c = configuration;
     let table = LevelTable {
+        instances: (c.instances > 1).then_some(c.instances),
         label: label.to_owned(),
         jvm: c.jvm_options.iter().map(|o| o.text.clone()).collect(),
         args: c.args.clone(),
@@ -144,4 +186,29 @@ fn level(configuration: &Configuration, label: &str) -> Spanned<LevelEntry> {
         cache_requests: c.cache.as_ref().map(|cache| cache.requests),
     };
     Spanned::new(0..0, LevelEntry::Changes(Box::new(table)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_threads_become_an_option_of_the_side_before() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let mut command = words(
+            "java -XX:ParallelGCThreads=2 -Xmx1g -XX:ParallelGCThreads=8 -jar app.jar --port=1",
+        );
+        let own = own_threads(&mut command).map(|option| option.text);
+        assert_eq!(own.as_deref(), Some("-XX:ParallelGCThreads=8"));
+        assert_eq!(command, words("java -Xmx1g -jar app.jar --port=1"));
+        assert_eq!(own_threads(&mut command), None);
+    }
+
+    #[test]
+    fn a_configuration_is_not_compared_with_itself() {
+        let of = |numbers: &[u32]| numbers.iter().copied().collect::<BTreeSet<u32>>();
+        assert!(differ(&of(&[8]), &of(&[8])).is_err());
+        assert!(differ(&of(&[8]), &of(&[2])).is_ok());
+        assert!(differ(&of(&[]), &of(&[])).is_ok(), "logs that do not tell");
+    }
 }

@@ -36,9 +36,6 @@ pub struct ExplainArguments {
     /// Trials of each side with --try
     #[arg(long, value_name = "N", default_value_t = 3, requires = "advice")]
     repeats: u32,
-    /// Print the JSON schema of --json
-    #[arg(long, exclusive = true)]
-    schema: bool,
     #[command(flatten)]
     measure: MeasureFlags,
 }
@@ -54,10 +51,6 @@ struct Told {
 
 /// Explains it, and tries the advice where asked.
 pub fn run(arguments: &ExplainArguments) -> Result<Outcome, Error> {
-    if arguments.schema {
-        print(&super::schema_of::<json::Document>())?;
-        return Ok(Outcome::Done);
-    }
     let store = open_store(arguments.measure.state.as_deref())?;
     let told = told(&store, &arguments.id)?;
     let Some(word) = &arguments.advice else {
@@ -90,13 +83,18 @@ fn told(store: &Store, id: &str) -> Result<Told, Error> {
                 record.reason
             ),
         )
-        .hint("trials of older versions, and applications that never started, were not watched")
+        .hint("trials of several instances and of older versions, and applications that never started, were not watched")
     })?;
     let row = store
         .result(&record.result)
         .map_err(|e| store_refused(&e))?;
     Ok(Told {
-        advice: advice::advice(&record, &explanation, row.machine.cpus),
+        advice: advice::advice(
+            &record,
+            &explanation,
+            &attempt::stored(&row)?.app.command,
+            row.machine.cpus,
+        ),
         log: logs::gc_log(&store.logs(&record.id)),
         explanation,
         record,

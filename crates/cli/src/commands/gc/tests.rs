@@ -86,7 +86,7 @@ fn generational_zgc_with_stalls_reads_like_this() {
       Concurrent Mark Free                  8  5.00 us      0 s  2.00 us  2.00 us  2.00 us
 
     Heap, highest  before 48 MiB, after 48 MiB
-    Allocated      54 MiB, 450 MiB/s
+    Allocated      2.0 MiB, 17 MiB/s
     Safepoints     23, total 6.70 ms, longest 2.05 ms; reaching them: total 740 us, longest 99.0 us
     Lines          527 read
 

@@ -3,19 +3,20 @@
 use std::time::Duration;
 
 use loadline_analysis::slo::Slo;
+use loadline_load::Plan;
 use loadline_load::max_rate::{Search, TRIALS_HEAD, max_rate};
-use loadline_load::{Plan, part};
 
-use super::{Arguments, json, load_error};
+use super::{Arguments, arrivals, interrupted, json, load_error};
 use crate::error::{Error, Kind, Outcome};
+use crate::signals::Signals;
 
 /// Source: SPECjbb2015 run rules, "critical-jOPS".
 const CRITICAL: [&str; 5] = ["p99<10ms", "p99<25ms", "p99<50ms", "p99<75ms", "p99<100ms"];
 const DEFAULT_TRIAL: Duration = Duration::from_secs(10);
 
 /// Searches and prints; exit code 1 when an SLO is kept at no rate, 4 when the search could not
-/// be finished.
-pub(super) fn run(arguments: &Arguments, plan: &Plan) -> Result<Outcome, Error> {
+/// be finished, that of the signal when one ended it.
+pub(super) fn run(arguments: &Arguments, plan: &Plan, signals: &Signals) -> Result<Outcome, Error> {
     let slos = if arguments.slo.is_empty() {
         let parsed: Result<Vec<Slo>, _> = CRITICAL.iter().map(|text| text.parse()).collect();
         parsed.map_err(|e| Error::new(Kind::Internal, e))?
@@ -25,12 +26,12 @@ pub(super) fn run(arguments: &Arguments, plan: &Plan) -> Result<Outcome, Error> 
     let search = Search {
         slos,
         trial: arguments.duration.unwrap_or(DEFAULT_TRIAL),
+        arrivals: arrivals(arguments),
         is_strict: arguments.strict,
         curve_steps: arguments.curve.unwrap_or(0),
     };
-    let stop = part::stop_on_signals().map_err(load_error)?;
     eprintln!("{TRIALS_HEAD}");
-    let found = max_rate(plan, &search, &stop, &mut |trial| {
+    let found = max_rate(plan, &search, signals.flag(), &mut |trial| {
         eprintln!("{}", trial.row())
     })
     .map_err(load_error)?;
@@ -38,6 +39,9 @@ pub(super) fn run(arguments: &Arguments, plan: &Plan) -> Result<Outcome, Error> 
         println!("{}", json(&found)?);
     } else {
         print!("{}", found.text());
+    }
+    if signals.came() {
+        return Err(interrupted(signals));
     }
     match &found.incomplete {
         Some(reason) => Err(Error::new(Kind::Invalid, format!("not complete: {reason}"))),

@@ -49,7 +49,25 @@ impl Shape {
             }
         }
     }
+
+    /// Over as long as so many requests take; `None` where that is no length that a run can have.
+    pub(super) fn segments_of(&self, requests: u64) -> Option<Vec<Segment>> {
+        let seconds = requests as f64 / self.mean();
+        // Down to whole ns: a part of one too much is room for one more request.
+        let mut nanos = Some((seconds * 1e9) as u64).filter(|_| seconds < LONGEST)?;
+        loop {
+            let segments = self.segments(Duration::from_nanos(nanos));
+            let due: f64 = segments.iter().map(Segment::requests).sum();
+            if due <= requests as f64 {
+                return Some(segments);
+            }
+            nanos = nanos.checked_sub(1)?;
+        }
+    }
 }
+
+/// A run that counts its requests is no longer than a year, in s.
+const LONGEST: f64 = 366.0 * 86_400.0;
 
 /// Reads `5000/s`, `100/s..1000/s`, `100/s,200/s`.
 pub(super) fn shape(text: &str) -> Result<Shape, String> {
@@ -161,6 +179,31 @@ mod tests {
         }
         let steps = Shape::Steps(vec![1.0, 3.0]).segments(Duration::from_secs(4));
         assert_eq!(steps[1], Segment::constant(3.0, Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_number_of_requests_is_kept_at_every_rate() {
+        // Slot k is sent where k < the requests due: one for each begun one.
+        let sent = |text: &str, requests| {
+            let segments = shape(text).unwrap().segments_of(requests).unwrap();
+            segments.iter().map(Segment::requests).sum::<f64>().ceil() as u64
+        };
+        let shapes = [
+            "3/s",
+            "700/s",
+            "30/m",
+            "70/h",
+            "9/s..31/s",
+            "1/s,3/s,7/s",
+            "100000/s",
+        ];
+        for text in shapes {
+            for requests in [1, 2, 3, 20, 999, 10_000, 123_457] {
+                assert_eq!(sent(text, requests), requests, "{text}");
+            }
+        }
+        assert_eq!(shape("7/h").unwrap().segments_of(u64::MAX), None);
+        assert_eq!(shape("5e-324").unwrap().segments_of(1), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! What the application's processes had at the moment it was ready: memory and classes.
+//! What the application's processes had at the moment it was ready: memory and classes; memory also
+//! after the load.
 //!
-//! Owns the readings of /proc and of HotSpot's counters. Taken once, after the CPU time of the
-//! start has been read and before any load: smaps_rollup walks the page tables. Sources:
+//! Owns the readings of /proc and of HotSpot's counters. Taken after the CPU time of the start has
+//! been read and before any load, and after the judged load, never in between: smaps_rollup walks the page tables. Sources:
 //! Documentation/filesystems/proc.rst (smaps_rollup); hsperf counters `java.cls.*`.
 
 use std::fs;
@@ -12,14 +13,8 @@ use loadline_sizing::Bytes;
 
 /// Reads them; what a kernel or another kind of program does not tell is `None`.
 pub(super) fn read(processes: &[u32]) -> StartEvidence {
-    let texts: Vec<String> = processes
-        .iter()
-        .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok())
-        .collect();
-    let sum = |name: &str| {
-        let values = texts.iter().filter_map(|text| field(text, name));
-        values.reduce(Bytes::saturating_add)
-    };
+    let texts = rollups(processes);
+    let sum = |name| sum(&texts, name);
     let hugetlb = sum("Shared_Hugetlb:")
         .zip(sum("Private_Hugetlb:"))
         .map(|(shared, private)| shared.saturating_add(private));
@@ -33,6 +28,22 @@ pub(super) fn read(processes: &[u32]) -> StartEvidence {
         classes_archived: counters.as_ref().and_then(Counters::classes_archived),
         ..StartEvidence::default()
     }
+}
+
+/// RSS and PSS of processes now.
+pub(super) fn memory(processes: &[u32]) -> (Option<Bytes>, Option<Bytes>) {
+    let texts = rollups(processes);
+    (sum(&texts, "Rss:"), sum(&texts, "Pss:"))
+}
+
+fn rollups(processes: &[u32]) -> Vec<String> {
+    let read = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
+    processes.iter().filter_map(read).collect()
+}
+
+fn sum(rollups: &[String], name: &str) -> Option<Bytes> {
+    let values = rollups.iter().filter_map(|text| field(text, name));
+    values.reduce(Bytes::saturating_add)
 }
 
 /// `Pss:                9876 kB`.

@@ -23,10 +23,17 @@ impl CpuPlan {
     ///
     /// The generator gets the last quarter, fewer if the quota needs more; when not even one CPU
     /// can be spared, both run everywhere. `wanted` is the configuration's own cpuset.
-    pub fn new(available: &[u32], quota: Option<Cpus>, wanted: Option<&[u32]>) -> Self {
+    /// Of several instances each has this quota, and all run on the same CPUs of the plan.
+    pub fn new(
+        available: &[u32],
+        quota: Option<Cpus>,
+        wanted: Option<&[u32]>,
+        instances: u32,
+    ) -> Self {
+        let in_all = quota.map(|q| Cpus::from_millis(q.as_millis().saturating_mul(instances)));
         let mut plan = match wanted {
             Some(wanted) => Self::around(available, wanted),
-            None => Self::split(available, quota),
+            None => Self::split(available, in_all),
         };
         if plan.is_shared() {
             plan.warnings.push(format!(
@@ -136,7 +143,7 @@ mod tests {
     fn split(available: u32, quota: Option<&str>) -> (String, String, usize) {
         let available: Vec<u32> = (0..available).collect();
         let quota = quota.map(|q| q.parse().expect("a quota"));
-        let plan = CpuPlan::new(&available, quota, None);
+        let plan = CpuPlan::new(&available, quota, None, 1);
         (
             list(&plan.application),
             list(&plan.generator),
@@ -159,15 +166,28 @@ mod tests {
     }
 
     #[test]
+    fn several_instances_are_planned_for_by_the_sum_of_their_quotas() {
+        let half = Some(Cpus::from_millis(500));
+        let plan = |instances| CpuPlan::new(&[0, 1, 2, 3], half, None, instances);
+        assert_eq!(list(&plan(4).application), "0-2");
+        let six = plan(7);
+        assert!(six.is_shared(), "3.5 CPUs leave none for the generator");
+        assert!(
+            plan(4).warnings.is_empty(),
+            "each is throttled at half a CPU"
+        );
+    }
+
+    #[test]
     fn a_cpuset_of_the_configuration_wins() {
         let quota = Some(Cpus::from_whole(1));
-        let plan = CpuPlan::new(&[0, 1, 2], quota, Some(&[1]));
+        let plan = CpuPlan::new(&[0, 1, 2], quota, Some(&[1]), 1);
         assert_eq!(
             (list(&plan.application), list(&plan.generator)),
             ("1".into(), "0,2".into())
         );
         assert!(plan.warnings.is_empty());
-        let plan = CpuPlan::new(&[0, 1], None, Some(&[0, 1]));
+        let plan = CpuPlan::new(&[0, 1], None, Some(&[0, 1]), 1);
         assert!(plan.is_shared() && plan.warnings.len() == 1);
     }
 

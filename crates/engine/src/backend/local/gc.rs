@@ -10,11 +10,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use loadline_analysis::record::Evidence;
-use loadline_jvm::gclog::{self, GcLog};
+use loadline_jvm::gclog::{Builder, GcLog};
 
 use super::instance::LocalInstance;
 use super::{scratch, sight};
-use crate::gc_evidence::{KEPT_PAUSES, add_standstills, gc_evidence};
+use crate::gc_evidence::{KEPT_PAUSES, add_standstills, cut, gc_evidence};
 
 /// More of a log is not read: a trial of minutes writes a few MiB.
 const CAP: u64 = 256 << 20;
@@ -34,7 +34,8 @@ pub(super) fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
         instance.state.warnings.extend(blind);
     }
     let Some(log) = log else { return };
-    evidence.gc = gc_evidence(&log, instance.state.measure);
+    evidence.gc = gc_evidence(&log);
+    instance.state.warnings.extend(cut(&log));
     if let Some(pauses) = &mut evidence.pauses {
         add_standstills(&log, pauses);
     }
@@ -54,7 +55,16 @@ fn read(instance: &mut LocalInstance) -> Option<GcLog> {
         let text = format!("the GC log could not be kept: {error}");
         instance.state.warnings.push(text);
     }
-    Some(gclog::read(bytes.as_slice(), KEPT_PAUSES))
+    if bytes.len() as u64 == CAP {
+        let text = format!(
+            "the GC log is longer than {} MiB: the figures are of the part before that",
+            CAP >> 20
+        );
+        instance.state.warnings.push(text);
+    }
+    let mut log = Builder::new(KEPT_PAUSES).window(instance.state.measure);
+    log.read(bytes.as_slice());
+    Some(log.finish())
 }
 
 fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

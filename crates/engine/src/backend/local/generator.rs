@@ -13,12 +13,15 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{LoadEvidence, SecondEvidence};
 use loadline_cgroup::NoiseMeter;
 use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
-use loadline_load::{LoadError, Model, Plan, RequestSpec};
+use loadline_load::{LoadError, Model, Part, Plan, RequestSpec};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
+use super::fleet::Place;
 use super::instance::{LocalInstance, Note, invalid, tool_error};
 use super::spawner;
-use crate::backend::{BackendError, Driven, LoadModel, LoadPhase, Network, Observer, Progress};
+use crate::backend::{
+    BackendError, Driven, LoadModel, LoadPhase, Network, Observer, Progress, share_of,
+};
 
 /// Beyond the phase and its drain, so long may the generator take before it counts as stuck.
 const SLACK: Duration = Duration::from_secs(20);
@@ -67,13 +70,15 @@ impl Drop for Generator {
     }
 }
 
-/// Runs one load phase; ends early when the application has ended.
+/// Runs the instance's share of one load phase, from a moment on CLOCK_MONOTONIC or at once; ends
+/// early when the application has ended.
 pub(super) fn drive(
     instance: &mut LocalInstance,
     load: &LoadPhase,
+    from_ns: Option<u64>,
     observer: &mut dyn Observer,
 ) -> Result<Driven, BackendError> {
-    let generator = start(instance, load)?;
+    let generator = start(instance, load, from_ns)?;
     let mut course = Course {
         noise: instance.begin_window(Some(generator.child.id())),
         load,
@@ -103,7 +108,14 @@ pub(super) fn drive(
     // The result is its last message; it ends by itself.
     if let Some(result) = course.result.take() {
         let application_ended = instance.state.is_over();
-        return Ok(driven(load, *result, course.seconds, application_ended));
+        let place = instance.place;
+        return Ok(driven(
+            load,
+            place,
+            *result,
+            course.seconds,
+            application_ended,
+        ));
     }
     let complaint = course.complaint.unwrap_or_default();
     Err(invalid(format!("the load generator failed: {complaint}")))
@@ -168,7 +180,11 @@ impl Generator {
     }
 }
 
-fn start(instance: &LocalInstance, load: &LoadPhase) -> Result<Generator, BackendError> {
+fn start(
+    instance: &LocalInstance,
+    load: &LoadPhase,
+    from_ns: Option<u64>,
+) -> Result<Generator, BackendError> {
     let mut command = Command::new(&instance.options.program);
     command
         .arg("load-part")
@@ -182,7 +198,7 @@ fn start(instance: &LocalInstance, load: &LoadPhase) -> Result<Generator, Backen
     let child = spawner::spawn(command).map_err(tool_error("starting the load generator"))?;
     let mut generator = Generator { child };
     place(instance, &generator)?;
-    let order = serde_json::to_vec(&order(instance, load))
+    let order = serde_json::to_vec(&order(instance, load, from_ns))
         .map_err(|e| invalid(format!("writing the load generator's order: {e}")))?;
     let (stdin, stdout, stderr) = (
         generator.child.stdin.take(),
@@ -238,9 +254,10 @@ fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &Sender<Note>) {
     let _ = tell.send(Note::Generator(Line::End(complaint)));
 }
 
-fn order(instance: &LocalInstance, load: &LoadPhase) -> Order {
-    let plan = &instance.plan;
-    let threads = (load.connections as usize).min(plan.generator.len());
+fn order(instance: &LocalInstance, load: &LoadPhase, from_ns: Option<u64>) -> Order {
+    let (plan, place) = (&instance.plan, instance.place);
+    let connections = share_of(load.connections, place.index, place.of);
+    let threads = (connections as usize).min(plan.generator.len());
     // Where the application runs on the same CPUs, the kernel chooses: pinning would make the
     // generator wait for the application.
     let cpus = if plan.is_shared() {
@@ -255,7 +272,12 @@ fn order(instance: &LocalInstance, load: &LoadPhase) -> Order {
     };
     Order {
         plan: Plan {
-            connections: load.connections,
+            connections,
+            part: Part {
+                index: place.index,
+                of: place.of,
+            },
+            start_ns: from_ns,
             http2: load.http2,
             timeout: load.timeout,
             drain: load.timeout,
@@ -290,25 +312,22 @@ fn second(message: &SecondMessage) -> SecondEvidence {
 
 fn driven(
     load: &LoadPhase,
+    place: Place,
     result: ResultMessage,
     seconds: Vec<SecondEvidence>,
     application_ended: bool,
 ) -> Driven {
     let measure = result.measure;
     let offered_rate = match load.model {
-        LoadModel::Open { rate, .. } => Some(rate),
+        LoadModel::Open { rate, .. } => Some(rate / f64::from(place.of)),
         LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => None,
     };
-    let length = measure.duration.as_secs_f64();
     Driven {
-        load: LoadEvidence {
+        load: vec![LoadEvidence {
             phase: load.phase,
+            instance: (place.of > 1).then_some(place.index + 1),
             offered_rate,
-            achieved_rate: if length > 0.0 {
-                measure.ok as f64 / length
-            } else {
-                0.0
-            },
+            achieved_rate: measure.achieved_rate(),
             duration: measure.duration,
             scheduled: measure.scheduled,
             ok: measure.ok,
@@ -319,7 +338,7 @@ fn driven(
             send_lag_p99: result.health.send_lag_p99,
             generator_cpu: result.health.cpu,
             saturated: result.health.saturated,
-        },
+        }],
         seconds,
         start_ns: result.start_ns,
         end_ns: result.end_ns,

@@ -10,12 +10,14 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, Failure, Invalid, NoiseEvidence, Phase, StartEvidence};
-use loadline_cgroup::{Layout, NoiseMeter, Sample};
+use loadline_cgroup::{Group, Layout, Noise, NoiseMeter, Sample};
+use loadline_sizing::Bytes;
 
 use super::Options;
 use super::at_ready;
 use super::cpus::CpuPlan;
 use super::errors::{cgroup_unable, unable};
+use super::fleet::Place;
 use super::generator::{self, Line};
 use super::group::TrialGroup;
 use super::listener;
@@ -69,6 +71,7 @@ pub(super) struct Ended {
 /// the group before their files.
 pub(super) struct LocalInstance {
     pub(super) spec: InstanceSpec,
+    pub(super) place: Place,
     pub(super) options: Options,
     pub(super) layout: Layout,
     pub(super) plan: CpuPlan,
@@ -103,8 +106,12 @@ pub(super) struct State {
     /// Ends of the generator's seconds, CLOCK_MONOTONIC.
     pub(super) load_ends: Vec<u64>,
     pub(super) measure: Option<(u64, u64)>,
+    /// RSS and PSS right after the measure phase.
+    pub(super) loaded: (Option<Bytes>, Option<Bytes>),
     pub(super) noise: NoiseEvidence,
     pub(super) warnings: Vec<String>,
+    /// How it became ready, for the sum of several.
+    pub(super) start: StartEvidence,
     pub(super) failure: Option<Failure>,
 }
 
@@ -195,28 +202,54 @@ impl LocalInstance {
     }
 
     /// Begins to watch what else happens on the machine; `generator` is the process that makes
-    /// the load. Noise that cannot be measured is told as `None` in the record.
+    /// the load. Noise that cannot be measured is told as `None` in the record; of several instances
+    /// the fleet measures it.
     pub(super) fn begin_window(&self, generator: Option<u32>) -> Option<NoiseMeter> {
+        if self.place.of > 1 {
+            return None;
+        }
+        let groups = self.groups();
+        let alone = generator.filter(|_| self.generator_group.is_none());
+        NoiseMeter::start(&self.layout, &groups, alone.as_slice()).ok()
+    }
+
+    /// All groups of this instance, the application's first.
+    pub(super) fn groups(&self) -> Vec<&Group> {
         let mut groups = vec![self.group.group()];
         groups.extend(self.generator_group.as_ref().map(TrialGroup::group));
         groups.extend(self.neighbour.as_ref().map(Neighbour::group));
-        let alone = generator.filter(|_| self.generator_group.is_none());
-        NoiseMeter::start(&self.layout, &groups, alone.as_slice()).ok()
+        groups
+    }
+
+    /// RSS and PSS of the application now, from smaps_rollup.
+    pub(super) fn weigh(&mut self) {
+        if !self.state.is_over() {
+            let processes = self.group.group().processes().unwrap_or_default();
+            self.state.loaded = at_ready::memory(&processes);
+        }
     }
 
     /// Ends the window; the last one counts: the measure phase of a trial that got so far.
     pub(super) fn end_window(&mut self, meter: Option<NoiseMeter>) {
         if let Some(noise) = meter.and_then(|meter| meter.finish().ok()) {
-            self.state.noise = NoiseEvidence {
-                steal: noise.steal,
-                foreign_cpu: noise.foreign_cpu,
-                host_cpu_pressure: noise.host_cpu_pressure,
-                contention: noise.contention,
-                swap_in_pages: noise.swap_in_pages,
-                clock_jump: Some(noise.clock_jump),
-                outer_throttled: noise.outer_throttled,
-            };
+            self.state.noise = noise_evidence(noise);
         }
+    }
+
+    /// One load phase: this instance's share of it, from a moment on CLOCK_MONOTONIC or at once.
+    pub(super) fn drive_from(
+        &mut self,
+        load: &LoadPhase,
+        from_ns: Option<u64>,
+        observer: &mut dyn Observer,
+    ) -> Result<Driven, BackendError> {
+        let driven = generator::drive(self, load, from_ns, observer)?;
+        if load.phase == Phase::Measure {
+            self.state.measure = Some((driven.start_ns, driven.end_ns));
+        }
+        let ends = driven.seconds.iter().map(|second| second.at_ns);
+        self.state.load_ends.extend(ends);
+        Ok(driven)
     }
 
     fn refuse_taken_port(&self) -> Result<(), BackendError> {
@@ -369,17 +402,28 @@ impl Instance for LocalInstance {
         load: &LoadPhase,
         observer: &mut dyn Observer,
     ) -> Result<Driven, BackendError> {
-        let driven = generator::drive(self, load, observer)?;
+        let driven = self.drive_from(load, None, observer)?;
         if load.phase == Phase::Measure {
-            self.state.measure = Some((driven.start_ns, driven.end_ns));
+            self.weigh();
         }
-        let ends = driven.seconds.iter().map(|second| second.at_ns);
-        self.state.load_ends.extend(ends);
         Ok(driven)
     }
 
     fn stop(&mut self, grace: Duration, observer: &mut dyn Observer) -> Evidence {
         super::stop::stop(self, grace, observer)
+    }
+}
+
+/// A window's noise as a record has it.
+pub(super) fn noise_evidence(noise: Noise) -> NoiseEvidence {
+    NoiseEvidence {
+        steal: noise.steal,
+        foreign_cpu: noise.foreign_cpu,
+        host_cpu_pressure: noise.host_cpu_pressure,
+        contention: noise.contention,
+        swap_in_pages: noise.swap_in_pages,
+        clock_jump: Some(noise.clock_jump),
+        outer_throttled: noise.outer_throttled,
     }
 }
 

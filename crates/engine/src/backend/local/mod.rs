@@ -8,12 +8,13 @@
 //! ```
 //!
 //! Read in this order: [`prepare`] (what a trial is made of), [`init`] (the processes),
-//! [`instance`] (the phases), [`stop`] (the end). Facts and measurements behind the design:
+//! [`instance`] (the phases), [`fleet`] (several at once), [`stop`] (the end). Facts and measurements behind the design:
 //! ARCHITECTURE.md, "Containment".
 
 mod at_ready;
 mod cpus;
 mod errors;
+mod fleet;
 mod gc;
 mod generator;
 mod group;
@@ -56,6 +57,7 @@ pub use sweep::Swept;
 
 use super::{Backend, BackendError, Capabilities, Instance, InstanceSpec};
 use errors::cgroup_unable;
+use fleet::{Fleet, Place};
 use pagecache::PageCache;
 
 /// What can be chosen about local trials.
@@ -127,7 +129,7 @@ impl Backend for LocalBackend {
             cpuset: has(loadline_cgroup::Controller::Cpuset),
             memory_limit: has(loadline_cgroup::Controller::Memory),
             fast_samples: true,
-            instances: false,
+            instances: true,
         }
     }
 
@@ -148,8 +150,11 @@ impl Backend for LocalBackend {
     }
 
     fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError> {
-        let instance = prepare::prepare(self, spec)?;
-        Ok(Box::new(instance))
+        if spec.configuration.instances > 1 {
+            return Ok(Box::new(Fleet::prepare(self, spec)?));
+        }
+        let alone = Place { index: 0, of: 1 };
+        Ok(Box::new(prepare::prepare(self, spec, alone)?))
     }
 }
 
@@ -164,6 +169,7 @@ pub(crate) fn test_spec() -> InstanceSpec {
             cpu_period: std::time::Duration::from_millis(100),
             cpuset: None,
             cpu_burst: None,
+            instances: 1,
             neighbour_threads: None,
             cpu_shares: None,
             memory: None,

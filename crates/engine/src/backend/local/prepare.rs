@@ -12,6 +12,7 @@ use loadline_cgroup::{CpuSet, GroupName, Limits};
 use super::LocalBackend;
 use super::cpus::{self, CpuPlan};
 use super::errors::{cgroup_unable, unable};
+use super::fleet::Place;
 use super::group::{self, TrialGroup};
 use super::instance::{LocalInstance, Note, State, line_found, port_is_free, tool_error};
 use super::neighbour::Neighbour;
@@ -26,30 +27,39 @@ use crate::backend::{BackendError, InstanceSpec, Network, Readiness, monotonic_n
 /// and it takes little.
 const GENERATOR_SHARES: u64 = 16 * 1024;
 
-/// Makes everything but the application's process.
+/// Makes everything but the application's process, for the instance of a trial at this place.
 pub(super) fn prepare(
     backend: &mut LocalBackend,
-    spec: &InstanceSpec,
+    trial: &InstanceSpec,
+    place: Place,
 ) -> Result<LocalInstance, BackendError> {
+    let spec = &trial.of_instance(place.index);
     refuse_taken_ports(spec)?;
     let needs = Needs::of(spec).map_err(|error| unreachable(&error))?;
-    let plan = plan_cpus(backend, spec)?;
+    let plan = plan_cpus(backend, trial, spec)?;
     let limits = group::limits(&backend.layout, &spec.configuration, &plan);
-    refuse_outer_limits(backend, &limits)?;
-    refuse_full_memory(backend, &limits)?;
+    let in_all = place.in_all(&limits);
+    refuse_outer_limits(backend, &in_all)?;
+    refuse_full_memory(backend, &in_all)?;
     let name = GroupName::new(Path::new("/proc"), &spec.trial)
         .map_err(|error| cgroup_unable("naming the trial's cgroup", &error))?;
     let scratch = Scratch::make(&spec.scratch, &name).map_err(scratch_unable)?;
     let mut state = State::default();
-    let view = reach::view(spec, &needs, scratch.replaced(), &mut state.warnings)
+    let named = scratch.named(spec.account).map_err(scratch_unable)?;
+    let replaced = scratch.replaced().into_iter().chain(named).collect();
+    let view = reach::view(spec, &needs, replaced, &mut state.warnings)
         .map_err(|error| unreachable(&error))?;
     if backend.options.evict_page_cache {
         backend.page_cache.evict(&needs);
     }
     let making = |error| cgroup_unable("making the trial's cgroup with its limits", &error);
     let group = TrialGroup::make(&backend.layout, &name.to_string(), &limits).map_err(making)?;
-    let generator_group = generator_group(backend, spec, &plan)?;
-    let neighbour = Neighbour::start(backend, spec, &plan.application)?;
+    let generator_group = generator_group(backend, spec, &plan, place)?;
+    let neighbour = match place.index {
+        0 => Neighbour::start(backend, spec, &plan.application)?,
+        // One beside all of them.
+        _ => None,
+    };
     let (tell, notes) = channel();
     let log = scratch.create_output_log().map_err(scratch_unable)?;
     let (reader, writer) = std::io::pipe().map_err(tool_error("making a pipe"))?;
@@ -68,6 +78,7 @@ pub(super) fn prepare(
     .map_err(sandbox_unable)?;
     Ok(LocalInstance {
         spec: spec.clone(),
+        place,
         options: backend.options.clone(),
         layout: backend.layout.clone(),
         plan,
@@ -125,11 +136,30 @@ fn refuse_taken_ports(spec: &InstanceSpec) -> Result<(), BackendError> {
     }
 }
 
-fn plan_cpus(backend: &LocalBackend, spec: &InstanceSpec) -> Result<CpuPlan, BackendError> {
-    let configuration = &spec.configuration;
-    let Some(text) = &configuration.cpuset else {
-        return Ok(CpuPlan::new(&backend.cpus, configuration.cpu, None));
+/// The CPUs of one instance, and those that no instance of the trial has, for the generators.
+fn plan_cpus(
+    backend: &LocalBackend,
+    trial: &InstanceSpec,
+    own: &InstanceSpec,
+) -> Result<CpuPlan, BackendError> {
+    let configuration = &trial.configuration;
+    let plan = |wanted: Option<&[u32]>| {
+        let (quota, instances) = (configuration.cpu, configuration.instances);
+        CpuPlan::new(&backend.cpus, quota, wanted, instances)
     };
+    let (Some(all), Some(own)) = (&configuration.cpuset, &own.configuration.cpuset) else {
+        return Ok(plan(None));
+    };
+    let all = cpus_of(backend, &all.replace(';', ","))?;
+    let own = cpus_of(backend, own)?;
+    Ok(CpuPlan {
+        application: own,
+        ..plan(Some(&all))
+    })
+}
+
+/// The CPUs of a list, sorted; all of them CPUs of this machine.
+fn cpus_of(backend: &LocalBackend, text: &str) -> Result<Vec<u32>, BackendError> {
     let what = format!("the cpuset `{text}` of the configuration");
     let wanted: CpuSet = text
         .parse()
@@ -140,20 +170,18 @@ fn plan_cpus(backend: &LocalBackend, spec: &InstanceSpec) -> Result<CpuPlan, Bac
         let why = format!("loadline may use CPUs {here} of this machine");
         return Err(unable(&what, why, "choose among these CPUs"));
     }
-    Ok(CpuPlan::new(
-        &backend.cpus,
-        configuration.cpu,
-        Some(&wanted),
-    ))
+    Ok(wanted)
 }
 
-/// A group of its own for the generator, where it would otherwise compete with the application.
+/// A group of its own for the generator, where it would otherwise compete with the application; of
+/// several generators always, so that what they use is known not to be noise.
 fn generator_group(
     backend: &LocalBackend,
     spec: &InstanceSpec,
     plan: &CpuPlan,
+    place: Place,
 ) -> Result<Option<TrialGroup>, BackendError> {
-    if !plan.is_shared() {
+    if !plan.is_shared() && place.of == 1 {
         return Ok(None);
     }
     let making = |error| cgroup_unable("making the load generator's cgroup", &error);

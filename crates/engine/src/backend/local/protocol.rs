@@ -46,7 +46,7 @@ pub struct Order {
 /// How the application's view of the file system differs from the machine's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct View {
-    /// Directories replaced by another: (what is seen, what it really is).
+    /// Directories and files replaced by another: (what is seen, what it really is).
     pub replaced: Vec<(PathBuf, PathBuf)>,
     /// Directories the application could not pass through; hidden behind an empty one that it can.
     pub masked: Vec<PathBuf>,

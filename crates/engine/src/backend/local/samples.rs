@@ -88,6 +88,8 @@ pub struct Recorded {
     pub peak_rss: Option<Bytes>,
     /// Where it stood throttled, and what watching cost.
     pub pauses: PauseEvidence,
+    /// What is to be said about it.
+    pub warnings: Vec<String>,
     /// Why it is not complete.
     pub failure: Option<Failure>,
 }
@@ -126,11 +128,12 @@ impl Recording {
         lock(&self.shared.points).push(Point::new(sample));
     }
 
-    /// Stops sampling and hands over.
-    pub fn finish(&mut self) -> Recorded {
+    /// Stops sampling and hands over; `measure` is the measure phase on CLOCK_MONOTONIC.
+    pub fn finish(&mut self, measure: Option<(u64, u64)>) -> Recorded {
         let report = self.sampler.take().map(Sampler::stop).unwrap_or_default();
         let counters = std::mem::take(&mut *lock(&self.shared.counters));
-        let pauses = watching::evidence(&counters, &report, self.options, self.cpus);
+        let (pauses, warnings) =
+            watching::evidence(&counters, &report, self.options, self.cpus, measure);
         let ended = report
             .failure
             .filter(|error| !error.is_gone())
@@ -149,6 +152,7 @@ impl Recording {
             points,
             peak_rss: *lock(&self.shared.peak_rss),
             pauses,
+            warnings,
             failure: file.or(ended),
         }
     }
@@ -250,6 +254,9 @@ pub fn evidence(
         peak_anon: memory(|m| m.anon),
         peak_anon_huge: memory(|m| m.anon_huge),
         peak_rss,
+        // Read once, when the judged load is over.
+        loaded_rss: None,
+        loaded_pss: None,
         oom_kills: count(|m| m.oom_kill),
         file_refaults: count(|m| m.refault_file),
         major_faults: count(|m| m.pgmajfault),

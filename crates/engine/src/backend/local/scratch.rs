@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use loadline_cgroup::GroupName;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
+use crate::backend::Account;
+
 /// The application's output, control characters and all, up to [`super::output::LOG_CAP`].
 pub fn output_log(scratch: &Path) -> PathBuf {
     scratch.join("output.log")
@@ -24,6 +26,9 @@ pub fn gc_log(scratch: &Path) -> PathBuf {
 
 /// Directories that every user may write, and the trial's own in their place.
 const SHARED: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
+
+/// The accounts of a machine. Source: passwd(5).
+const ACCOUNTS: &str = "/etc/passwd";
 
 /// A file operation that failed.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +81,30 @@ impl Scratch {
             .map(|(seen, name)| (PathBuf::from(seen), self.root.join("private").join(name)))
             .filter(|(seen, _)| is_directory(seen))
             .collect()
+    }
+
+    /// The machine's list of accounts with the application's added, to be seen in the list's place;
+    /// `None` where the list has it, or there is none. A JVM whose user has no name keeps no
+    /// counters (HotSpot, perfMemory_posix.cpp: `get_user_name`).
+    ///
+    /// # Errors
+    /// A list that cannot be read, a copy that cannot be made.
+    pub fn named(&self, account: Account) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
+        let seen = PathBuf::from(ACCOUNTS);
+        if !seen.is_file() {
+            return Ok(None);
+        }
+        // Bytes: names of people may be in any encoding.
+        let list = fs::read(&seen).map_err(failed("read", &seen))?;
+        let Some(list) = with_account(list, account) else {
+            return Ok(None);
+        };
+        let copy = self.root.join("private/passwd");
+        fs::write(&copy, list).map_err(failed("create", &copy))?;
+        // Not by open: the umask would take bits away.
+        fs::set_permissions(&copy, Permissions::from_mode(0o644))
+            .map_err(failed("chmod", &copy))?;
+        Ok(Some((seen, copy)))
     }
 
     /// Reads a file by its path as the application sees it, below one of its own directories; at
@@ -150,6 +179,22 @@ pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>)
         }
     }
     (removed, failures)
+}
+
+/// A list of accounts with this one at its end; `None` when it is there. Its home is /, as container
+/// engines write it for a user without an entry (podman-run(1), `--passwd`).
+fn with_account(mut list: Vec<u8>, account: Account) -> Option<Vec<u8>> {
+    let uid = account.uid.to_string();
+    let has = |line: &[u8]| line.split(|b| *b == b':').nth(2) == Some(uid.as_bytes());
+    if list.split(|b| *b == b'\n').any(has) {
+        return None;
+    }
+    if !list.is_empty() && !list.ends_with(b"\n") {
+        list.push(b'\n');
+    }
+    let line = format!("loadline-{uid}:*:{uid}:{}::/:/sbin/nologin\n", account.gid);
+    list.extend(line.into_bytes());
+    Some(list)
 }
 
 fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
@@ -249,6 +294,24 @@ mod tests {
             .collect();
         left.sort();
         assert_eq!(left, ["output.log"]);
+    }
+
+    #[test]
+    fn a_user_without_a_name_gets_one_and_nobody_else_is_changed() {
+        let account = Account { uid: 7, gid: 8 };
+        let text = |list: &[u8]| {
+            let list = with_account(list.to_vec(), account)?;
+            Some(String::from_utf8_lossy(&list).into_owned())
+        };
+        // Neither a group nor a part of a number is the user's.
+        let before = "root:x:0:7:root:/root:/bin/sh\nx:x:77:7::/:/bin/sh";
+        let expected = format!("{before}\nloadline-7:*:7:8::/:/sbin/nologin\n");
+        assert_eq!(text(before.as_bytes()), Some(expected));
+        assert_eq!(
+            text(b""),
+            Some("loadline-7:*:7:8::/:/sbin/nologin\n".to_owned())
+        );
+        assert_eq!(text(b"a:x:0:0\nseven:x:7:1::/home/seven:/bin/sh\n"), None);
     }
 
     #[test]

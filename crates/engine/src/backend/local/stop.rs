@@ -167,12 +167,14 @@ fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
         if let Some(sample) = &last {
             recording.add(sample);
         }
-        let recorded = recording.finish();
+        let recorded = recording.finish(instance.state.measure);
         let start = instance.state.exec_ns.unwrap_or(u64::MAX);
         let points = &recorded.points;
         evidence.cgroup = samples::evidence(points, recorded.peak_rss, instance.state.measure);
+        (evidence.cgroup.loaded_rss, evidence.cgroup.loaded_pss) = instance.state.loaded;
         evidence.seconds = samples::seconds(points, start, &instance.state.load_ends);
         evidence.pauses = Some(recorded.pauses);
+        evidence.warnings.extend(recorded.warnings);
         evidence.failure = recorded.failure;
     }
     if let Some(failure) = instance.state.failure.take() {
@@ -205,7 +207,18 @@ fn application_pauses(instance: &LocalInstance, evidence: &mut Evidence) {
     match read {
         Ok(bytes) => {
             let text = String::from_utf8_lossy(&bytes);
-            pauses.application = Some(application_pauses::parse(&text));
+            let application = application_pauses::parse(&text);
+            if bytes.len() as u64 == application_pauses::CAP {
+                let text = "the file of its own pauses is longer than loadline reads: the last ones are missing";
+                evidence.warnings.push(text.to_owned());
+            }
+            if application.lost > 0 {
+                evidence.warnings.push(format!(
+                    "{} pauses that the application saw are not in the record: `explain` may count too few",
+                    application.lost
+                ));
+            }
+            pauses.application = Some(application);
         }
         Err(error) if error.source.kind() == ErrorKind::NotFound => {}
         Err(error) => evidence.warnings.push(format!("its own pauses: {error}")),

@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use loadline_analysis::estimate::{
-    self, Boundaries, Flatline, phase_locked_spans, throttled_spans,
+    self, Boundaries, Flatline, phase_locked_spans, ran_spans, throttled_spans,
 };
-use loadline_analysis::pauses::{KEPT, PauseEvidence, SamplerEvidence};
+use loadline_analysis::pauses::{KEPT, PauseEvidence, SamplerEvidence, no_room};
 use loadline_analysis::record::Configuration;
-use loadline_analysis::span::Spans;
+use loadline_analysis::span::{Span, Spans};
 use loadline_cgroup::{CpuSample, Pace, Sample, SamplerOptions, SamplerReport};
 
 use crate::backend::Sampling;
@@ -24,6 +24,9 @@ const FLATLINE_UP_TO: Duration = Duration::from_millis(20);
 
 /// Distance for periods so long that one sample each would be too rare for memory and seconds.
 const LONG_PERIOD: Duration = Duration::from_millis(10);
+
+/// Name of the estimator that tells CPUs apart.
+const FLATLINE_PER_CPU: &str = "flatline-per-cpu";
 
 /// When the counters are read.
 pub(super) fn options(sampling: Sampling, configuration: &Configuration) -> SamplerOptions {
@@ -52,16 +55,31 @@ pub(super) fn counters(sample: &Sample) -> Option<estimate::Sample> {
     })
 }
 
-/// What watching gave and cost. `cpus` is how many the application may run on.
+/// What watching gave and cost, with what is to be said about it. `cpus` is how many the application
+/// may run on, `measure` the measure phase on CLOCK_MONOTONIC.
 pub(super) fn evidence(
     counters: &[estimate::Sample],
     report: &SamplerReport,
     options: SamplerOptions,
     cpus: usize,
-) -> PauseEvidence {
+    measure: Option<(u64, u64)>,
+) -> (PauseEvidence, Vec<String>) {
+    let measure = measure.map(|(from, to)| Span::new(from, to));
     let (estimator, interval, throttled) = place(counters, report, options.pace, cpus);
     let lock = report.phase_lock;
-    PauseEvidence {
+    let partly = match estimator {
+        FLATLINE_PER_CPU => throttled.intersection(&ran_spans(counters, Flatline::default())),
+        _ => Spans::default(),
+    };
+    let (throttled_ns, lost) = kept(&throttled, measure);
+    let (partly_throttled_ns, partly_lost) = kept(&partly, measure);
+    let lists = [
+        ("throttled spans", lost),
+        ("partly throttled spans", partly_lost),
+    ];
+    let unplaced = unplaced(counters, report, options.pace, measure);
+    let warnings = no_room(&lists).into_iter().chain(unplaced).collect();
+    let evidence = PauseEvidence {
         sampler: SamplerEvidence {
             estimator: estimator.to_owned(),
             interval,
@@ -75,14 +93,49 @@ pub(super) fn evidence(
             boundary_ns: lock.map(|lock| lock.boundary_ns),
             boundary_uncertainty: lock.map(|lock| lock.uncertainty),
         },
-        throttled_ns: throttled
-            .as_slice()
-            .iter()
-            .take(KEPT)
-            .map(|s| (s.start, s.end))
-            .collect(),
+        throttled_ns,
+        partly_throttled_ns,
         ..PauseEvidence::default()
+    };
+    (evidence, warnings)
+}
+
+/// The first spans, those of the measure phase before others, and how many of these are left out.
+fn kept(spans: &Spans, measure: Option<Span>) -> (Vec<(u64, u64)>, u64) {
+    let is_inside =
+        |s: &Span| measure.is_none_or(|measure| measure.start < s.end && s.start < measure.end);
+    let (mut all, rest): (Vec<Span>, Vec<Span>) =
+        spans.as_slice().iter().copied().partition(is_inside);
+    let lost = all.len().saturating_sub(KEPT) as u64;
+    all.extend(rest);
+    all.truncate(KEPT);
+    all.sort_unstable_by_key(|s| s.start);
+    (all.into_iter().map(|s| (s.start, s.end)).collect(), lost)
+}
+
+/// Why it is not known when it was throttled, although it was: the samples found no boundary of the
+/// period, because the group did not use whole periods up or because they came late.
+fn unplaced(
+    counters: &[estimate::Sample],
+    report: &SamplerReport,
+    pace: Pace,
+    measure: Option<Span>,
+) -> Option<String> {
+    if !matches!(pace, Pace::PhaseLocked(_)) || report.phase_lock.is_some() {
+        return None;
     }
+    let until = |moment: u64| {
+        let before = counters.partition_point(|c| c.at <= moment);
+        counters.get(before.saturating_sub(1))
+    };
+    let (from, to) = measure.map_or((0, u64::MAX), |m| (m.start, m.end));
+    let throttled = until(to)?.throttled.saturating_sub(until(from)?.throttled);
+    (throttled > 0).then(|| {
+        format!(
+            "it was throttled for {:.1} ms, summed over its CPUs, but when is not known: the samples did not find the boundary of the CFS period, so no pause is told as throttled; samples = \"1ms\" finds such spans without it",
+            throttled as f64 / 1e6
+        )
+    })
 }
 
 fn place(
@@ -93,7 +146,7 @@ fn place(
 ) -> (&'static str, Duration, Spans) {
     let has_cpus = counters.first().is_some_and(|c| !c.per_cpu.is_empty());
     let flatline = if has_cpus {
-        "flatline-per-cpu"
+        FLATLINE_PER_CPU
     } else {
         "flatline"
     };
@@ -114,7 +167,7 @@ fn place(
             let spans = phase_locked_spans(counters, boundaries, cpus);
             ("phase-locked", period, spans)
         }
-        // Never found: the group was not busy for a whole period, so it was not throttled.
+        // Never found: the group was not busy for a whole period, or the samples came late.
         (Pace::PhaseLocked(period), None) => ("none", period, Spans::default()),
     }
 }
@@ -130,6 +183,7 @@ mod tests {
             cpu_period: Duration::from_millis(period),
             cpuset: None,
             cpu_burst: None,
+            instances: 1,
             neighbour_threads: None,
             rate: None,
             cache: None,
@@ -165,14 +219,63 @@ mod tests {
         });
         let report = SamplerReport::default();
         let slow = SamplerOptions::every(INTERVAL);
-        let none = evidence(&counters, &report, slow, 2);
+        let none = evidence(&counters, &report, slow, 2, None).0;
         assert_eq!(
             (none.sampler.estimator.as_str(), none.throttled_ns.len()),
             ("none", 0)
         );
         let fast = SamplerOptions::every(Duration::from_millis(1));
-        let some = evidence(&counters, &report, fast, 2);
+        let some = evidence(&counters, &report, fast, 2, None).0;
         assert_eq!(some.sampler.estimator, "flatline");
         assert_eq!(some.throttled_ns, [(0, 1_000_000_000)]);
+    }
+
+    #[test]
+    fn throttling_without_a_boundary_is_said_and_not_called_nothing() {
+        let second = 1_000_000_000;
+        let counters: Vec<estimate::Sample> = (0..10)
+            .map(|n: u64| estimate::Sample {
+                at: n * second,
+                // It stood in its start and at second 6.
+                throttled: match n {
+                    0 => 0,
+                    1..6 => 900,
+                    _ => 40_000_900,
+                },
+                ..estimate::Sample::default()
+            })
+            .collect();
+        let told = |pace, measure: Option<(u64, u64)>| {
+            let options = SamplerOptions {
+                pace,
+                ..SamplerOptions::every(INTERVAL)
+            };
+            let report = SamplerReport::default();
+            let measure = measure.map(|(from, to)| (from * second, to * second));
+            let (seen, warnings) = evidence(&counters, &report, options, 2, measure);
+            assert_eq!(seen.throttled_ns, []);
+            warnings.join("\n")
+        };
+        let locked = Pace::PhaseLocked(Duration::from_millis(100));
+        let all = told(locked, None);
+        assert!(all.starts_with("it was throttled for 40.0 ms"), "{all}");
+        assert!(all.contains("when is not known"), "{all}");
+        assert_eq!(told(locked, Some((5, 9))), all);
+        assert_eq!(told(locked, Some((2, 5))), "", "not in the measure phase");
+        assert_eq!(told(Pace::Every(INTERVAL), None), "");
+    }
+
+    #[test]
+    fn of_too_many_spans_those_of_the_measure_phase_are_kept() {
+        let span = |n: u64| Span::new(10 * n, 10 * n + 5);
+        let all: Spans = (0..KEPT as u64 + 500).map(span).collect();
+        let from = |n: u64| Some(Span::new(10 * n, u64::MAX));
+        let (spans, lost) = kept(&all, from(600));
+        assert_eq!((spans.len(), lost), (KEPT, 0));
+        assert_eq!((spans[99], spans[100]), ((990, 995), (6000, 6005)));
+        let (spans, lost) = kept(&all, from(100));
+        assert_eq!((spans[0], lost), ((1000, 1005), 400));
+        let (spans, lost) = kept(&all, None);
+        assert_eq!((spans[0], lost), ((0, 5), 500));
     }
 }

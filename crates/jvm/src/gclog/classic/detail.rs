@@ -43,3 +43,11 @@ pub(super) fn is_detail(line: &[u8]) -> bool {
     let is_bracketed = text.len() < line.len() && matches!(text, [b'[', b'A'..=b'Z', ..]);
     is_bracketed || text == b"}" || BEGINS.iter().any(|begin| text.starts_with(begin))
 }
+
+/// Whether it is a heap table, which no other text has: its first line, or a generation in it,
+/// ` PSYoungGen      total 76800K, used 66048K [0x...`. All that a JVM without collections writes.
+pub(super) fn is_heap_table(line: &[u8]) -> bool {
+    line.starts_with(b"{Heap before ")
+        || line == b"Shenandoah Heap"
+        || is_detail(line) && memchr::memmem::find(line, b"K, used ").is_some()
+}

@@ -15,9 +15,7 @@ pub(super) fn length(inner: &[u8]) -> Option<usize> {
 /// Reads it; `false` when it is none of a GC log.
 pub(super) fn parse(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> bool {
     let inner = inner.trim_ascii();
-    if let Some(cpu) = times(inner) {
-        emit(Event::Cpu { id: None, cpu });
-    } else if inner.starts_with(b"Eden: ") {
+    if inner.starts_with(b"Eden: ") {
         if let Some(heap) = g1_heap(inner) {
             emit(Event::PauseHeap(heap));
         }
@@ -34,7 +32,8 @@ pub(super) fn parse(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> b
 }
 
 /// `Times: user=0.13 sys=0.00, real=0.01 secs`.
-fn times(inner: &[u8]) -> Option<CpuTimes> {
+pub(super) fn times(inner: &[u8]) -> Option<CpuTimes> {
+    let inner = inner.trim_ascii_start();
     let (user, rest) = number::take_billionths(inner.strip_prefix(b"Times: user=")?)?;
     let (system, rest) = number::take_billionths(rest.strip_prefix(b" sys=")?)?;
     let (real, rest) = number::take_billionths(rest.strip_prefix(b", real=")?)?;
@@ -43,6 +42,11 @@ fn times(inner: &[u8]) -> Option<CpuTimes> {
         system: Duration::from_nanos(system),
         real: Duration::from_nanos(real),
     })
+}
+
+/// `CMS-concurrent-mark: 23.751/40.476 secs`, which CPU times may follow; `-start` has none.
+pub(super) fn is_cms_phase_end(inner: &[u8]) -> bool {
+    inner.starts_with(b"CMS-concurrent-") && !inner.ends_with(b"-start")
 }
 
 /// `Eden: 512.0M(512.0M)->0.0B(448.0M) Survivors: ... Heap: 740.9M(10.0G)->408.3M(10.0G)`.
@@ -74,6 +78,7 @@ fn concurrent(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
         && let Some(duration) = number::seconds(&text[separator + 1..])
     {
         emit(Event::Concurrent {
+            id: None,
             name: &text[..name_end],
             end: at,
             duration,
@@ -106,6 +111,7 @@ fn shenandoah(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
         });
     } else {
         emit(Event::Concurrent {
+            id: None,
             name,
             end: at,
             duration,

@@ -13,10 +13,13 @@ mod record;
 
 use std::time::Duration;
 
-use super::event::{At, Event};
+use super::event::{At, CpuTimes, Event};
 use super::number;
 use super::unified::{Decorations, stopped};
 use record::Record;
+
+/// A date as every JVM writes it: `2016-04-14T22:30:09.108+0200`.
+const DATE_LENGTH: usize = 28;
 
 /// A record that is not closed after so many lines has lost its end.
 const RECORD_LINES: u32 = 20_000;
@@ -31,11 +34,18 @@ pub(super) struct Classic {
     pub(super) unfinished: u64,
     /// The translation of the record's kind and cause into the words of unified logs.
     words: Vec<u8>,
+    /// A concurrent phase of CMS has ended after the last record: CPU times that follow are its.
+    is_phase_last: bool,
+    /// CPU times of the pause inside, which those of the record around it contain.
+    nested_cpu: CpuTimes,
+    /// Something was read that only a GC log has, though it is no event.
+    pub(super) is_gc_log: bool,
 }
 
 impl Classic {
     /// Reads one line; `false` when it is nothing of a classic log.
     pub(super) fn parse(&mut self, line: &[u8], emit: &mut impl FnMut(Event<'_>)) -> bool {
+        self.is_gc_log = self.is_gc_log || detail::is_heap_table(line);
         let stamp = Stamp::at_start(line);
         if is_histogram_row(line) {
             return self.open.is_some();
@@ -63,7 +73,10 @@ impl Classic {
                 self.close(emit);
             } else if let Some(kind) = record::Opener::of(inner) {
                 known = true;
-                self.begin(kind, Stamp::before(&line[..position]).unwrap_or(at));
+                let own = Stamp::before(&line[..position]);
+                // A log may be cut in its first record.
+                self.is_gc_log |= own.is_some();
+                self.begin(kind, own.unwrap_or(at));
                 done += kind.len();
             } else if let Some(length) = leaf::length(inner) {
                 let leaf_at = Stamp::before(&line[..position]).unwrap_or(at);
@@ -87,6 +100,7 @@ impl Classic {
             None => {}
         }
         self.open = Some(Record::new(kind, at));
+        self.nested_cpu = CpuTimes::default();
     }
 
     fn append(&mut self, text: &[u8]) {
@@ -102,6 +116,7 @@ impl Classic {
             return;
         }
         let duration = record.duration();
+        self.is_phase_last = false;
         match duration {
             Some(duration) => self.report(duration, emit),
             None => self.unfinished += 1,
@@ -132,7 +147,24 @@ impl Classic {
         if let Some(record) = &mut self.open {
             record.note_leaf(inner);
         }
+        if let Some(cpu) = leaf::times(inner) {
+            self.times(cpu, emit);
+            return true;
+        }
+        self.is_phase_last |= leaf::is_cms_phase_end(inner);
         leaf::parse(inner, at, emit)
+    }
+
+    /// CPU times belong to what ended last. Those of concurrent phases are of no collection.
+    fn times(&mut self, cpu: CpuTimes, emit: &mut impl FnMut(Event<'_>)) {
+        if std::mem::take(&mut self.is_phase_last) {
+            return;
+        }
+        let own = cpu.without(std::mem::take(&mut self.nested_cpu));
+        if self.open.as_ref().is_some_and(|r| r.nested.is_some()) {
+            self.nested_cpu = cpu;
+        }
+        emit(Event::Cpu { id: None, cpu: own });
     }
 
     fn forget_endless_record(&mut self) {
@@ -203,21 +235,41 @@ impl Stamp {
         Self { at }
     }
 
-    /// Directly before a bracket in the middle of a line: `...secs]1901.217: [`. Only uptime.
+    /// Directly before a bracket: `...secs]1901.217: [`, a date, or a date and an uptime.
     fn before(text: &[u8]) -> Option<At> {
         let text = text.strip_suffix(b": ")?;
+        let uptime = Self::uptime_at_end(text);
+        let date = match uptime {
+            Some((_, rest)) => rest.strip_suffix(b": ").and_then(Self::date_at_end),
+            None => Self::date_at_end(text),
+        };
+        let uptime_ns = uptime.map(|(nanos, _)| nanos);
+        (uptime_ns.is_some() || date.is_some()).then_some(At {
+            uptime_ns,
+            unix_ms: date,
+            ..At::default()
+        })
+    }
+
+    /// An uptime, ns, and what stands before it. It always has decimals; the offset that ends a
+    /// date, `+0200`, has none.
+    fn uptime_at_end(text: &[u8]) -> Option<(u64, &[u8])> {
         let digits = text
             .iter()
             .rev()
             .take_while(|b| matches!(b, b'0'..=b'9' | b'.' | b','))
             .count();
-        // A date ends in its offset, without a point; then it is no uptime.
-        let (nanos, rest) = number::take_billionths(&text[text.len() - digits..])?;
-        let has_fraction = Duration::from_nanos(nanos).subsec_nanos() > 0 || digits > 3;
-        (rest.is_empty() && has_fraction).then_some(At {
-            uptime_ns: Some(nanos),
-            ..At::default()
-        })
+        let (before, number) = text.split_at(text.len() - digits);
+        memchr::memchr2(b'.', b',', number)?;
+        let (nanos, rest) = number::take_billionths(number)?;
+        rest.is_empty().then_some((nanos, before))
+    }
+
+    /// Milliseconds since 1970.
+    fn date_at_end(text: &[u8]) -> Option<i64> {
+        let from = text.len().checked_sub(DATE_LENGTH)?;
+        let (millis, rest) = number::take_date(&text[from..])?;
+        rest.is_empty().then_some(millis)
     }
 }
 

@@ -109,7 +109,12 @@ fn scavenge_before_remark() {
     Young | CMS Final Remark | 159060 us | 1615175 K | 171880 ms
     Remark | - | 203863 us | 0 K | 172083 ms
     ");
-    assert_eq!(log(text).summary.stw.total.as_micros(), 362_924);
+    let summary = log(text).summary;
+    assert_eq!(summary.stw.total.as_micros(), 362_924);
+    // The times of the remark contain those of the collection inside.
+    assert_eq!(summary.cpu_count, 2);
+    assert_eq!(summary.cpu.user.as_millis(), 900);
+    assert_eq!(summary.cpu.real.as_millis(), 360);
 }
 
 #[test]
@@ -150,4 +155,85 @@ Total      21105030     6129842472
  21G->20G(22G), 10.0000000 secs]
 ";
     insta::assert_snapshot!(pauses(text).join("\n"), @"Full | Heap Dump Initiated GC | 10000000 us | 20971520 K | 69312200 ms");
+}
+
+/// `-XX:+PrintGCDateStamps` alone: every clock figure is on the wall clock.
+#[test]
+fn dates_without_uptimes_are_the_clock() {
+    for offset in ["+0200", "+0000", "-0500", "+0530"] {
+        let record = |second: u32| {
+            let date = format!("2016-04-14T22:30:{second:02}.108{offset}");
+            format!(
+                "{date}: [GC (Allocation Failure) {date}: [ParNew: 9M->1M(20M), 0.0090000 secs] \
+                 10M->2M(40M), 0.0100000 secs] [Times: user=0.01 sys=0.00, real=0.01 secs]"
+            )
+        };
+        let stopped = |second: u32| {
+            format!(
+                "2016-04-14T22:30:{second:02}.118{offset}: Total time for which application \
+                 threads were stopped: 0.0100000 seconds, Stopping threads took: 0.0000100 seconds"
+            )
+        };
+        let lines = [
+            format!("{}{}", record(9), record(19)),
+            stopped(19),
+            record(39),
+        ];
+        for text in [
+            lines.join("\n"),
+            [&lines[0], &lines[2]].map(String::as_str).join("\n"),
+        ] {
+            let log = log(&text);
+            let summary = &log.summary;
+            assert_eq!(summary.jvm_starts, 1, "{text}");
+            assert_eq!(summary.stw.count, 3, "{text}");
+            assert_eq!(summary.logged.as_millis(), 30_010, "{text}");
+            assert_eq!(summary.allocated, 2 * (8 << 20), "{text}");
+            assert!(summary.paused_share().is_some_and(|share| share < 0.001));
+            let ends = log.pauses.iter().map(|pause| pause.end);
+            assert!(ends.clone().all(|end| end.uptime_ns.is_none()), "{text}");
+            let seconds: Vec<i64> = ends
+                .filter_map(|end| end.unix_ms)
+                .map(|ms| ms / 1000 % 60)
+                .collect();
+            assert_eq!(seconds, [9, 19, 39], "{text}");
+        }
+    }
+}
+
+/// A record keeps both of its clocks, and a line that has lost one does not start another JVM.
+#[test]
+fn dates_and_uptimes_are_both_kept_and_never_mixed() {
+    let text = "\
+2017-06-18T05:23:03.447-0500: 2.177: [GC 9M->1M(20M), 0.0100000 secs]
+2017-06-18T05:23:04.447-0500: 3.177: 2017-06-18T05:23:04.447-0500: [GC 9M->1M(20M), 0.0100000 secs]
+2017-06-18T05:23:05.447-0500: 4.177: [GC 9M->1M(20M), 0.0100000 secs]
+";
+    let log = log(text);
+    let first = log.pauses[0].end;
+    assert_eq!(first.uptime_ns, Some(2_187_000_000));
+    assert_eq!(first.unix_ms, Some(1_497_781_383_457));
+    assert_eq!(log.pauses[1].end.uptime_ns, None);
+    assert_eq!(log.summary.jvm_starts, 1);
+    assert_eq!(log.summary.logged.as_millis(), 2_010);
+}
+
+/// CMS writes CPU times after its concurrent phases too, on their line or on one of their own.
+#[test]
+fn cpu_of_concurrent_phases_is_no_cpu_of_collections() {
+    let text = "\
+1.0: [GC [1 CMS-initial-mark: 10K(20K)] 12K(40K), 0.0100000 secs] [Times: user=0.02 sys=0.00, real=0.01 secs]
+1.1: [CMS-concurrent-mark-start]
+5.2: [CMS-concurrent-mark: 4.100/4.100 secs] [Times: user=4.10 sys=0.10, real=4.10 secs]
+5.3: [CMS-concurrent-preclean: 0.016/0.048 secs]5.301: Application time: 0.0055079 seconds
+ [Times: user=0.15 sys=0.02, real=0.05 secs]
+6.0: [GC 6.0: [ParNew6.1: [CMS-concurrent-abortable-preclean: 0.2/0.9 secs] [Times: user=0.70 sys=0.00, real=0.90 secs]
+: 9K->1K(9K), 0.0090000 secs] 12K->4K(40K), 0.0100000 secs] [Times: user=0.03 sys=0.01, real=0.01 secs]
+";
+    let log = log(text);
+    let summary = &log.summary;
+    assert_eq!((summary.stw.count, summary.cpu_count), (2, 2));
+    let cpu = summary.cpu;
+    let millis = [cpu.user, cpu.system, cpu.real].map(|time| time.as_millis());
+    assert_eq!(millis, [50, 10, 20]);
 }

@@ -19,6 +19,9 @@ const SAME_CLOCK_NS: u64 = 10_000_000;
 /// No log has more fields; what follows is the message.
 const FIELDS_LIMIT: usize = 14;
 
+/// First words of a classic record: `[Times: ...]`, `[GC ...]`, `[CMS-concurrent-mark-start]`.
+const CLASSIC: [&[u8]; 7] = [b"GC", b"Full", b"CMS", b"Par", b"PS", b"Def", b"Unloading"];
+
 /// What the fields say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in super::super) struct Decorations<'a> {
@@ -40,7 +43,8 @@ impl<'a> Decorations<'a> {
             let field = &inner[..end];
             // A message without tags has an empty field for them.
             let is_field = found.take(field) || (field.is_empty() && fields > 0);
-            if !is_field {
+            let is_record = fields == 0 && is_classic(field, &inner[end + 1..]);
+            if !is_field || is_record {
                 break;
             }
             rest = &inner[end + 1..];
@@ -70,21 +74,8 @@ impl<'a> Decorations<'a> {
                 // A host name may be anything without a blank.
                 !field.contains(&b' ')
             }
-            // Classic logs have `[Times: ...]`, `[GC ...]`, `[CMS-concurrent-...]`.
-            Some(b'A'..=b'Z') => {
-                !field.iter().any(|b| matches!(b, b' ' | b':' | b'('))
-                    && ![
-                        &b"GC"[..],
-                        b"Full",
-                        b"CMS",
-                        b"Par",
-                        b"PS",
-                        b"Def",
-                        b"Unloading",
-                    ]
-                    .iter()
-                    .any(|word| field.starts_with(word))
-            }
+            // Classic logs have `[Times: ...]`, `[GC ...]`.
+            Some(b'A'..=b'Z') => !field.iter().any(|b| matches!(b, b' ' | b':' | b'(')),
             _ => false,
         }
     }
@@ -142,6 +133,16 @@ impl<'a> Decorations<'a> {
 fn field_end(inner: &[u8]) -> Option<usize> {
     let window = &inner[..inner.len().min(260)];
     memchr::memchr(b']', window)
+}
+
+/// Whether the first field of a line is no host name but a classic record: those begin a line,
+/// and no other field or message follows them.
+fn is_classic(field: &[u8], after: &[u8]) -> bool {
+    let is_decoration = after.starts_with(b"[") || after.starts_with(b" GC(");
+    // Nearly all fields begin with a digit: one look is enough for them.
+    matches!(field.first(), Some(b'A'..=b'Z'))
+        && CLASSIC.iter().any(|word| field.starts_with(word))
+        && (field.starts_with(b"CMS-concurrent-") || !is_decoration)
 }
 
 fn is_level(field: &[u8]) -> bool {

@@ -35,11 +35,10 @@ fn collection<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<Eve
         b'U' if plain.starts_with(b"User=") => {
             cpu(plain).map(|cpu| Event::Cpu { id: Some(id), cpu })
         }
-        b'C' if plain.starts_with(b"Concurrent ") => concurrent(line, plain),
+        b'C' if plain.starts_with(b"Concurrent ") => concurrent(line, id, plain),
         b'G' | b'M' if plain.starts_with(b"Garbage Coll") || is_generational_cycle(plain) => {
-            cycle(line, plain)
+            cycle(line, id, plain)
         }
-        b'H' => humongous(plain),
         b'T' if plain.starts_with(b"To-space exhausted") => Some(Event::EvacuationFailure),
         b'A' | b'R' => stall(line, plain),
         _ => Collector::of_generation(plain)
@@ -77,10 +76,11 @@ fn pause<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Event<'a> {
 }
 
 /// `Concurrent cleanup 196M->140M(256M) 0.019ms`; without the duration it has only begun.
-fn concurrent<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
+fn concurrent<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<Event<'a>> {
     let (head, duration) = split_duration(text)?;
     let (name, heap) = split_heap(without_uptimes(head));
     Some(Event::Concurrent {
+        id: Some(id),
         name,
         end: line.at,
         duration,
@@ -92,13 +92,16 @@ fn is_generational_cycle(text: &[u8]) -> bool {
     text.starts_with(b"Minor Collection (") || text.starts_with(b"Major Collection (")
 }
 
-/// `Major Collection (Warmup) 26M(10%)->48M(19%) 0.193s`; the echo of the begin has no heap. It
-/// names the generational mode, heap or not.
-fn cycle<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
+/// `Major Collection (Warmup) 26M(10%)->48M(19%) 0.193s`; the echo of the begin has no heap.
+fn cycle<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<Event<'a>> {
     let head = split_duration(text).map_or(text, |(head, _)| head);
     match split_heap(head) {
-        (_, Some(heap)) => Some(Event::Cycle { end: line.at, heap }),
-        (text, None) if is_generational_cycle(text) => Some(Event::Fact(Fact::Generational)),
+        (_, Some(heap)) => Some(Event::Cycle {
+            id,
+            end: line.at,
+            heap,
+        }),
+        (text, None) if is_generational_cycle(text) => Some(Event::CycleStart { id }),
         _ => None,
     }
 }
@@ -139,14 +142,6 @@ fn cpu(text: &[u8]) -> Option<CpuTimes> {
         system: Duration::from_nanos(system),
         real: Duration::from_nanos(real),
     })
-}
-
-/// `Humongous regions: 3->1`.
-fn humongous<'a>(text: &[u8]) -> Option<Event<'a>> {
-    let rest = text.strip_prefix(b"Humongous regions: ")?;
-    let (before, rest) = number::take_whole(rest)?;
-    let (after, _) = number::take_whole(rest.strip_prefix(b"->")?)?;
-    Some(Event::Humongous { before, after })
 }
 
 /// JDK 13+: `Safepoint "G1CollectForAllocation", Time since last: 1 ns, Reaching safepoint: 2 ns,

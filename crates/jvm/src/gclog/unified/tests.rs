@@ -102,6 +102,30 @@ fn decorations_in_any_subset() {
     }
 }
 
+/// Names of hosts may begin like records of classic logs.
+#[test]
+fn every_host_name_is_a_decoration() {
+    let message = "GC(0) Pause Young (Allocation Failure) 9M->5M(20M) 10.000ms";
+    for host in [
+        "PSQL01",
+        "GCP-node",
+        "CMS2",
+        "Parser",
+        "Default",
+        "FullStack",
+        "Unloading",
+        "web01",
+    ] {
+        for line in [
+            format!("[1.010s][{host}][1234][info][gc] {message}"),
+            format!("[{host}][1234][info][gc] {message}"),
+            format!("[{host}] {message}"),
+        ] {
+            assert_eq!(pause(&line).1, 10_000_000, "{line}");
+        }
+    }
+}
+
 #[test]
 fn lines_of_classic_logs_are_not_unified() {
     for line in [
@@ -110,6 +134,8 @@ fn lines_of_classic_logs_are_not_unified() {
         " [Times: user=6.00 sys=0.28, real=10.26 secs]",
         "[PSYoungGen: 512K->480K(1024K)] 512K->496K(261632K), 0.0007660 secs]",
         "[CMS-concurrent-mark-start]",
+        "[CMS-concurrent-sweep-start][GC [ParNew: 512K->480K(1024K), 0.0007660 secs]",
+        "[GC[YG occupancy: 1056998 K (1922432 K)][GC 512K->480K(1024K), 0.0007660 secs]",
         "1.053: [GC",
         "",
     ] {

@@ -1,0 +1,148 @@
+//! Where nothing keeps the SLO: the best that was attained, and the objective that binds.
+//!
+//! Owns the order of failures: how far a trial is from the SLO is the largest of its objectives'
+//! measured value over its bound. A trial whose application died or never got ready is further than
+//! every other, whatever it answered before.
+
+use crate::record::{ObjectiveResult, TrialRecord};
+use crate::slo::Objective;
+
+/// The trial nearest to the SLO.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Attained<'a> {
+    /// The trial.
+    pub trial: &'a TrialRecord,
+    /// The objective that is missed by the largest factor, or kept by the smallest; `None` where
+    /// the application died or the trial measured nothing.
+    pub binding: Option<Binding>,
+}
+
+/// The objective that stands in the way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Binding {
+    /// Which.
+    pub objective: Objective,
+    /// Measured: seconds, a fraction for errors; `None` when it lies in requests that failed.
+    pub measured: Option<f64>,
+    /// Measured over allowed: above 1 it is missed. Infinite without a measured value.
+    pub ratio: f64,
+}
+
+/// The best of these trials that are evidence; `None` when none is. Of trials as far from the SLO
+/// as each other the one at the higher rate is better, then the later one.
+pub fn best<'a>(records: impl Iterator<Item = &'a TrialRecord>) -> Option<Attained<'a>> {
+    let attained = |trial: &'a TrialRecord| Attained {
+        trial,
+        binding: match trial.verdict {
+            crate::record::Verdict::AppKo(_) => None,
+            _ => binding(&trial.objectives),
+        },
+    };
+    let counted = records.filter(|t| t.verdict.is_evidence());
+    let rate = |a: &Attained<'_>| a.trial.configuration.rate.unwrap_or(0.0);
+    counted.map(attained).min_by(|a, b| {
+        let nearer = a.distance().total_cmp(&b.distance());
+        let later = (b.trial.started_at_unix_ms).cmp(&a.trial.started_at_unix_ms);
+        nearer.then(rate(b).total_cmp(&rate(a))).then(later)
+    })
+}
+
+impl Attained<'_> {
+    /// Whether the trial kept the SLO: then it is the rate that was not enough.
+    pub fn is_kept(&self) -> bool {
+        self.trial.verdict == crate::record::Verdict::Pass
+    }
+
+    fn distance(&self) -> f64 {
+        match self.binding {
+            // What is kept is kept, by however much.
+            Some(_) if self.is_kept() => 0.0,
+            // Missed by what is no objective, such as the rate: no nearer than the bounds.
+            Some(binding) => binding.ratio.max(1.0),
+            None => f64::INFINITY,
+        }
+    }
+}
+
+fn binding(objectives: &[ObjectiveResult]) -> Option<Binding> {
+    let of = |result: &ObjectiveResult| {
+        let bound = match result.objective {
+            Objective::Latency { bound, .. }
+            | Objective::MaxLatency { bound }
+            | Objective::Start { bound } => bound.as_secs_f64(),
+            Objective::Errors { bound } => bound,
+        };
+        let ratio = result.measured.map_or(f64::INFINITY, |value| value / bound);
+        Binding {
+            objective: result.objective,
+            measured: result.measured,
+            // An objective of 0 errors that is kept: 0 / 0.
+            ratio: if ratio.is_nan() { 0.0 } else { ratio },
+        }
+    };
+    objectives
+        .iter()
+        .map(of)
+        .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::{AppKo, Invalid, Purpose, Verdict};
+
+    fn missed(id: &str, measured: &[(&str, Option<f64>)], verdict: Verdict) -> TrialRecord {
+        let mut trial = fixture::trial(id, Purpose::Search, 256, verdict);
+        let slo = measured.iter().map(|(text, value)| {
+            let slo: crate::slo::Slo = text.parse().unwrap();
+            ObjectiveResult {
+                objective: slo.objectives[0],
+                measured: *value,
+                met: false,
+            }
+        });
+        trial.objectives = slo.collect();
+        trial
+    }
+
+    #[test]
+    fn the_nearest_trial_and_what_it_misses_most() {
+        let far = [("p99<50ms", Some(0.5)), ("errors<1%", Some(0.005))];
+        let near = [("p99<50ms", Some(0.055)), ("errors<1%", Some(0.02))];
+        let lost = [("p99<50ms", None), ("errors<1%", Some(0.5))];
+        let quick = [("p99<50ms", Some(0.01))];
+        let records = [
+            missed("dead", &[], Verdict::AppKo(AppKo::CgroupOom)),
+            missed("killed", &quick, Verdict::AppKo(AppKo::CgroupOom)),
+            missed("far", &far, Verdict::SloMiss),
+            missed("near", &near, Verdict::SloMiss),
+            missed("lost", &lost, Verdict::SloMiss),
+            missed(
+                "noise",
+                &[("p99<50ms", Some(0.01))],
+                Verdict::Invalid(Invalid::Noise),
+            ),
+        ];
+        let best = best(records.iter()).unwrap();
+        let binding = best.binding.unwrap();
+        assert_eq!(best.trial.id, "near");
+        assert_eq!(binding.objective.to_string(), "errors<1%");
+        assert!((binding.ratio - 2.0).abs() < 1e-9 && !best.is_kept());
+    }
+
+    #[test]
+    fn where_a_rate_was_kept_the_highest_is_the_best() {
+        let kept = |id: &str, rate| {
+            let mut trial = missed(id, &[("p99<50ms", Some(0.01))], Verdict::Pass);
+            trial.configuration.rate = Some(rate);
+            trial
+        };
+        let mut faster = missed("missed", &[("p99<50ms", Some(0.051))], Verdict::SloMiss);
+        faster.configuration.rate = Some(200.0);
+        let records = [kept("slow", 50.0), kept("best", 100.0), faster];
+        let best = best(records.iter()).unwrap();
+        assert_eq!((best.trial.id.as_str(), best.is_kept()), ("best", true));
+        assert_eq!(super::best([].iter()), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! How long a trial stood throttled in each period, measured and by the model of CFS bandwidth.
+//!
+//! Owns the comparison. The model is [`crate::throttle`]'s; it knows the limit and how many threads
+//! always have work, nothing else: where the two are far apart the application idles, or the
+//! kernel does something the model leaves out.
+
+use std::time::Duration;
+
+use crate::record::{Configuration, TrialRecord};
+use crate::span::Span;
+use crate::throttle::{Limit, Start, Work, simulate};
+
+/// Periods that the model runs for: one that begins empty does not count.
+const PERIODS: u32 = 100;
+
+/// Mean standing of one period.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standing {
+    /// The limit.
+    pub limit: Limit,
+    /// CPUs in use while the group did not stand.
+    pub demand: f64,
+    /// Threads of the model: the demand, rounded up.
+    pub threads: u32,
+    /// What the model says when these threads always have work.
+    pub model: Duration,
+    /// What was measured.
+    pub measured: Duration,
+}
+
+impl Standing {
+    /// Of a trial over a window; `None` without a CPU limit, or where throttling was not placed.
+    pub fn of(record: &TrialRecord, window: Span) -> Option<Self> {
+        let limit = limit(&record.configuration)?;
+        let demand = demand(record, window)?;
+        let threads = demand.ceil().max(1.0) as u32;
+        let busy = Work {
+            threads,
+            // Long enough whatever the quota: the model ends when the work does.
+            cpu: (limit.quota * PERIODS).min(limit.period * PERIODS * threads),
+        };
+        let course = simulate(limit, &[busy], Start::default())?;
+        let stood: Duration = course.stops.iter().map(|(from, to)| *to - *from).sum();
+        let stood = stood + course.wait_after;
+        let all = record.evidence.pauses.as_ref()?.sources().throttled;
+        let periods = window.len() as f64 / limit.period.as_nanos() as f64;
+        let measured = Duration::from_nanos(all.within(window).len_ns());
+        Some(Self {
+            limit,
+            demand,
+            threads,
+            model: stood / PERIODS,
+            measured: measured.div_f64(periods.max(f64::MIN_POSITIVE)),
+        })
+    }
+}
+
+/// The CPU limit of a configuration; `None` without one.
+pub fn limit(configuration: &Configuration) -> Option<Limit> {
+    let cpu = configuration.cpu?;
+    Some(Limit {
+        period: configuration.cpu_period,
+        quota: configuration.cpu_period.mul_f64(cpu.as_f64()),
+        burst: configuration.cpu_burst.unwrap_or_default(),
+    })
+}
+
+/// CPUs in use while the group was not standing: what it would take without a limit. `None` where
+/// nothing says when it stood.
+pub fn demand(record: &TrialRecord, window: Span) -> Option<f64> {
+    let cpu = record.evidence.cgroup.measure_cpu?.as_secs_f64();
+    let pauses = record.evidence.pauses.as_ref()?;
+    let stood = pauses.sources().throttled.within(window).len_ns();
+    let ran = window.len().checked_sub(stood).filter(|ns| *ns > 0)? as f64 / 1e9;
+    Some(cpu / ran)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::pauses::PauseEvidence;
+    use crate::record::{Purpose, Verdict};
+
+    const MS: u64 = 1_000_000;
+
+    /// Ten seconds at half a core: two threads run 25 ms of each 100.
+    #[test]
+    fn two_busy_threads_stand_as_the_model_says() {
+        let mut record = fixture::trial("t", Purpose::Matrix, 64, Verdict::Pass);
+        record.configuration.cpu = Some("500m".parse().unwrap());
+        record.configuration.cpu_period = Duration::from_millis(100);
+        record.evidence.cgroup.measure_cpu = Some(Duration::from_secs(5));
+        let window = Span::new(0, 10_000 * MS);
+        assert_eq!(Standing::of(&record, window), None);
+        record.evidence.pauses = Some(PauseEvidence {
+            throttled_ns: (0..100)
+                .map(|n| ((100 * n + 25) * MS, 100 * (n + 1) * MS))
+                .collect(),
+            ..PauseEvidence::default()
+        });
+        let got = Standing::of(&record, window).unwrap();
+        assert_eq!((got.threads, got.demand), (2, 2.0));
+        assert_eq!(got.model, Duration::from_millis(75));
+        assert_eq!(got.measured, Duration::from_millis(75));
+        // More quota than the threads can use: nobody stands.
+        record.configuration.cpu = Some("2".parse().unwrap());
+        let got = Standing::of(&record, window).unwrap();
+        assert_eq!(got.model, Duration::ZERO);
+        record.configuration.cpu_burst = Some(Duration::from_millis(100));
+        let with_burst = limit(&record.configuration).map(|limit| limit.burst);
+        assert_eq!(with_burst, Some(Duration::from_millis(100)));
+        record.configuration.cpu = None;
+        assert_eq!(Standing::of(&record, window), None);
+    }
+}

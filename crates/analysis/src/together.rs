@@ -1,0 +1,318 @@
+//! Several instances of one trial as one: which figures add up, and which are those of the worst.
+//!
+//! Owns the sum that a record of several instances shows beside each of them. Memory, CPU time and
+//! counters add up; the start is that of the last one ready; how it ended and what was written last
+//! are those of the instance that failed first in their order, else of the first. A figure that one
+//! instance lacks has no sum.
+
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use crate::record::{
+    CgroupEvidence, Evidence, ExitEvidence, GcEvidence, InstanceEvidence, SecondEvidence,
+    StartEvidence,
+};
+
+/// Seconds of two instances that end at most so far apart are the same second, ns.
+const HALF_SECOND: u64 = 500_000_000;
+
+/// The evidence of all instances as one; `parts` in the order of the instances. Load and phases
+/// stay empty: the trial knows them. Spans of pauses are not merged: no thread of one instance
+/// waits for the collector of another.
+pub fn together(mut parts: Vec<Evidence>) -> Evidence {
+    let instances: Vec<InstanceEvidence> = (1..).zip(&parts).map(instance).collect();
+    let speaker = instances.iter().position(InstanceEvidence::has_failed);
+    let gc = all(instances.iter().map(|i| i.gc.clone())).map(|logs| gc(&logs));
+    let starts: Vec<StartEvidence> = instances.iter().map(|i| i.start.clone()).collect();
+    let groups: Vec<CgroupEvidence> = instances.iter().map(|i| i.cgroup.clone()).collect();
+    let exits: Vec<&ExitEvidence> = instances.iter().map(|i| &i.exit).collect();
+    let speaker = speaker.unwrap_or(0);
+    let seconds = parts.iter_mut().map(|p| std::mem::take(&mut p.seconds));
+    Evidence {
+        seconds: seconds.reduce(seconds_of_two).unwrap_or_default(),
+        start: start(&starts),
+        cgroup: cgroup(&groups),
+        gc,
+        exit: exit(&exits, speaker),
+        warnings: warnings(&parts),
+        failure: parts.iter_mut().find_map(|p| p.failure.take()),
+        last_output: take(&mut parts, speaker, |p| &mut p.last_output),
+        thread_dump: take(&mut parts, speaker, |p| &mut p.thread_dump),
+        instances,
+        ..Evidence::default()
+    }
+}
+
+fn take(
+    parts: &mut [Evidence],
+    speaker: usize,
+    field: impl Fn(&mut Evidence) -> &mut Vec<String>,
+) -> Vec<String> {
+    let part = parts.get_mut(speaker);
+    part.map(|p| std::mem::take(field(p))).unwrap_or_default()
+}
+
+fn instance((number, part): (u32, &Evidence)) -> InstanceEvidence {
+    InstanceEvidence {
+        instance: number,
+        start: part.start.clone(),
+        cgroup: part.cgroup.clone(),
+        gc: part.gc.as_ref().map(|gc| GcEvidence {
+            pause_spans_ns: Vec::new(),
+            ..gc.clone()
+        }),
+        exit: part.exit.clone(),
+    }
+}
+
+/// The start of all: ready when the last one is, with the sums of what they used. Shared pages
+/// count fully in each instance's PSS that was taken before the next one was there.
+pub fn start(starts: &[StartEvidence]) -> StartEvidence {
+    let slowest = starts
+        .iter()
+        .max_by_key(|s| s.ready.unwrap_or(Duration::MAX));
+    StartEvidence {
+        ready: longest(starts, |s| s.ready),
+        deadline: starts.iter().map(|s| s.deadline).max().unwrap_or_default(),
+        cpu: sum(starts, |s| s.cpu),
+        throttled: sum(starts, |s| s.throttled),
+        last_probe: slowest.map_or_else(String::new, |s| s.last_probe.clone()),
+        log_line: longest(starts, |s| s.log_line),
+        classes: sum(starts, |s| s.classes),
+        classes_archived: sum(starts, |s| s.classes_archived),
+        rss: sum(starts, |s| s.rss),
+        pss: sum(starts, |s| s.pss),
+        hugetlb: sum(starts, |s| s.hugetlb),
+    }
+}
+
+/// Sums; a sum of peaks is at least the peak of the sum.
+fn cgroup(groups: &[CgroupEvidence]) -> CgroupEvidence {
+    CgroupEvidence {
+        peak_memory: sum(groups, |g| g.peak_memory),
+        peak_working_set: sum(groups, |g| g.peak_working_set),
+        peak_anon: sum(groups, |g| g.peak_anon),
+        peak_anon_huge: sum(groups, |g| g.peak_anon_huge),
+        peak_rss: sum(groups, |g| g.peak_rss),
+        loaded_rss: sum(groups, |g| g.loaded_rss),
+        loaded_pss: sum(groups, |g| g.loaded_pss),
+        oom_kills: sum(groups, |g| g.oom_kills),
+        file_refaults: sum(groups, |g| g.file_refaults),
+        major_faults: sum(groups, |g| g.major_faults),
+        cpu: sum(groups, |g| g.cpu),
+        measure_cpu: sum(groups, |g| g.measure_cpu),
+        measure_nr_periods: sum(groups, |g| g.measure_nr_periods),
+        measure_nr_throttled: sum(groups, |g| g.measure_nr_throttled),
+        measure_throttled: sum(groups, |g| g.measure_throttled),
+    }
+}
+
+fn gc(logs: &[GcEvidence]) -> GcEvidence {
+    let total = |of: fn(&GcEvidence) -> u64| logs.iter().map(of).sum();
+    let time = |of: fn(&GcEvidence) -> Duration| logs.iter().map(of).sum();
+    let first = logs.first();
+    GcEvidence {
+        collector: first.map_or_else(String::new, |gc| gc.collector.clone()),
+        jdk: first.and_then(|gc| gc.jdk.clone()),
+        pauses: total(|gc| gc.pauses),
+        pause_sum: time(|gc| gc.pause_sum),
+        pause_max: longest(logs, |gc| Some(gc.pause_max)).unwrap_or_default(),
+        full_gcs: total(|gc| gc.full_gcs),
+        gc_cpu: sum(logs, |gc| gc.gc_cpu),
+        measure_gc_cpu: sum(logs, |gc| gc.measure_gc_cpu),
+        measure_pauses: sum(logs, |gc| gc.measure_pauses),
+        measure_pause_sum: sum(logs, |gc| gc.measure_pause_sum),
+        measure_pause_max: longest(logs, |gc| gc.measure_pause_max),
+        parallel_workers: first.and_then(|gc| gc.parallel_workers),
+        heap_after_max: sum(logs, |gc| gc.heap_after_max),
+        heap_max: sum(logs, |gc| gc.heap_max),
+        pause_spans_ns: Vec::new(),
+    }
+}
+
+fn exit(exits: &[&ExitEvidence], speaker: usize) -> ExitEvidence {
+    let own = exits.get(speaker).copied().cloned().unwrap_or_default();
+    ExitEvidence {
+        unclean_stop: exits.iter().any(|e| e.unclean_stop),
+        leftover_processes: exits.iter().map(|e| e.leftover_processes).sum(),
+        ..own
+    }
+}
+
+/// What every instance says is said once; what some say, with their numbers.
+fn warnings(parts: &[Evidence]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (number, part) in (1..).zip(parts) {
+        for warning in &part.warnings {
+            let is_common = parts.iter().all(|p| p.warnings.contains(warning));
+            let line = if is_common {
+                warning.clone()
+            } else {
+                format!("instance {number}: {warning}")
+            };
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+/// The seconds of two series as one: counters and gauges add up, latencies are the larger ones.
+pub fn seconds_of_two(
+    mut sum: Vec<SecondEvidence>,
+    other: Vec<SecondEvidence>,
+) -> Vec<SecondEvidence> {
+    for second in other {
+        let at = sum.partition_point(|s| s.at_ns + HALF_SECOND < second.at_ns);
+        match sum.get_mut(at) {
+            Some(slot) if slot.at_ns.abs_diff(second.at_ns) <= HALF_SECOND => add(slot, second),
+            _ => sum.insert(at, second),
+        }
+    }
+    sum
+}
+
+fn add(slot: &mut SecondEvidence, other: SecondEvidence) {
+    let count = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b).or(a).or(b);
+    let time = |a: Option<Duration>, b: Option<Duration>| a.zip(b).map(|(a, b)| a + b).or(a).or(b);
+    let bytes = |a: Option<Bytes>, b: Option<Bytes>| {
+        let both = a.zip(b).map(|(a, b)| a.saturating_add(b));
+        both.or(a).or(b)
+    };
+    *slot = SecondEvidence {
+        at_ns: slot.at_ns,
+        offered: count(slot.offered, other.offered),
+        achieved: count(slot.achieved, other.achieved),
+        errors: count(slot.errors, other.errors),
+        p50: slot.p50.max(other.p50),
+        p99: slot.p99.max(other.p99),
+        max: slot.max.max(other.max),
+        cpu: time(slot.cpu, other.cpu),
+        nr_throttled: count(slot.nr_throttled, other.nr_throttled),
+        throttled: time(slot.throttled, other.throttled),
+        memory: bytes(slot.memory, other.memory),
+        working_set: bytes(slot.working_set, other.working_set),
+        anon: bytes(slot.anon, other.anon),
+        gc_pause: time(slot.gc_pause, other.gc_pause),
+    };
+}
+
+/// What all have; `None` where one lacks it, or there is none.
+fn all<T>(values: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let values: Option<Vec<T>> = values.collect();
+    values.filter(|all| !all.is_empty())
+}
+
+fn longest<T>(parts: &[T], of: impl Fn(&T) -> Option<Duration>) -> Option<Duration> {
+    all(parts.iter().map(of)).and_then(|times| times.into_iter().max())
+}
+
+fn sum<T, V: Add>(parts: &[T], of: impl Fn(&T) -> Option<V>) -> Option<V> {
+    all(parts.iter().map(of)).and_then(|values| values.into_iter().reduce(V::plus))
+}
+
+/// What can be added up.
+trait Add: Sized {
+    fn plus(self, other: Self) -> Self;
+}
+
+impl Add for u64 {
+    fn plus(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
+impl Add for Duration {
+    fn plus(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
+impl Add for Bytes {
+    fn plus(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(ready: Option<u64>, mib: u64, kills: u64) -> Evidence {
+        Evidence {
+            start: StartEvidence {
+                ready: ready.map(Duration::from_secs),
+                ..StartEvidence::default()
+            },
+            cgroup: CgroupEvidence {
+                peak_memory: Some(Bytes::from_mib(mib)),
+                loaded_pss: ready.map(|_| Bytes::from_mib(mib / 2)),
+                oom_kills: Some(kills),
+                ..CgroupEvidence::default()
+            },
+            exit: ExitEvidence {
+                before_stop: kills > 0,
+                signal: (kills > 0).then_some(9),
+                ..ExitEvidence::default()
+            },
+            last_output: vec![format!("{mib}")],
+            warnings: vec!["shared".to_owned(), format!("own {mib}")],
+            ..Evidence::default()
+        }
+    }
+
+    #[test]
+    fn memory_adds_up_and_the_last_one_ready_is_the_start() {
+        let sum = together(vec![part(Some(3), 100, 0), part(Some(5), 60, 0)]);
+        assert_eq!(sum.start.ready, Some(Duration::from_secs(5)));
+        assert_eq!(sum.cgroup.peak_memory, Some(Bytes::from_mib(160)));
+        assert_eq!(sum.cgroup.loaded_pss, Some(Bytes::from_mib(80)));
+        assert_eq!(sum.instances.len(), 2);
+        assert!(!sum.exit.before_stop);
+        assert_eq!(
+            sum.warnings,
+            ["shared", "instance 1: own 100", "instance 2: own 60"]
+        );
+    }
+
+    #[test]
+    fn one_that_was_killed_speaks_for_all() {
+        let sum = together(vec![part(Some(3), 100, 0), part(None, 60, 1)]);
+        assert_eq!(sum.start.ready, None);
+        assert_eq!(sum.cgroup.loaded_pss, None, "one of them has none");
+        assert_eq!((sum.cgroup.oom_kills, sum.exit.signal), (Some(1), Some(9)));
+        assert!(sum.exit.before_stop);
+        assert_eq!(sum.last_output, ["60"]);
+    }
+
+    #[test]
+    fn seconds_that_end_together_are_one_second() {
+        let second = |at_ns, achieved, p99| SecondEvidence {
+            at_ns,
+            achieved,
+            p99: Some(Duration::from_millis(p99)),
+            ..SecondEvidence::default()
+        };
+        let one = vec![
+            second(1_000_000_000, Some(10), 5),
+            second(2_000_000_000, Some(11), 5),
+        ];
+        let other = vec![
+            second(2_100_000_000, Some(20), 9),
+            second(3_100_000_000, None, 1),
+        ];
+        let sum = seconds_of_two(one, other);
+        let seen: Vec<_> = sum.iter().map(|s| (s.at_ns, s.achieved)).collect();
+        assert_eq!(
+            seen,
+            [
+                (1_000_000_000, Some(10)),
+                (2_000_000_000, Some(31)),
+                (3_100_000_000, None)
+            ]
+        );
+        assert_eq!(sum[1].p99, Some(Duration::from_millis(9)));
+    }
+}

@@ -1,0 +1,437 @@
+//! Options against each other in pairs: which candidates there are, and when one is adopted.
+//!
+//! Owns the candidates and the rule. A candidate is compared with what it would replace in trials
+//! that ran in turn, by CPU time of the application per good response: that is what a size is spent
+//! on, and it moves less than latencies do. It is adopted only when it misses the SLO no more often
+//! and the whole interval of the ratio lies below 1 by more than [`EFFECT`]. The intervals of one
+//! stage hold together with 95 % (Bonferroni): the best of twenty candidates that do nothing looks
+//! better than one of them. What the user set is not varied: an option freezes its own dimension.
+//! Options that bound memory without changing what it costs (metaspace, stacks, direct buffers) are
+//! not candidates: they follow from the footprint, not from a comparison.
+
+use loadline_sizing::jdk::Jdk;
+use loadline_sizing::options::dimension::{Dimension, of_flag};
+use loadline_sizing::options::{Options, gate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::heap::{self, Law, Probe};
+use crate::interval::{Bootstrap, median};
+use crate::record::{TrialRecord, Verdict};
+use crate::sli::Sli;
+use crate::startup::{Starts, paired};
+
+/// A smaller difference is not worth an option.
+pub const EFFECT: f64 = 0.02;
+
+/// What is compared together; the winner of one is the reference of the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// The collectors that the JDK has.
+    Collector,
+    /// Threads, compilers, code cache, headers, the shape of the heap.
+    Flags,
+    /// The share of the memory limit that is heap: the probes of the price rule.
+    Heap,
+    /// The heap that the price rule names.
+    PriceRule,
+}
+
+impl Stage {
+    /// The stages whose candidates are known beforehand, in order.
+    pub const PLANNED: [Self; 3] = [Self::Collector, Self::Flags, Self::Heap];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Collector => "collector",
+            Self::Flags => "flags",
+            Self::Heap => "heap",
+            Self::PriceRule => "heap by price",
+        }
+    }
+}
+
+/// Options that might be better than those that are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// A word for tables.
+    pub label: String,
+    /// The options, in order.
+    pub options: Vec<String>,
+}
+
+type Row = (Stage, &'static str, &'static [&'static str]);
+
+/// Every candidate; the first flag of each decides whether a JDK knows it.
+const CANDIDATES: [Row; 19] = [
+    (Stage::Collector, "serial", &["-XX:+UseSerialGC"]),
+    (Stage::Collector, "parallel", &["-XX:+UseParallelGC"]),
+    (Stage::Collector, "g1", &["-XX:+UseG1GC"]),
+    (Stage::Collector, "zgc", &["-XX:+UseZGC"]),
+    (Stage::Collector, "shenandoah", &["-XX:+UseShenandoahGC"]),
+    (
+        Stage::Flags,
+        "one GC thread",
+        &["-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1"],
+    ),
+    (Stage::Flags, "two GC threads", &["-XX:ParallelGCThreads=2"]),
+    (Stage::Flags, "one CPU", &["-XX:ActiveProcessorCount=1"]),
+    (Stage::Flags, "two CPUs", &["-XX:ActiveProcessorCount=2"]),
+    (Stage::Flags, "C1 only", &["-XX:TieredStopAtLevel=1"]),
+    (Stage::Flags, "two compilers", &["-XX:CICompilerCount=2"]),
+    (
+        Stage::Flags,
+        "small code cache",
+        &["-XX:ReservedCodeCacheSize=48m"],
+    ),
+    (
+        Stage::Flags,
+        "compact headers",
+        &["-XX:+UseCompactObjectHeaders"],
+    ),
+    (
+        Stage::Flags,
+        "heap as large as it gets",
+        &["-XX:InitialRAMPercentage=75", "-XX:MaxRAMPercentage=75"],
+    ),
+    (
+        Stage::Flags,
+        "heap that shrinks",
+        &["-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"],
+    ),
+    (
+        Stage::Heap,
+        "heap 30 %",
+        &["-XX:MaxRAMPercentage=30", "-XX:MinRAMPercentage=30"],
+    ),
+    (
+        Stage::Heap,
+        "heap 45 %",
+        &["-XX:MaxRAMPercentage=45", "-XX:MinRAMPercentage=45"],
+    ),
+    (
+        Stage::Heap,
+        "heap 60 %",
+        &["-XX:MaxRAMPercentage=60", "-XX:MinRAMPercentage=60"],
+    ),
+    (
+        Stage::Heap,
+        "heap 75 %",
+        &["-XX:MaxRAMPercentage=75", "-XX:MinRAMPercentage=75"],
+    ),
+];
+
+/// The candidates of a stage for a JDK, without those whose dimension the user has decided, or
+/// that are there already.
+pub fn candidates(stage: Stage, jdk: Jdk, given: &Options) -> Vec<Candidate> {
+    let is_free = |option: &&'static str| match of_flag(flag(option)) {
+        Some(dimension) => given.freezing(dimension).is_none(),
+        None => !given.is_set(flag(option)),
+    };
+    // A heap of the user's own leaves no share of the limit to choose.
+    let has_heap = given.freezing(Dimension::Heap).is_some();
+    CANDIDATES
+        .iter()
+        .filter(|(of, ..)| *of == stage && !(stage == Stage::Heap && has_heap))
+        .filter(|(_, _, options)| options.iter().all(is_free))
+        .filter(|(_, _, options)| options.iter().all(|o| gate::is_known(jdk, flag(o))))
+        .map(|(_, label, options)| Candidate {
+            label: (*label).to_owned(),
+            options: options.iter().map(|o| (*o).to_owned()).collect(),
+        })
+        .collect()
+}
+
+/// `UseSerialGC` of `-XX:+UseSerialGC`.
+fn flag(option: &str) -> &str {
+    let name = option.strip_prefix("-XX:").unwrap_or(option);
+    let name = name.trim_start_matches(['+', '-']);
+    name.split('=').next().unwrap_or(name)
+}
+
+/// A candidate after its pairs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compared {
+    /// What it was compared among.
+    pub stage: Stage,
+    /// Its label.
+    pub label: String,
+    /// Its options.
+    pub options: Vec<String>,
+    /// Pairs of trials in turn.
+    pub pairs: usize,
+    /// Of its trials, those that kept the SLO.
+    pub passes: usize,
+    /// Its trials that count.
+    pub trials: usize,
+    /// CPU time per good response against the reference, median of the pairs; `None` without a pair.
+    pub ratio: Option<f64>,
+    /// The interval of the ratio; those of all candidates of a stage hold together with 95 %.
+    pub interval: Option<(f64, f64)>,
+    /// Whether it replaces the reference.
+    pub is_adopted: bool,
+}
+
+/// CPU time per good response, seconds.
+pub fn cpu_per_request(record: &TrialRecord) -> Option<f64> {
+    let sli = Sli::of(record).ok()?;
+    sli.cpu_per_request.map(|d| d.as_secs_f64())
+}
+
+/// Compares a candidate's trials with the reference's by their repeats. Says whether it might be
+/// adopted, not that it is: of several the best is. `among` is the number of candidates of its stage.
+pub fn compare(
+    (stage, among): (Stage, usize),
+    candidate: &Candidate,
+    own: &[TrialRecord],
+    reference: &[TrialRecord],
+    seed: u64,
+) -> Compared {
+    let (mine, theirs) = (starts(own), starts(reference));
+    let bootstrap = Bootstrap {
+        resamples: 2000,
+        confidence: 1.0 - ERROR / among.max(1) as f64,
+        seed,
+    };
+    let pairs = mine
+        .zip(theirs)
+        .and_then(|(mine, theirs)| paired(&mine, &theirs, cpu_per_request, bootstrap));
+    let (passes, trials) = kept(own);
+    let (their_passes, their_trials) = kept(reference);
+    let keeps = trials > 0 && passes * their_trials >= their_passes * trials;
+    let is_better = pairs.is_some_and(|p| p.ratio.high < 1.0 - EFFECT);
+    Compared {
+        stage,
+        label: candidate.label.clone(),
+        options: candidate.options.clone(),
+        pairs: pairs.map_or(0, |p| p.pairs),
+        passes,
+        trials,
+        ratio: pairs.map(|p| p.ratio.estimate),
+        interval: pairs.map(|p| (p.ratio.low, p.ratio.high)),
+        // The interval of few pairs is their range: anything may look better.
+        is_adopted: keeps && is_better && pairs.is_some_and(|p| p.pairs >= FEWEST_PAIRS),
+    }
+}
+
+/// Share of stages without a better candidate in which one may look better.
+const ERROR: f64 = 0.05;
+
+/// Fewer pairs adopt nothing: the median of a candidate that does nothing lies within the range of
+/// four pairs in 87.5 % of cases only, in that of six in 96.9 %.
+pub const FEWEST_PAIRS: usize = 6;
+
+fn starts(records: &[TrialRecord]) -> Option<Starts<'_>> {
+    let counted: Vec<&TrialRecord> = records.iter().filter(|t| t.verdict.is_evidence()).collect();
+    Some(Starts {
+        configuration: &counted.first()?.configuration,
+        trials: counted,
+    })
+}
+
+fn kept(records: &[TrialRecord]) -> (usize, usize) {
+    let counted = || records.iter().filter(|t| t.verdict.is_evidence());
+    let passed = counted().filter(|t| t.verdict == Verdict::Pass);
+    (passed.count(), counted().count())
+}
+
+/// Of those that might be adopted only the best is; the index of it.
+pub fn adopt(compared: &mut [Compared]) -> Option<usize> {
+    let ratio = |c: &Compared| c.ratio.unwrap_or(f64::MAX);
+    let candidates = compared.iter().enumerate().filter(|(_, c)| c.is_adopted);
+    let best = candidates.min_by(|a, b| ratio(a.1).total_cmp(&ratio(b.1)));
+    let best = best.map(|(index, _)| index);
+    for (index, one) in compared.iter_mut().enumerate() {
+        one.is_adopted = Some(index) == best;
+    }
+    best
+}
+
+/// The heap by the price rule, whole MiB: trials of at least four heaps give GC cost over the heap,
+/// `memory_price` (of a GiB-hour, 0 where the size is billed whole) against `cpu_price` (of a
+/// vCPU-hour) the cheapest of it. Never outside the heaps that kept the SLO. `None` where the log
+/// has no CPU times or the law does not fit.
+pub fn heap_by_price(heaps: &[Vec<TrialRecord>], cpu_price: f64, memory_price: f64) -> Option<u64> {
+    let probes: Vec<Probe> = heaps.iter().filter_map(|trials| probe(trials)).collect();
+    let law = Law::fit(&probes)?;
+    let rates = heaps
+        .iter()
+        .flatten()
+        .filter_map(|t| Sli::of(t).ok()?.achieved_rate);
+    let rate = median(&rates.collect::<Vec<_>>())?;
+    // Cost is GC CPU seconds per 1000 responses here, so responses take the place of allocation.
+    let cheapest = law.cheapest(rate / 1000.0, cpu_price, memory_price / 1024.0);
+    let chosen = heap::choose(&law, &probes, cheapest);
+    chosen.is_finite().then_some(chosen.round() as u64)
+}
+
+/// One heap: medians over the trials that kept the SLO.
+fn probe(trials: &[TrialRecord]) -> Option<Probe> {
+    let passed = trials.iter().filter(|t| t.verdict == Verdict::Pass);
+    let of = |t: &TrialRecord| {
+        let gc = t.evidence.gc.as_ref()?;
+        let heap = gc.heap_max?.as_mib();
+        let sli = Sli::of(t).ok()?;
+        let cost = sli.cpu_per_request?.as_secs_f64() * sli.gc_cpu_share? * 1000.0;
+        Some((heap, cost))
+    };
+    let seen: Vec<(f64, f64)> = passed.filter_map(of).collect();
+    let middle = |of: fn(&(f64, f64)) -> f64| median(&seen.iter().map(of).collect::<Vec<_>>());
+    Some(Probe {
+        heap: middle(|s| s.0)?,
+        cost: middle(|s| s.1)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fixture;
+    use crate::random::Random;
+    use crate::record::Purpose;
+
+    fn jdk(feature: u32) -> Jdk {
+        Jdk::hotspot(loadline_sizing::Version::feature(feature))
+    }
+
+    fn labels(stage: Stage, feature: u32, given: &[&str]) -> Vec<String> {
+        let given = Options::from_words(given.iter().copied());
+        let all = candidates(stage, jdk(feature), &given);
+        all.into_iter().map(|c| c.label).collect()
+    }
+
+    #[test]
+    fn candidates_are_those_that_the_jdk_knows_and_the_user_left_open() {
+        let collectors = |feature, given| labels(Stage::Collector, feature, given);
+        assert_eq!(
+            collectors(17, &[]),
+            ["serial", "parallel", "g1", "zgc", "shenandoah"]
+        );
+        assert_eq!(collectors(8, &[]), ["serial", "parallel", "g1"]);
+        assert!(collectors(25, &["-XX:+UseParallelGC"]).is_empty());
+        assert_eq!(labels(Stage::Flags, 25, &[]).len(), 10);
+        let older = labels(Stage::Flags, 17, &["-XX:TieredStopAtLevel=1"]);
+        assert!(
+            !older
+                .iter()
+                .any(|l| l.contains("C1") || l.contains("compilers"))
+        );
+        assert!(!older.iter().any(|l| l == "compact headers"));
+        assert_eq!(labels(Stage::Heap, 17, &[]).len(), 4);
+        assert!(labels(Stage::Heap, 17, &["-Xmx64m"]).is_empty());
+    }
+
+    /// Trials whose CPU time per response is that of the fixture times a factor, with noise.
+    fn trials(factor: f64, noise: f64, pairs: u32, random: &mut Random) -> Vec<TrialRecord> {
+        (1..=pairs)
+            .map(|repeat| {
+                let mut trial = fixture::trial("t", Purpose::Compare, 240, Verdict::Pass);
+                trial.repeat = repeat;
+                let error = (noise * random.normal()).exp();
+                let cpu = trial.evidence.cgroup.measure_cpu.unwrap_or_default();
+                trial.evidence.cgroup.measure_cpu = Some(cpu.mul_f64(factor * error));
+                trial
+            })
+            .collect()
+    }
+
+    fn compared(factor: f64, pairs: u32, seed: u64) -> Compared {
+        let mut random = Random::from_seed(seed);
+        let reference = trials(1.0, 0.03, pairs, &mut random);
+        let own = trials(factor, 0.03, pairs, &mut random);
+        let candidate = Candidate {
+            label: "x".to_owned(),
+            options: Vec::new(),
+        };
+        compare((Stage::Flags, 1), &candidate, &own, &reference, 1)
+    }
+
+    #[test]
+    fn an_option_that_helps_is_adopted_and_one_that_does_nothing_is_not() {
+        let adopted = |factor| {
+            (0..100)
+                .filter(|s| compared(factor, 6, *s).is_adopted)
+                .count()
+        };
+        assert!(adopted(0.85) >= 90, "{}", adopted(0.85));
+        assert!(adopted(1.0) <= 5, "{}", adopted(1.0));
+        assert_eq!(adopted(1.2), 0);
+        assert!(!compared(0.5, 5, 1).is_adopted, "five pairs say too little");
+    }
+
+    /// Ten candidates that do nothing against one reference, as a stage runs them.
+    #[test]
+    fn of_many_that_do_nothing_none_is_adopted() {
+        let candidate = Candidate {
+            label: "x".to_owned(),
+            options: Vec::new(),
+        };
+        let adopts = |noise: f64, seed: u64| {
+            let mut random = Random::from_seed(seed);
+            let reference = trials(1.0, noise, 6, &mut random);
+            (0..10).any(|_| {
+                let own = trials(1.0, noise, 6, &mut random);
+                compare((Stage::Flags, 10), &candidate, &own, &reference, seed).is_adopted
+            })
+        };
+        let adopted = (0..30).filter(|seed| adopts(0.06, *seed)).count();
+        assert!(adopted <= 3, "{adopted} of 30 stages");
+    }
+
+    #[test]
+    fn cheaper_but_worse_is_not_adopted_and_of_several_only_the_best() {
+        let mut random = Random::from_seed(1);
+        let reference = trials(1.0, 0.0, 6, &mut random);
+        let mut own = trials(0.5, 0.0, 6, &mut random);
+        own[2].verdict = Verdict::SloMiss;
+        let candidate = Candidate {
+            label: "x".to_owned(),
+            options: Vec::new(),
+        };
+        let worse = compare((Stage::Flags, 1), &candidate, &own, &reference, 1);
+        assert_eq!(
+            (worse.passes, worse.trials, worse.is_adopted),
+            (5, 6, false)
+        );
+        let mut all = [
+            compared(0.8, 6, 1),
+            compared(0.6, 6, 2),
+            compared(1.0, 6, 3),
+        ];
+        assert_eq!(adopt(&mut all), Some(1));
+        assert_eq!(all.map(|c| c.is_adopted), [false, true, false]);
+    }
+
+    /// The law of G1 in crate `heap`'s tests: the rule stays inside what was probed.
+    #[test]
+    fn the_heap_by_price_falls_with_the_price_of_memory() {
+        let law = |heap: f64| 0.0 + 65.5 / (heap - 60.0);
+        let heaps: Vec<Vec<TrialRecord>> = [80.0, 120.0, 200.0, 400.0]
+            .map(|heap| {
+                let mut trial = fixture::trial("t", Purpose::Compare, 512, Verdict::Pass);
+                let requests = trial.evidence.load[0].ok as f64;
+                let seconds = law(heap) * requests / 1000.0;
+                trial.evidence.cgroup.measure_cpu = Some(Duration::from_secs_f64(seconds * 2.0));
+                let mut gc = fixture::gc();
+                gc.heap_max = Some(loadline_sizing::Bytes::from_mib(heap as u64));
+                gc.measure_gc_cpu = Some(Duration::from_secs_f64(seconds));
+                trial.evidence.gc = Some(gc);
+                vec![trial]
+            })
+            .into();
+        let at = |memory_price| heap_by_price(&heaps, 0.04, memory_price);
+        assert_eq!(
+            at(0.0),
+            Some(400),
+            "where memory is free, the largest probe"
+        );
+        let cheap = at(0.0044).expect("it fits");
+        let dear = at(0.44).expect("it fits");
+        assert!((80..=400).contains(&dear) && dear < cheap, "{dear} {cheap}");
+        assert_eq!(heap_by_price(&heaps[..3], 0.04, 0.0), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Wakes the sampler's thread at its due times, and ends its sleep for good.
+//!
+//! Owns a timer that repeats by itself (timerfd). Setting an alarm anew for every sample would
+//! program the machine's timer twice a sample, once when it fires and once when it is set; on a
+//! virtual machine that is the dearest part of a sample. Timers: timerfd_create(2).
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use crate::reader::monotonic_ns;
+
+/// The timer, shared by the thread that waits and the one that stops it.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    timer: OwnedFd,
+    stopped: AtomicBool,
+}
+
+/// What the timer is set to, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Grid {
+    start: u64,
+    step: u64,
+}
+
+impl Grid {
+    /// Whether this timer fires at `due`.
+    fn has(self, due: u64) -> bool {
+        due >= self.start && (due - self.start).is_multiple_of(self.step)
+    }
+}
+
+impl Alarm {
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?,
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    /// Ends the wait, now and ever after.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        // A time that has passed: it fires at once. It fails for no valid time.
+        let _ = self.set(Grid { start: 1, step: 0 });
+    }
+
+    /// Sleeps to `due` on CLOCK_MONOTONIC, after which every `step` ns samples are due; `false`
+    /// when it was stopped. `grid` is what the last call left.
+    pub fn wait(&self, due: u64, step: u64, grid: &mut Option<Grid>) -> io::Result<bool> {
+        let step = step.max(1);
+        if !grid.is_some_and(|set| set.step == step && set.has(due)) {
+            let wanted = Grid {
+                start: due.max(1),
+                step,
+            };
+            self.set(wanted)?;
+            *grid = Some(wanted);
+        }
+        let mut expired = [0; 8];
+        while !self.stopped.load(Ordering::SeqCst) {
+            // It may have fired for a time that passed while the last sample was taken.
+            match rustix::io::read(&self.timer, &mut expired) {
+                Ok(_) if self.stopped.load(Ordering::SeqCst) => break,
+                Ok(_) if monotonic_ns() >= due => return Ok(true),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(false)
+    }
+
+    fn set(&self, grid: Grid) -> io::Result<()> {
+        let time = |ns: u64| Timespec {
+            tv_sec: (ns / 1_000_000_000) as i64,
+            tv_nsec: (ns % 1_000_000_000) as _,
+        };
+        let times = Itimerspec {
+            it_interval: time(grid.step),
+            it_value: time(grid.start),
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &times)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn it_wakes_at_each_due_time_and_never_before() {
+        let alarm = Alarm::new().unwrap();
+        let start = monotonic_ns();
+        let mut grid = None;
+        for n in 1..=20 {
+            let due = start + n * MS;
+            assert!(alarm.wait(due, MS, &mut grid).unwrap());
+            assert!(monotonic_ns() >= due);
+        }
+        assert_eq!(
+            grid,
+            Some(Grid {
+                start: start + MS,
+                step: MS
+            })
+        );
+        // Times that were missed are not caught up, and another grid is another setting.
+        let due = monotonic_ns() + 3 * MS / 2;
+        assert!(alarm.wait(due, 100 * MS, &mut grid).unwrap());
+        assert!(monotonic_ns() >= due);
+        assert_eq!(
+            grid,
+            Some(Grid {
+                start: due,
+                step: 100 * MS
+            })
+        );
+        assert!(
+            alarm.wait(start, MS, &mut grid).unwrap(),
+            "a time that has passed"
+        );
+    }
+
+    #[test]
+    fn a_stop_ends_a_long_sleep_and_every_later_one() {
+        let alarm = Arc::new(Alarm::new().unwrap());
+        let waiting = Arc::clone(&alarm);
+        let hour = 3_600_000 * MS;
+        let thread = std::thread::spawn(move || {
+            let mut grid = None;
+            let due = monotonic_ns() + hour;
+            let first = waiting.wait(due, hour, &mut grid).unwrap();
+            (first, waiting.wait(0, MS, &mut grid).unwrap())
+        });
+        alarm.stop();
+        assert_eq!(thread.join().unwrap(), (false, false));
+    }
+}

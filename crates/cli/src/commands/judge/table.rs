@@ -1,0 +1,190 @@
+//! The table of `judge`: each advice, its verdict, its price, and the difference to a reference.
+//!
+//! Owns which deployment the others are held against: the recommendation of a result, where one is
+//! given, else the cheapest advice that passes every start.
+
+use loadline_analysis::offer::Offer;
+use loadline_analysis::price::{Cost, Size, cost};
+use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
+use loadline_analysis::sli::Sli;
+use loadline_engine::plan::Plan;
+use loadline_report::format;
+use loadline_report::table::{Cell, Table};
+
+use crate::commands::width;
+
+/// What the advice is held against.
+pub struct Reference {
+    size: Size,
+}
+
+impl Reference {
+    /// A recommended configuration; `None` where it does not limit both CPU and memory.
+    pub fn of(configuration: &Configuration) -> Option<Self> {
+        let (cpu, memory) = configuration.cpu.zip(configuration.memory)?;
+        let size = Size { cpu, memory };
+        Some(Self { size })
+    }
+}
+
+/// One advice and how it did.
+struct Row<'a> {
+    configuration: &'a Configuration,
+    trials: Vec<&'a TrialRecord>,
+    slis: Vec<Sli>,
+    cost: Option<Cost>,
+}
+
+impl Row<'_> {
+    fn passes(&self) -> usize {
+        let passed = self.trials.iter().filter(|r| r.verdict == Verdict::Pass);
+        passed.count()
+    }
+
+    fn keeps_slo(&self) -> bool {
+        !self.trials.is_empty() && self.passes() == self.trials.len()
+    }
+}
+
+/// The table and the sentence below it.
+pub fn table(
+    plan: &Plan,
+    records: &[TrialRecord],
+    offer: &Offer,
+    recommended: Option<&Reference>,
+) -> String {
+    let firsts = plan.trials.iter().filter(|t| t.repeat == 1);
+    let rows: Vec<Row<'_>> = firsts
+        .map(|planned| row(&planned.configuration, records, offer))
+        .collect();
+    let reference = match recommended {
+        Some(reference) => Some(priced(offer, reference.size, 0.0).per_month),
+        None => cheapest(&rows),
+    };
+    let mut table = Table::new()
+        .left("advice")
+        .right("CPU")
+        .right("memory")
+        .left("passes")
+        .right("p99")
+        .right("start")
+        .right("$/month")
+        .right("difference")
+        .right("$/M requests")
+        .wrapping("why it fails");
+    for row in &rows {
+        let c = row.configuration;
+        let money = |value: Option<f64>, digits: usize| {
+            value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"))
+        };
+        let failure = row.trials.iter().find(|r| r.verdict != Verdict::Pass);
+        let per_month = row.cost.map(|p| p.per_month);
+        table.row(
+            [
+                c.label.clone(),
+                c.cpu.map_or_else(|| "-".to_owned(), |c| c.to_string()),
+                c.memory.map_or_else(|| "-".to_owned(), |m| m.to_string()),
+                format!("{} of {}", row.passes(), row.trials.len()),
+                format::time_or(row.slis.iter().filter_map(|s| s.p99).max()),
+                format::time_or(row.slis.iter().filter_map(|s| s.start).max()),
+                money(per_month, 2),
+                difference(per_month, reference),
+                money(row.cost.and_then(|p| p.per_million_requests), 4),
+                failure.map_or_else(String::new, |r| r.reason.clone()),
+            ]
+            .map(Cell::from),
+        );
+    }
+    format!(
+        "{}\n{}",
+        table.terminal(width()),
+        below(offer, recommended, reference)
+    )
+}
+
+fn row<'a>(configuration: &'a Configuration, records: &'a [TrialRecord], offer: &Offer) -> Row<'a> {
+    let trials: Vec<&TrialRecord> = records
+        .iter()
+        .filter(|r| r.configuration == *configuration && r.verdict.is_evidence())
+        .collect();
+    let slis: Vec<Sli> = trials.iter().filter_map(|r| Sli::of(r).ok()).collect();
+    let rate = slis.iter().find_map(|s| s.achieved_rate).unwrap_or(0.0);
+    let size = configuration.cpu.zip(configuration.memory);
+    Row {
+        cost: size.map(|(cpu, memory)| priced(offer, Size { cpu, memory }, rate)),
+        configuration,
+        trials,
+        slis,
+    }
+}
+
+/// One instance in the smallest size billed that holds it.
+fn priced(offer: &Offer, size: Size, rate: f64) -> Cost {
+    cost(&offer.price, offer.billed(size), 1, rate)
+}
+
+fn cheapest(rows: &[Row<'_>]) -> Option<f64> {
+    let good = rows.iter().filter(|r| r.keeps_slo());
+    let prices = good.filter_map(|r| r.cost.map(|c| c.per_month));
+    prices.reduce(f64::min)
+}
+
+/// `+$3.24 (+45 %)`; a dash without a price or a reference.
+fn difference(per_month: Option<f64>, reference: Option<f64>) -> String {
+    match (per_month, reference) {
+        (Some(own), Some(reference)) if (own - reference).abs() < 0.005 => "same".to_owned(),
+        (Some(own), Some(reference)) => {
+            let sign = if own > reference { '+' } else { '-' };
+            let share = (own / reference - 1.0).abs() * 100.0;
+            format!("{sign}${:.2} ({sign}{share:.0} %)", (own - reference).abs())
+        }
+        _ => "-".to_owned(),
+    }
+}
+
+fn below(offer: &Offer, recommended: Option<&Reference>, reference: Option<f64>) -> String {
+    let against = match (recommended, reference) {
+        (Some(r), Some(price)) => format!(
+            "The difference is to the recommended {}, ${price:.2} a month.",
+            r.size
+        ),
+        (None, Some(_)) => "The difference is to the cheapest that passes.".to_owned(),
+        (_, None) => "Nothing passes, so there is nothing to compare prices with.".to_owned(),
+    };
+    format!(
+        "One instance at {} {} prices of {}, in the smallest size billed that holds it; p99 and start are the worst seen. {against}",
+        offer.name, offer.price.region, offer.price.date
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_money_and_a_share() {
+        assert_eq!(difference(Some(14.5), Some(10.0)), "+$4.50 (+45 %)");
+        assert_eq!(difference(Some(7.5), Some(10.0)), "-$2.50 (-25 %)");
+        assert_eq!(difference(Some(10.001), Some(10.0)), "same");
+        assert_eq!(difference(None, Some(10.0)), "-");
+        assert_eq!(difference(Some(10.0), None), "-");
+    }
+
+    #[test]
+    fn what_it_is_held_against_is_said() {
+        let offer = Offer::built_in("fargate", None).expect("built in");
+        let reference = Reference {
+            size: Size {
+                cpu: "500m".parse().expect("CPUs"),
+                memory: "1Gi".parse().expect("memory"),
+            },
+        };
+        let price = priced(&offer, reference.size, 0.0).per_month;
+        let words = below(&offer, Some(&reference), Some(price));
+        assert!(
+            words.contains("to the recommended") && words.contains("$18.0"),
+            "{words}"
+        );
+        assert!(below(&offer, None, None).contains("Nothing passes"));
+    }
+}

@@ -1,0 +1,118 @@
+//! The plan as JSON: a stable form with units in the names, and its schema.
+
+use loadline_analysis::price::Size;
+use loadline_analysis::record::Configuration;
+use loadline_engine::cheapest::Ground;
+use loadline_engine::plan::Plan;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What would run: the trials of a matrix, or what a search for the cheapest deployment chooses
+/// from.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Document {
+    /// A matrix or a search for the smallest memory.
+    Trials(Trials),
+    /// A search for the cheapest deployment.
+    Deployments(Deployments),
+}
+
+/// The trials, in the order they run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Trials {
+    /// Version of this form.
+    schema: u32,
+    /// In the order they run.
+    trials: Vec<Planned>,
+    /// What this machine cannot run.
+    left_out: Vec<LeftOut>,
+    /// Expected length of one trial.
+    trial_seconds: f64,
+    /// Expected length of all.
+    total_seconds: f64,
+}
+
+/// One trial.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Planned {
+    /// What it runs.
+    configuration: Configuration,
+    /// Ordinal among the trials of its configuration, from 1.
+    repeat: u32,
+    /// The ladder it is a rung of; null where nothing descends.
+    ladder: Option<usize>,
+}
+
+/// A configuration that does not run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LeftOut {
+    /// Its label.
+    configuration: String,
+    /// Why.
+    why: String,
+}
+
+/// What a search for the cheapest deployment chooses from.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Deployments {
+    /// Version of this form.
+    schema: u32,
+    /// Sizes of one replica, for each variant of the options.
+    cells: Vec<CellForm>,
+    /// What is not looked at, in words.
+    left_out: Vec<String>,
+    /// Expected length of one trial.
+    trial_seconds: f64,
+    /// Expected length of the search.
+    total_seconds: f64,
+}
+
+/// One size of one variant.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CellForm {
+    /// Index of the variant, from 0.
+    variant: u32,
+    /// Its size.
+    size: Size,
+    /// Price of one replica.
+    usd_per_hour: f64,
+}
+
+impl Document {
+    /// Of a matrix.
+    pub fn trials(plan: &Plan) -> Self {
+        let trials = plan.trials.iter().map(|t| Planned {
+            configuration: t.configuration.clone(),
+            repeat: t.repeat,
+            ladder: t.ladder,
+        });
+        let left_out = plan.left_out.iter().map(|(label, why)| LeftOut {
+            configuration: label.clone(),
+            why: why.clone(),
+        });
+        Self::Trials(Trials {
+            schema: 1,
+            trials: trials.collect(),
+            left_out: left_out.collect(),
+            trial_seconds: plan.each.as_secs_f64(),
+            total_seconds: plan.total().as_secs_f64(),
+        })
+    }
+
+    /// Of a search; its trials take `each`, all of it `longest` seconds.
+    pub fn deployments(ground: &Ground, each: f64, longest: f64) -> Self {
+        let cells = ground.cells.iter().map(|c| CellForm {
+            variant: c.variant,
+            size: c.size,
+            usd_per_hour: c.per_hour,
+        });
+        Self::Deployments(Deployments {
+            schema: 1,
+            cells: cells.collect(),
+            left_out: ground.left_out.clone(),
+            trial_seconds: each,
+            total_seconds: longest,
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! `loadline schema NAME`: the form of what a command prints with `--json`.
+//!
+//! Owns the list of forms; each follows from the type that the command writes. The test
+//! `tests/json` runs the commands and compares.
+
+use clap::{Args, ValueEnum};
+use loadline_analysis::record::TrialRecord;
+use loadline_jvm::gclog::report::Report;
+use loadline_load::max_rate::Found;
+use loadline_load::summary::Summary;
+
+use super::{doctor, explain, footprint, plan, predict, print, profile, schema_of, store};
+use crate::error::Outcome;
+
+/// Print the JSON schema of what a command prints with --json
+#[derive(Args)]
+pub struct SchemaArguments {
+    /// Which form
+    #[arg(value_enum, value_name = "FORM")]
+    form: Form,
+}
+
+/// The forms. The schema of experiment files is not among them: `loadline plan --schema`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Form {
+    /// A result: size, run, judge, cache, resume, show and export
+    Result,
+    /// A trial: show TRIAL
+    Trial,
+    /// What changed between two results: compare
+    Compare,
+    /// What would run: plan
+    Plan,
+    /// A load: load and merge
+    Load,
+    /// The highest rates: load --max-rate
+    MaxRate,
+    /// A load profile: profile
+    Profile,
+    /// Why a trial paused: explain
+    Explain,
+    /// A GC log: gc
+    Gc,
+    /// What the JVM would choose: predict
+    Predict,
+    /// Where the memory of a JVM is: footprint
+    Footprint,
+    /// The results: list
+    List,
+    /// What this machine can measure: doctor
+    Doctor,
+}
+
+impl Form {
+    fn schema(self) -> String {
+        match self {
+            Self::Result => schema_of::<loadline_report::Export>(),
+            Self::Trial => schema_of::<TrialRecord>(),
+            Self::Compare => schema_of::<loadline_report::compare::Exported>(),
+            Self::Plan => schema_of::<plan::json::Document>(),
+            Self::Load => schema_of::<Summary>(),
+            Self::MaxRate => schema_of::<Found>(),
+            Self::Profile => schema_of::<profile::json::Document>(),
+            Self::Explain => schema_of::<explain::json::Document>(),
+            Self::Gc => schema_of::<Report>(),
+            Self::Predict => schema_of::<predict::Document>(),
+            Self::Footprint => schema_of::<footprint::Document>(),
+            Self::List => schema_of::<store::Listed>(),
+            Self::Doctor => schema_of::<doctor::Document>(),
+        }
+    }
+}
+
+/// Prints it.
+pub fn run(arguments: &SchemaArguments) -> Result<Outcome, crate::error::Error> {
+    print(&arguments.form.schema())?;
+    Ok(Outcome::Done)
+}

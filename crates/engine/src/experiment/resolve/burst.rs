@@ -1,0 +1,54 @@
+//! `cpu-burst`: what a configuration must have for the kernel to take it.
+
+use std::time::Duration;
+
+use loadline_analysis::record::Configuration;
+use loadline_analysis::standing::limit;
+
+use super::Checked;
+use crate::experiment::Experiment;
+use crate::experiment::error::Source;
+
+/// Refuses a burst that the kernel would refuse after other trials have run. With prices the search
+/// chooses the quota: then nothing is known yet.
+pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+    if experiment.search.pricing.is_some() {
+        return Ok(());
+    }
+    for configuration in experiment.configurations() {
+        if let Some((problem, hint)) = refusal(&configuration) {
+            return Err(source.whole(problem, hint));
+        }
+    }
+    Ok(())
+}
+
+fn refusal(configuration: &Configuration) -> Option<(String, String)> {
+    let burst = configuration.cpu_burst?;
+    let label = &configuration.label;
+    let Some((cpu, limit)) = configuration.cpu.zip(limit(configuration)) else {
+        return Some((
+            format!("`{label}` has a cpu-burst and no CPU limit: there is no quota to save up"),
+            "give it one: cpu = \"1\", or leave the burst out".to_owned(),
+        ));
+    };
+    (burst.as_micros() > limit.quota.as_micros()).then(|| {
+        let quota = told(limit.quota);
+        let period = told(limit.period);
+        (
+            format!(
+                "the cpu-burst of `{label}`, {}, is more than its quota: {cpu} of a CPU in a period of {period} is {quota}",
+                told(burst)
+            ),
+            format!("the kernel takes at most the quota: cpu-burst = \"{quota}\""),
+        )
+    })
+}
+
+/// A time as experiment files have it.
+fn told(time: Duration) -> String {
+    match time.as_micros() {
+        us if us.is_multiple_of(1000) => format!("{}ms", us / 1000),
+        us => format!("{us}us"),
+    }
+}

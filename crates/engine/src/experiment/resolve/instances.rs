@@ -1,0 +1,90 @@
+//! How many instances a trial runs: range, and what does not go together with several.
+
+use std::ops::Range;
+
+use loadline_analysis::record::Configuration;
+use toml::Spanned;
+
+use super::Checked;
+use crate::backend::Network;
+use crate::experiment::error::Source;
+use crate::experiment::wire::Text;
+use crate::experiment::{Experiment, ExperimentError};
+
+/// Each instance has namespaces, a cgroup and a load generator of its own; more than this says
+/// more about the machine than about the application.
+pub(super) const RANGE: Range<u32> = 1..65;
+
+/// A plain level of the factor `instances`.
+pub(super) fn plain(text: &Text, source: &Source<'_>) -> Checked<u32> {
+    let number = source.parse(text, "a whole number of instances, as 4")?;
+    source.in_range(
+        Some(&Spanned::new(text.span(), number)),
+        1,
+        RANGE,
+        "instances",
+    )
+}
+
+/// The number in a level that is a table.
+pub(super) fn level(
+    number: Option<u32>,
+    span: Range<usize>,
+    source: &Source<'_>,
+) -> Checked<Option<u32>> {
+    let check = |n| source.in_range(Some(&Spanned::new(span, n)), 1, RANGE, "instances");
+    number.map(check).transpose()
+}
+
+/// Refuses combinations that cannot run.
+pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+    for configuration in experiment.configurations() {
+        let refusal = refusal(experiment, &configuration);
+        refusal.map_or(Ok(()), |(problem, hint)| {
+            Err::<(), ExperimentError>(source.whole(problem, hint))
+        })?;
+    }
+    Ok(())
+}
+
+fn refusal(
+    experiment: &Experiment,
+    configuration: &Configuration,
+) -> Option<(String, &'static str)> {
+    let instances = configuration.instances;
+    let lists = configuration
+        .cpuset
+        .as_ref()
+        .map_or(1, |text| text.split(';').count());
+    if lists > 1 && lists != instances as usize {
+        return Some((
+            format!("the cpuset has {lists} lists of CPUs for {instances} instances"),
+            "give one list for all of them (0-3), or one for each, with ; between (0-1;2-3)",
+        ));
+    }
+    if instances == 1 {
+        return None;
+    }
+    if experiment.app.network == Network::Host {
+        return Some((
+            format!(
+                "{instances} instances cannot share the machine's network: each listens on the same port"
+            ),
+            "leave out network = \"host\" (--network host): each instance gets a network of its own",
+        ));
+    }
+    let connections = experiment.load.connections;
+    if connections < instances {
+        return Some((
+            format!("{connections} connections cannot be spread over {instances} instances"),
+            "give at least one for each of them: connections = 64 (--connections 64)",
+        ));
+    }
+    experiment.search.pricing.as_ref().map(|_| {
+        (
+            "instances is given, but with prices the search chooses how many replicas there are"
+                .to_owned(),
+            "leave out instances, or bound the replicas: replicas = \"2..8\" (--replicas 2..8)",
+        )
+    })
+}

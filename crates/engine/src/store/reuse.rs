@@ -1,0 +1,65 @@
+//! Trials of earlier results that stand on the same ground.
+//!
+//! Owns the table from result to fingerprint ([`crate::ground`]) and the look-up by it.
+
+use loadline_analysis::record::TrialRecord;
+use rusqlite::{OptionalExtension, params};
+
+use super::{Store, Stored, TrialKey};
+
+/// Made when it is missing: older stores have none, and older loadlines do not mind it.
+pub(super) const TABLE: &str = "
+CREATE TABLE IF NOT EXISTS ground (
+    result TEXT PRIMARY KEY REFERENCES result(id),
+    fingerprint TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS ground_by_fingerprint ON ground (fingerprint);
+";
+
+impl Store {
+    /// Notes what a result stands on.
+    ///
+    /// # Errors
+    /// [`super::StoreError`].
+    pub fn set_ground(&self, result: &str, fingerprint: &str) -> Stored<()> {
+        self.check(self.connection.execute(
+            "INSERT OR REPLACE INTO ground (result, fingerprint) VALUES (?1, ?2)",
+            params![result, fingerprint],
+        ))?;
+        Ok(())
+    }
+
+    /// What a result stands on; `None` when that was not known.
+    ///
+    /// # Errors
+    /// [`super::StoreError`].
+    pub fn ground(&self, result: &str) -> Stored<Option<String>> {
+        let sql = "SELECT fingerprint FROM ground WHERE result = ?1";
+        let row = self.connection.query_row(sql, [result], |row| row.get(0));
+        self.check(row.optional())
+    }
+
+    /// The newest record of the same trial in another result on the same ground, where it is
+    /// evidence.
+    ///
+    /// # Errors
+    /// [`super::StoreError`].
+    pub fn find_alike(&self, fingerprint: &str, key: &TrialKey) -> Stored<Option<TrialRecord>> {
+        let text = self.key_text(key)?;
+        let sql = "SELECT record FROM trial JOIN ground ON ground.result = trial.result
+                   WHERE ground.fingerprint = ?1 AND trial.key = ?2 AND trial.repeat = ?3
+                     AND trial.result <> ?4 AND trial.state = 'finished'
+                   ORDER BY trial.started_unix_ms DESC LIMIT 8";
+        let mut statement = self.check(self.connection.prepare(sql))?;
+        let rows = statement.query_map(params![fingerprint, text, key.repeat, key.result], |row| {
+            row.get::<_, Vec<u8>>(0)
+        });
+        for blob in self.check(rows)? {
+            let record = self.decode(&self.check(blob)?)?;
+            if record.verdict.is_evidence() {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,220 @@
+//! Think times: how long clients wait before their next request.
+//!
+//! Owns who a client is (its remote address, with the forwarded address and the user agent where
+//! the log has them), what ends its session (30 minutes of idle), and which clients are followed.
+//! A think time runs from the end of the client's requests so far to the begin of the next one; a
+//! request that begins earlier overlaps and has none. Requests are taken in the order of the log,
+//! which is that of their ends.
+//!
+//! Clients lie in a table of fixed size, four to a set. A set that is full drops the client that is
+//! idle for the longest; when that one's session may still go on, it is counted as cut.
+
+use std::hash::Hasher;
+
+use super::class::KeyHasher;
+use super::line::Line;
+use super::observed::Sessions;
+use crate::histogram::{self, Histogram};
+
+/// Idle for longer than this, in µs, ends a session.
+const IDLE_US: i64 = 30 * 60 * 1_000_000;
+/// Clients in a set: as many as a line of the CPU's cache holds.
+const WAYS: usize = 4;
+/// Binary logarithm of the number of sets; 16 is 262,144 clients in 4 MB.
+const SET_BITS: u32 = 16;
+
+/// A client: its key, and when its requests so far had ended, in µs since 1970. Key 0 is none. A
+/// plain tuple, because zeroed memory of those is not touched before it is used.
+type Client = (u64, i64);
+
+/// Follows clients from request to request.
+#[derive(Debug)]
+pub(super) struct Followed {
+    sets: Vec<[Client; WAYS]>,
+    /// Think times in ns.
+    pub(super) gaps: Histogram,
+    pub(super) sessions: Sessions,
+}
+
+impl Followed {
+    pub(super) fn new() -> Self {
+        Self {
+            sets: vec![[(0, 0); WAYS]; 1 << SET_BITS],
+            gaps: histogram::new(),
+            sessions: Sessions::default(),
+        }
+    }
+
+    pub(super) fn count(&mut self, line: &Line<'_>) {
+        let Some(key) = key(line) else {
+            self.sessions.anonymous += 1;
+            return;
+        };
+        let (begin, end) = (micros(line.arrival), micros(line.end));
+        let set = &mut self.sets[(key >> (u64::BITS - SET_BITS)) as usize];
+        let Some((_, last)) = set.iter_mut().find(|(known, _)| *known == key) else {
+            self.sessions.begun += 1;
+            let dropped = replace(set, (key, end));
+            self.sessions.cut += u64::from(dropped);
+            return;
+        };
+        let gap = begin.saturating_sub(*last);
+        if gap > IDLE_US || end < last.saturating_sub(IDLE_US) {
+            // Long idle; or an earlier log came later, which says nothing of this session.
+            self.sessions.begun += 1;
+            *last = end;
+            return;
+        }
+        // What is negative by no more than the stamps are off may well be a pause.
+        if gap >= -resolution(line) {
+            self.gaps.saturating_record(gap.max(0) as u64 * 1000);
+        } else {
+            self.sessions.overlapping += 1;
+        }
+        *last = end.max(*last);
+    }
+}
+
+/// Puts a client into a place that is free, or else into that of the client idle for the longest.
+/// Says whether the session of the one that left might have gone on.
+fn replace(set: &mut [Client; WAYS], client: Client) -> bool {
+    let now = client.1;
+    let is_over = |(key, last): &Client| *key == 0 || last.abs_diff(now) > IDLE_US as u64;
+    let rank = |known: &Client| (!is_over(known), known.1);
+    let place = set.iter_mut().min_by_key(|known| rank(known));
+    let Some(place) = place else {
+        return true;
+    };
+    let is_cut = !is_over(place);
+    *place = client;
+    is_cut
+}
+
+/// `None` when the line has no address.
+fn key(line: &Line<'_>) -> Option<u64> {
+    let is_missing = |address: &[u8]| matches!(address, b"" | b"-");
+    if is_missing(line.address) && is_missing(line.forwarded) {
+        return None;
+    }
+    let mut hasher = KeyHasher::default();
+    hasher.write(line.address);
+    hasher.write(line.forwarded);
+    hasher.write(line.agent);
+    Some(hasher.finish().max(1))
+}
+
+/// How far two stamps may be off against each other, in µs: servers cut off what they do not write.
+fn resolution(line: &Line<'_>) -> i64 {
+    match line.is_whole_second {
+        true => 1_000_000,
+        false => 1_000,
+    }
+}
+
+fn micros(seconds: f64) -> i64 {
+    (seconds * 1e6 + 0.5) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request of a client, by begin and end in seconds.
+    fn request(address: &str, begin: f64, end: f64) -> Line<'_> {
+        Line {
+            arrival: 1e9 + begin,
+            end: 1e9 + end,
+            address: address.as_bytes(),
+            ..Line::default()
+        }
+    }
+
+    fn follow(requests: &[(&str, f64, f64)]) -> Followed {
+        let mut followed = Followed::new();
+        for (address, begin, end) in requests {
+            followed.count(&request(address, *begin, *end));
+        }
+        followed
+    }
+
+    #[test]
+    fn a_think_time_runs_from_the_end_to_the_next_begin() {
+        let found = follow(&[
+            ("a", 0.0, 1.0),
+            ("b", 0.5, 0.6),
+            ("a", 3.0, 3.5),
+            // Idle for 31 minutes: another session.
+            ("b", 1860.6, 1861.0),
+        ]);
+        assert_eq!((found.gaps.len(), found.sessions.begun), (1, 3));
+        assert!(found.gaps.equivalent(found.gaps.max(), 2_000_000_000));
+    }
+
+    #[test]
+    fn what_overlaps_has_none_and_counts_until_it_ends() {
+        let found = follow(&[
+            ("a", 0.0, 1.0),
+            ("a", 0.9, 10.0),
+            ("a", 1.0, 2.0),
+            ("a", 12.0, 13.0),
+        ]);
+        assert_eq!((found.gaps.len(), found.sessions.overlapping), (1, 2));
+        assert!(found.gaps.equivalent(found.gaps.max(), 2_000_000_000));
+    }
+
+    #[test]
+    fn stamps_of_whole_seconds_may_be_one_off() {
+        let mut found = follow(&[("a", 0.0, 2.0)]);
+        let mut next = request("a", 1.2, 3.0);
+        next.is_whole_second = true;
+        found.count(&next);
+        assert_eq!((found.gaps.len(), found.sessions.overlapping), (1, 0));
+    }
+
+    #[test]
+    fn a_log_of_another_day_begins_new_sessions() {
+        let found = follow(&[("a", 86_400.0, 86_400.0), ("a", 0.0, 0.0), ("a", 5.0, 5.0)]);
+        assert_eq!((found.gaps.len(), found.sessions.begun), (1, 2));
+    }
+
+    #[test]
+    fn agents_tell_clients_of_one_address_apart() {
+        let key = |agent, forwarded| {
+            super::key(&Line {
+                address: b"::1",
+                agent,
+                forwarded,
+                ..Line::default()
+            })
+        };
+        assert_ne!(key(b"x", b""), key(b"y", b""));
+        assert_ne!(key(b"x", b"10.0.0.1"), key(b"x", b"10.0.0.2"));
+        assert_eq!(key(b"x", b""), key(b"x", b""));
+        let nobody = Line {
+            address: b"-",
+            agent: b"x",
+            ..Line::default()
+        };
+        assert_eq!(super::key(&nobody), None);
+    }
+
+    #[test]
+    fn too_many_clients_are_counted_not_forgotten() {
+        let clients = 3 << (SET_BITS + 1);
+        let names: Vec<_> = (0..clients).map(|n: u32| n.to_string()).collect();
+        let mut found = Followed::new();
+        for name in &names {
+            found.count(&request(name, 0.0, 0.0));
+        }
+        let room = (WAYS << SET_BITS) as u64;
+        let cut = found.sessions.cut;
+        assert_eq!(found.sessions.begun, u64::from(clients));
+        assert!(cut >= u64::from(clients) - room, "{cut}");
+        // An hour later all sessions are over, and nobody is cut for the next ones.
+        for name in &names[..1000] {
+            found.count(&request(name, 3600.0, 3600.0));
+        }
+        assert_eq!(found.sessions.cut, cut);
+        assert_eq!(found.gaps.len(), 0);
+    }
+}

@@ -1,0 +1,213 @@
+//! The change of what is recommended: of its price where both have one, else of CPU and memory.
+//!
+//! Owns when such a change counts. Prices of different offers are never compared.
+
+use std::fmt::Display;
+
+use loadline_analysis::deployment::Deployment;
+use loadline_analysis::price;
+use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::record::Configuration;
+use loadline_sizing::{Bytes, Cpus};
+
+use crate::content::groups;
+use crate::format;
+
+/// Two independent searches of one service agree within this share (SPECIFICATION.md): a smaller
+/// difference between two recommended sizes says nothing.
+const SAME_SIZE: f64 = 0.08;
+
+/// What one result recommends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recommended {
+    /// `1 CPU and 212Mi`, or `2 x 1 vCPU, 2Gi, $84.10 a month`.
+    pub name: String,
+    /// CPU limit of one instance; `None` is no limit.
+    pub cpu: Option<Cpus>,
+    /// Memory limit of one instance.
+    pub memory: Bytes,
+    /// Replicas; `None` where no prices were given.
+    pub replicas: Option<u32>,
+    /// USD a month for all of them; `None` where no prices were given.
+    pub usd_per_month: Option<f64>,
+}
+
+impl Recommended {
+    /// Reads it off a recommendation.
+    pub fn of(recommendation: &Recommendation) -> Self {
+        let chosen = recommendation.deployment.as_ref().map(|d| &d.chosen);
+        Self {
+            name: chosen.map_or_else(|| size(recommendation), |chosen| chosen.words()),
+            cpu: recommendation.configuration.cpu,
+            memory: recommendation.memory,
+            replicas: chosen.map(|c| c.replicas),
+            usd_per_month: chosen.map(|c| c.cost.per_month),
+        }
+    }
+}
+
+/// The change from one recommendation to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SizeChange {
+    /// In a sentence.
+    pub sentence: String,
+    /// Whether the second needs or costs more.
+    pub is_worse: bool,
+}
+
+/// From `before` to `after`.
+pub fn size_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
+    match (&before.deployment, &after.deployment) {
+        (Some(one), Some(two)) => price_change(one, two),
+        (None, None) if has_same_shape(before, after) => memory_change(before, after),
+        (None, None) => shape_change(before, after),
+        _ => no_verdict(format!(
+            "One has a price and the other has none: {} and {}.",
+            Recommended::of(after).name,
+            Recommended::of(before).name
+        )),
+    }
+}
+
+/// The offer of a deployment in words; with another date it has other prices.
+pub fn offer(deployment: &Deployment) -> String {
+    let offer = &deployment.offer;
+    format!(
+        "{} in {} ({}) of {}",
+        offer.name, offer.region, offer.arch, offer.date
+    )
+}
+
+fn no_verdict(sentence: String) -> SizeChange {
+    SizeChange {
+        sentence,
+        is_worse: false,
+    }
+}
+
+/// Where two values lie to each other.
+enum Step {
+    More,
+    Less,
+    Same,
+}
+
+impl Step {
+    fn of(before: f64, after: f64) -> Self {
+        if after > before * (1.0 + SAME_SIZE) {
+            Self::More
+        } else if after * (1.0 + SAME_SIZE) < before {
+            Self::Less
+        } else {
+            Self::Same
+        }
+    }
+}
+
+fn price_change(one: &Deployment, two: &Deployment) -> SizeChange {
+    let [before, after] = [one, two].map(|d| d.chosen.words());
+    if offer(one) != offer(two) {
+        return no_verdict(format!(
+            "The prices are those of different offers: {after} and {before}."
+        ));
+    }
+    let [was, is] = [one, two].map(|d| d.chosen.cost.per_month);
+    let percent = format::percent((is / was - 1.0).abs());
+    let step = Step::of(was, is);
+    SizeChange {
+        is_worse: matches!(step, Step::More),
+        sentence: match step {
+            Step::More => format!("It costs more: {after} instead of {before}, {percent} more."),
+            Step::Less => format!("It costs less: {after} instead of {before}, {percent} less."),
+            Step::Same => no_change(&after, &before),
+        },
+    }
+}
+
+fn no_change(after: &dyn Display, before: &dyn Display) -> String {
+    format!(
+        "No change that counts: {after} and {before}; two searches of one service differ by up to {}.",
+        format::percent(SAME_SIZE)
+    )
+}
+
+/// Whether only the memory can differ.
+fn has_same_shape(a: &Recommendation, b: &Recommendation) -> bool {
+    let shape = |r: &Recommendation| (r.configuration.cpu, r.configuration.instances);
+    shape(a) == shape(b)
+}
+
+fn memory_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
+    let [before, after] = [before.memory, after.memory];
+    let [was, is] = [before, after].map(|m| m.as_bytes() as f64);
+    let percent = format::percent((is / was.max(1.0) - 1.0).abs());
+    let step = Step::of(was, is);
+    SizeChange {
+        is_worse: matches!(step, Step::More),
+        sentence: match step {
+            Step::More => {
+                format!("It needs more: {after} instead of {before}, {percent} more memory.")
+            }
+            Step::Less => {
+                format!("It needs less: {after} instead of {before}, {percent} less memory.")
+            }
+            Step::Same => no_change(&after, &before),
+        },
+    }
+}
+
+/// Another CPU limit or number of instances: memory and CPU are weighed against each other as the
+/// search does that chooses between them.
+fn shape_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
+    let has_limits = [before, after].map(|r| r.configuration.cpu.is_some());
+    let weigh = |r: &Recommendation| {
+        let cpus = match r.configuration.cpu {
+            Some(cpu) => cpu.as_f64(),
+            None if has_limits.contains(&true) => f64::INFINITY,
+            None => 0.0,
+        };
+        f64::from(r.configuration.instances) * price::weight(cpus, r.memory)
+    };
+    let step = Step::of(weigh(before), weigh(after));
+    let [before, after] = [before, after].map(size);
+    SizeChange {
+        is_worse: matches!(step, Step::More),
+        sentence: match step {
+            Step::More => format!("It needs more: {after} instead of {before}."),
+            Step::Less => format!("It needs less: {after} instead of {before}."),
+            Step::Same => format!(
+                "It needs another size, about as much in all: {after} instead of {before}; 1 CPU counts as {} GiB.",
+                price::GIB_PER_CPU
+            ),
+        },
+    }
+}
+
+fn size(recommendation: &Recommendation) -> String {
+    groups::size(&Configuration {
+        memory: Some(recommendation.memory),
+        ..recommendation.configuration.clone()
+    })
+}
+
+/// Whether a configuration is the recommended one, or that with more of everything or less to do.
+pub fn is_at_least(configuration: &Configuration, recommendation: &Recommendation) -> bool {
+    let least = &recommendation.configuration;
+    let has_memory = configuration
+        .memory
+        .is_none_or(|memory| memory >= recommendation.memory);
+    let has_cpu = match (configuration.cpu, least.cpu) {
+        (None, _) => true,
+        (Some(cpu), Some(least)) => cpu >= least,
+        (Some(_), None) => false,
+    };
+    let has_no_more_to_do = match (configuration.rate, least.rate) {
+        (None, None) => true,
+        (Some(rate), Some(most)) => rate <= most,
+        _ => false,
+    };
+    let is_same_else = configuration.instances == least.instances
+        && configuration.jdk == least.jdk
+        && groups::options(configuration) == groups::options(least);
+    has_memory && has_cpu && has_no_more_to_do && is_same_else
+}

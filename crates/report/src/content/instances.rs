@@ -1,0 +1,146 @@
+//! "How many instances?": one application cut into more and smaller ones, or more of the same.
+//!
+//! Owns the words and the table of `loadline_analysis::instances`, which owns every figure. There is
+//! nothing to say about results that do not vary the number.
+
+use loadline_analysis::instances::{KNEE, Line, Scaling, Study};
+use loadline_analysis::record::Configuration;
+use loadline_sizing::Bytes;
+
+use super::groups;
+use super::{Block, Section};
+use crate::format;
+use crate::table::Table;
+use crate::view::ResultView;
+
+/// Seed of the intervals: the same records give the same words.
+const SEED: u64 = 1;
+
+/// The section; `None` when every trial ran the same number.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let mut section = Section::new("instances", "How many instances?");
+    for (configuration, study) in studies(view) {
+        section = section
+            .with(Block::Paragraph(what(&configuration)))
+            .with(Block::Table(table(&study)))
+            .with(Block::List(sentences(&study)));
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+/// The studies of a result; the figure draws the first of them.
+pub(crate) fn studies(view: &ResultView) -> Vec<(Configuration, Study)> {
+    let is_varied = view.trials.iter().any(|t| t.configuration.instances > 1);
+    if is_varied {
+        Study::all(&view.trials, SEED)
+    } else {
+        Vec::new()
+    }
+}
+
+fn what(configuration: &Configuration) -> String {
+    let rate = configuration.rate.map(format::rate);
+    let rate = rate.map_or_else(String::new, |rate| format!(", {rate} in all"));
+    format!(
+        "Instances beside each other, the load spread evenly over them{rate}; one of {} has {} and {}. Throughput and memory are those of all together, medians of the trials; PSS counts a page that n of them share as 1/n in each.",
+        configuration.instances,
+        groups::cpu(configuration),
+        groups::memory(configuration),
+    )
+}
+
+fn table(study: &Study) -> Table {
+    let mut table = Table::new()
+        .right("Instances")
+        .right("Kept the SLO")
+        .right("Requests")
+        .right("Against the first")
+        .right("RSS")
+        .right("PSS")
+        .right("RSS of each");
+    let first = study.counts.first().map_or(0.0, |c| c.throughput);
+    for count in &study.counts {
+        table.row([
+            count.instances.to_string().into(),
+            format!("{} of {}", count.kept, count.trials).into(),
+            format::rate(count.throughput).into(),
+            format!("{:+.0} %", (count.throughput / first - 1.0) * 100.0).into(),
+            mebibytes(count.rss).into(),
+            mebibytes(count.pss).into(),
+            mebibytes(count.rss.map(|r| r / f64::from(count.instances))).into(),
+        ]);
+    }
+    table
+}
+
+fn mebibytes(bytes: Option<f64>) -> String {
+    format::bytes_or(bytes.map(|b| Bytes::from_mib((b / f64::from(1 << 20)).round() as u64)))
+}
+
+fn sentences(study: &Study) -> Vec<String> {
+    let mut lines = Vec::new();
+    match &study.scaling {
+        Some(scaling) => lines.extend(scaled(study, scaling)),
+        None if study.is_closed => lines.push(
+            "A law of scaling needs six counts of instances; the table says what these did."
+                .to_owned(),
+        ),
+        None => lines.push(
+            "The load was open: the rate was given, so it says nothing about what they could have carried."
+                .to_owned(),
+        ),
+    }
+    lines.extend(study.rss.map(|line| memory("RSS", line)));
+    lines.extend(study.pss.map(|line| memory("PSS", line)));
+    lines
+}
+
+fn scaled(study: &Study, scaling: &Scaling) -> Vec<String> {
+    let most = study.counts.last().map_or(1, |c| c.instances);
+    let best = study
+        .counts
+        .iter()
+        .max_by(|a, b| a.throughput.total_cmp(&b.throughput));
+    let measured = best.map_or(1, |c| c.instances);
+    let peak = match scaling.peak {
+        Some(peak) => format!(
+            "Throughput peaks at {:.1} instances (95 % interval {:.1} to {:.1}); the most that was measured is that of {measured}.",
+            peak.estimate, peak.low, peak.high
+        ),
+        None if scaling.model.throughput(f64::from(most)) > scaling.model.throughput(1.0) => {
+            format!("Throughput still grows at {most} instances, the most that were measured.")
+        }
+        None => "More instances carry less: the most throughput is that of one.".to_owned(),
+    };
+    let m = &scaling.model;
+    let check = scaling.inner_error().map_or_else(String::new, |error| {
+        format!(
+            " Left out of the fit, a count between others is predicted within {}.",
+            format::percent(error)
+        )
+    });
+    vec![
+        peak,
+        format!(
+            "The knee is at {}: the fewest whose throughput is at least {} of the most.",
+            format::count(scaling.knee as usize, "instance"),
+            format::percent(KNEE)
+        ),
+        format!(
+            "Universal Scalability Law: contention {:.4}, coherency {:.5}, {} of one instance.{check}",
+            m.sigma,
+            m.kappa,
+            format::rate(m.lambda)
+        ),
+    ]
+}
+
+fn memory(name: &str, line: Line) -> String {
+    let mib = |bytes: f64| bytes / f64::from(1 << 20);
+    format!(
+        "{name} of all: {:.0} MiB and {:.0} MiB for each instance (R² {:.3}).",
+        mib(line.fixed),
+        mib(line.each),
+        line.r_squared
+    )
+}

@@ -1,0 +1,146 @@
+//! "How much does each size carry?": the highest rate of one replica that kept the SLO, by size.
+//!
+//! Owns the figures behind the table and its chart. They come from a search for the cheapest
+//! deployment, or from a matrix whose configurations have rates of their own. There is nothing to
+//! say about results with one CPU limit only.
+
+use loadline_analysis::record::Configuration;
+use loadline_sizing::{Bytes, Cpus};
+
+use super::groups::{self, Group, Names};
+use super::{Block, Section};
+use crate::format;
+use crate::table::{Cell, Table};
+use crate::view::ResultView;
+
+/// What one replica of a size was seen to carry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Size {
+    /// What tells it from others of the same size; empty where nothing does.
+    pub variant: String,
+    /// Its CPU limit.
+    pub cpu: Cpus,
+    /// Its memory limit.
+    pub memory: Option<Bytes>,
+    /// Highest rate that kept the SLO, requests a second; `None` when none did.
+    pub carried: Option<f64>,
+    /// Lowest rate above it that did not; `None` when none was tried.
+    pub too_high: Option<f64>,
+}
+
+impl Size {
+    /// `500m CPU, 1Gi`, with the variant where there is one.
+    pub fn name(&self) -> String {
+        let cpu = format!("{} CPU", self.cpu);
+        let memory = self.memory.map(|m| m.to_string()).unwrap_or_default();
+        let mut parts = vec![cpu, memory, self.variant.clone()];
+        parts.retain(|part| !part.is_empty());
+        parts.join(", ")
+    }
+}
+
+/// The sizes, by variant and CPU; none when they do not differ in CPU or nothing was carried.
+pub fn sizes(view: &ResultView) -> Vec<Size> {
+    let recommended = view.recommendation.as_ref();
+    let mut sizes: Vec<Size> = match recommended.and_then(|r| r.deployment.as_ref()) {
+        Some(deployment) => (deployment.cells.iter())
+            .filter(|cell| !cell.could_not_measure)
+            .map(|cell| Size {
+                variant: cell.variant.clone(),
+                cpu: cell.limits.cpu,
+                memory: Some(cell.limits.memory),
+                carried: cell.carried.filter(|rate| is_rate(*rate)),
+                too_high: cell.too_high.filter(|rate| is_rate(*rate)),
+            })
+            .collect(),
+        None => of_matrix(view),
+    };
+    sizes.sort_by(|a, b| (&a.variant, a.cpu, a.memory).cmp(&(&b.variant, b.cpu, b.memory)));
+    let differ = sizes.iter().any(|s| s.cpu != sizes[0].cpu);
+    if !differ || sizes.iter().all(|s| s.carried.is_none()) {
+        sizes.clear();
+    }
+    sizes
+}
+
+fn is_rate(rate: f64) -> bool {
+    rate.is_finite() && rate > 0.0
+}
+
+/// Configurations that differ in their rate only are one size.
+fn of_matrix(view: &ResultView) -> Vec<Size> {
+    let mut sizes: Vec<(Configuration, Vec<Group<'_>>)> = Vec::new();
+    for group in groups::groups(view) {
+        let plain = Configuration {
+            label: String::new(),
+            rate: None,
+            ..group.configuration.clone()
+        };
+        let has_rate = group.configuration.rate.is_some() && plain.cpu.is_some();
+        match sizes.iter_mut().find(|(known, _)| *known == plain) {
+            _ if !has_rate || group.passes().1 == 0 => {}
+            Some((_, groups)) => groups.push(group),
+            None => sizes.push((plain, vec![group])),
+        }
+    }
+    let names = Names::of(view);
+    let size = |(plain, groups): (Configuration, Vec<Group<'_>>)| {
+        let rate = |g: &Group<'_>| g.configuration.rate.filter(|rate| is_rate(*rate));
+        let broke = |g: &&Group<'_>| !g.keeps_slo();
+        let lowest = groups.iter().filter(broke).filter_map(rate);
+        let lowest = lowest.reduce(f64::min);
+        // A rate that was kept above one that was not is luck.
+        let kept = groups.iter().filter(|g| g.keeps_slo()).filter_map(rate);
+        let kept = kept.filter(|rate| lowest.is_none_or(|lowest| *rate < lowest));
+        Some(Size {
+            variant: names.besides_size(&plain),
+            cpu: plain.cpu?,
+            memory: plain.memory,
+            carried: kept.reduce(f64::max),
+            too_high: lowest,
+        })
+    };
+    sizes.into_iter().filter_map(size).collect()
+}
+
+/// The section; `None` where rates were not varied over CPU limits.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let sizes = sizes(view);
+    if sizes.is_empty() {
+        return None;
+    }
+    let has_variants = sizes.iter().any(|s| !s.variant.is_empty());
+    let mut table = Table::new();
+    if has_variants {
+        table = table.left("Variant");
+    }
+    let mut table = table
+        .right("CPU")
+        .right("Memory")
+        .right("Carried")
+        .right("Too high")
+        .right("Carried per CPU");
+    let rate = |rate: Option<f64>| rate.map_or_else(|| format::NONE.to_owned(), format::rate);
+    for size in &sizes {
+        let mut row: Vec<Cell> = Vec::new();
+        if has_variants {
+            row.push(size.variant.clone().into());
+        }
+        let memory = size.memory.map(|m| m.to_string());
+        row.extend([
+            Cell::from(size.cpu.to_string()),
+            memory.unwrap_or_else(|| format::NONE.to_owned()).into(),
+            rate(size.carried).into(),
+            rate(size.too_high).into(),
+            rate(size.carried.map(|c| c / size.cpu.as_f64())).into(),
+        ]);
+        table.row(row);
+    }
+    let words = "One replica alone. Carried is the highest rate that kept the SLO, too high the lowest one above it that did not: what the size can carry lies between. Where carried per CPU falls with the size, more and smaller replicas carry more for the same CPUs; where it falls with ever smaller sizes, a replica has costs of its own: its heap, its collector, its compiler.";
+    Some(
+        Section::new("scaling", "How much does each size carry?")
+            .in_depth()
+            .with(Block::Paragraph(words.to_owned()))
+            .with(Block::Table(table)),
+    )
+}

@@ -1,0 +1,114 @@
+//! Start-up caches: start time and memory of each, relative to what the JVM does by itself.
+
+use loadline_analysis::interval::Interval;
+
+use super::frame::{Anchor, Drawing, Key, WIDTH};
+use super::scale::Scale;
+use super::shortened;
+use crate::content::startup::{CacheRow, cache_families};
+use crate::format;
+use crate::view::ResultView;
+
+const LEFT: f64 = 190.0;
+const RIGHT: f64 = 60.0;
+const BOTTOM: f64 = 48.0;
+/// Height of a bar; a row has two, and a gap.
+const BAR: f64 = 12.0;
+const ROW: f64 = 36.0;
+/// Height of a family's name.
+const HEAD: f64 = 24.0;
+/// Longest name of a row or family, in characters.
+const NAME: usize = 26;
+const FAMILY: usize = 90;
+
+/// The drawing: bars from 0 with their intervals; the line at 1 is the reference. `None` where no
+/// caches were compared.
+pub fn caches(view: &ResultView) -> Option<String> {
+    let families = cache_families(view);
+    let rows = || families.iter().flat_map(|family| &family.rows);
+    // Only the reference: nothing to compare.
+    if rows().all(|row| row.start.is_none() && row.memory.is_none()) {
+        return None;
+    }
+    let ends = rows().flat_map(|row| [row.start, row.memory]).flatten();
+    let ends = ends.map(|interval| interval.high).chain([1.0]);
+    let x = Scale::linear(ends, (LEFT, WIDTH - RIGHT))?;
+    let body = HEAD * families.len() as f64 + ROW * rows().count() as f64;
+    let top = 40.0;
+    let height = top + body + BOTTOM;
+    let mut drawing = Drawing::new(
+        "caches",
+        height,
+        "Start time and memory of each start-up cache, relative to the JVM's own; the tables have the values.",
+    );
+    drawing.key(
+        LEFT,
+        &[
+            (Key::Area("start"), "start time"),
+            (Key::Area("footprint"), "memory at ready"),
+            (Key::Line("whisker"), "95 % interval"),
+        ],
+    );
+    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|v| (v, share(v))).collect();
+    let bottom = height - BOTTOM;
+    drawing.x_axis(
+        &x,
+        (top, bottom),
+        &ticks,
+        "relative to the JVM's own way, from 0",
+    );
+    let mut y = top;
+    for family in &families {
+        let title = shortened(&family.name, FAMILY);
+        drawing.text((8.0, y + HEAD - 8.0), Anchor::Start, &title);
+        y += HEAD;
+        for row in &family.rows {
+            draw(&mut drawing, row, y, &x);
+            y += ROW;
+        }
+    }
+    drawing.line("edge", &[(x.at(1.0), top), (x.at(1.0), bottom)]);
+    Some(drawing.end())
+}
+
+fn draw(drawing: &mut Drawing, row: &CacheRow, y: f64, x: &Scale) {
+    let middle = (LEFT - 8.0, y + BAR + 4.0);
+    drawing.text(middle, Anchor::End, &shortened(&row.name, NAME));
+    let bars = [
+        ("start", "start time", row.start),
+        ("footprint", "memory at ready", row.memory),
+    ];
+    for (i, (class, what, interval)) in bars.into_iter().enumerate() {
+        let y = y + i as f64 * (BAR + 1.0);
+        if row.is_reference {
+            let title = format!("{}, {what}: what the others are relative to", row.name);
+            drawing.area(class, (LEFT, y), (x.at(1.0) - LEFT, BAR), &title);
+        }
+        if let Some(interval) = interval {
+            bar(drawing, (class, row.name.as_str(), what), interval, y, x);
+        }
+    }
+}
+
+fn bar(drawing: &mut Drawing, names: (&str, &str, &str), value: Interval, y: f64, x: &Scale) {
+    let (class, name, what) = names;
+    let Interval {
+        estimate,
+        low,
+        high,
+    } = value;
+    let title = format!("{name}, {what}: {estimate:.2} ({low:.2} to {high:.2})");
+    drawing.area(class, (LEFT, y), (x.at(estimate) - LEFT, BAR), &title);
+    let middle = y + BAR / 2.0;
+    drawing.line("whisker", &[(x.at(low), middle), (x.at(high), middle)]);
+    let end = x.at(high.max(estimate)) + 6.0;
+    drawing.text((end, y + BAR - 2.0), Anchor::Start, &share(estimate));
+}
+
+fn share(value: f64) -> String {
+    if value.is_finite() {
+        format!("{:.0} %", value * 100.0)
+    } else {
+        format::NONE.to_owned()
+    }
+}

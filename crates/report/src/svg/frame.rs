@@ -1,0 +1,290 @@
+//! The frame that every drawing shares: size, text, lines, marks, key and axes.
+//!
+//! Owns the SVG text and its escaping. No style attributes (the page's security policy forbids
+//! them): colours come from classes of `assets/report.css`; shapes or dashes differ as well.
+
+use super::scale::Scale;
+use crate::html::escape;
+
+/// Width of every drawing; the page scales it.
+pub(super) const WIDTH: f64 = 760.0;
+
+/// Space of a line of text.
+const LINE: f64 = 16.0;
+/// Mean width of a letter of a label.
+const LETTER: f64 = 6.4;
+/// Half the size of a mark.
+const HALF: f64 = 5.0;
+
+/// A place in the drawing; y grows downwards.
+pub(super) type At = (f64, f64);
+
+/// Where a text stands relative to its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A mark. What it means is told by its shape; colour only helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// The SLO was kept: a dot.
+    Kept,
+    /// It was not: a cross.
+    Broke,
+    /// Nothing can be said: an empty square.
+    Silent,
+    /// A prediction: an empty diamond.
+    Predicted,
+    /// A value of the nth series.
+    Of(usize),
+}
+
+/// An entry of the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    /// A filled area of this class.
+    Area(&'static str),
+    /// A mark.
+    Mark(Mark),
+    /// A line of this class.
+    Line(&'static str),
+}
+
+/// A drawing as it grows.
+#[derive(Debug)]
+pub(super) struct Drawing {
+    out: String,
+}
+
+impl Drawing {
+    /// Begins a drawing; `label` tells those who do not see it what it shows.
+    pub(super) fn new(class: &str, height: f64, label: &str) -> Self {
+        Self {
+            out: format!(
+                "<svg class=\"{class}\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">\n",
+                escape(label)
+            ),
+        }
+    }
+
+    /// The SVG element.
+    pub(super) fn end(mut self) -> String {
+        self.out.push_str("</svg>\n");
+        self.out
+    }
+
+    /// A label; any text.
+    pub(super) fn text(&mut self, (x, y): At, anchor: Anchor, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        self.out.push_str(&format!(
+            "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{}</text>\n",
+            escape(text)
+        ));
+    }
+
+    /// A line through all places; nothing for fewer than two.
+    pub(super) fn line(&mut self, class: &str, places: &[At]) {
+        if places.len() < 2 {
+            return;
+        }
+        let steps: Vec<String> = places
+            .iter()
+            .map(|(x, y)| format!("{x:.1} {y:.1}"))
+            .collect();
+        self.out.push_str(&format!(
+            "<path class=\"{class}\" d=\"M{}\"/>\n",
+            steps.join("L")
+        ));
+    }
+
+    /// A filled area with a title for the mouse.
+    pub(super) fn area(&mut self, class: &str, (x, y): At, (width, height): At, title: &str) {
+        self.out.push_str(&format!(
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{}</title></rect>\n",
+            escape(title)
+        ));
+    }
+
+    /// A mark with a title for the mouse, ringed when it is the chosen one.
+    pub(super) fn mark(&mut self, mark: Mark, at: At, is_chosen: bool, title: &str) {
+        let (x, y) = at;
+        let ring = if is_chosen {
+            format!("<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>")
+        } else {
+            String::new()
+        };
+        self.out.push_str(&format!(
+            "<g><title>{}</title>{ring}{}</g>\n",
+            escape(title),
+            shape(mark, at)
+        ));
+    }
+
+    /// What marks, lines and areas mean, side by side from `left` on, wrapped at the right edge.
+    /// Gives the height it took.
+    pub(super) fn key(&mut self, left: f64, entries: &[(Key, &str)]) -> f64 {
+        let (mut x, mut y) = (left, 12.0);
+        for (key, name) in entries {
+            let width = 40.0 + LETTER * name.chars().count() as f64;
+            if x > left && x + width > WIDTH {
+                (x, y) = (left, y + LINE);
+            }
+            match key {
+                Key::Area(class) => self.out.push_str(&format!(
+                    "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"12\" height=\"12\"/>",
+                    y - 6.0
+                )),
+                Key::Mark(mark) => self.out.push_str(&shape(*mark, (x + 6.0, y))),
+                Key::Line(class) => self.out.push_str(&format!(
+                    "<path class=\"{class}\" d=\"M{x:.1} {y:.1}h14\"/>"
+                )),
+            }
+            self.text((x + 18.0, y + 4.0), Anchor::Start, name);
+            x += width;
+        }
+        y + LINE
+    }
+
+    /// Values from left to right, their lines from `top` to `bottom`, and what they are.
+    pub(super) fn x_axis(
+        &mut self,
+        scale: &Scale,
+        (top, bottom): (f64, f64),
+        ticks: &[(f64, String)],
+        title: &str,
+    ) {
+        for (value, text) in ticks {
+            let x = scale.at(*value);
+            self.line("grid", &[(x, top), (x, bottom)]);
+            self.text((x, bottom + LINE), Anchor::Middle, text);
+        }
+        let (start, end) = scale.place();
+        let middle = ((start + end) / 2.0, bottom + 2.0 * LINE + 2.0);
+        self.text(middle, Anchor::Middle, title);
+    }
+
+    /// Values upwards, their lines from `left` to `right`; what they are stands above them.
+    pub(super) fn y_axis(
+        &mut self,
+        scale: &Scale,
+        (left, right): (f64, f64),
+        ticks: &[(f64, String)],
+        title: &str,
+    ) {
+        for (value, text) in ticks {
+            let y = scale.at(*value);
+            self.line("grid", &[(left, y), (right, y)]);
+            self.text((left - 8.0, y + 4.0), Anchor::End, text);
+        }
+        let (bottom, top) = scale.place();
+        let above = (left - 8.0, top.min(bottom) - 10.0);
+        self.text((above.0.max(8.0), above.1), Anchor::Start, title);
+    }
+}
+
+/// The shape of a mark around a place.
+fn shape(mark: Mark, (x, y): At) -> String {
+    let (left, right, top, bottom) = (x - HALF, x + HALF, y - HALF, y + HALF);
+    let circle = |class: &str| {
+        format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{HALF}\"/>")
+    };
+    let path = |class: &str, d: String| format!("<path class=\"{class}\" d=\"{d}\"/>");
+    let diamond =
+        format!("M{x:.1} {top:.1}L{right:.1} {y:.1}L{x:.1} {bottom:.1}L{left:.1} {y:.1}Z");
+    match mark {
+        Mark::Kept => circle("pass"),
+        Mark::Broke => path(
+            "fail",
+            format!(
+                "M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{left:.1} {bottom:.1}L{right:.1} {top:.1}"
+            ),
+        ),
+        Mark::Silent => format!(
+            "<rect class=\"none\" x=\"{:.1}\" y=\"{:.1}\" width=\"8\" height=\"8\"/>",
+            x - 4.0,
+            y - 4.0
+        ),
+        Mark::Predicted => path("none", diamond),
+        Mark::Of(series) => {
+            let class = format!("mark {}", series_class(series));
+            match series % 4 {
+                0 => circle(&class),
+                1 => path(
+                    &class,
+                    format!("M{left:.1} {top:.1}H{right:.1}V{bottom:.1}H{left:.1}Z"),
+                ),
+                2 => path(
+                    &class,
+                    format!("M{x:.1} {top:.1}L{right:.1} {bottom:.1}H{left:.1}Z"),
+                ),
+                _ => path(&class, diamond),
+            }
+        }
+    }
+}
+
+/// The class of the nth series: its colour and the dashes of its line.
+pub(super) fn series_class(series: usize) -> &'static str {
+    ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"][series % 8]
+}
+
+/// The class of the line of the nth series.
+pub(super) fn line_class(series: usize) -> &'static str {
+    [
+        "trend s1", "trend s2", "trend s3", "trend s4", "trend s5", "trend s6", "trend s7",
+        "trend s8",
+    ][series % 8]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_stays_text() {
+        let attack = "\"><script>x</script>";
+        let mut drawing = Drawing::new("x", 10.0, attack);
+        drawing.text((0.0, 0.0), Anchor::Start, attack);
+        drawing.mark(Mark::Kept, (1.0, 1.0), true, attack);
+        drawing.area("limit", (0.0, 0.0), (1.0, 1.0), attack);
+        drawing.key(0.0, &[(Key::Mark(Mark::Broke), attack)]);
+        let svg = drawing.end();
+        assert!(!svg.contains("<script") && !svg.contains("\"\">"), "{svg}");
+        assert_eq!(svg.matches("&lt;script&gt;").count(), 5, "{svg}");
+    }
+
+    #[test]
+    fn a_key_that_is_too_long_for_a_line_goes_on_in_the_next() {
+        let mut drawing = Drawing::new("x", 10.0, "");
+        let name = "a".repeat(50);
+        let entries = [(Key::Line("grid"), &*name), (Key::Area("limit"), &*name)];
+        assert_eq!(drawing.key(60.0, &entries), 2.0 * LINE + 12.0);
+        assert_eq!(drawing.key(60.0, &entries[..1]), LINE + 12.0);
+    }
+
+    #[test]
+    fn marks_differ_in_shape() {
+        let marks = [
+            Mark::Kept,
+            Mark::Broke,
+            Mark::Silent,
+            Mark::Predicted,
+            Mark::Of(1),
+            Mark::Of(2),
+        ];
+        let bare = |mark: Mark| {
+            let text = shape(mark, (10.0, 10.0));
+            let (_, geometry) = text.split_once("\" ").expect("a class first");
+            geometry.to_owned()
+        };
+        let shapes: std::collections::BTreeSet<String> = marks.map(bare).into();
+        assert_eq!(shapes.len(), marks.len(), "{shapes:#?}");
+    }
+}

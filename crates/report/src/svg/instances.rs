@@ -1,0 +1,150 @@
+//! Instances: throughput with the fitted law on the left, memory with its line on the right.
+
+use loadline_analysis::instances::{Count, Study};
+
+use crate::content::instances::studies;
+use crate::format;
+use crate::html::escape;
+use crate::view::ResultView;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 240.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 38.0;
+const LEFT: f64 = 56.0;
+/// Width of one of the two, its axis included.
+const HALF: f64 = WIDTH / 2.0;
+/// Points of a drawn curve.
+const STEPS: u32 = 48;
+
+/// The two figures of the first study of a result; `None` when the number was not varied.
+pub fn instances(view: &ResultView) -> Option<String> {
+    let (_, study) = studies(view).into_iter().next()?;
+    let mut out = format!(
+        "<svg class=\"instances\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Throughput and memory over the number of instances; the table has the values.\">\n"
+    );
+    out.push_str(&throughput(&study));
+    out.push_str(&memory(&study));
+    out.push_str("</svg>\n");
+    Some(out)
+}
+
+fn throughput(study: &Study) -> String {
+    let points: Vec<(f64, f64)> = points(study, |c| Some(c.throughput));
+    let model = study.scaling.as_ref().map(|s| s.model);
+    let curve = model.map(|m| move |n: f64| m.throughput(n));
+    let curve = curve.as_ref().map(|c| c as &dyn Fn(f64) -> f64);
+    let axes = Axes::of(0.0, study, &points);
+    let name = "requests a second, all instances";
+    axes.draw(name, &points, curve, "pass", format::rate)
+}
+
+fn memory(study: &Study) -> String {
+    let mib = |bytes: Option<f64>| bytes.map(|b| b / f64::from(1 << 20));
+    let rss = points(study, |c| mib(c.rss));
+    let line = study.rss;
+    let line = line.map(|line| move |n: f64| line.at(n) / f64::from(1 << 20));
+    let line = line.as_ref().map(|l| l as &dyn Fn(f64) -> f64);
+    let axes = Axes::of(HALF, study, &rss);
+    let words = |value: f64| format!("{value:.0} MiB");
+    let mut out = axes.draw(
+        "MiB, RSS (dots) and PSS (squares) of all",
+        &rss,
+        line,
+        "anon",
+        words,
+    );
+    for (n, value) in points(study, |c| mib(c.pss)) {
+        let (x, y) = (axes.x(n), axes.y(value));
+        out.push_str(&format!(
+            "<rect class=\"files\" x=\"{:.1}\" y=\"{:.1}\" width=\"7\" height=\"7\"><title>{n} instances: PSS {}</title></rect>\n",
+            x - 3.5,
+            y - 3.5,
+            words(value)
+        ));
+    }
+    out
+}
+
+fn points(study: &Study, of: impl Fn(&Count) -> Option<f64>) -> Vec<(f64, f64)> {
+    let point = |c: &Count| Some((f64::from(c.instances), of(c)?));
+    study.counts.iter().filter_map(point).collect()
+}
+
+/// One of the two: both axes start at 0.
+struct Axes {
+    left: f64,
+    most: f64,
+    highest: f64,
+}
+
+impl Axes {
+    fn of(left: f64, study: &Study, points: &[(f64, f64)]) -> Self {
+        let most = study.counts.last().map_or(1, |c| c.instances);
+        let highest = points.iter().map(|p| p.1).fold(0.0, f64::max);
+        Self {
+            left,
+            most: f64::from(most),
+            highest: (highest * 1.1).max(f64::MIN_POSITIVE),
+        }
+    }
+
+    fn x(&self, n: f64) -> f64 {
+        self.left + LEFT + n / self.most * (HALF - LEFT - 16.0)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        let room = HEIGHT - TOP - BOTTOM;
+        HEIGHT - BOTTOM - (value / self.highest).clamp(0.0, 1.0) * room
+    }
+
+    fn draw(
+        &self,
+        name: &str,
+        points: &[(f64, f64)],
+        curve: Option<&dyn Fn(f64) -> f64>,
+        class: &str,
+        words: impl Fn(f64) -> String,
+    ) -> String {
+        let (from, to, base) = (self.x(0.0), self.x(self.most), self.y(0.0));
+        let mut out = format!(
+            "<text class=\"tick\" x=\"{from:.1}\" y=\"14\">{}</text><line class=\"grid\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{base:.1}\" y2=\"{base:.1}\"/>\n",
+            escape(name)
+        );
+        for share in [0.5, 1.0] {
+            let value = self.highest / 1.1 * share;
+            let y = self.y(value);
+            out.push_str(&format!(
+                "<line class=\"grid\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
+                from - 6.0,
+                y + 4.0,
+                format::number(value)
+            ));
+        }
+        if let Some(curve) = curve {
+            let at = |i: u32| {
+                let n = 1.0 + (self.most - 1.0) * f64::from(i) / f64::from(STEPS);
+                format!("{:.1} {:.1}", self.x(n), self.y(curve(n)))
+            };
+            let path: Vec<String> = (0..=STEPS).map(at).collect();
+            out.push_str(&format!(
+                "<path class=\"curve\" d=\"M{}\"/>\n",
+                path.join("L")
+            ));
+        }
+        for (n, value) in points {
+            let (x, y) = (self.x(*n), self.y(*value));
+            out.push_str(&format!(
+                "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{n} instances: {}</title></circle><text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{n}</text>\n",
+                escape(&words(*value)),
+                base + 16.0
+            ));
+        }
+        out.push_str(&format!(
+            "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">instances</text>\n",
+            (from + to) / 2.0,
+            HEIGHT - 4.0
+        ));
+        out
+    }
+}

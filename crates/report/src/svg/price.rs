@@ -1,0 +1,131 @@
+//! What a price buys: p99 over the price of a month, with the SLO's line.
+
+use loadline_analysis::slo::Objective;
+
+use super::frame::{Anchor, Drawing, Key, Mark, WIDTH};
+use super::scale::Scale;
+use super::shortened;
+use crate::content::money::{Bought, bought};
+use crate::format;
+use crate::view::ResultView;
+
+const HEIGHT: f64 = 320.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 24.0;
+const BOTTOM: f64 = 48.0;
+/// Longest name beside a mark, in characters.
+const NAME: usize = 28;
+/// Room for a name right of its mark; with less it stands on the left.
+const ROOM: f64 = 190.0;
+
+/// The drawing; `None` where fewer than two deployments were priced and measured.
+pub fn price(view: &ResultView) -> Option<String> {
+    let all = bought(view);
+    if all.len() < 2 {
+        return None;
+    }
+    let mut drawing = Drawing::new(
+        "price",
+        HEIGHT,
+        "p99 of each deployment over its price; the tables have the values.",
+    );
+    let top = drawing.key(
+        LEFT,
+        &[
+            (Key::Mark(Mark::Kept), "kept the SLO"),
+            (Key::Mark(Mark::Broke), "did not"),
+            (Key::Line("bound"), "the SLO"),
+        ],
+    ) + 22.0;
+    let bottom = HEIGHT - BOTTOM;
+    let x = Scale::linear(all.iter().map(|b| b.per_month), (LEFT, WIDTH - RIGHT))?;
+    let bound = bound(view);
+    let latencies = all.iter().filter_map(ms).chain(bound);
+    let y = Scale::log(latencies, (bottom, top + 14.0))?;
+    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|v| (v, dollars(v))).collect();
+    drawing.x_axis(&x, (top, bottom), &ticks, "price of a month, from 0");
+    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, time(v))).collect();
+    drawing.y_axis(
+        &y,
+        (LEFT, WIDTH - RIGHT),
+        &ticks,
+        "p99, from the intended send time",
+    );
+    if let Some(bound) = bound {
+        let at = y.at(bound);
+        drawing.line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
+    }
+    let kept = all.iter().filter(|b| b.keeps_slo);
+    let steps: Vec<(f64, f64)> = kept
+        .filter_map(|b| Some((x.at(b.per_month), y.at(ms(b)?))))
+        .collect();
+    drawing.line("trend s1", &steps);
+    let mut texts: Vec<(f64, f64)> = Vec::new();
+    for one in &all {
+        // Without a p99 it is beyond every latency: at the upper edge.
+        let at = (x.at(one.per_month), ms(one).map_or(top, |ms| y.at(ms)));
+        let mark = if one.keeps_slo {
+            Mark::Kept
+        } else {
+            Mark::Broke
+        };
+        drawing.mark(mark, at, one.is_chosen, &title(one));
+        let is_free = |(tx, ty): &(f64, f64)| (tx - at.0).abs() > ROOM || (ty - at.1).abs() > 13.0;
+        if texts.iter().all(is_free) {
+            texts.push(at);
+            let (place, anchor) = if at.0 + ROOM < WIDTH {
+                ((at.0 + 10.0, at.1 - 8.0), Anchor::Start)
+            } else {
+                ((at.0 - 10.0, at.1 - 8.0), Anchor::End)
+            };
+            drawing.text(place, anchor, &shortened(&one.name, NAME));
+        }
+    }
+    Some(drawing.end())
+}
+
+/// p99 in ms.
+fn ms(bought: &Bought) -> Option<f64> {
+    bought.p99.map(|p99| p99.as_secs_f64() * 1e3)
+}
+
+/// The SLO's bound of p99, ms.
+fn bound(view: &ResultView) -> Option<f64> {
+    view.slo
+        .objectives
+        .iter()
+        .find_map(|objective| match objective {
+            Objective::Latency { quantile, bound } if quantile.as_fraction() == 0.99 => {
+                Some(bound.as_secs_f64() * 1e3)
+            }
+            _ => None,
+        })
+}
+
+fn time(ms: f64) -> String {
+    format::time(std::time::Duration::from_secs_f64(ms / 1e3))
+}
+
+fn dollars(value: f64) -> String {
+    if value.fract() == 0.0 {
+        format!("${value:.0}")
+    } else {
+        format!("${value:.2}")
+    }
+}
+
+fn title(one: &Bought) -> String {
+    let p99 = match one.p99 {
+        Some(p99) => format!("p99 {}", format::time(p99)),
+        None => "p99 lies in requests that failed".to_owned(),
+    };
+    let chosen = if one.is_chosen { ", recommended" } else { "" };
+    let breaks = match one.breaks.as_str() {
+        "" => String::new(),
+        breaks => format!(". {breaks}"),
+    };
+    format!(
+        "{}{chosen}: ${:.2} a month, {p99}{breaks}",
+        one.name, one.per_month
+    )
+}

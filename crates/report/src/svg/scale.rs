@@ -1,0 +1,217 @@
+//! From values to places: linear from zero, or logarithmic.
+//!
+//! Owns the choice of round ends and ticks. [`Scale::at`] keeps at the edge what lies outside.
+
+/// Ticks of a scale, about.
+const TICKS: f64 = 5.0;
+/// Ticks at 1, 2 and 5 up to this many decades, at powers of ten beyond.
+const FINE_DECADES: f64 = 2.5;
+
+/// A scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    from: f64,
+    to: f64,
+    start: f64,
+    end: f64,
+    is_log: bool,
+}
+
+impl Scale {
+    /// From 0 to a round value not below the largest. `None` without a positive value.
+    pub(super) fn linear(values: impl IntoIterator<Item = f64>, place: (f64, f64)) -> Option<Self> {
+        let largest = usable(values).reduce(f64::max)?;
+        let step = step(largest);
+        Some(Self {
+            from: 0.0,
+            to: (largest / step).ceil() * step,
+            start: place.0,
+            end: place.1,
+            is_log: false,
+        })
+    }
+
+    /// Between round values around all of them; values that are not positive do not count. `None`
+    /// when there are none.
+    pub(super) fn log(values: impl IntoIterator<Item = f64>, place: (f64, f64)) -> Option<Self> {
+        let (least, largest) = ends(values)?;
+        let (mut from, mut to) = (round_down(least), largest);
+        if round_down(to) < to {
+            to = next(round_down(to));
+        }
+        if from >= to {
+            (from, to) = (round_down(from * 0.99), next(to));
+        }
+        Some(Self {
+            from,
+            to,
+            start: place.0,
+            end: place.1,
+            is_log: true,
+        })
+    }
+
+    /// Logarithmic, exactly from the least to the largest value, with a little room: for values
+    /// that are their own ticks.
+    pub(super) fn log_of(values: impl IntoIterator<Item = f64>, place: (f64, f64)) -> Option<Self> {
+        let (least, largest) = ends(values)?;
+        let room = 1.0 + 0.06 * (largest / least).ln().max(1.0);
+        Some(Self {
+            from: least / room,
+            to: largest * room,
+            start: place.0,
+            end: place.1,
+            is_log: true,
+        })
+    }
+
+    /// Where a value stands; at the edge when it lies outside.
+    pub(super) fn at(&self, value: f64) -> f64 {
+        let share = if self.is_log {
+            (value.max(f64::MIN_POSITIVE) / self.from).ln() / (self.to / self.from).ln()
+        } else {
+            (value - self.from) / (self.to - self.from)
+        };
+        // A number that is none would spoil the drawing.
+        let share = if share.is_nan() { 0.0 } else { share };
+        self.start + share.clamp(0.0, 1.0) * (self.end - self.start)
+    }
+
+    /// The places of its ends.
+    pub(super) fn place(&self) -> (f64, f64) {
+        (self.start, self.end)
+    }
+
+    /// Round values within.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        if !self.is_log {
+            let step = step(self.to);
+            let count = (self.to / step).round() as usize;
+            return (0..=count).map(|i| i as f64 * step).collect();
+        }
+        let is_fine = (self.to / self.from).log10() <= FINE_DECADES;
+        let mut ticks = Vec::new();
+        let mut tick = round_down(self.from * 1.000_001);
+        while tick <= self.to * 1.000_001 {
+            let is_power = (tick.log10() - tick.log10().round()).abs() < 1e-9;
+            if tick >= self.from * 0.999_999 && (is_fine || is_power) {
+                ticks.push(tick);
+            }
+            tick = next(tick);
+        }
+        ticks
+    }
+}
+
+/// Values that can be placed.
+fn usable(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
+    let values = values.into_iter();
+    values.filter(|v| v.is_finite() && *v > 0.0)
+}
+
+fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    let one = |v: f64| (v, v);
+    usable(values)
+        .map(one)
+        .reduce(|(a, b), (v, _)| (a.min(v), b.max(v)))
+}
+
+/// 1, 2 or 5 times a power of ten: a fifth of the value, about.
+fn step(largest: f64) -> f64 {
+    let rough = largest / TICKS;
+    let below = round_down(rough);
+    if below * 1.5 < rough {
+        next(below)
+    } else {
+        below
+    }
+}
+
+/// The largest of 1, 2, 5 times a power of ten that is not above the value.
+fn round_down(value: f64) -> f64 {
+    let power = 10f64.powf(value.log10().floor());
+    // A hair of slack: 0.3 / 0.1 is less than 3.
+    let digit = value / power * 1.000_000_1;
+    let digit = if digit >= 5.0 {
+        5.0
+    } else if digit >= 2.0 {
+        2.0
+    } else {
+        1.0
+    };
+    digit * power
+}
+
+/// The next of 1, 2, 5 times a power of ten.
+fn next(round: f64) -> f64 {
+    let power = 10f64.powf(round.log10().floor());
+    let digit = (round / power).round();
+    if digit < 1.5 {
+        2.0 * power
+    } else if digit < 3.0 {
+        5.0 * power
+    } else {
+        10.0 * power
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(scale: Option<Scale>) -> Vec<String> {
+        let ticks = scale.expect("a scale").ticks();
+        ticks.iter().map(|t| format!("{t:.4}")).collect()
+    }
+
+    #[test]
+    fn linear_scales_begin_at_zero_and_end_round() {
+        let scale = Scale::linear([3.0, 87.0], (0.0, 100.0));
+        assert_eq!(
+            shown(scale),
+            [
+                "0.0000", "20.0000", "40.0000", "60.0000", "80.0000", "100.0000"
+            ]
+        );
+        let scale = scale.expect("a scale");
+        assert_eq!(
+            (scale.at(0.0), scale.at(50.0), scale.at(1e9)),
+            (0.0, 50.0, 100.0)
+        );
+        assert_eq!(Scale::linear([0.0, f64::NAN], (0.0, 1.0)), None);
+    }
+
+    #[test]
+    fn logarithmic_scales_have_ticks_at_one_two_and_five() {
+        let scale = Scale::log([0.3, 4.0], (0.0, 10.0));
+        assert_eq!(
+            shown(scale),
+            ["0.2000", "0.5000", "1.0000", "2.0000", "5.0000"]
+        );
+        let wide = Scale::log([1.0, 9000.0], (0.0, 10.0));
+        assert_eq!(
+            shown(wide),
+            ["1.0000", "10.0000", "100.0000", "1000.0000", "10000.0000"]
+        );
+        // One value alone has room on both sides.
+        let one = Scale::log([5.0], (0.0, 10.0)).expect("a scale");
+        assert!(one.at(5.0) > 0.0 && one.at(5.0) < 10.0, "{one:?}");
+        assert_eq!(Scale::log([-1.0, f64::INFINITY], (0.0, 1.0)), None);
+    }
+
+    #[test]
+    fn every_value_lies_within_its_scale_and_in_order() {
+        let values = [0.07, 0.35, 1.0, 1.4, 12.0, 990.0];
+        for scale in [
+            Scale::linear(values, (0.0, 1.0)),
+            Scale::log(values, (0.0, 1.0)),
+            Scale::log_of(values, (0.0, 1.0)),
+        ] {
+            let scale = scale.expect("a scale");
+            let places = values.map(|v| scale.at(v));
+            assert!(places.is_sorted(), "{places:?}");
+            assert!(places[5] < 1.0 || scale.to >= 990.0, "{places:?}");
+            assert!(scale.ticks().len() >= 3, "{:?}", scale.ticks());
+        }
+    }
+}

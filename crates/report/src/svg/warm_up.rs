@@ -1,0 +1,86 @@
+//! The warm-up: the usual answer (p50) of every second since the load began.
+
+use std::time::Duration;
+
+use super::frame::{Drawing, Key, WIDTH, line_class};
+use super::scale::Scale;
+use super::shortened;
+use crate::content::warm_up::{Course, courses};
+use crate::format;
+use crate::view::ResultView;
+
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 24.0;
+const BOTTOM: f64 = 48.0;
+/// Configurations that can be told apart.
+const MOST: usize = 4;
+/// Points of a line; more would not be seen.
+const POINTS: usize = 200;
+/// Longest name in the key, in characters.
+const NAME: usize = 30;
+
+/// The drawing; `None` where no trial had a warm-up under load.
+pub fn warm_up(view: &ResultView) -> Option<String> {
+    let courses = courses(view, MOST);
+    let ms = |course: &Course| -> Vec<Option<f64>> {
+        let values = course.p50.iter();
+        values
+            .map(|p50| Some((*p50)?.as_secs_f64() * 1e3))
+            .collect()
+    };
+    let values: Vec<Vec<Option<f64>>> = courses.iter().map(ms).collect();
+    let longest = values.iter().map(Vec::len).max()?;
+    let x = Scale::linear([longest as f64], (LEFT, WIDTH - RIGHT))?;
+    let mut drawing = Drawing::new(
+        "warm-up",
+        HEIGHT,
+        "p50 of each second since the load began; the table has the ends.",
+    );
+    let names: Vec<String> = courses.iter().map(|c| shortened(&c.name, NAME)).collect();
+    let mut entries: Vec<(Key, &str)> = vec![(Key::Line("edge"), "from here on judged")];
+    let lines = names.iter().enumerate();
+    entries.extend(lines.map(|(i, name)| (Key::Line(line_class(i)), name.as_str())));
+    let top = drawing.key(LEFT, &entries) + 22.0;
+    let bottom = HEIGHT - BOTTOM;
+    let y = Scale::log(values.iter().flatten().copied().flatten(), (bottom, top))?;
+    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|s| (s, s.to_string())).collect();
+    drawing.x_axis(&x, (top, bottom), &ticks, "seconds of load");
+    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|t| (t, time(t))).collect();
+    drawing.y_axis(
+        &y,
+        (LEFT, WIDTH - RIGHT),
+        &ticks,
+        "p50, the median over the trials (log scale)",
+    );
+    if let Some(judged) = courses.first().map(|c| x.at(c.warm_up as f64)) {
+        drawing.line("edge", &[(judged, top), (judged, bottom)]);
+    }
+    for (i, values) in values.iter().enumerate() {
+        let place =
+            |(second, ms): (usize, &Option<f64>)| Some((x.at(second as f64 + 0.5), y.at((*ms)?)));
+        let places: Vec<_> = values.iter().enumerate().map(place).collect();
+        // A gap where nothing was answered.
+        for run in places.split(Option::is_none) {
+            let run: Vec<(f64, f64)> = run.iter().copied().flatten().collect();
+            drawing.line(line_class(i), &thinned(&run));
+        }
+    }
+    Some(drawing.end())
+}
+
+/// At most [`POINTS`] places, each the middle one of its neighbours: the line of the usual second.
+fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let size = places.len().div_ceil(POINTS).max(1);
+    let middle = |chunk: &[(f64, f64)]| {
+        let mut chunk = chunk.to_vec();
+        let x = chunk[chunk.len() / 2].0;
+        chunk.sort_by(|a, b| a.1.total_cmp(&b.1));
+        (x, chunk[chunk.len() / 2].1)
+    };
+    places.chunks(size).map(middle).collect()
+}
+
+fn time(ms: f64) -> String {
+    format::time(Duration::from_secs_f64(ms / 1e3))
+}
