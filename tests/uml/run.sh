@@ -82,6 +82,9 @@ if [ -z "$code" ]; then
     code=125
     why="the guest ended without a result"
     grep -q "^$marker begin$" "$work/console" || { code=77; why="user-mode Linux does not boot here"; }
+    # Its ptrace call for the registers then fails, and init dies by SIGSEGV in put_fp_registers.
+    [ $code = 125 ] || ! grep -q put_fp_registers "$work/console" ||
+        why="$why: this CPU's registers (AMX) need more room than this kernel has"
     echo "$0: $why; its last words:" >&2
     tail -n 20 "$work/kernel" "$work/console" >&2
 fi

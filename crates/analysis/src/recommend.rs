@@ -77,7 +77,7 @@ pub struct Proof {
     pub passes: u64,
     /// Starts that counted.
     pub starts: u64,
-    /// Starts that could not be measured; they count for nothing.
+    /// Starts that could not be measured; they show nothing, and too many leave it unproven.
     pub not_measured: u64,
     /// With 95 % confidence the probability of a failing start is below this, in [0, 1]
     /// (Clopper-Pearson, one-sided); 1 when nothing was proven.
@@ -246,19 +246,29 @@ impl Recommendation {
 }
 
 impl Proof {
-    /// Whether the starts prove the size: there are some, and at most one in
-    /// [`STARTS_PER_FAILURE`] failed.
+    /// Whether the starts prove the size: there are some, and all but one in
+    /// [`STARTS_PER_FAILURE`] of those that ran kept the SLO.
     pub fn is_proven(&self) -> bool {
-        is_proof(self.passes, self.starts)
+        is_proof(self.passes, self.starts + self.not_measured)
+    }
+
+    /// Whether it would be proven if what could not be measured had kept the SLO.
+    pub fn is_undecided(&self) -> bool {
+        let possible = self.passes + self.not_measured;
+        !self.is_proven() && is_proof(possible, self.starts + self.not_measured)
     }
 
     /// `20 of 20 fresh starts passed: less than 13.9 % fail (95 % confidence)`.
     pub fn sentence(&self) -> String {
+        let not_measured = match self.not_measured {
+            0 => String::new(),
+            n => format!("; {n} could not be measured"),
+        };
         if self.starts == 0 {
-            return "not proven: no fresh start ran at this size".to_owned();
+            return format!("not proven: no fresh start ran at this size{not_measured}");
         }
         format!(
-            "{} of {} fresh starts passed: less than {} fail ({} confidence)",
+            "{} of {} fresh starts passed: less than {} fail ({} confidence){not_measured}",
             self.passes,
             self.starts,
             text::percent(self.failure_upper_bound),
@@ -322,7 +332,7 @@ mod tests {
         insta::assert_snapshot!(
             format!("{}\n{}", got.proof.sentence(), smaller.sentence()),
             @"
-        19 of 20 fresh starts passed: less than 21.6 % fail (95 % confidence)
+        19 of 20 fresh starts passed: less than 21.6 % fail (95 % confidence); 1 could not be measured
         296Mi fails: reason of t5
         "
         );
@@ -346,6 +356,32 @@ mod tests {
         ] {
             assert_eq!(is_proof(passes, starts), wanted, "{passes} of {starts}");
         }
+    }
+
+    #[test]
+    fn starts_that_could_not_be_measured_show_nothing() {
+        let proof = |passes, failed, not_measured| {
+            let trials = [
+                vec![Verdict::Pass; passes],
+                vec![Verdict::SloMiss; failed],
+                vec![Verdict::Invalid(Invalid::Noise); not_measured],
+            ];
+            let trials: Vec<_> = trials
+                .concat()
+                .into_iter()
+                .map(|verdict| trial("p", Purpose::Prove, 324, verdict))
+                .collect();
+            let proof = prove(Bytes::from_mib(324), &trials);
+            (proof.is_proven(), proof.is_undecided())
+        };
+        assert_eq!(proof(20, 0, 0), (true, false));
+        assert_eq!(proof(19, 0, 1), (true, false));
+        assert_eq!(proof(18, 0, 2), (false, true));
+        assert_eq!(proof(1, 0, 19), (false, true));
+        assert_eq!(proof(0, 0, 20), (false, true));
+        assert_eq!(proof(17, 1, 2), (false, true));
+        assert_eq!(proof(17, 2, 1), (false, false));
+        assert_eq!(proof(0, 0, 0), (false, false));
     }
 
     #[test]

@@ -18,14 +18,15 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Starts to watch SIGINT, SIGTERM and SIGHUP.
+    /// Starts to watch SIGINT, SIGTERM, and SIGHUP unless `nohup` or a shell had it ignored.
     ///
     /// # Errors
     /// When the kernel refuses a handler.
     pub fn watch() -> Result<Self, Error> {
         let came = Arc::new(AtomicBool::new(false));
         let number = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let hangup = (!ignores_hangup()).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             let seen = Arc::new(AtomicBool::new(false));
             let refuse = |e: std::io::Error| {
                 Error::new(
@@ -36,12 +37,13 @@ impl Signals {
             // The order matters: the default action runs only if the flag was set before.
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&seen))
                 .map_err(refuse)?;
-            signal_hook::flag::register(signal, seen).map_err(refuse)?;
             let value = usize::try_from(signal).unwrap_or(2);
             signal_hook::flag::register_usize(signal, Arc::clone(&number), value)
                 .map_err(refuse)?;
-            // Last: whoever sees it finds the number.
+            // After the number: whoever sees it finds it.
             signal_hook::flag::register(signal, Arc::clone(&came)).map_err(refuse)?;
+            // Last: what has counted as the first has been noticed.
+            signal_hook::flag::register(signal, seen).map_err(refuse)?;
         }
         Ok(Self { came, number })
     }
@@ -61,4 +63,12 @@ impl Signals {
         let number = self.number.load(Ordering::Relaxed);
         Kind::Interrupted(u8::try_from(number).ok().filter(|n| *n > 0).unwrap_or(2))
     }
+}
+
+/// Whether this process was started with SIGHUP ignored: bit 0 of `SigIgn` in proc(5)'s status.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 == 1)
 }

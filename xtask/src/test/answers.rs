@@ -154,7 +154,7 @@ fn free_port() -> std::io::Result<u16> {
 fn get(port: u16, path: &str) -> Result<String, String> {
     let exchange = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         let mut answer = String::new();

@@ -101,14 +101,22 @@ pub fn count(text: &str) -> Counts {
     let mut total = Counts::default();
     // Skips of the test binary being read; libtest counts each as passed.
     let mut here = BTreeMap::new();
+    let mut is_running = false;
     for line in text.lines() {
-        if let Some((name, reason)) = skip(line) {
+        if starts_binary(line) {
+            if std::mem::take(&mut is_running) {
+                total.add(Counts::one_failed(ENDED_EARLY));
+            }
+        } else if starts_tests(line) {
+            is_running = true;
+        } else if let Some((name, reason)) = skip(line) {
             here.insert(name.to_owned(), reason.to_owned());
         } else if let Some((name, reason)) = ignored(line) {
             total.skip(name.to_owned(), reason.to_owned());
         } else if let Some(name) = failed(line) {
             total.failures.push(name.to_owned());
         } else if let Some((passed, failed)) = result(line) {
+            is_running = false;
             total.passed += passed.saturating_sub(here.len());
             total.failed += failed;
             for (name, reason) in std::mem::take(&mut here) {
@@ -116,11 +124,27 @@ pub fn count(text: &str) -> Counts {
             }
         }
     }
+    if is_running {
+        total.add(Counts::one_failed(ENDED_EARLY));
+    }
     // Skips of a binary that died before its result line.
     for (name, reason) in here {
         total.skip(name, reason);
     }
     total
+}
+
+/// The failure of a test binary that began and gave no result. No test has this name.
+const ENDED_EARLY: &str = "a test binary ended early";
+
+/// cargo's line before each test binary.
+fn starts_binary(line: &str) -> bool {
+    line.starts_with("     Running ") || line.starts_with("   Doc-tests ")
+}
+
+/// `running 3 tests`, `running 1 test`.
+fn starts_tests(line: &str) -> bool {
+    line.starts_with("running ") && line.trim_end_matches('s').ends_with(" test")
 }
 
 /// The parts of an output that explain a failure: what failed tests printed, compiler errors,
@@ -273,6 +297,16 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         let mut total = count("SKIP a: no root\n");
         total.add(count("SKIP a: no root\n"));
         assert_eq!(total.to_string(), "0 passed, 0 failed, 2 skipped");
+    }
+
+    #[test]
+    fn a_binary_without_a_result_is_a_failure_beside_those_that_it_named() {
+        let died = "     Running a\n\nrunning 2 tests\ntest one ... ok\n     Running b\n\n\
+                    running 1 test\ntest two ... FAILED\n\ntest result: FAILED. 0 passed; 1 failed\n";
+        let counts = count(died);
+        assert_eq!(counts.failures, ["a test binary ended early", "two"]);
+        assert_eq!(counts.failed, 2);
+        assert_eq!(count("running 1 test\n").failed, 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{answers, audit};
 use crate::error::Error;
 
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
-const LONGEST: &str = "1800";
+const LONGEST: &str = "3600";
 
 /// Module documentation leads readers to private items; every crate here is read by its developers.
 const RUSTDOC: &str = "-D warnings -A rustdoc::private_intra_doc_links";
@@ -161,7 +161,8 @@ fn have_passed_alone(
         // The name right after `--`: the project's own runners take their filter there.
         let split = arguments.iter().position(|word| *word == "--");
         let (cargo, own) = arguments.split_at(split.map_or(arguments.len(), |at| at + 1));
-        let words = [cargo, &[name.as_str()], own].concat();
+        let only = [name.as_str(), "--exact"];
+        let words = [cargo, &only, own].concat();
         let log = log.with_extension(format!("again-{number}.log"));
         let (is_success, text) = logged(root, &words, &log)?;
         let again = output::count(&text);

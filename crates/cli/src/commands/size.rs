@@ -19,6 +19,9 @@ use crate::error::{Error, Kind, Outcome};
 use crate::experiment::{ExperimentFlags, SearchFlags, given};
 use crate::measuring::{MeasureFlags, Measuring};
 
+/// What helps when trials could not be measured.
+const QUIETER: &str = "close what else uses this machine, then: loadline resume";
+
 /// Find the smallest memory that keeps the SLO
 #[derive(Args)]
 pub struct SizeArguments {
@@ -52,13 +55,9 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
         None => answer(session, &bases),
     })?;
     let (conclusion, ended) = match answer {
-        Answer::Found { best, proven } => {
-            let ended = if proven {
-                Outcome::Done
-            } else {
-                Outcome::SloMissed
-            };
-            (Conclusion::Answer(best), Ok(ended))
+        Answer::Found(best) => {
+            let ended = how_it_stands(&best, measuring.experiment.search.prove);
+            (Conclusion::Answer(best), ended)
         }
         Answer::None { left, error } => (
             Conclusion::NoAnswer(left),
@@ -86,11 +85,7 @@ fn incomparable(error: Incomparable) -> Error {
 
 /// What a search came to.
 enum Answer {
-    Found {
-        best: Box<Recommendation>,
-        /// Every start of the proof that counted kept the SLO, but for one in twenty.
-        proven: bool,
-    },
+    Found(Box<Recommendation>),
     None {
         left: NoAnswer,
         /// Why that proves nothing; `None` where nothing keeps the SLO.
@@ -110,7 +105,6 @@ fn answer(session: &mut Session<'_>, bases: &[Configuration]) -> Result<Answer, 
         });
     };
     let configuration = at(&best.base, answer.size);
-    let starts = session.experiment.search.prove;
     let proofs = prove(session, &configuration, best.start_deadline)?;
     let below = next_smaller(session, best, &answer)?;
     let mut trials = best.trials.clone();
@@ -123,13 +117,25 @@ fn answer(session: &mut Session<'_>, bases: &[Configuration]) -> Result<Answer, 
         .flat_map(|s| s.trials.clone())
         .collect();
     let recommendation = recommend(configuration, &answer, &trials, &others);
-    let proof = &recommendation.proof;
-    // A proof of no start that counted proves nothing; one that was not asked for fails nothing.
-    let proven = starts == 0 || proof.is_proven();
-    Ok(Answer::Found {
-        best: Box::new(recommendation),
-        proven,
-    })
+    Ok(Answer::Found(Box::new(recommendation)))
+}
+
+/// An answer that is not proven misses the SLO (exit 1), unless its starts could not be measured
+/// (exit 4). A proof that was not asked for fails nothing.
+fn how_it_stands(best: &Recommendation, starts: u32) -> Result<Outcome, Error> {
+    if starts == 0 || best.is_proven() {
+        return Ok(Outcome::Done);
+    }
+    let proof = &best.proof;
+    if !proof.is_undecided() {
+        return Ok(Outcome::SloMissed);
+    }
+    let all = proof.starts + proof.not_measured;
+    let what = format!(
+        "the proof could not be measured: {} of its {all} fresh starts are invalid",
+        proof.not_measured
+    );
+    Err(Error::new(Kind::Invalid, what).hint(QUIETER))
 }
 
 /// Every combination of the factors but memory, which the search owns.
@@ -172,6 +178,6 @@ fn why_none(searched: &[Searched]) -> Option<Error> {
             Kind::Invalid,
             format!("could not measure at {size}: {reason}"),
         )
-        .hint("close what else uses this machine, then: loadline resume")
+        .hint(QUIETER)
     })
 }

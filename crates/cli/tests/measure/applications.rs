@@ -30,9 +30,9 @@ fn verdict(lab: &Lab) -> serde_json::Value {
 
 fn it_answers_500() -> Outcome {
     let lab = Lab::new();
-    run(&lab, &["--start-deadline=1s"], &["serve", "status=500"])
+    run(&lab, &["--start-deadline=5s"], &["serve", "status=500"])
         .expect_code(1)
-        .says(&["APP_KO never_ready", "not ready within 1s", "HTTP 500"])
+        .says(&["APP_KO never_ready", "not ready within 5s", "HTTP 500"])
         .prints(&["None of 1 configuration keeps"]);
     None
 }
@@ -44,7 +44,7 @@ fn it_exits_early_with_0() -> Outcome {
         "exit code 0",
         "before it was ready",
     ]);
-    let under_load = ["exit", "code=0", "after_ms=1000"];
+    let under_load = ["exit", "code=0", "after_ms=5000"];
     run(&lab, &["--measure=20s"], &under_load)
         .expect_code(1)
         .says(&["APP_KO crash", "exit code 0", "in the measure phase"]);
@@ -53,9 +53,9 @@ fn it_exits_early_with_0() -> Outcome {
 
 fn it_never_listens() -> Outcome {
     let lab = Lab::new();
-    run(&lab, &["--start-deadline=500ms"], &["never-ready"])
+    run(&lab, &["--start-deadline=5s"], &["never-ready"])
         .expect_code(1)
-        .says(&["APP_KO never_ready", "within 500ms", "connection refused"]);
+        .says(&["APP_KO never_ready", "within 5s", "connection refused"]);
     None
 }
 

@@ -170,7 +170,7 @@ fn what_is_never_ready_gives_no_cache() -> Outcome {
     let lab = Lab::new();
     let jar = ping_or_skip!(&lab);
     // It listens on 8080, so nobody ever answers there.
-    let ended = cache(&lab, &["--start-deadline=3s"], 8081)
+    let ended = cache(&lab, &["--start-deadline=10s"], 8081)
         .into_end()
         .expect_code(4);
     ended.says(&[

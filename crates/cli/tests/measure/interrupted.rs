@@ -1,12 +1,14 @@
 //! Ctrl-C and its relatives: the first ends cleanly and says how to go on, the second ends at once.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::lab::{ANSWER, Lab, recommended};
+use crate::process::POLL;
 use crate::runner::{Case, Outcome};
-use crate::traces::{assert_dead, assert_nothing_left, networks};
+use crate::traces::{assert_dead, assert_nothing_left, networks, processes};
 
 pub const CASES: [Case; 3] = [
     (
@@ -26,7 +28,8 @@ pub const CASES: [Case; 3] = [
 fn a_signal_ends_it_and_resume_goes_on() -> Outcome {
     let lab = Lab::new();
     let mut owners = Vec::new();
-    let mut sizing = lab.size().start();
+    // Long enough for three rounds.
+    let mut sizing = lab.size_with(&["--prove=10"]).start();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         sizing.until("two more trials", |text| {
             let new = text
@@ -79,22 +82,43 @@ fn trials_of_two_builds_are_not_mixed() -> Outcome {
 
 fn a_second_signal_ends_it_at_once() -> Outcome {
     let lab = Lab::new();
-    // The application ignores SIGTERM: a clean end takes the whole grace of ten seconds.
+    // The application handles SIGTERM by doing nothing: a clean end takes the whole grace.
     let call = lab.measure("run").zoo(&lab, &["ignore-term"]);
     let mut running = call.start();
     running.until_it_measures();
-    while networks(&lab).is_empty() && !running.has_ended() {
-        std::thread::sleep(crate::process::POLL);
+    let program = std::env::current_exe().ok();
+    let handles_term = |process: &PathBuf| {
+        std::fs::read_link(process.join("exe")).ok() == program
+            && signals(process, "SigCgt:") & bit(Signal::TERM) != 0
+    };
+    while !processes(&lab).iter().any(handles_term) {
+        assert!(!running.has_ended(), "it ended before any signal");
+        std::thread::sleep(POLL);
     }
-    std::thread::sleep(Duration::from_millis(200));
     let (owner, networks) = (running.id(), networks(&lab));
     running.signal(Signal::INT);
-    std::thread::sleep(Duration::from_millis(300));
+    // Two that wait together are one.
+    let loadline = PathBuf::from(format!("/proc/{owner}"));
+    while signals(&loadline, "ShdPnd:") & bit(Signal::INT) != 0 {
+        std::thread::sleep(POLL);
+    }
     running.signal(Signal::INT);
     let ended = running.end();
     assert_eq!(ended.signal, Some(2), "{ended}");
-    assert_dead(&lab, Duration::from_secs(1));
+    assert_dead(&lab, Duration::from_secs(10));
     lab.call("clean").into_end().expect_code(0);
     assert_nothing_left(&lab, &[owner], &networks);
     None
+}
+
+/// A set of signals in proc(5)'s status of a process; none when it is gone.
+fn signals(process: &Path, name: &str) -> u64 {
+    let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix(name));
+    set.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+fn bit(signal: Signal) -> u64 {
+    1 << (signal.as_raw() - 1)
 }

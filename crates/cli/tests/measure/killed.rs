@@ -16,8 +16,8 @@ pub const CASES: [Case; 1] = [("killed_at_random_times", killed_at_random_times)
 /// How often, unless LOADLINE_KILLS says otherwise.
 const KILLS: u32 = 25;
 
-/// When everything must be dead.
-const DEAD_WITHIN: Duration = Duration::from_secs(1);
+/// When everything must be dead; what is not killed serves for ever.
+const DEAD_WITHIN: Duration = Duration::from_secs(10);
 
 /// Longest time between taking the machine and the kill: some trials long.
 const LATEST_MS: u64 = 2000;

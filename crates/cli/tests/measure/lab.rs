@@ -40,8 +40,11 @@ impl Lab {
 
     /// loadline with exactly these arguments, called in the lab's directory.
     pub fn bare(&self, arguments: &[&str]) -> Call {
-        let mut command = Command::new(self.program());
+        // Where the tests run under nohup, loadline would ignore SIGHUP too.
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal=HUP")
+            .arg(self.program())
             .args(arguments)
             .current_dir(self.path())
             .env_remove("LOADLINE_STATE");
@@ -103,11 +106,12 @@ impl Lab {
 pub const ANSWER: u64 = 48 << 20;
 
 /// Short trials with an SLO that a busy machine keeps too: these tests are about what loadline
-/// does, not about how fast the machine is.
+/// does, not about how fast the machine is. An SLO without a latency does not ask whether the
+/// application kept up, and one stall of the machine may outlast a whole load.
 const QUICK: [&str; 8] = [
     "--wait",
     "--accept-noise",
-    "--slo=errors<50%,p99<4s",
+    "--slo=errors<99%",
     "--rate=50/s",
     "--warm-up=0s",
     "--measure=300ms",

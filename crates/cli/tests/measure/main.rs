@@ -2,8 +2,9 @@
 //!
 //! One program plays all parts but loadline's own: the test runner, and the applications
 //! (`zoo MODE`). Tests run one at a time, because a measurement takes the whole machine. Needs root
-//! and cgroups; without them every test is skipped by name. `measure [FILTER]` runs the tests whose
-//! name contains the filter; LOADLINE_KILLS=200 kills loadline that often instead of 25 times.
+//! and cgroups; without them every test is skipped by name. `measure [FILTER [--exact]]` runs the
+//! tests whose name contains the filter; LOADLINE_KILLS=200 kills loadline that often instead of 25
+//! times.
 
 mod answers;
 mod applications;
@@ -27,6 +28,9 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
-        first => runner::run(first.filter(|text| !text.starts_with('-'))),
+        first => {
+            let filter = first.filter(|text| !text.starts_with('-'));
+            runner::run(filter, arguments.any(|text| text == "--exact"))
+        }
     }
 }

@@ -55,7 +55,7 @@ pub fn networks(lab: &Lab) -> BTreeSet<PathBuf> {
 /// running trials, and the groups of these owners.
 #[track_caller]
 pub fn assert_nothing_left(lab: &Lab, owners: &[u32], networks: &BTreeSet<PathBuf>) {
-    assert_dead(lab, Duration::from_secs(1));
+    assert_dead(lab, Duration::from_secs(10));
     let table = fs::read_to_string("/proc/self/mountinfo").expect("a mount table");
     let name = lab.path().display().to_string();
     assert!(!table.contains(&name), "mounts are left:\n{table}");

@@ -29,7 +29,10 @@ fn main() -> ExitCode {
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
         Some("in-guest") => runner::run_in_guest(),
         Some("trials-without-end") => killed::trials_without_end(arguments),
-        first => runner::run(first.filter(|text| !text.starts_with('-'))),
+        first => {
+            let filter = first.filter(|text| !text.starts_with('-'));
+            runner::run(filter, arguments.any(|text| text == "--exact"))
+        }
     }
 }
 

@@ -11,15 +11,16 @@ use crate::{cases, hundred, java, killed, uml};
 /// A test: its name, and a function that panics when it fails.
 pub type Case = (&'static str, fn());
 
-/// Runs what the filter names, or everything.
-pub fn run(filter: Option<&str>) -> ExitCode {
+/// Runs the tests whose name contains the filter, or is it where `is_exact`; without one, all.
+pub fn run(filter: Option<&str>, is_exact: bool) -> ExitCode {
     let all = cases::CASES
         .iter()
         .chain(&java::CASES)
         .chain(&killed::CASES)
         .chain(&hundred::CASES)
         .chain(&uml::CASES);
-    let wanted = |case: &&Case| filter.is_none_or(|filter| case.0.contains(filter));
+    let fits = |name: &str, filter: &str| name == filter || (!is_exact && name.contains(filter));
+    let wanted = |case: &&Case| filter.is_none_or(|filter| fits(case.0, filter));
     run_these(&all.filter(wanted).copied().collect::<Vec<Case>>())
 }
 

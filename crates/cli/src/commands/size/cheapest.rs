@@ -71,10 +71,7 @@ pub fn answer(
         ..course
     };
     let recommendation = recommend(&course, (choice, is_proven), found, tuned, refined);
-    Ok(Answer::Found {
-        best: Box::new(recommendation),
-        proven: is_proven,
-    })
+    Ok(Answer::Found(Box::new(recommendation)))
 }
 
 fn recommend(
