@@ -136,7 +136,9 @@ pub fn closed_form(limit: Limit, work: Work, start: Start) -> Option<f64> {
     let (w, n) = (work.cpu.as_secs_f64(), f64::from(work.threads.max(1)));
     let to_end = p - start.phase.as_secs_f64();
     let r = q - start.used.as_secs_f64();
-    if w <= r && w / n <= to_end {
+    // What was subtracted is off by some 1e-16: work that just fits must not wait a period.
+    let just_within = 1.0 + 1e-12;
+    if w <= r * just_within && w / n <= to_end * just_within {
         return Some(w / n);
     }
     if r > n * to_end || n * p < q {

@@ -25,6 +25,9 @@ const COUNT_POLL: Duration = Duration::from_millis(1);
 /// reclaim, and then no kill follows.
 const COUNT_GRACE: Duration = Duration::from_millis(500);
 
+/// Once memory was out, the count is looked at so often: the kill may come later than the grace.
+const COUNT_AGAIN: Duration = Duration::from_millis(100);
+
 /// Waits for OOM kills in one group.
 #[derive(Debug)]
 pub struct OomWatch {
@@ -92,7 +95,7 @@ impl OomWatch {
     /// A group that is gone.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, CgroupError> {
         let end = Instant::now() + timeout;
-        let mut grace_end = None;
+        let mut grace_end: Option<Instant> = None;
         loop {
             // Counted before the sleep as well: what came between two calls must not be missed.
             let kills = self.kills()?;
@@ -104,9 +107,10 @@ impl OomWatch {
             if now >= end {
                 return Ok(false);
             }
+            let longest = grace_end.map_or(timeout, |_| COUNT_AGAIN);
             if grace_end.is_some_and(|end| now < end) {
                 thread::sleep(COUNT_POLL);
-            } else if self.is_woken(end - now) {
+            } else if self.is_woken(longest.min(end - now)) {
                 grace_end = Some(Instant::now() + COUNT_GRACE);
             }
         }

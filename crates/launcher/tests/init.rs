@@ -286,16 +286,18 @@ fn zombies(pid: u32) -> usize {
 
 /// 1,000 orphans that wait for the end of the input, then a program that waits for nobody.
 const ORPHANS: &str = "exec 3<&0; i=0; while [ $i -lt 1000 ]; do (read x <&3 &); i=$((i+1)); done; \
-                       echo ready; exec sleep 60";
+                       echo ready; exec sleep 300";
 
-/// Waits for something, ten seconds at most: a busy machine needs its time.
+/// Waits for something; what does not happen within a minute hangs.
+#[track_caller]
 fn wait_until(happens: impl Fn() -> bool) {
-    for _ in 0..200 {
+    for _ in 0..1200 {
         if happens() {
             return;
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+    panic!("it never came");
 }
 
 fn is_sleep(pid: &str) -> bool {

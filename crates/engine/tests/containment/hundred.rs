@@ -47,7 +47,8 @@ fn hundred_hostile_trials() {
         let mut instance = loadline_engine::backend::Backend::prepare(&mut lab.backend, &spec)
             .expect("it can be prepared");
         // Ready or not, dead or alive: the trial must come to its end.
-        let _start = instance.start(Duration::from_secs(1), &mut observer);
+        let start = instance.start(Duration::from_secs(1), &mut observer);
+        start.expect("that it is not ready is no error");
         let stop = Instant::now();
         let evidence = instance.stop(Duration::from_millis(200), &mut observer);
         slowest = slowest.max(stop.elapsed());

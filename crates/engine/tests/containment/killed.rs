@@ -1,6 +1,7 @@
 //! loadline killed by SIGKILL in the middle of trials: everything of it is dead within a second,
 //! and the next start removes what is left of groups and files.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +20,9 @@ const KILLS: u32 = 50;
 
 /// When everything must be dead.
 const DEAD_WITHIN: Duration = Duration::from_secs(1);
+
+/// Time between two looks at what is left.
+const POLL: Duration = Duration::from_millis(2);
 
 /// The victim: trials one after the other until it is killed.
 pub fn trials_without_end(mut arguments: impl Iterator<Item = String>) -> ExitCode {
@@ -51,7 +55,7 @@ pub fn trials_without_end(mut arguments: impl Iterator<Item = String>) -> ExitCo
 
 fn killed_at_random_times() {
     let lab = Lab::new();
-    let mut longest = Duration::ZERO;
+    let (mut longest, mut groups) = (Duration::ZERO, 0);
     // A simple generator of times: the test must be the same each time it runs.
     let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
     for _ in 0..KILLS {
@@ -59,14 +63,38 @@ fn killed_at_random_times() {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         let after = Duration::from_millis(20 + (random >> 33) % 1500);
-        longest = longest.max(kill_once(&lab, after));
+        let (lived, swept) = kill_once(&lab, after);
+        longest = longest.max(lived);
+        groups += swept;
     }
-    println!("{KILLS} kills; the slowest tree was dead after {longest:?}");
+    println!(
+        "{KILLS} kills; the slowest tree was dead after {longest:?}; {groups} groups were left"
+    );
+    assert!(groups > 0, "no kill hit a trial");
     lab.assert_clean();
 }
 
-/// Kills one victim; returns how long its tree lived after it.
-fn kill_once(lab: &Lab, after: Duration) -> Duration {
+/// Waits until no process of the victim is left; gives how long that took. A time in which this
+/// program did not run either is not held against them.
+fn until_dead(after: Duration) -> Duration {
+    let mut lived = Duration::ZERO;
+    loop {
+        let left = processes(UID);
+        if left.is_empty() {
+            return lived;
+        }
+        assert!(
+            lived < DEAD_WITHIN,
+            "killed after {after:?}: still there: {left:#?}"
+        );
+        let look = Instant::now();
+        std::thread::sleep(POLL);
+        lived += look.elapsed().min(POLL * 25);
+    }
+}
+
+/// Kills one victim; returns how long its tree lived after it, and how many groups were swept.
+fn kill_once(lab: &Lab, after: Duration) -> (Duration, usize) {
     let own = std::env::current_exe().expect("this program");
     let mut victim = Command::new(own)
         .arg("trials-without-end")
@@ -76,22 +104,13 @@ fn kill_once(lab: &Lab, after: Duration) -> Duration {
         .expect("it starts");
     std::thread::sleep(after);
     victim.kill().expect("it runs");
-    let begin = Instant::now();
-    victim.wait().expect("it is a child");
-    let mut left = processes(UID);
-    while !left.is_empty() {
-        assert!(
-            begin.elapsed() < DEAD_WITHIN,
-            "killed after {after:?}: still there: {left:#?}"
-        );
-        std::thread::sleep(Duration::from_millis(2));
-        left = processes(UID);
-    }
-    let lived = begin.elapsed();
+    let ended = victim.wait().expect("it is a child");
+    assert_eq!(ended.signal(), Some(9), "it ended before the kill");
+    let lived = until_dead(after);
     let swept = lab.backend.sweep().expect("it can be swept");
     assert!(swept.failures.is_empty(), "{:?}", swept.failures);
     let groups = groups(victim.id());
     assert!(groups.is_empty(), "killed after {after:?}: {groups:?}");
     lab.assert_clean();
-    lived
+    (lived, swept.groups.len())
 }

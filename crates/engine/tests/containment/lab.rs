@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Configuration, Evidence, Phase, StartEvidence};
 use loadline_engine::backend::local::{LocalBackend, Options};
@@ -48,6 +48,8 @@ pub struct Trial {
 pub struct Lab {
     pub backend: LocalBackend,
     pub scratch: tempfile::TempDir,
+    /// What an application may take to end; only one that does not end waits for all of it.
+    pub grace: Duration,
     count: u32,
     before: Traces,
 }
@@ -64,6 +66,7 @@ impl Lab {
             before: Traces::now(UID, std::process::id(), scratch.path()),
             backend,
             scratch,
+            grace: Duration::from_secs(30),
             count: 0,
         };
         // What the first trial makes once for all (the spawning thread) is no leak.
@@ -84,13 +87,13 @@ impl Lab {
     pub fn run(&mut self, spec: &InstanceSpec, load: Option<&LoadPhase>) -> Trial {
         let mut observer = Quiet::default();
         let mut instance = self.backend.prepare(spec).expect("it can be prepared");
-        // A JVM takes several seconds in user-mode Linux.
-        let start = instance.start(Duration::from_secs(60), &mut observer);
+        // A JVM takes several seconds in user-mode Linux, and some trials start two.
+        let start = instance.start(Duration::from_secs(300), &mut observer);
         let is_ready = start.as_ref().is_ok_and(|start| start.ready.is_some());
         let driven = load
             .filter(|_| is_ready)
             .map(|load| instance.drive(load, &mut observer));
-        let evidence = instance.stop(Duration::from_secs(1), &mut observer);
+        let evidence = instance.stop(self.grace, &mut observer);
         Trial {
             start,
             driven,
@@ -102,7 +105,13 @@ impl Lab {
         Traces::now(UID, std::process::id(), self.scratch.path())
     }
 
+    /// Asserts that nothing is left. Threads that nobody waits for close their descriptors a
+    /// moment later.
     pub fn assert_clean(&self) {
+        let begin = Instant::now();
+        while self.traces() != self.before && begin.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         assert_clean(&self.before, &self.traces());
     }
 }

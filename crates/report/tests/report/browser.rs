@@ -70,9 +70,8 @@ fn dark_mode_changes_page_and_charts_while_open() {
         "Emulation.setEmulatedMedia",
         &json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]}),
     );
-    page.evaluate("new Promise(done => setTimeout(done, 200))");
     assert_eq!(page.evaluate(back), "rgb(20, 24, 28)");
-    assert_ne!(page.evaluate(line), light);
+    page.wait_until(&format!("({line}) !== {light}"));
     assert_eq!(drawn(&mut page), (5, 5));
     keep(&mut page, "search-dark");
     assert_eq!(page.messages(), Vec::<String>::new());
@@ -94,10 +93,8 @@ fn hovering_shows_values_and_the_legend_switches_lines_by_keyboard() {
         "Input.dispatchMouseEvent",
         &json!({"type": "mouseMoved", "x": at[0], "y": at[1]}),
     );
-    page.evaluate("new Promise(done => setTimeout(done, 200))");
-    let value =
-        page.evaluate("document.querySelectorAll('#chart-percentile .u-value')[1].textContent");
-    assert!(value.as_str().is_some_and(|v| v.ends_with("ms")), "{value}");
+    let value = "document.querySelectorAll('#chart-percentile .u-value')[1].textContent";
+    page.wait_until(&format!("{value}.endsWith('ms')"));
     page.evaluate("document.querySelectorAll('#chart-percentile .u-legend th')[1].focus()");
     for kind in ["keyDown", "keyUp"] {
         page.call(

@@ -69,7 +69,7 @@ impl Engine {
         // Each look takes podman a tenth of a second and more: some minutes in all.
         (0..1000).any(|_| {
             let running = self.say(&["inspect", "-f", "{{.State.Running}}", "ping"]);
-            running.as_deref() != Ok("true") || !self.podman(&["logs", "ping"]).stdout.is_empty()
+            running.as_deref() == Ok("false") || !self.podman(&["logs", "ping"]).stdout.is_empty()
         }) && !self.podman(&["logs", "ping"]).stdout.is_empty()
     }
 }

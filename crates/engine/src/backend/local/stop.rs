@@ -130,6 +130,8 @@ fn terminate(
             rate: None,
         });
     }
+    // A machine that stood still for the whole grace may have the end waiting to be read.
+    instance.tick();
     exit.unclean_stop = !instance.state.is_over();
 }
 

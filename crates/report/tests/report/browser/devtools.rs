@@ -16,6 +16,13 @@ const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --no-f
     --disable-background-networking --disable-component-update --disable-sync --hide-scrollbars \
     --disable-dev-shm-usage --remote-debugging-pipe";
 
+/// A browser that is still there after this many seconds hangs; it is killed, and the test fails.
+const LONGEST: u32 = 300;
+
+/// Keeps its promise when the page has loaded and drawn what it draws then.
+const LOADED: &str = "new Promise(done => document.readyState === 'complete' ? done() \
+    : addEventListener('load', () => setTimeout(done, 0)))";
+
 /// One open page. Dropping it ends the browser.
 pub struct Page {
     browser: Child,
@@ -38,7 +45,7 @@ impl Page {
         let program = names.into_iter().find(is_there)?;
         let profile = tempfile::tempdir().expect("a temporary directory");
         let script = format!(
-            "exec {program} {FLAGS} --window-size={width},1400 --user-data-dir='{}' about:blank 3<&0 4>&1 </dev/null >/dev/null 2>&1",
+            "exec timeout -s KILL {LONGEST} {program} {FLAGS} --window-size={width},1400 --user-data-dir='{}' about:blank 3<&0 4>&1 </dev/null >/dev/null 2>&1",
             profile.path().display()
         );
         let mut browser = Command::new("sh")
@@ -62,17 +69,13 @@ impl Page {
         page.attach(width);
         let url = format!("file://{}", file.display());
         page.call("Page.navigate", &json!({ "url": url }));
-        page.wait_for("Page.loadEventFired");
+        // Asked of the page: its event may come before the answer to the command.
+        page.evaluate(LOADED);
         Some(page)
     }
 
     fn attach(&mut self, width: u32) {
-        let targets = self.call("Target.getTargets", &json!({}));
-        let target = targets["targetInfos"]
-            .as_array()
-            .and_then(|all| all.iter().find(|t| t["type"] == "page"))
-            .map(|t| t["targetId"].clone())
-            .expect("a page");
+        let target = self.first_page();
         let attached = self.call(
             "Target.attachToTarget",
             &json!({"targetId": target, "flatten": true}),
@@ -95,6 +98,19 @@ impl Page {
         );
     }
 
+    /// The id of the page that the browser opens by itself, soon after it answers.
+    fn first_page(&mut self) -> Value {
+        loop {
+            let targets = self.call("Target.getTargets", &json!({}));
+            let all = targets["targetInfos"].as_array();
+            let page = all.and_then(|all| all.iter().find(|t| t["type"] == "page"));
+            if let Some(page) = page {
+                return page["targetId"].clone();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Sends a command and waits for its result.
     pub fn call(&mut self, method: &str, parameters: &Value) -> Value {
         self.last_id += 1;
@@ -113,10 +129,6 @@ impl Page {
                 return answer["result"].clone();
             }
         }
-    }
-
-    fn wait_for(&mut self, event: &str) {
-        while self.read()["method"] != event {}
     }
 
     /// Reads one message; keeps what the page said on its console.
@@ -158,6 +170,13 @@ impl Page {
             "{expression}: {result}"
         );
         result["result"]["value"].clone()
+    }
+
+    /// Waits until an expression is true in the page: for what comes with a later frame.
+    pub fn wait_until(&mut self, what: &str) {
+        self.evaluate(&format!(
+            "new Promise(done => {{ const look = () => ({what}) ? done() : setTimeout(look, 20); look(); }})"
+        ));
     }
 
     /// The whole page as PNG.
