@@ -1,5 +1,7 @@
 //! Every scheduled request has exactly one outcome, whatever the server does.
 
+#[allow(dead_code, reason = "other tests need the rest")]
+mod cpus;
 mod plans;
 #[allow(dead_code, reason = "other tests need the rest")]
 mod rig;
@@ -7,7 +9,8 @@ mod rig;
 mod server;
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,6 +19,7 @@ use loadline_load::parts::PartFile;
 use loadline_load::summary::Summary;
 use loadline_load::{Model, Outcome, Pacing, Plan, Weighted, run};
 use plans::plan;
+use rustix::net::{AddressFamily, SocketType};
 use server::{Answer, Server, ok};
 
 fn open(rate: f64, millis: u64) -> Model {
@@ -24,8 +28,13 @@ fn open(rate: f64, millis: u64) -> Model {
 
 /// Runs and checks the invariant and that the seconds add up to the totals.
 fn go(plan: &Plan) -> Outcome {
+    go_until(plan, &Arc::new(AtomicBool::new(false)))
+}
+
+/// The same, until the plan's end or a stop.
+fn go_until(plan: &Plan, stop: &Arc<AtomicBool>) -> Outcome {
     let (mut scheduled, mut ok, mut failed, mut next) = (0, 0, 0, 0);
-    let outcome = run(plan, &Arc::new(AtomicBool::new(false)), &mut |second| {
+    let outcome = run(plan, stop, &mut |second| {
         scheduled += second.totals.scheduled;
         ok += second.totals.ok;
         failed += second.totals.failed();
@@ -70,7 +79,7 @@ fn two_threads_share_one_schedule() {
     let server = Server::start(|_| ok());
     for model in [open(501.0, 1000), Model::ClosedRequests { requests: 501 }] {
         let outcome = go(&Plan {
-            cpus: vec![0, 0],
+            cpus: vec![cpus::first(); 2],
             ..plan(server.address, model)
         });
         assert_eq!((outcome.measure.scheduled, outcome.measure.ok), (501, 501));
@@ -83,7 +92,7 @@ fn the_warmup_is_apart_and_nothing_is_lost() {
     for model in [
         open(200.0, 1500),
         Model::ClosedFor {
-            duration: Duration::from_millis(700),
+            duration: Duration::from_millis(2500),
         },
     ] {
         let outcome = go(&Plan {
@@ -120,28 +129,38 @@ fn each_way_to_fail_has_its_name() {
     assert_eq!(outcome.measure.errors(), errors(&expected));
 }
 
+/// An address that refuses connections for as long as the socket is kept: it is bound, so that
+/// nobody else gets the port, and does not listen.
+fn refusing() -> (OwnedFd, SocketAddr) {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+    let socket = socket.expect("there is room for a socket");
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    rustix::net::bind(&socket, &any).expect("loopback has a free port");
+    let address = rustix::net::getsockname(&socket).expect("it is bound");
+    (socket, address.try_into().expect("it is of this family"))
+}
+
 #[test]
 fn a_server_that_is_gone_costs_errors_but_not_the_schedule() {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let outcome = go(&plan(port, open(300.0, 1000)));
+    let (_kept, gone) = refusing();
+    let outcome = go(&plan(gone, open(300.0, 1000)));
     assert_eq!(outcome.measure.errors(), errors(&[("refused", 300)]));
-    let outcome = go(&plan(port, Model::ClosedRequests { requests: 50 }));
+    let outcome = go(&plan(gone, Model::ClosedRequests { requests: 50 }));
     assert_eq!(outcome.measure.errors(), errors(&[("refused", 50)]));
 }
 
 #[test]
 fn silence_is_timeout_shed_and_unfinished() {
     let server = Server::start(|_| Answer::Silence);
+    // Of 3.1 s the first requests time out after 2 s; what was due in the last second is not that
+    // late yet, were the generator to stand still for most of it.
     let outcome = go(&Plan {
-        timeout: Duration::from_millis(300),
+        timeout: Duration::from_secs(2),
         drain: Duration::from_millis(100),
-        ..plan(server.address, open(100.0, 1000))
+        ..plan(server.address, open(100.0, 3000))
     });
     let measure = &outcome.measure;
-    assert_eq!((measure.scheduled, measure.ok), (100, 0));
+    assert_eq!((measure.scheduled, measure.ok), (300, 0));
     let found = measure.errors();
     assert!(
         found.contains_key("timeout") && found.contains_key("shed"),
@@ -166,18 +185,26 @@ fn twins(plan: Plan) -> Plan {
 
 #[test]
 fn requests_of_a_mix_that_never_end_are_their_slowest() {
-    // A good answer first, so that there is a latency at all.
-    let server = Server::start(|n| if n < 40 { ok() } else { Answer::Silence });
+    // Good answers first, so that there is a latency at all. The load ends with its 48th request,
+    // however slow the machine is: by then each of the 8 connections waits in vain.
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let server = Server::start(move |n| {
+        if n == 47 {
+            flag.store(true, Ordering::Relaxed);
+        }
+        if n < 40 { ok() } else { Answer::Silence }
+    });
     let plan = twins(Plan {
         drain: Duration::from_millis(100),
         ..plan(
             server.address,
             Model::ClosedFor {
-                duration: Duration::from_millis(500),
+                duration: Duration::from_secs(60),
             },
         )
     });
-    let outcome = go(&plan);
+    let outcome = go_until(&plan, &stop);
     let by_request = &outcome.measure.by_request;
     let sum = |f: fn(&loadline_load::RequestTotals) -> u64| by_request.iter().map(f).sum::<u64>();
     assert_eq!((sum(|r| r.ok), sum(|r| r.unfinished)), (40, 8));

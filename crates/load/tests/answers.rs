@@ -19,10 +19,7 @@ fn go(plan: &Plan) -> Totals {
 
 /// 40 requests, one connection after the other's answer.
 fn closed(server: &Server) -> Plan {
-    Plan {
-        timeout: Duration::from_millis(600),
-        ..plans::plan(server.address, Model::ClosedRequests { requests: 40 })
-    }
+    plans::plan(server.address, Model::ClosedRequests { requests: 40 })
 }
 
 fn answers(answer: impl Fn(u64) -> Answer + Send + Sync + 'static) -> Totals {
@@ -167,11 +164,15 @@ fn an_answer_in_single_bytes_is_good_when_it_comes_in_time() {
 
 #[test]
 fn a_slow_loris_runs_into_the_timeout() {
-    let totals = answers(|_| {
+    let server = Server::start(|_| {
         Answer::Slowly(
             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec(),
             Duration::from_millis(100),
         )
+    });
+    let totals = go(&Plan {
+        timeout: Duration::from_millis(600),
+        ..closed(&server)
     });
     assert_eq!(totals.errors(), all("timeout"));
 }

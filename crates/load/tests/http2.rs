@@ -262,7 +262,7 @@ fn a_stream_without_an_answer_times_out_and_its_connection_goes_on() {
         _ => {}
     });
     let plan = Plan {
-        timeout: Duration::from_millis(500),
+        timeout: Duration::from_secs(3),
         connections: 1,
         ..plan(server.address, 2, 50)
     };
@@ -293,8 +293,19 @@ fn a_server_of_http_1_is_named_as_such() {
 struct Nghttpd(Child, SocketAddr);
 
 impl Nghttpd {
-    /// Why not, when it is not installed.
+    /// Why not, when it is not installed. Between being found free and being used, a port may go
+    /// to another process; the server then ends at once, and another port is tried.
     fn start(is_tls: bool) -> Result<Self, String> {
+        for _ in 0..5 {
+            let mut server = Self::spawn(is_tls)?;
+            if server.listens() {
+                return Ok(server);
+            }
+        }
+        panic!("nghttpd ended on each of five ports");
+    }
+
+    fn spawn(is_tls: bool) -> Result<Self, String> {
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = free.local_addr().expect("it is bound");
         drop(free);
@@ -309,13 +320,20 @@ impl Nghttpd {
             command.args([data("key.pem"), data("certificate.pem")]);
         }
         let child = command.spawn().map_err(|error| error.to_string())?;
-        let server = Self(child, address);
+        Ok(Self(child, address))
+    }
+
+    /// Waits until it does; `false` when it has ended.
+    fn listens(&mut self) -> bool {
         let deadline = Instant::now() + Duration::from_secs(30);
-        while TcpStream::connect(address).is_err() {
+        while TcpStream::connect(self.1).is_err() {
+            if self.0.try_wait().expect("it is a child").is_some() {
+                return false;
+            }
             assert!(Instant::now() < deadline, "nghttpd does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
-        Ok(server)
+        true
     }
 }
 

@@ -38,18 +38,18 @@ fn a_handshake_that_stands_still_runs_into_its_own_deadline() {
 
 #[test]
 fn silence_ends_a_connection_and_slowness_does_not() {
-    // 45 bytes, 60 ms apart, take longer than the deadline of a read.
+    // 45 bytes, 100 ms apart, take longer than the deadline of a read.
     let server = Server::start(|nth| match nth {
         0 => Answer::Silence,
         1 => match ok() {
-            Answer::Bytes(bytes) => Answer::Slowly(bytes, Duration::from_millis(60)),
+            Answer::Bytes(bytes) => Answer::Slowly(bytes, Duration::from_millis(100)),
             other => other,
         },
         _ => ok(),
     });
     let plan = Plan {
         connections: 2,
-        read_timeout: Some(Duration::from_secs(2)),
+        read_timeout: Some(Duration::from_secs(4)),
         timeout: Duration::from_secs(60),
         ..plans::plan(server.address, Model::ClosedRequests { requests: 40 })
     };

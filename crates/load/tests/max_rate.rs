@@ -1,6 +1,9 @@
 //! The search finds the capacity of a server whose capacity is known.
 
+#![allow(clippy::print_stdout)] // A failed search shows its trials, from a helper too.
+
 mod plans;
+mod quiet;
 #[allow(dead_code, reason = "other tests need the rest")]
 mod rig;
 
@@ -17,6 +20,14 @@ const CAPACITY: f64 = 400.0;
 
 #[test]
 fn the_answer_lies_just_below_the_capacity() {
+    quiet::measured(
+        "the_answer_lies_just_below_the_capacity",
+        Duration::from_millis(30),
+        the_answer_is_right,
+    );
+}
+
+fn the_answer_is_right() -> Result<(), String> {
     let server = Server::local(Behaviour {
         capacity: Some(CAPACITY),
         ..Behaviour::default()
@@ -28,10 +39,9 @@ fn the_answer_lies_just_below_the_capacity() {
         ..plans::plan(server.address, model)
     };
     let search = Search {
-        slos: vec![
-            "p90<100ms".parse().unwrap(),
-            "p99<150ms,errors<1%".parse().unwrap(),
-        ],
+        slos: ["p90<100ms", "p99<150ms,errors<1%"]
+            .map(|slo| slo.parse().expect("an SLO"))
+            .to_vec(),
         trial: Duration::from_secs(3),
         arrivals: Arrivals::Uniform,
         is_strict: false,
@@ -41,23 +51,28 @@ fn the_answer_lies_just_below_the_capacity() {
     let found = max_rate(&plan, &search, &stop, &mut |trial| {
         println!("{}", trial.row())
     })
-    .unwrap();
+    .expect("the server answers");
     server.stop();
-    for goal in &found.goals {
-        let rate = goal.rate.unwrap();
-        // More than the capacity cannot be answered; less is a busy machine's doing.
-        assert!(
-            (0.95 * CAPACITY..1.002 * CAPACITY).contains(&rate),
-            "{goal:?}"
-        );
-        assert!(goal.too_high.is_some() && goal.broke.is_some(), "{goal:?}");
-    }
     // Both SLOs share the trials.
-    assert!(found.trials.len() <= 10, "{}", found.trials.len());
+    assert!(found.trials.iter().all(|t| t.broke.len() == 2));
+    for goal in &found.goals {
+        let is_known = goal.too_high.is_some() && goal.broke.is_some();
+        let rate = goal.rate.filter(|_| is_known);
+        let rate = rate.ok_or_else(|| format!("{goal:?}, {:?}", found.incomplete))?;
+        // More than the capacity cannot be answered in 3 s, but for those that are under way on
+        // the 8 connections when they begin and end.
+        assert!(rate <= CAPACITY + 2.0 * 8.0 / 3.0, "{goal:?}");
+        // It is what was answered in a trial, not what was offered.
+        let answered = |t: &Trial| t.achieved_rate.min(t.offered_rate) == rate;
+        assert!(found.trials.iter().any(answered), "{goal:?}");
+        quiet::holds(rate >= 0.95 * CAPACITY, || format!("{goal:?}"))?;
+    }
     let shares: Vec<f64> = found.curve.iter().map(|point| point.share).collect();
-    assert_eq!(shares, [0.25, 0.5, 0.75, 1.0], "{:?}", found.incomplete);
+    let why = || format!("{shares:?}, {:?}", found.incomplete);
+    quiet::holds(shares == [0.25, 0.5, 0.75, 1.0], why)?;
     let half = &found.curve[1];
-    assert!((half.achieved_rate / half.offered_rate - 1.0).abs() < 0.1);
+    let is_reached = (half.achieved_rate / half.offered_rate - 1.0).abs() < 0.1;
+    quiet::holds(is_reached, || format!("{half:?}"))
 }
 
 fn search(arrivals: Arrivals) -> Search {

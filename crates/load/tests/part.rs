@@ -14,7 +14,7 @@ fn an_order_gives_seconds_and_one_result() {
     let order = format!(
         r#"{{"plan": {{"targets": ["{}"], "request": {{"method": "GET", "path": "/"}},
             "model": {{"kind": "open", "segments": [{{"from": 100, "to": 100, "duration_ns": 2000000000}}]}},
-            "connections": 2, "timeout_ns": 1000000000, "drain_ns": 1000000000}}}}"#,
+            "connections": 2, "timeout_ns": 10000000000, "drain_ns": 10000000000}}}}"#,
         server.address
     );
     let mut output = Vec::new();

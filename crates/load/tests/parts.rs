@@ -1,5 +1,7 @@
 //! Mixes, profiles and parts: shares, names, and sums that are exact.
 
+#[allow(dead_code, reason = "other tests need the rest")]
+mod cpus;
 mod plans;
 #[allow(dead_code, reason = "other tests need the rest")]
 mod server;
@@ -164,7 +166,7 @@ fn a_file_of_another_version_says_so() {
 fn parts_with_different_threads_share_no_sequence_number() {
     let server = Server::start(|_| ok());
     let model = Model::constant(300.0, Duration::from_secs(1));
-    let files: Vec<PartFile> = [vec![], vec![0, 0]]
+    let files: Vec<PartFile> = [vec![], vec![cpus::first(); 2]]
         .into_iter()
         .zip(0..)
         .map(|(cpus, index)| {

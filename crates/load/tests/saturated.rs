@@ -3,6 +3,8 @@
 //! benches/saturated.py counts this over 20 runs, with a throttled generator and with clean runs,
 //! which only a quiet machine can have.
 
+#[allow(dead_code, reason = "other tests need the rest")]
+mod cpus;
 mod plans;
 #[allow(dead_code, reason = "other tests need the rest")]
 mod rig;
@@ -14,23 +16,12 @@ use std::time::Duration;
 
 use loadline_load::{Model, Plan, run};
 use rig::server::{Behaviour, Server};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-
-/// The first CPU that this process may use.
-fn first_cpu() -> usize {
-    let allowed = sched_getaffinity(None).expect("a process may ask for its CPUs");
-    let mut cpus = 0..CpuSet::MAX_CPU;
-    cpus.find(|cpu| allowed.is_set(*cpu))
-        .expect("it runs somewhere")
-}
 
 /// A thread that does nothing, on one CPU, as fast as it can.
-fn hog(cpu: usize, stop: &Arc<AtomicBool>) -> thread::JoinHandle<()> {
+fn hog(cpu: u32, stop: &Arc<AtomicBool>) -> thread::JoinHandle<()> {
     let stop = Arc::clone(stop);
     thread::spawn(move || {
-        let mut only = CpuSet::new();
-        only.set(cpu);
-        sched_setaffinity(None, &only).expect("the CPU is allowed");
+        cpus::pin(cpu as usize);
         while !stop.load(Ordering::Relaxed) {
             std::hint::spin_loop();
         }
@@ -39,12 +30,12 @@ fn hog(cpu: usize, stop: &Arc<AtomicBool>) -> thread::JoinHandle<()> {
 
 #[test]
 fn a_hog_on_the_generator_s_cpu_is_noticed() {
-    let cpu = first_cpu();
+    let cpu = cpus::first();
     let server = Server::local(Behaviour::default());
     let done = Arc::new(AtomicBool::new(false));
     let hogs: Vec<_> = (0..3).map(|_| hog(cpu, &done)).collect();
     let plan = Plan {
-        cpus: vec![cpu as u32],
+        cpus: vec![cpu],
         ..plans::plan(
             server.address,
             Model::constant(5000.0, Duration::from_secs(1)),

@@ -63,8 +63,11 @@ fn requests_that_no_connection_was_free_for_are_not() {
         free.since = now - MILLI;
     }
     recovering.dispatch(now);
-    let lag = recovering.interval.totals[1].send_lag.max();
-    assert!(lag < 1000 * MILLI, "{lag}");
+    // Those that were given up at once, by the time they were looked at: nearly all of them.
+    let lags = &recovering.interval.totals[1].send_lag;
+    assert!(lags.len() >= 470, "{}", lags.len());
+    let lag = lags.value_at_quantile(0.9);
+    assert!(lag.abs_diff(MILLI) < MILLI / 100, "{lag}");
 }
 
 /// What one answer counts as that comes so long after its request was sent.
