@@ -42,8 +42,12 @@ fn killed_at_random_times() -> Outcome {
             .wrapping_add(1_442_695_040_888_963_407);
         let mut victim = go_on(&lab).start();
         victim.until_it_measures();
-        // Every second kill waits for a trial: how many of the others hit one is the machine's
-        // luck, and a test that hits none would show nothing.
+        // Every second kill waits for a trial, and every fourth for one that is finished before:
+        // how many of the others come to that is the machine's luck, and a test that hits no trial
+        // and loses none would show nothing.
+        if kill % 4 == 3 {
+            victim.until_or_ended(|text| text.lines().any(is_new_trial));
+        }
         let latest = if kill % 2 == 0 {
             LATEST_MS
         } else {
@@ -95,6 +99,10 @@ fn killed_at_random_times() -> Outcome {
         in_trial * 4 >= kills,
         "of the half that waits for a trial, half at least must hit it"
     );
+    assert!(
+        finished * 8 >= u64::from(kills),
+        "of the quarter that waits for a finished trial, half at least must see one"
+    );
     None
 }
 
@@ -103,6 +111,11 @@ fn until_a_trial_runs(lab: &Lab, victim: &mut Running) {
     while networks(lab).is_empty() && !victim.has_ended() {
         std::thread::sleep(POLL);
     }
+}
+
+/// The line of a trial that this run finished, not an earlier one.
+fn is_new_trial(line: &str) -> bool {
+    trial_of_line(line).is_some() && !line.contains("(from the store)")
 }
 
 /// Resumes the newest search, or begins one when there is none to resume.

@@ -139,6 +139,13 @@ impl Running {
         }
     }
 
+    /// Waits until `wanted` holds for standard error so far, or it has ended.
+    pub fn until_or_ended(&mut self, wanted: impl Fn(&str) -> bool) {
+        while !wanted(&self.stderr.so_far()) && !self.has_ended() {
+            std::thread::sleep(POLL);
+        }
+    }
+
     /// Waits until it has the machine for itself, or has ended.
     pub fn until_it_measures(&mut self) {
         let holder = format!("pid {}:", self.id());

@@ -137,12 +137,17 @@ fn deployed(
         0 => String::new(),
         n => format!(", also with {n} of them lost"),
     };
+    let headroom = if deployment.headroom > 0.0 {
+        let share = format::percent(deployment.headroom);
+        format!(" and its {share} of headroom")
+    } else {
+        String::new()
+    };
     let mut details = vec![
         format!(
-            "Each replica carried {} of the {} and its {} of headroom{spare}; one instance was measured at a time.",
+            "Each replica carried {} of the {}{headroom}{spare}; one instance was measured at a time.",
             format::rate(deployment.each),
             format::rate(deployment.rate),
-            format::percent(deployment.headroom),
         ),
         proven_how(&recommendation.proof),
     ];

@@ -142,7 +142,9 @@ fn without_one(facts: &Facts<'_>) -> String {
     };
     let carried = each * f64::from(left) * (1.0 + 1e-9);
     let rate_in_words = format::rate(*rate);
-    if carried >= rate * (1.0 + headroom) {
+    if carried >= *rate && *headroom <= 0.0 {
+        format!("the others carry the {rate_in_words} meanwhile")
+    } else if carried >= rate * (1.0 + headroom) {
         let headroom = format::percent(*headroom);
         format!("the others carry the {rate_in_words} with its headroom ({headroom}) meanwhile")
     } else if carried >= *rate {

@@ -60,18 +60,27 @@ fn the_autoscaler_asks_for_no_more_pods_than_the_answer_has() {
 
 #[test]
 fn the_budget_says_whether_the_others_carry_the_rate() {
-    let budget = |replicas| {
+    let budget = |replicas, headroom| {
+        let mut view = cheapest();
+        let recommendation = view.recommendation.as_mut().expect("it has one");
+        let deployment = recommendation.deployment.as_mut().expect("it has one");
+        deployment.headroom = headroom;
         let application = Application {
             replicas,
             ..application()
         };
-        let artefacts = all(&cheapest(), &application).expect("it has a recommendation");
+        let artefacts = all(&view, &application).expect("it has a recommendation");
         text(&artefacts, "kubernetes.yaml")
     };
-    let short = "the others then get more than the 450/s each that was measured";
-    assert!(budget(2).contains(short), "{}", budget(2));
-    let enough = "the others carry the 900/s with its headroom (0 %) meanwhile";
-    assert!(budget(3).contains(enough), "{}", budget(3));
+    for (replicas, headroom, said) in [
+        (2, 0.0, "the others then get more than the 450/s each"),
+        (3, 0.0, "the others carry the 900/s meanwhile"),
+        (3, 0.2, "the 900/s meanwhile, with less than its headroom"),
+        (4, 0.2, "the 900/s with its headroom (20 %) meanwhile"),
+    ] {
+        let manifests = budget(replicas, headroom);
+        assert!(manifests.contains(said), "{replicas}: {manifests}");
+    }
 }
 
 #[test]
