@@ -69,17 +69,18 @@ poweroff -f -d
 INIT
 chmod 755 "$work/init"
 
-# What the kernel needs on a CPU with AMX.
+# What the kernel needs on a CPU with AMX; without it the guest does not boot there.
 preload=""
-if grep -qw amx_tile /proc/cpuinfo && command -v cc > /dev/null; then
+if grep -qw amx_tile /proc/cpuinfo &&
+    cc -shared -fPIC -O2 -o "$work/whole_registers.so" "$(dirname "$0")/whole_registers.c"; then
     preload="$work/whole_registers.so"
-    cc -shared -fPIC -O2 -o "$preload" "$(dirname "$0")/whole_registers.c"
 fi
 
 # mem: the guest's memory is a sparse file in TMPDIR. The kernel's own words go to stderr of
 # the file, the guest's console to stdout.
 timeout --kill-after=5 "${LOADLINE_UML_TIMEOUT:-300}" \
-    env LD_PRELOAD="$preload" "$kernel" mem="${LOADLINE_UML_MEMORY:-1500M}" root=/dev/root rootfstype=hostfs rootflags=/ ro \
+    env LD_PRELOAD="$preload" "$kernel" mem="${LOADLINE_UML_MEMORY:-1500M}" \
+    root=/dev/root rootfstype=hostfs rootflags=/ ro \
     init="$work/init" con=null con0=null,fd:1 loglevel=1 uml_dir="$work" umid=guest \
     < /dev/null 2> "$work/kernel" | tr -d '\r' | tee "$work/console" |
     sed -un "/^$marker begin\$/,/^$marker [0-9]/{/^$marker /!p}" || true
@@ -91,7 +92,7 @@ if [ -z "$code" ]; then
     grep -q "^$marker begin$" "$work/console" || { code=77; why="user-mode Linux does not boot here"; }
     # Its ptrace call for the registers then fails, and init dies by SIGSEGV in put_fp_registers.
     [ $code = 125 ] || ! grep -q put_fp_registers "$work/console" ||
-        why="$why: this CPU's registers (AMX) need more room than this kernel has, and no cc is here"
+        why="$why: this CPU's registers (AMX) need more room than this kernel has; cc makes what it lacks"
     echo "$0: $why; its last words:" >&2
     tail -n 20 "$work/kernel" "$work/console" >&2
 fi
