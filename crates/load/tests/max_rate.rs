@@ -67,6 +67,8 @@ fn the_answer_is_right() -> Result<(), String> {
         assert!(found.trials.iter().any(answered), "{goal:?}");
         quiet::holds(rate >= 0.95 * CAPACITY, || format!("{goal:?}"))?;
     }
+    let count = found.trials.len();
+    quiet::holds(count <= 10, || format!("{count} trials"))?;
     let shares: Vec<f64> = found.curve.iter().map(|point| point.share).collect();
     let why = || format!("{shares:?}, {:?}", found.incomplete);
     quiet::holds(shares == [0.25, 0.5, 0.75, 1.0], why)?;

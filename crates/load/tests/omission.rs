@@ -85,7 +85,7 @@ fn stall(connections: u32) -> Result<(), String> {
         let is_real = (found - real).abs() < 40.0 && found < least + 120.0;
         quiet::holds(is_real, || format!("{connections} connections: {rows:?}"))?;
     }
-    quiet::holds(lag < Duration::from_millis(180), || format!("lag {lag:?}"))
+    quiet::holds(lag < Duration::from_millis(80), || format!("lag {lag:?}"))
 }
 
 #[test]
