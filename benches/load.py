@@ -48,7 +48,11 @@ def build(is_built=False):
         subprocess.run(command, cwd=ROOT, check=True)
     target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
     release = os.path.join(target, "release")
-    return os.path.join(release, "loadline"), os.path.join(release, "examples", "rig")
+    programs = os.path.join(release, "loadline"), os.path.join(release, "examples", "rig")
+    for program in programs:
+        if not os.path.exists(program):
+            sys.exit(f"{program} is not built: leave out --skip-build")
+    return programs
 
 
 def run(command):
