@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use loadline_engine::backend::BackendError;
+use loadline_trial::Refusal;
 
 /// A command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,12 +106,15 @@ pub fn usage(refusal: &clap::Error) -> ExitCode {
 }
 
 impl Error {
+    /// A refusal, as it is: this machine cannot.
+    pub fn refused(refusal: &Refusal) -> Self {
+        Self::new(Kind::Environment, refusal).hint(&refusal.hint)
+    }
+
     /// A backend's refusal: this machine cannot.
     pub fn from_backend(error: &BackendError) -> Self {
         match error {
-            BackendError::Unable { what, why, hint } => {
-                Self::new(Kind::Environment, format!("{what}: {why}")).hint(hint)
-            }
+            BackendError::Refused(refusal) => Self::refused(refusal),
             other => Self::new(Kind::Environment, other),
         }
     }

@@ -439,9 +439,7 @@ fn session_refused(error: &SessionError, signals: &Signals, result: &str) -> Err
     );
     match error {
         SessionError::Store(error) => store_refused(error),
-        SessionError::Unable { what, why, hint } => {
-            Error::new(Kind::Environment, format!("{what}: {why}")).hint(hint)
-        }
+        SessionError::Refused(refusal) => Error::refused(refusal),
         SessionError::Command(error) => command_refused(error),
         SessionError::Cache(error) => cache_refused(error),
         SessionError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),

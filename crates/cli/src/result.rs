@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use flate2::read::MultiGzDecoder;
 use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation};
-use loadline_engine::backend::LoadModel;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::store::{ResultRow, Status, Store};
+use loadline_load::Model;
 use loadline_report::{ResultView, redact};
 
 use crate::error::{Error, Kind};
@@ -189,11 +189,13 @@ fn load_in_words(experiment: &Experiment) -> String {
     let load = &experiment.load;
     let seconds = |d: std::time::Duration| format!("{} s", d.as_secs_f64());
     let model = match load.model {
-        LoadModel::Open { rate, duration } => {
-            format!("open model, {rate}/s for {}", seconds(duration))
-        }
-        LoadModel::ClosedFor { duration } => format!("closed model for {}", seconds(duration)),
-        LoadModel::ClosedRequests { requests } => format!("closed model, {requests} requests"),
+        Model::Open { .. } => format!(
+            "open model, {}/s for {}",
+            load.model.rate().unwrap_or_default(),
+            seconds(load.model.duration().unwrap_or_default())
+        ),
+        Model::ClosedFor { duration } => format!("closed model for {}", seconds(duration)),
+        Model::ClosedRequests { requests } => format!("closed model, {requests} requests"),
     };
     format!(
         "{} {}, {model}, {} connections{}, warm-up {}",

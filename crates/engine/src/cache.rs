@@ -18,12 +18,14 @@ use loadline_jvm::cache::application::{Application, ApplicationError};
 use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::manifest::{self, ManifestError};
 use loadline_jvm::cache::{self, KindError};
+use loadline_load::Model;
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::Manifest;
 
 use crate::backend::local::gc_log;
-use crate::backend::{BackendError, InstanceSpec, Keep, LoadModel, LoadPhase};
+use crate::backend::{BackendError, InstanceSpec, Keep, LoadPhase};
 use crate::command::{Assembled, assemble};
+use crate::experiment::Load;
 use crate::session::{Session, SessionError};
 use crate::store::StoreError;
 use crate::trial::{self, TrialPlan};
@@ -278,9 +280,7 @@ impl Session<'_> {
         match ran {
             Ok(evidence) => Ok((evidence, log)),
             Err(BackendError::Interrupted) => Err(SessionError::Interrupted),
-            Err(BackendError::Unable { what, why, hint }) => {
-                Err(SessionError::Unable { what, why, hint })
-            }
+            Err(BackendError::Refused(refusal)) => Err(refusal.into()),
             Err(BackendError::Invalid { detail, .. }) => Err(CacheError::NeverReady {
                 why: detail,
                 output: String::new(),
@@ -296,18 +296,15 @@ impl Session<'_> {
         if targets.is_empty() {
             targets.insert((load.port, load.path.clone()));
         }
-        let phase = |(port, path)| LoadPhase {
-            phase: Phase::WarmUp,
-            model: LoadModel::ClosedRequests {
+        let phase = |(port, path)| {
+            let model = Model::ClosedRequests {
                 requests: wanted.requests,
-            },
-            connections: CONNECTIONS,
-            method: load.method.clone(),
-            path,
-            port,
-            timeout: load.timeout,
-            http2: load.http2,
-            tightest: None,
+            };
+            let mut phase = load.phase(Phase::WarmUp, model);
+            phase.plan.targets = vec![Load::target(port)];
+            phase.plan.request.path = path;
+            phase.plan.connections = CONNECTIONS;
+            phase
         };
         match wanted.requests {
             0 => Vec::new(),

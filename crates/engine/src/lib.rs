@@ -12,6 +12,7 @@ pub mod command;
 pub mod experiment;
 pub mod gc_evidence;
 pub mod ground;
+pub mod host;
 pub mod lock;
 pub mod logs;
 pub mod matrix;

@@ -12,10 +12,10 @@ use loadline_analysis::record::{
 };
 use loadline_analysis::verdict::{Judgement, Thresholds, judge};
 use loadline_jvm::detect::{Found, Places};
+use loadline_load::Model;
+use loadline_trial::Refusal;
 
-use crate::backend::{
-    Account, Backend, BackendError, InstanceSpec, LoadModel, LoadPhase, Observer,
-};
+use crate::backend::{Account, Backend, BackendError, InstanceSpec, LoadPhase, Observer};
 use crate::cache::{Built, CacheError, with_options};
 use crate::command::{CommandError, assemble};
 use crate::experiment::Experiment;
@@ -54,15 +54,8 @@ pub enum SessionError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// This machine cannot.
-    #[error("{what}: {why}")]
-    Unable {
-        /// The step.
-        what: String,
-        /// The cause.
-        why: String,
-        /// What to do about it.
-        hint: String,
-    },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The command cannot be run.
     #[error(transparent)]
     Command(#[from] CommandError),
@@ -219,9 +212,7 @@ impl Session<'_> {
         let mut evidence = match trial::run(self.backend, &plan, &mut *self.watcher) {
             Ok(evidence) => evidence,
             Err(BackendError::Interrupted) => return Err(SessionError::Interrupted),
-            Err(BackendError::Unable { what, why, hint }) => {
-                return Err(SessionError::Unable { what, why, hint });
-            }
+            Err(BackendError::Refused(refusal)) => return Err(refusal.into()),
             Err(BackendError::Invalid { cause, detail }) => Evidence {
                 failure: Some(Failure { cause, detail }),
                 ..Default::default()
@@ -301,31 +292,20 @@ impl Session<'_> {
     /// The load phases; `rate` replaces the rate of an open model.
     fn load(&self, rate: Option<f64>) -> Vec<LoadPhase> {
         let load = &self.experiment.load;
-        let model = match (load.model, rate) {
-            (LoadModel::Open { duration, .. }, Some(rate)) => LoadModel::Open { rate, duration },
-            (model, _) => model,
+        let model = match rate {
+            Some(rate) => load.model.clone().at_rate(rate),
+            None => load.model.clone(),
         };
-        let phase = |phase, model| LoadPhase {
-            phase,
-            model,
-            connections: load.connections,
-            http2: load.http2,
-            method: load.method.clone(),
-            path: load.path.clone(),
-            port: load.port,
-            timeout: load.timeout,
-            tightest: self.experiment.slo.tightest_latency(),
+        let phase = |phase, model| {
+            let mut phase = load.phase(phase, model);
+            phase.plan.slo = self.experiment.slo.tightest_latency();
+            phase
         };
-        let warm_up = match model {
-            LoadModel::Open { rate, .. } => LoadModel::Open {
-                rate,
+        let warm_up = match model.rate() {
+            Some(rate) => Model::constant(rate, load.warm_up),
+            None => Model::ClosedFor {
                 duration: load.warm_up,
             },
-            LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => {
-                LoadModel::ClosedFor {
-                    duration: load.warm_up,
-                }
-            }
         };
         let mut phases = Vec::new();
         if !load.warm_up.is_zero() {

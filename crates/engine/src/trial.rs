@@ -9,9 +9,9 @@ use loadline_analysis::record::{
     Evidence, Failure, LoadEvidence, Phase, PhaseSpan, SecondEvidence, StartEvidence,
 };
 
-use crate::backend::{
-    Backend, BackendError, Driven, Instance, InstanceSpec, LoadModel, LoadPhase, Observer,
-};
+use loadline_load::Model;
+
+use crate::backend::{Backend, BackendError, Driven, Instance, InstanceSpec, LoadPhase, Observer};
 
 /// Grace for an application that never got ready, or whose trial is interrupted.
 const SHORT_GRACE: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ struct Course {
 /// Runs one trial. A failing application is evidence, not an error.
 ///
 /// # Errors
-/// [`BackendError::Unable`] when this machine cannot, whichever phase finds it out;
+/// [`BackendError::Refused`] when this machine cannot, whichever phase finds it out;
 /// [`BackendError::Interrupted`] when the observer said stop. Nothing is left running in either
 /// case.
 pub fn run(
@@ -153,7 +153,7 @@ impl Course {
                 self.failure = Some(Failure { cause, detail });
             }
             // Another attempt would come to the same; its hint is for the user.
-            BackendError::Interrupted | BackendError::Unable { .. } => self.refusal = Some(error),
+            BackendError::Interrupted | BackendError::Refused(_) => self.refusal = Some(error),
         }
     }
 }
@@ -178,17 +178,16 @@ fn merge_seconds(series: &mut Vec<SecondEvidence>, load: Vec<SecondEvidence>) {
 }
 
 /// The length of a load phase, for estimates; a closed phase of requests is guessed at 10 s.
-pub fn expected_length(model: LoadModel) -> Duration {
-    match model {
-        LoadModel::Open { duration, .. } | LoadModel::ClosedFor { duration } => duration,
-        LoadModel::ClosedRequests { .. } => Duration::from_secs(10),
-    }
+pub fn expected_length(model: &Model) -> Duration {
+    model.duration().unwrap_or(Duration::from_secs(10))
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
+
+    use loadline_trial::Refusal;
 
     use super::*;
 
@@ -215,11 +214,8 @@ mod tests {
             _: Duration,
             _: &mut dyn Observer,
         ) -> Result<loadline_analysis::record::StartEvidence, BackendError> {
-            Err(BackendError::Unable {
-                what: "starting the application".to_owned(),
-                why: "permission denied".to_owned(),
-                hint: "choose another user".to_owned(),
-            })
+            let hint = "choose another user";
+            Err(Refusal::new("starting the application", "permission denied", hint).into())
         }
 
         fn addresses(&self) -> Vec<std::net::SocketAddr> {
@@ -256,9 +252,12 @@ mod tests {
             stop_grace: Duration::ZERO,
         };
         let refused = run(&mut Refusing(Rc::clone(&stops)), &plan, &mut Nobody);
-        let text = refused.map(drop).map_err(|error| error.to_string());
-        let expected = "starting the application: permission denied\nhint: choose another user";
-        assert_eq!(text, Err(expected.to_owned()));
+        let Err(BackendError::Refused(refusal)) = refused else {
+            panic!("it is refused: {refused:?}");
+        };
+        let text = refusal.to_string();
+        assert_eq!(text, "starting the application: permission denied");
+        assert_eq!(refusal.hint, "choose another user");
         assert_eq!(stops.get(), 1, "it is stopped all the same");
     }
 

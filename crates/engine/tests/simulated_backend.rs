@@ -21,10 +21,10 @@ use loadline_analysis::verdict::{Judgement, Thresholds, judge};
 use loadline_analysis::world::MemoryWall;
 use loadline_engine::backend::simulated::{Simulated, World};
 use loadline_engine::backend::{
-    Account, Backend, BackendError, InstanceSpec, LoadModel, LoadPhase, Network, Observer,
-    Progress, Readiness,
+    Account, Backend, BackendError, InstanceSpec, LoadPhase, Network, Observer, Progress, Readiness,
 };
 use loadline_engine::trial::{self, TrialPlan};
+use loadline_load::{Model, Plan, RequestSpec};
 use loadline_sizing::{Bytes, Cpus};
 
 struct Watch {
@@ -74,22 +74,17 @@ fn configuration(memory: Bytes) -> Configuration {
     }
 }
 
-fn plan(memory: Bytes, model: LoadModel) -> TrialPlan {
+fn plan(memory: Bytes, model: Model) -> TrialPlan {
     let phase = |phase, model| LoadPhase {
         phase,
-        model,
-        connections: 20,
-        http2: None,
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        port: 8080,
-        timeout: Duration::from_secs(5),
-        tightest: None,
+        plan: Plan {
+            connections: 20,
+            timeout: Duration::from_secs(5),
+            drain: Duration::from_secs(5),
+            ..Plan::new(Vec::new(), RequestSpec::get("/"), model)
+        },
     };
-    let warm_up = LoadModel::Open {
-        rate: 100.0,
-        duration: Duration::from_secs(2),
-    };
+    let warm_up = Model::constant(100.0, Duration::from_secs(2));
     TrialPlan {
         instance: InstanceSpec {
             trial: "simulated".to_owned(),
@@ -113,14 +108,11 @@ fn plan(memory: Bytes, model: LoadModel) -> TrialPlan {
     }
 }
 
-fn open(rate: f64) -> LoadModel {
-    LoadModel::Open {
-        rate,
-        duration: Duration::from_secs(10),
-    }
+fn open(rate: f64) -> Model {
+    Model::constant(rate, Duration::from_secs(10))
 }
 
-fn run(backend: &mut Simulated, memory: Bytes, model: LoadModel) -> (Evidence, Judgement) {
+fn run(backend: &mut Simulated, memory: Bytes, model: Model) -> (Evidence, Judgement) {
     let evidence = trial::run(backend, &plan(memory, model), &mut watch()).unwrap();
     let judgement = judge(
         &configuration(memory),
@@ -204,7 +196,7 @@ fn the_same_seed_gives_the_same_trials() {
 #[test]
 fn the_closed_model_finds_the_capacity() {
     let mut backend = Simulated::new(World::default(), 1);
-    let requests = LoadModel::ClosedRequests { requests: 20_000 };
+    let requests = Model::ClosedRequests { requests: 20_000 };
     let (evidence, _) = run(&mut backend, Bytes::from_gib(4), requests);
     let truth = World::default().surface.capacity(1.0, 4.0);
     let rate = evidence.load[1].achieved_rate;
@@ -368,7 +360,7 @@ fn max_rate_searches_agree_although_trials_are_disturbed() {
         let parameters = max_rate::Parameters::new(capacity / 8.0, capacity * 1.05, length);
         let mut search = max_rate::MaxRate::new(parameters);
         while let max_rate::Step::Try { rate, duration } = search.next() {
-            let model = LoadModel::Open { rate, duration };
+            let model = Model::constant(rate, duration);
             let (_, judgement) = run(&mut backend, size, model);
             search.record(&[Outcome::from(judgement.verdict)]);
         }

@@ -170,6 +170,28 @@ impl Model {
         }
     }
 
+    /// Mean of the scheduled rate, in requests a second; `None` for a closed model.
+    pub fn rate(&self) -> Option<f64> {
+        let Self::Open { segments, .. } = self else {
+            return None;
+        };
+        let requests: f64 = segments.iter().map(Segment::requests).sum();
+        let seconds: f64 = segments.iter().map(|s| s.duration.as_secs_f64()).sum();
+        Some(requests / seconds)
+    }
+
+    /// The same course of an open model at another mean rate; a closed model has none to change.
+    pub fn at_rate(mut self, rate: f64) -> Self {
+        let factor = self.rate().map(|own| rate / own);
+        if let (Self::Open { segments, .. }, Some(factor)) = (&mut self, factor) {
+            for segment in segments {
+                segment.from *= factor;
+                segment.to *= factor;
+            }
+        }
+        self
+    }
+
     /// How long requests are scheduled; `None` where only their number is known.
     pub fn duration(&self) -> Option<Duration> {
         match self {
@@ -412,6 +434,12 @@ impl Plan {
     /// so parts need not have as many as each other.
     pub(crate) fn stream(&self, shard: u32) -> u32 {
         self.part.index + self.part.of * shard
+    }
+
+    /// Requests that can be under way at once, at least 1.
+    pub fn at_once(&self) -> u32 {
+        let streams = self.http2.map_or(1, |http2| http2.streams);
+        self.connections.saturating_mul(streams).max(1)
     }
 
     /// The request with this number in the mix, or the only one.

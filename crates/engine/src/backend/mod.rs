@@ -13,10 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    Configuration, Evidence, Invalid, LoadEvidence, Machine, Phase, SecondEvidence, StartEvidence,
+    Configuration, Evidence, Invalid, LoadEvidence, Machine, SecondEvidence, StartEvidence,
 };
 use loadline_analysis::together;
-use loadline_load::Http2;
+use loadline_trial::Refusal;
+
+pub use loadline_trial::{Account, LoadPhase, Network, Progress, Readiness, Sampling};
 
 /// What a backend can do. The plan refuses what its backend cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,46 +33,6 @@ pub struct Capabilities {
     pub fast_samples: bool,
     /// Several instances of one trial at once.
     pub instances: bool,
-}
-
-/// When an application counts as ready.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Readiness {
-    /// `GET` of this path answers with a status below 400.
-    Http {
-        /// Port the application listens on.
-        port: u16,
-        /// Path and query, with the leading slash.
-        path: String,
-    },
-    /// A connection is accepted.
-    Tcp {
-        /// Port the application listens on.
-        port: u16,
-    },
-    /// A line of the application's output contains this text.
-    LogLine {
-        /// The text, case-sensitive.
-        contains: String,
-    },
-}
-
-/// Which network the application gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
-    /// A network of its own with a loopback interface only.
-    Own,
-    /// The machine's network: for applications that need other services. Ports can clash.
-    Host,
-}
-
-/// Who the application runs as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Account {
-    /// User id, never 0 unless the user insists.
-    pub uid: u32,
-    /// Group id.
-    pub gid: u32,
 }
 
 /// All a backend needs to prepare the instances of one trial: one, or as many as the configuration
@@ -159,83 +121,6 @@ pub struct Keep {
     pub to: PathBuf,
 }
 
-/// How often the counters of the application's cgroup are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sampling {
-    /// Once in each CFS period, just after its boundary: costs next to nothing and sees every
-    /// throttled period. Without a CPU limit, every 100 ms.
-    #[default]
-    Period,
-    /// At this distance, 1 ms or more: places throttling to about a millisecond.
-    Every(Duration),
-}
-
-/// One phase of load against a ready instance.
-#[derive(Debug, Clone)]
-pub struct LoadPhase {
-    /// Warm-up or measure.
-    pub phase: Phase,
-    /// How the load is made.
-    pub model: LoadModel,
-    /// Connections kept open.
-    pub connections: u32,
-    /// HTTP/2 with so many streams; `None` is HTTP/1.1.
-    pub http2: Option<Http2>,
-    /// Method and URL path of the request; host and port are the instance's.
-    pub method: String,
-    /// Path and query, with the leading slash.
-    pub path: String,
-    /// Port the requests go to.
-    pub port: u16,
-    /// A request without an answer after this is an error.
-    pub timeout: Duration,
-    /// The tightest latency bound of the SLO: how late the generator itself may be depends on it.
-    pub tightest: Option<Duration>,
-}
-
-impl LoadPhase {
-    /// Requests that can be under way at once, at least 1.
-    pub fn at_once(&self) -> u32 {
-        let streams = self.http2.map_or(1, |http2| http2.streams);
-        self.connections.saturating_mul(streams).max(1)
-    }
-}
-
-/// How load is made.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LoadModel {
-    /// Requests leave on a schedule that does not wait for answers.
-    Open {
-        /// Requests a second.
-        rate: f64,
-        /// Length of the phase.
-        duration: Duration,
-    },
-    /// Each connection sends when its last answer came, for a time.
-    ClosedFor {
-        /// Length of the phase.
-        duration: Duration,
-    },
-    /// Each connection sends when its last answer came, until so many requests are done.
-    ClosedRequests {
-        /// Requests in all.
-        requests: u64,
-    },
-}
-
-/// A live figure for the progress line.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Where the trial is.
-    pub phase: Phase,
-    /// Time in this phase so far.
-    pub elapsed: Duration,
-    /// 99th percentile of the last second, in load phases.
-    pub p99: Option<Duration>,
-    /// Good responses in the last second, in load phases.
-    pub rate: Option<f64>,
-}
-
 /// Asked between steps and told what happens; lets a trial be cut short.
 pub trait Observer {
     /// Takes a live figure.
@@ -249,15 +134,8 @@ pub trait Observer {
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
     /// This machine cannot do what the trial needs; nothing was started. Ends the run.
-    #[error("{what}: {why}\nhint: {hint}")]
-    Unable {
-        /// The step, with its path or controller.
-        what: String,
-        /// The cause.
-        why: String,
-        /// What to do about it.
-        hint: String,
-    },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The trial could not be measured; it is INVALID, the run goes on.
     #[error("{detail}")]
     Invalid {
@@ -288,7 +166,7 @@ pub trait Backend {
     /// application.
     ///
     /// # Errors
-    /// [`BackendError::Unable`] when this machine cannot; what was made is gone again.
+    /// [`BackendError::Refused`] when this machine cannot; what was made is gone again.
     fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError>;
 }
 

@@ -470,7 +470,7 @@ impl Instance for Service {
             }),
             dies_at: dies.then(|| self.random.between(0.1, 0.9)),
         };
-        let run = queue::run(&server, load, &mut self.random);
+        let run = queue::run(&server, &load.plan, &mut self.random);
         self.pass(load.phase, run.duration, observer)?;
         let cpu = Duration::from_secs_f64(run.busy).mul_f64(1.0 / self.slowdown());
         self.cpu += cpu;

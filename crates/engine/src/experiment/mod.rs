@@ -13,20 +13,23 @@ mod tests;
 pub mod wire;
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::offer::Offer;
 use loadline_analysis::record::Configuration;
+use loadline_analysis::record::Phase;
 use loadline_analysis::search::lattice::Parameters;
 use loadline_analysis::slo::Slo;
-use loadline_load::Http2;
+use loadline_load::{Http2, Model, Plan, RequestSpec};
 use loadline_sizing::Bytes;
+use loadline_trial::LoadPhase;
 
 pub use error::ExperimentError;
 pub use wire::ExperimentFile;
 
-use crate::backend::{Account, LoadModel, Network, Readiness, Sampling};
+use crate::backend::{Account, Network, Readiness, Sampling};
 
 /// A checked experiment.
 #[derive(Debug, Clone)]
@@ -101,7 +104,7 @@ pub struct Load {
     /// Port on the instance.
     pub port: u16,
     /// The judged phase.
-    pub model: LoadModel,
+    pub model: Model,
     /// Connections kept open.
     pub connections: u32,
     /// HTTP/2 with so many streams; `None` is HTTP/1.1.
@@ -162,6 +165,29 @@ pub struct Pricing {
     pub compare: Option<u32>,
     /// Longest time of all trials.
     pub budget: Option<Duration>,
+}
+
+impl Load {
+    /// One phase of it, by a model.
+    pub fn phase(&self, phase: Phase, model: Model) -> LoadPhase {
+        let request = RequestSpec {
+            method: self.method.clone(),
+            ..RequestSpec::get(&self.path)
+        };
+        let plan = Plan {
+            connections: self.connections,
+            http2: self.http2,
+            timeout: self.timeout,
+            drain: self.timeout,
+            ..Plan::new(vec![Self::target(self.port)], request, model)
+        };
+        LoadPhase { phase, plan }
+    }
+
+    /// Where an application listens, as its generator sees it.
+    pub fn target(port: u16) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+    }
 }
 
 impl Experiment {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::{Slo, parse_duration};
-use loadline_load::Http2;
+use loadline_load::{Http2, Model};
 use loadline_sizing::{Bytes, Cpus};
 use toml::Spanned;
 
@@ -24,7 +24,7 @@ use super::wire::{
     AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable, Text,
 };
 use super::{App, Experiment, ExperimentError, Factor, Level, Load};
-use crate::backend::{Account, LoadModel, Network, Readiness};
+use crate::backend::{Account, Network, Readiness};
 
 const CPU_PERIOD: Duration = Duration::from_millis(100);
 const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -55,7 +55,7 @@ impl Experiment {
             .map(|f| factor(f, source))
             .collect::<Checked<Vec<_>>>()?;
         let repeats = file.run.repeats.as_ref();
-        let search = search(&file.search, &file.limits, load.model, &factors, source)?;
+        let search = search(&file.search, &file.limits, &load.model, &factors, source)?;
         let experiment = Self {
             question: file.question.clone(),
             analysis: file.analysis.clone(),
@@ -82,15 +82,12 @@ fn load(table: &LoadTable, source: &Source<'_>) -> Checked<Load> {
     let measure = source.time(table.measure.as_ref(), MEASURE, "measure")?;
     let closed = table.closed == Some(true);
     let model = match (&table.rate, &table.requests, closed) {
-        (Some(text), None, false) => LoadModel::Open {
-            rate: rate(text, source)?,
-            duration: measure,
-        },
+        (Some(text), None, false) => Model::constant(rate(text, source)?, measure),
         (None, Some(requests), false) => {
             let requests = source.in_range(Some(requests), 1, 1..REQUESTS_MAX, "requests")?;
-            LoadModel::ClosedRequests { requests }
+            Model::ClosedRequests { requests }
         }
-        (None, None, true) => LoadModel::ClosedFor { duration: measure },
+        (None, None, true) => Model::ClosedFor { duration: measure },
         _ => {
             let problem = "the load is not clear: exactly one of rate, requests and closed says how it is made";
             return Err(source.at(

@@ -8,13 +8,13 @@ use std::time::Duration;
 use loadline_analysis::offer::{Offer, OfferError};
 use loadline_analysis::price::Size;
 use loadline_analysis::search::lattice::Parameters;
+use loadline_load::Model;
 use loadline_sizing::Bytes;
 
 use super::error::Source;
 use super::resolve::{Checked, cpu, memory};
 use super::wire::{LimitsTable, SearchTable, Text};
 use super::{ExperimentError, Factor, Pricing, Search};
-use crate::backend::LoadModel;
 
 const CONFIRM: u32 = 5;
 const MARGIN: f64 = 0.08;
@@ -29,7 +29,7 @@ const REPLICAS_MAX: u32 = 10_000;
 pub(super) fn search(
     table: &SearchTable,
     limits: &LimitsTable,
-    model: LoadModel,
+    model: &Model,
     factors: &[Factor],
     source: &Source<'_>,
 ) -> Checked<Search> {
@@ -64,11 +64,11 @@ pub(super) fn search(
 }
 
 /// The pricing, where the table has prices.
-fn pricing(table: &SearchTable, load: LoadModel, source: &Source<'_>) -> Checked<Option<Pricing>> {
+fn pricing(table: &SearchTable, load: &Model, source: &Source<'_>) -> Checked<Option<Pricing>> {
     let Some(named) = table.prices.as_ref().or(table.price_list.as_ref()) else {
         return without_prices(table, source).map(|()| None);
     };
-    let LoadModel::Open { rate, .. } = load else {
+    let Some(rate) = load.rate() else {
         return Err(source.at(
             named.span(),
             "the cheapest deployment needs a rate to carry",

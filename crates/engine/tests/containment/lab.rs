@@ -1,15 +1,17 @@
 //! Makes specs of trials with the zoo and runs them through the backend's trait.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Configuration, Evidence, Phase, StartEvidence};
 use loadline_engine::backend::local::{LocalBackend, Options};
 use loadline_engine::backend::{
-    Account, Backend, BackendError, Driven, InstanceSpec, LoadModel, LoadPhase, Network, Observer,
-    Progress, Readiness,
+    Account, Backend, BackendError, Driven, InstanceSpec, LoadPhase, Network, Observer, Progress,
+    Readiness,
 };
+use loadline_load::{Model, Plan, RequestSpec};
 use loadline_sizing::{Bytes, Cpus};
 
 use crate::oracle::{Traces, assert_clean};
@@ -169,16 +171,15 @@ fn configuration() -> Configuration {
 pub fn load(rate: f64, length: Duration) -> LoadPhase {
     LoadPhase {
         phase: Phase::Measure,
-        model: LoadModel::Open {
-            rate,
-            duration: length,
+        plan: Plan {
+            connections: 8,
+            timeout: Duration::from_secs(2),
+            drain: Duration::from_secs(2),
+            ..Plan::new(
+                vec![SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))],
+                RequestSpec::get("/"),
+                Model::constant(rate, length),
+            )
         },
-        connections: 8,
-        http2: None,
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        port: PORT,
-        timeout: Duration::from_secs(2),
-        tightest: None,
     }
 }

@@ -2,15 +2,13 @@
 
 use loadline_cgroup::CgroupError;
 
+use loadline_trial::Refusal;
+
 use crate::backend::BackendError;
 
 /// "This machine cannot."
 pub(super) fn unable(what: &str, why: impl ToString, hint: &str) -> BackendError {
-    BackendError::Unable {
-        what: what.to_owned(),
-        why: why.to_string(),
-        hint: hint.to_owned(),
-    }
+    Refusal::new(what, why, hint).into()
 }
 
 /// The same from a cgroup error, which brings its own hint in its text.

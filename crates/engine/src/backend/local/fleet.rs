@@ -277,18 +277,14 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_before_the_stops_that_it_caused() {
-        let unable = || BackendError::Unable {
-            what: "w".to_owned(),
-            why: "y".to_owned(),
-            hint: "h".to_owned(),
-        };
+        let unable = || BackendError::from(loadline_trial::Refusal::new("w", "y", "h"));
         let failed: Vec<Result<u8, _>> = vec![
             Ok(1),
             Err(BackendError::Interrupted),
             Err(unable()),
             Err(BackendError::Interrupted),
         ];
-        assert!(matches!(all(failed), Err(BackendError::Unable { .. })));
+        assert!(matches!(all(failed), Err(BackendError::Refused(_))));
         assert!(matches!(all(vec![Ok(1), Ok(2)]), Ok(v) if v == [1, 2]));
     }
 

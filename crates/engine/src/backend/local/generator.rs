@@ -4,7 +4,6 @@
 //! evidence, and the life of the process. How load is made is `loadline-load`'s.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::Sender;
@@ -13,15 +12,13 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{LoadEvidence, SecondEvidence};
 use loadline_cgroup::NoiseMeter;
 use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
-use loadline_load::{LoadError, Model, Part, Plan, RequestSpec};
+use loadline_load::{LoadError, Model, Part, Plan};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::fleet::Place;
 use super::instance::{LocalInstance, Note, invalid, tool_error};
 use super::spawner;
-use crate::backend::{
-    BackendError, Driven, LoadModel, LoadPhase, Network, Observer, Progress, share_of,
-};
+use crate::backend::{BackendError, Driven, LoadPhase, Network, Observer, Progress, share_of};
 
 /// Beyond the phase and its drain, so long may the generator take before it counts as stuck.
 const SLACK: Duration = Duration::from_secs(20);
@@ -155,17 +152,18 @@ impl Course<'_> {
     }
 
     fn is_stuck(&self) -> bool {
-        let length = match self.load.model {
-            LoadModel::Open { duration, .. } | LoadModel::ClosedFor { duration } => duration,
+        let plan = &self.load.plan;
+        let length = match plan.model {
             // Requests that all time out, one after the other on each connection.
-            LoadModel::ClosedRequests { requests } => {
-                let rounds = requests.div_ceil(u64::from(self.load.at_once()));
+            Model::ClosedRequests { requests } => {
+                let rounds = requests.div_ceil(u64::from(plan.at_once()));
                 let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
-                self.load.timeout.saturating_mul(rounds)
+                plan.timeout.saturating_mul(rounds)
             }
+            ref model => model.duration().unwrap_or_default(),
         };
-        let allowed = length.saturating_add(self.load.timeout * 2 + SLACK);
-        let is_late = |since: Instant| since.elapsed() > STOPPED + self.load.timeout;
+        let allowed = length.saturating_add(plan.timeout + plan.drain + SLACK);
+        let is_late = |since: Instant| since.elapsed() > STOPPED + plan.drain;
         self.begin.elapsed() > allowed || self.stopped.is_some_and(is_late)
     }
 }
@@ -256,7 +254,7 @@ fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &Sender<Note>) {
 
 fn order(instance: &LocalInstance, load: &LoadPhase, from_ns: Option<u64>) -> Order {
     let (plan, place) = (&instance.plan, instance.place);
-    let connections = share_of(load.connections, place.index, place.of);
+    let connections = share_of(load.plan.connections, place.index, place.of);
     let threads = (connections as usize).min(plan.generator.len());
     // Where the application runs on the same CPUs, the kernel chooses: pinning would make the
     // generator wait for the application.
@@ -264,11 +262,6 @@ fn order(instance: &LocalInstance, load: &LoadPhase, from_ns: Option<u64>) -> Or
         Vec::new()
     } else {
         plan.generator[plan.generator.len() - threads..].to_vec()
-    };
-    let targets = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, load.port))];
-    let request = RequestSpec {
-        method: load.method.clone(),
-        ..RequestSpec::get(&load.path)
     };
     Order {
         plan: Plan {
@@ -278,22 +271,10 @@ fn order(instance: &LocalInstance, load: &LoadPhase, from_ns: Option<u64>) -> Or
                 of: place.of,
             },
             start_ns: from_ns,
-            http2: load.http2,
-            timeout: load.timeout,
-            drain: load.timeout,
             cpus,
-            slo: load.tightest,
-            ..Plan::new(targets, request, model(load.model))
+            ..load.plan.clone()
         },
         netns: (instance.spec.network == Network::Own).then(|| instance.sandbox.network_path()),
-    }
-}
-
-fn model(model: LoadModel) -> Model {
-    match model {
-        LoadModel::Open { rate, duration } => Model::constant(rate, duration),
-        LoadModel::ClosedFor { duration } => Model::ClosedFor { duration },
-        LoadModel::ClosedRequests { requests } => Model::ClosedRequests { requests },
     }
 }
 
@@ -318,15 +299,12 @@ fn driven(
     application_ended: bool,
 ) -> Driven {
     let measure = result.measure;
-    let offered_rate = match load.model {
-        LoadModel::Open { rate, .. } => Some(rate / f64::from(place.of)),
-        LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => None,
-    };
+    let offered_rate = load.plan.model.rate();
     Driven {
         load: vec![LoadEvidence {
             phase: load.phase,
             instance: (place.of > 1).then_some(place.index + 1),
-            offered_rate,
+            offered_rate: offered_rate.map(|rate| rate / f64::from(place.of)),
             achieved_rate: measure.achieved_rate(),
             duration: measure.duration,
             scheduled: measure.scheduled,

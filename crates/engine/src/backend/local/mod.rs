@@ -102,7 +102,7 @@ impl LocalBackend {
     /// Looks at the machine's cgroups and CPUs; makes nothing.
     ///
     /// # Errors
-    /// [`BackendError::Unable`] when no cgroup may be made.
+    /// [`BackendError::Refused`] when no cgroup may be made.
     pub fn new(options: Options) -> Result<Self, BackendError> {
         let what = "finding the cgroups of this machine";
         let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))

@@ -22,7 +22,7 @@ const HINT: &str = "run as root, or allow user namespaces: sysctl -w user.max_us
 /// one thread.
 ///
 /// # Errors
-/// [`BackendError::Unable`] where user namespaces are not allowed.
+/// [`BackendError::Refused`] where user namespaces are not allowed.
 pub fn enter() -> Result<(), BackendError> {
     if rustix::process::geteuid().is_root() || may_make_namespaces() {
         return Ok(());

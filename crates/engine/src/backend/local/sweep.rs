@@ -40,7 +40,7 @@ impl LocalBackend {
     /// start and by `loadline clean`.
     ///
     /// # Errors
-    /// [`BackendError::Unable`] when the cgroups cannot be listed.
+    /// [`BackendError::Refused`] when the cgroups cannot be listed.
     pub fn sweep(&self) -> Result<Swept, BackendError> {
         let proc = Path::new("/proc");
         let mut swept = sweep_groups(&self.layout, proc)?;

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use loadline_analysis::record::{Evidence, LoadEvidence, NoiseEvidence, StartEvidence};
 use loadline_analysis::together;
+use loadline_load::{Model, Plan};
 
 use super::Service;
-use crate::backend::{BackendError, Driven, Instance, LoadModel, LoadPhase, Observer, share_of};
+use crate::backend::{BackendError, Driven, Instance, LoadPhase, Observer, share_of};
 
 pub(super) struct Fleet {
     members: Vec<Service>,
@@ -101,22 +102,25 @@ impl Instance for Fleet {
 
 /// One instance's share of a load.
 fn share(load: &LoadPhase, index: u32, of: u32) -> LoadPhase {
-    let model = match load.model {
-        LoadModel::Open { rate, duration } => LoadModel::Open {
-            rate: rate / f64::from(of),
-            duration,
-        },
-        LoadModel::ClosedFor { duration } => LoadModel::ClosedFor { duration },
-        LoadModel::ClosedRequests { requests } => {
+    let whole = &load.plan;
+    let model = match whole.model.clone() {
+        Model::ClosedRequests { requests } => {
             let (of, index) = (u64::from(of), u64::from(index));
-            LoadModel::ClosedRequests {
+            Model::ClosedRequests {
                 requests: requests / of + u64::from(index < requests % of),
             }
         }
+        model => match model.rate() {
+            Some(rate) => model.at_rate(rate / f64::from(of)),
+            None => model,
+        },
     };
     LoadPhase {
-        model,
-        connections: share_of(load.connections, index, of),
-        ..load.clone()
+        phase: load.phase,
+        plan: Plan {
+            model,
+            connections: share_of(whole.connections, index, of),
+            ..whole.clone()
+        },
     }
 }

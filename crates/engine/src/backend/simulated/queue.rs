@@ -13,7 +13,7 @@ use loadline_analysis::latency::recorder;
 use loadline_analysis::random::Random;
 use loadline_analysis::record::SecondEvidence;
 
-use crate::backend::{LoadModel, LoadPhase};
+use loadline_load::{Model, Plan};
 
 /// The service for the time of one phase.
 pub struct Server {
@@ -79,20 +79,21 @@ enum Arrivals {
 }
 
 impl Arrivals {
-    fn new(load: &LoadPhase) -> Self {
+    fn new(load: &Plan) -> Self {
         let closed = |end, left| Self::Closed {
             free: (0..load.at_once()).map(|_| Reverse(0)).collect(),
             end,
             left,
         };
         match load.model {
-            LoadModel::Open { rate, duration } => Self::Open {
-                rate,
-                end: duration.as_secs_f64(),
+            // The shape of the schedule is the real generator's business; here its mean is enough.
+            Model::Open { .. } => Self::Open {
+                rate: load.model.rate().unwrap_or_default(),
+                end: load.model.duration().unwrap_or_default().as_secs_f64(),
                 next: 0,
             },
-            LoadModel::ClosedFor { duration } => closed(duration.as_secs_f64(), u64::MAX),
-            LoadModel::ClosedRequests { requests } => closed(f64::INFINITY, requests),
+            Model::ClosedFor { duration } => closed(duration.as_secs_f64(), u64::MAX),
+            Model::ClosedRequests { requests } => closed(f64::INFINITY, requests),
         }
     }
 
@@ -120,11 +121,8 @@ impl Arrivals {
 }
 
 /// Runs one phase.
-pub fn run(server: &Server, load: &LoadPhase, random: &mut Random) -> Run {
-    let planned = match load.model {
-        LoadModel::Open { duration, .. } | LoadModel::ClosedFor { duration } => Some(duration),
-        LoadModel::ClosedRequests { .. } => None,
-    };
+pub fn run(server: &Server, load: &Plan, random: &mut Random) -> Run {
+    let planned = load.model.duration();
     let span = planned.map_or(10.0, |d| d.as_secs_f64());
     let death = server.dies_at.map_or(f64::INFINITY, |share| share * span);
     let mut stall = server.stall.map(|(at, length)| (at * span, length));
@@ -174,13 +172,10 @@ pub fn run(server: &Server, load: &LoadPhase, random: &mut Random) -> Run {
 }
 
 impl Run {
-    fn empty(load: &LoadPhase) -> Self {
+    fn empty(load: &Plan) -> Self {
         Self {
             duration: Duration::ZERO,
-            offered_rate: match load.model {
-                LoadModel::Open { rate, .. } => Some(rate),
-                _ => None,
-            },
+            offered_rate: load.model.rate(),
             scheduled: 0,
             answered_in_time: 0,
             errors: BTreeMap::new(),
@@ -193,7 +188,7 @@ impl Run {
         }
     }
 
-    fn request(&mut self, at: f64, begin: f64, done: f64, death: f64, load: &LoadPhase) {
+    fn request(&mut self, at: f64, begin: f64, done: f64, death: f64, load: &Plan) {
         self.scheduled += 1;
         self.second(at).offered += 1;
         let timeout = load.timeout.as_secs_f64();

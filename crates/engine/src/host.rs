@@ -1,0 +1,62 @@
+//! Where trials run: the seam between the runner and the machines.
+//!
+//! Owns the traits only. A host carries out orders in slots, each a whole trial with one clock; the
+//! runner fills the slots and stores what comes back. Hosts: this machine, and a simulated one with
+//! known truth and virtual time. Containers of a cluster fit the same shape.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use loadline_analysis::record::Machine;
+use loadline_trial::{Event, Order, Refusal};
+
+/// Where trials run.
+pub trait Host {
+    /// The machine that its trials run on. A host whose machines differ is several hosts.
+    fn machine(&self) -> Machine;
+
+    /// How many trials it runs at once, at least 1.
+    fn slots(&self) -> usize;
+
+    /// Why it cannot carry out this order, found out before anything starts.
+    fn refuses(&self, order: &Order) -> Option<Refusal>;
+
+    /// Starts a trial in a slot that is free.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it cannot; nothing of the trial is left then.
+    fn launch(
+        &mut self,
+        slot: usize,
+        order: &Order,
+        delivery: &Delivery,
+    ) -> Result<Box<dyn Running>, Refusal>;
+
+    /// Waits until a running trial may have something to tell, at most so long. Virtual time passes
+    /// here and nowhere else.
+    fn wait(&mut self, patience: Duration);
+
+    /// Now, on a clock of the host that never goes back, in ns: what [`Host::wait`] waits by.
+    fn now_ns(&self) -> u64;
+}
+
+/// Where a host puts what a trial leaves, on this machine. The files are there when the trial's last
+/// event is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// The raw evidence: samples and what the application wrote. It does not exist yet.
+    pub log: PathBuf,
+    /// One for each file of [`Order::hand_over`]; one that the application did not write is not
+    /// made.
+    pub files: Vec<PathBuf>,
+}
+
+/// A trial that runs. Dropping it ends the trial and removes everything it left.
+pub trait Running {
+    /// The next thing that happened; `None` when there is nothing new yet. Nothing follows
+    /// [`Event::Ended`], which also comes when the machinery around the trial is lost.
+    fn next(&mut self) -> Option<Event>;
+
+    /// Tells it to stop; its end comes as an event.
+    fn stop(&mut self);
+}

@@ -1,0 +1,51 @@
+//! What a running trial tells: where it is, how it goes, how it ended.
+
+use std::time::Duration;
+
+use loadline_analysis::record::{Evidence, Phase};
+use serde::{Deserialize, Serialize};
+
+use crate::Refusal;
+
+/// Something that happened in a trial. Times are CLOCK_MONOTONIC of the host that carries it out,
+/// in ns, and compare with no other host's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum Event {
+    /// A phase began.
+    Phase {
+        /// Which.
+        phase: Phase,
+        /// When.
+        at_ns: u64,
+    },
+    /// A live figure, at most some a second.
+    Progress(Progress),
+    /// The last event: the trial is over, and nothing of it is left on its host.
+    Ended(Ending),
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "ending")]
+pub enum Ending {
+    /// With what was measured; a failing application and a failed measurement are both in it.
+    Measured(Box<Evidence>),
+    /// The host cannot run it.
+    Refused(Refusal),
+    /// It was told to stop.
+    Stopped,
+}
+
+/// A live figure for the progress line.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Where the trial is.
+    pub phase: Phase,
+    /// Time in this phase so far.
+    pub elapsed: Duration,
+    /// 99th percentile of the last second, in load phases.
+    pub p99: Option<Duration>,
+    /// Good responses in the last second, in load phases.
+    pub rate: Option<f64>,
+}

@@ -1,0 +1,12 @@
+//! What a trial is, in words that cross processes and machines: the order, its events, a refusal.
+//!
+//! Owns plain types and their serialised form. Runs nothing, reads no clock, judges nothing: a host
+//! carries an [`Order`] out and answers in [`Event`]s, whichever machine it is on.
+
+mod event;
+mod order;
+mod refusal;
+
+pub use event::{Ending, Event, Progress};
+pub use order::{Account, App, LoadPhase, Network, Order, Readiness, Sampling};
+pub use refusal::Refusal;

@@ -1,0 +1,35 @@
+//! A refusal: what cannot be done, why, and what to do about it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Nothing was measured, and another attempt would come to the same. It ends a run, unlike an
+/// INVALID trial, and reaches the user as it is: its three parts are never joined and split again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub struct Refusal {
+    /// The step, with its path, flag or controller.
+    pub what: String,
+    /// The cause.
+    pub why: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl Refusal {
+    /// A refusal in three parts.
+    pub fn new(what: impl ToString, why: impl ToString, hint: impl ToString) -> Self {
+        Self {
+            what: what.to_string(),
+            why: why.to_string(),
+            hint: hint.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    /// What and why; the hint is for whoever prints it on a line of its own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
