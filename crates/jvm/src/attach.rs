@@ -1,15 +1,21 @@
 //! Commands to a running HotSpot JVM without a JDK: the attach protocol.
 //!
-//! Owns the handshake (a file and SIGQUIT make the JVM open a socket) and protocol version 1.
+//! Owns the handshake (a file and SIGQUIT make the JVM open a socket) and protocol version 1. Never
+//! uses root's rights in a directory of the JVM's user, and never signals another process.
 //! Works across PID and mount namespaces, as root or as the JVM's user. Facts: HotSpot's
 //! attachListener_posix.cpp; measured on JDK 17 and 25 (first attach 90-195 ms, then 0.4-15 ms).
 
 use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+
 use crate::process::{Process, ProcessError};
+use crate::rights::with_rights_of;
 
 /// The JVM answers within milliseconds unless it has no CPU.
 const SOCKET_WAIT: Duration = Duration::from_secs(6);
@@ -18,7 +24,7 @@ const SOCKET_WAIT: Duration = Duration::from_secs(6);
 const REPLY_WAIT: Duration = Duration::from_secs(30);
 
 /// A thread dump of 10 000 threads has less.
-const REPLY_LIMIT: u64 = 64 << 20;
+const REPLY_LIMIT: usize = 64 << 20;
 
 /// A JVM that does not answer.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +41,9 @@ pub enum AttachError {
         pid: u32,
     },
     /// A step of the handshake failed.
-    #[error("attach to process {pid}: {path}: {source}")]
+    #[error(
+        "attach to process {pid}: {path}: {source}\nhint: run as root or as the JVM's user, who must be able to make files in one of its working directory and /tmp"
+    )]
     File {
         /// The process.
         pid: u32,
@@ -45,10 +53,12 @@ pub enum AttachError {
         source: io::Error,
     },
     /// It does not open its socket.
-    #[error("attach to process {pid}: no answer within {} s\nhint: it runs with -XX:+DisableAttachMechanism, is OpenJ9, or gets no CPU", SOCKET_WAIT.as_secs())]
+    #[error("attach to process {pid}: no answer within {} s: /tmp/.java_pid*: {last}\nhint: it runs with -XX:+DisableAttachMechanism, is OpenJ9, or gets no CPU", SOCKET_WAIT.as_secs())]
     NoSocket {
         /// The process.
         pid: u32,
+        /// What the last try to connect to its socket said.
+        last: io::Error,
     },
     /// It refused the command.
     #[error("process {pid}: `{command}` failed: {reply}")]
@@ -78,11 +88,7 @@ pub fn jcmd(pid: u32, command: &str) -> Result<String, AttachError> {
     // Protocol 1: version, operation, always three arguments, each ended by NUL.
     let request = format!("1\0jcmd\0{}\0\0\0", command.replace('\0', " "));
     socket.write_all(request.as_bytes()).map_err(file)?;
-    let mut reply = Vec::new();
-    (&mut socket)
-        .take(REPLY_LIMIT)
-        .read_to_end(&mut reply)
-        .map_err(file)?;
+    let reply = read_reply(&mut socket, REPLY_WAIT).map_err(file)?;
     let reply = String::from_utf8_lossy(&reply);
     let (code, body) = reply.split_once('\n').unwrap_or((&reply, ""));
     match code.trim() {
@@ -95,96 +101,141 @@ pub fn jcmd(pid: u32, command: &str) -> Result<String, AttachError> {
     }
 }
 
-/// Connects to the JVM's socket, after the handshake where there is none yet.
+/// Reads to the end, `within` a time for all of it: a byte now and then is no answer.
+fn read_reply(socket: &mut UnixStream, within: Duration) -> io::Result<Vec<u8>> {
+    let end = Instant::now() + within;
+    let (mut reply, mut block) = (Vec::new(), vec![0; 64 << 10]);
+    while reply.len() < REPLY_LIMIT {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        socket.set_read_timeout(Some(left))?;
+        match socket.read(&mut block)? {
+            0 => break,
+            count => reply.extend_from_slice(&block[..count]),
+        }
+    }
+    Ok(reply)
+}
+
+/// Connects to the JVM's socket, after the handshake where there is none yet. The directories are
+/// the JVM's, and their entries whatever its user put there: they are opened with loadline's rights
+/// and touched with that user's.
 fn connect(pid: u32) -> Result<UnixStream, AttachError> {
     let process = Process::of(pid)?;
-    let socket = process
-        .temporary_directory()
-        .join(format!(".java_pid{}", process.inner_pid));
-    // A socket without a listener is left over from a JVM that was killed.
-    let stream = match UnixStream::connect(&socket) {
-        Ok(stream) => stream,
-        Err(_) => {
-            let _trigger = Trigger::make(&process)?;
-            wait_for(&process, &socket)?
-        }
+    let open = |path: &str, directory: io::Result<OwnedFd>| match directory {
+        Ok(directory) => Ok(Place {
+            path: PathBuf::from(format!("/proc/{pid}/{path}")),
+            directory,
+        }),
+        Err(source) => Err(AttachError::File {
+            pid,
+            path: PathBuf::from(format!("/proc/{pid}/{path}")),
+            source,
+        }),
     };
-    let timeout = stream
-        .set_read_timeout(Some(REPLY_WAIT))
-        .and_then(|()| stream.set_write_timeout(Some(REPLY_WAIT)));
-    timeout.map_err(|source| AttachError::File {
+    let here = open("cwd", process.working_directory())?;
+    let tmp = open("root/tmp", process.temporary_directory())?;
+    let connected = with_rights_of(process.uid, process.gid, || {
+        // A socket without a listener is left over from a JVM that was killed.
+        match tmp.connect(&process) {
+            Ok(stream) => Ok(stream),
+            Err(_) => handshake(&process, &here, &tmp),
+        }
+    });
+    connected.map_err(|source| AttachError::File {
         pid,
-        path: socket,
+        path: here.path.clone(),
+        source,
+    })?
+}
+
+/// Makes the JVM open its socket, and connects to it.
+fn handshake(process: &Process, here: &Place, tmp: &Place) -> Result<UnixStream, AttachError> {
+    let pid = process.pid;
+    if !process.catches_quit {
+        return Err(AttachError::NoHandler { pid });
+    }
+    // Where HotSpot looks first, then where it looks else.
+    let trigger = here.trigger(process).or_else(|_| tmp.trigger(process));
+    let _trigger = trigger.map_err(|source| AttachError::File {
+        pid,
+        path: tmp.path.clone(),
         source,
     })?;
-    Ok(stream)
-}
-
-/// The file that tells the JVM that SIGQUIT means attach, not a thread dump. Removed when dropped.
-struct Trigger(PathBuf);
-
-impl Trigger {
-    /// In the working directory, where HotSpot looks first, else in /tmp; owned by the JVM's user,
-    /// because HotSpot takes it from nobody else.
-    fn make(process: &Process) -> Result<Self, AttachError> {
-        if !process.catches_quit {
-            return Err(AttachError::NoHandler { pid: process.pid });
-        }
-        let name = format!(".attach_pid{}", process.inner_pid);
-        let places = [process.working_directory(), process.temporary_directory()];
-        let mut failure = None;
-        for path in places.map(|place| place.join(&name)) {
-            match Self::create(&path, process) {
-                Ok(trigger) => return Ok(trigger),
-                Err(source) => failure = Some((path, source)),
-            }
-        }
-        let (path, source) =
-            failure.unwrap_or_else(|| (PathBuf::new(), io::Error::other("no place")));
-        Err(AttachError::File {
-            pid: process.pid,
-            path,
-            source,
-        })
-    }
-
-    fn create(path: &Path, process: &Process) -> io::Result<Self> {
-        std::fs::File::create(path)?;
-        let trigger = Self(path.to_owned());
-        std::os::unix::fs::chown(path, Some(process.uid), Some(process.gid))?;
-        Ok(trigger)
-    }
-}
-
-impl Drop for Trigger {
-    fn drop(&mut self) {
-        // Whoever removed it first: it is gone.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// Sends SIGQUIT and waits until the socket can be connected.
-fn wait_for(process: &Process, socket: &Path) -> Result<UnixStream, AttachError> {
-    let pid = process.pid;
-    let file = |source: io::Error| AttachError::File {
+    process.quit().map_err(|source| AttachError::File {
         pid,
         path: PathBuf::from(format!("/proc/{pid}")),
         source,
-    };
-    let raw = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    let target = raw.ok_or_else(|| file(io::Error::from(io::ErrorKind::InvalidInput)))?;
-    rustix::process::kill_process(target, rustix::process::Signal::QUIT)
-        .map_err(|errno| file(errno.into()))?;
+    })?;
     let begin = Instant::now();
     let mut pause = Duration::from_millis(5);
-    while begin.elapsed() < SOCKET_WAIT {
-        if let Ok(stream) = UnixStream::connect(socket) {
-            return Ok(stream);
+    loop {
+        match tmp.connect(process) {
+            Ok(stream) => return Ok(stream),
+            Err(last) if begin.elapsed() > SOCKET_WAIT => {
+                return Err(AttachError::NoSocket { pid, last });
+            }
+            Err(_) => {}
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(100));
     }
-    Err(AttachError::NoSocket { pid })
+}
+
+/// A directory of the JVM.
+struct Place {
+    /// As loadline reaches it; for people.
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Place {
+    /// Connects to the JVM's socket. Who else may have made a file of this name gets no word.
+    fn connect(&self, process: &Process) -> io::Result<UnixStream> {
+        let name = format!(".java_pid{}", process.inner_pid);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.directory, name, flags, Mode::empty())?;
+        let status = fstat(&file)?;
+        let is_socket = FileType::from_raw_mode(status.st_mode) == FileType::Socket;
+        if !is_socket || status.st_uid != process.uid {
+            return Err(io::Error::other("it is no socket of the JVM's user"));
+        }
+        // Not blocking: a listener that takes no connection would hold this one for ever.
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // By descriptor: the name may stand for another file by now.
+        let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        rustix::net::connect(&socket, &address)?;
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false)?;
+        stream.set_write_timeout(Some(REPLY_WAIT))?;
+        Ok(stream)
+    }
+
+    /// Makes the file that tells the JVM that SIGQUIT means attach, not a thread dump. It belongs to
+    /// the JVM's user because that user makes it; HotSpot takes it from nobody else but root.
+    fn trigger(&self, process: &Process) -> io::Result<Trigger<'_>> {
+        let name = format!(".attach_pid{}", process.inner_pid);
+        // What a killed jcmd left, or what was planted: a name, removed with its user's rights.
+        let _ = unlinkat(&self.directory, &name, AtFlags::empty());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = Mode::RUSR | Mode::WUSR;
+        openat(&self.directory, &name, flags | OFlags::CLOEXEC, mode)?;
+        Ok(Trigger { place: self, name })
+    }
+}
+
+/// The trigger file. Removed when dropped.
+struct Trigger<'a> {
+    place: &'a Place,
+    name: String,
+}
+
+impl Drop for Trigger<'_> {
+    fn drop(&mut self) {
+        // Whoever removed it first: it is gone.
+        let _ = unlinkat(&self.place.directory, &self.name, AtFlags::empty());
+    }
 }

@@ -84,7 +84,7 @@ impl Counters {
     /// When there are none, or they cannot be read.
     pub fn of(pid: u32) -> Result<Self, HsperfError> {
         let process = Process::of(pid)?;
-        let directory = process.temporary_directory();
+        let directory = PathBuf::from(format!("/proc/{pid}/root/tmp"));
         let path = file_of(&process).ok_or(HsperfError::None { pid, directory })?;
         let unreadable = |source| HsperfError::Unreadable {
             path: path.clone(),
@@ -194,7 +194,7 @@ impl Counters {
 
 /// `hsperfdata_USER/PID` in its /tmp, PID as it sees itself.
 fn file_of(process: &Process) -> Option<PathBuf> {
-    let directories = std::fs::read_dir(process.temporary_directory()).ok()?;
+    let directories = std::fs::read_dir(format!("/proc/{}/root/tmp", process.pid)).ok()?;
     directories
         .flatten()
         .filter(|entry| {

@@ -14,3 +14,4 @@ pub mod hsperf;
 pub mod log_option;
 pub mod nmt;
 pub mod process;
+pub mod rights;

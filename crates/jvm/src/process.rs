@@ -1,9 +1,16 @@
 //! A running JVM as /proc shows it: what attaching and reading its counters need.
 //!
-//! Reads /proc/PID/status only. Facts: proc_pid_status(5); HotSpot keeps its files in /tmp of its
-//! own mount namespace, whatever `java.io.tmpdir` says (os_linux.cpp).
+//! Owns the way to it: one descriptor of /proc/PID, so that whatever is asked later is asked of the
+//! same process, although its id may have been given to another since. Facts: proc_pid_status(5);
+//! pidfd_send_signal(2), which takes that descriptor; HotSpot keeps its files in /tmp of its own
+//! mount namespace, whatever `java.io.tmpdir` says (os_linux.cpp).
 
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
 /// A process that cannot be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +37,8 @@ pub enum ProcessError {
     },
 }
 
-/// What /proc/PID/status says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What /proc/PID/status says, and the way to the process.
+#[derive(Debug)]
 pub struct Process {
     /// Its id as loadline sees it.
     pub pid: u32,
@@ -43,7 +50,11 @@ pub struct Process {
     pub gid: u32,
     /// It has a handler for SIGQUIT; without one the signal kills it.
     pub catches_quit: bool,
+    directory: OwnedFd,
 }
+
+/// Directories are opened to go through them: what is in them need not be readable.
+const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// SIGQUIT is signal 3; the mask's lowest bit is signal 1.
 const QUIT_BIT: u64 = 1 << 2;
@@ -54,16 +65,26 @@ impl Process {
     /// # Errors
     /// When it has ended or may not be read.
     pub fn of(pid: u32) -> Result<Self, ProcessError> {
-        let path = PathBuf::from(format!("/proc/{pid}/status"));
-        let text = std::fs::read_to_string(&path).map_err(|source| ProcessError::Unreadable {
+        let path = PathBuf::from(format!("/proc/{pid}"));
+        let looked = || -> io::Result<(OwnedFd, String)> {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let directory = openat(CWD, &path, flags, Mode::empty())?;
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let mut status = File::from(openat(&directory, "status", flags, Mode::empty())?);
+            let mut text = String::new();
+            status.read_to_string(&mut text)?;
+            Ok((directory, text))
+        };
+        let unreadable = |source| ProcessError::Unreadable {
             pid,
-            path,
+            path: path.join("status"),
             source,
-        })?;
-        Self::parse(pid, &text)
+        };
+        let (directory, text) = looked().map_err(unreadable)?;
+        Self::parse(pid, directory, &text)
     }
 
-    fn parse(pid: u32, status: &str) -> Result<Self, ProcessError> {
+    fn parse(pid: u32, directory: OwnedFd, status: &str) -> Result<Self, ProcessError> {
         let field = |field: &'static str| {
             let line = status.lines().find_map(|line| line.strip_prefix(field));
             line.ok_or(ProcessError::Field { pid, field })
@@ -90,19 +111,36 @@ impl Process {
             uid: effective("Uid:")?,
             gid: effective("Gid:")?,
             catches_quit: caught & QUIT_BIT != 0,
+            directory,
         })
     }
 
-    /// Its /tmp, reached through its root directory.
-    pub fn temporary_directory(&self) -> PathBuf {
-        Path::new("/proc")
-            .join(self.pid.to_string())
-            .join("root/tmp")
+    /// Its /tmp, as it sees it: a link on the way leads where it leads for the process, never out
+    /// of its root directory.
+    ///
+    /// # Errors
+    /// When it has ended, is not ours, or has no /tmp.
+    pub fn temporary_directory(&self) -> io::Result<OwnedFd> {
+        let root = openat(&self.directory, "root", WAY, Mode::empty())?;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        Ok(openat2(root, "tmp", WAY, Mode::empty(), resolve)?)
     }
 
     /// Its working directory.
-    pub(crate) fn working_directory(&self) -> PathBuf {
-        Path::new("/proc").join(self.pid.to_string()).join("cwd")
+    ///
+    /// # Errors
+    /// When it has ended or is not ours.
+    pub(crate) fn working_directory(&self) -> io::Result<OwnedFd> {
+        Ok(openat(&self.directory, "cwd", WAY, Mode::empty())?)
+    }
+
+    /// Sends SIGQUIT to this process and to no other.
+    ///
+    /// # Errors
+    /// When it has ended or is not ours.
+    pub(crate) fn quit(&self) -> io::Result<()> {
+        let signal = rustix::process::Signal::QUIT;
+        Ok(rustix::process::pidfd_send_signal(&self.directory, signal)?)
     }
 }
 
@@ -114,18 +152,41 @@ mod tests {
     fn status_of_a_process_in_a_container() {
         let status = "Name:\tjava\nUid:\t1000\t1001\t1000\t1000\nGid:\t10\t11\t10\t10\n\
                       NSpid:\t4711\t7\nSigCgt:\t2000000181005ccf\n";
-        let process = Process::parse(4711, status).unwrap();
+        let parse = |status: &str| {
+            let directory = File::open("/proc/self").expect("a directory");
+            Process::parse(4711, directory.into(), status)
+        };
+        let process = parse(status).unwrap();
         assert_eq!((process.inner_pid, process.uid, process.gid), (7, 1001, 11));
         assert!(process.catches_quit);
         let early = status.replace("2000000181005ccf", "0000000000000000");
-        assert!(!Process::parse(4711, &early).unwrap().catches_quit);
-        assert!(Process::parse(4711, "Name:\tjava\n").is_err());
+        assert!(!parse(&early).unwrap().catches_quit);
+        assert!(parse("Name:\tjava\n").is_err());
     }
 
     #[test]
     fn this_process_can_be_looked_at() {
         let me = Process::of(std::process::id()).unwrap();
         assert_eq!(me.pid, std::process::id());
-        assert!(me.temporary_directory().is_dir());
+        let own = |directory: OwnedFd| rustix::fs::fstat(directory).unwrap().st_ino;
+        let tmp = me.temporary_directory().map(own).unwrap();
+        assert_eq!(tmp, own(File::open("/tmp").unwrap().into()));
+        let here = me.working_directory().map(own).unwrap();
+        assert_eq!(here, own(File::open(".").unwrap().into()));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_mistaken_for_the_next_one() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep is everywhere");
+        let process = Process::of(child.id()).expect("it runs");
+        child.kill().expect("it is our child");
+        child.wait().expect("it is our child");
+        // Its id is free now: whoever gets it is not meant.
+        let signalled = process.quit().expect_err("there is nobody");
+        assert_eq!(signalled.raw_os_error(), Some(3), "ESRCH: {signalled}");
+        assert!(process.temporary_directory().is_err());
     }
 }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::print_stdout)] // SKIP lines stand on stdout, from a helper too.
 
+use std::os::unix::fs::{MetadataExt, lchown, symlink};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -37,8 +40,19 @@ struct Running(Child);
 
 impl Running {
     fn start(jdk: &Jdk, options: &[String], directory: &Path) -> Self {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gclog/Allocate.java");
-        let child = Command::new(&jdk.java)
+        Self::start_as(None, jdk, options, directory)
+    }
+
+    /// As a user, who gets the directory.
+    fn start_as(user: Option<u32>, jdk: &Jdk, options: &[String], directory: &Path) -> Self {
+        let source = directory.join("Allocate.java");
+        std::fs::write(&source, include_str!("data/gclog/Allocate.java")).expect("it is ours");
+        let mut command = Command::new(&jdk.java);
+        if let Some(user) = user {
+            std::os::unix::fs::chown(directory, Some(user), Some(user)).expect("it is ours");
+            command.uid(user).gid(user);
+        }
+        let child = command
             .args(["-Xms48m", "-Xmx48m", "-XX:NativeMemoryTracking=summary"])
             .args(options)
             .arg(source)
@@ -99,8 +113,62 @@ fn commands_are_answered_without_a_jdk_tool() {
             matches!(refused, Err(AttachError::Refused { .. })),
             "{refused:?}"
         );
-        let left: Vec<_> = std::fs::read_dir(&directory).expect("it is ours").collect();
-        assert!(left.is_empty(), "the trigger file is gone: {left:?}");
+        assert_eq!(names(&directory), ["Allocate.java"], "no trigger is left");
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("it is ours").flatten();
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Whoever owns the working directory may put a link to root's files where the trigger is made,
+/// and one to another program's socket where the JVM's is.
+#[test]
+fn what_the_jvms_user_planted_is_not_followed() {
+    const TEST: &str = "what_the_jvms_user_planted_is_not_followed";
+    const USER: u32 = 64_999;
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIP {TEST}: not root");
+        return;
+    }
+    let plants: [fn(&Path, u32) -> PathBuf; 2] = [
+        |directory, pid| directory.join(format!(".attach_pid{pid}")),
+        |_, pid| PathBuf::from(format!("/tmp/.java_pid{pid}")),
+    ];
+    let jdks = jdks(TEST);
+    for (jdk, plant) in jdks.iter().flat_map(|jdk| plants.map(|plant| (jdk, plant))) {
+        let ((_guard, directory), (_own, roots)) = (directory(), directory());
+        // As a file it may be emptied, as a socket it may be spoken to.
+        let victim = roots.join("victim");
+        let is_socket = plant(&directory, 1).starts_with("/tmp/.java_pid1");
+        let listener = is_socket.then(|| UnixListener::bind(&victim).expect("it is ours"));
+        if listener.is_none() {
+            std::fs::write(&victim, "root's").expect("it is ours");
+        }
+        let jvm = Running::start_as(Some(USER), jdk, &[], &directory);
+        let link = plant(&directory, jvm.pid());
+        symlink(&victim, &link).expect("the name is free");
+        lchown(&link, Some(USER), Some(USER)).expect("it is ours");
+        let answer = until(|| match attach::jcmd(jvm.pid(), "VM.version") {
+            // Too early: not yet a JVM.
+            Err(AttachError::NoHandler { .. }) => Err(()),
+            other => Ok(other),
+        });
+        let _ = std::fs::remove_file(&link);
+        let there = victim.symlink_metadata().expect("it is there");
+        assert_eq!((there.uid(), there.gid()), (0, 0), "it was given away");
+        match listener {
+            None => assert_eq!(there.len(), 6, "it was emptied"),
+            Some(listener) => {
+                listener.set_nonblocking(true).expect("it is open");
+                assert!(listener.accept().is_err(), "it was spoken to");
+            }
+        }
+        assert!(answer.is_ok_and(|version| version.contains("JDK")));
+        assert_eq!(names(&directory), ["Allocate.java"]);
     }
 }
 
