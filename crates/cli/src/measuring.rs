@@ -331,29 +331,24 @@ fn machine(
     machine
 }
 
+/// The user who called sudo, where root was reached that way.
+pub fn sudo_caller() -> Option<Account> {
+    let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    let is_root = rustix::process::geteuid().is_root();
+    let (uid, gid) = id("SUDO_UID").zip(id("SUDO_GID"))?;
+    (is_root && uid != 0 && gid != 0).then_some(Account { uid, gid })
+}
+
 /// The user who called sudo runs the application; without sudo an account that owns nothing.
 fn account(experiment: &Experiment) -> Account {
-    let variable = |name| {
-        std::env::var(name)
-            .ok()
-            .and_then(|v| v.parse::<u32>().ok())
-            .filter(|id| *id != 0)
-    };
-    let own = rustix::process::geteuid().as_raw();
-    experiment
-        .app
-        .account
-        .unwrap_or_else(|| match (variable("SUDO_UID"), variable("SUDO_GID")) {
-            _ if own != 0 => Account {
-                uid: own,
-                gid: rustix::process::getegid().as_raw(),
-            },
-            (Some(uid), Some(gid)) => Account { uid, gid },
-            _ => Account {
-                uid: APPLICATION_UID,
-                gid: APPLICATION_UID,
-            },
-        })
+    let uid = rustix::process::geteuid().as_raw();
+    let gid = rustix::process::getegid().as_raw();
+    let own = (uid != 0).then_some(Account { uid, gid });
+    let given = experiment.app.account.or(own).or_else(sudo_caller);
+    given.unwrap_or(Account {
+        uid: APPLICATION_UID,
+        gid: APPLICATION_UID,
+    })
 }
 
 fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {

@@ -16,6 +16,7 @@ use loadline_analysis::record::{
 };
 use loadline_jvm::cache::application::{Application, ApplicationError};
 use loadline_jvm::cache::classes::Classes;
+use loadline_jvm::cache::destination::Destination;
 use loadline_jvm::cache::manifest::{self, ManifestError};
 use loadline_jvm::cache::{self, KindError};
 use loadline_load::Model;
@@ -125,7 +126,7 @@ impl Session<'_> {
         let text = serde_json::to_string(&unlimited).unwrap_or_default();
         let name = format!("{}-{:08x}", wanted.kind, crc32fast::hash(text.as_bytes()));
         let directory = self.store.caches(&self.result).join(name);
-        directory.join(format!("app.{}", wanted.kind.extension()))
+        directory.join(file_name(wanted.kind))
     }
 
     fn train(
@@ -176,7 +177,9 @@ impl Session<'_> {
             checksum: 0,
             class_path: application.class_path().map_err(CacheError::from)?,
         };
-        let installed = manifest::install(&raw, place, &made).map_err(CacheError::from)?;
+        let there = Destination::own(directory).map_err(CacheError::from)?;
+        let name = file_name(wanted.kind);
+        let installed = manifest::install(&raw, &there, &name, &made).map_err(CacheError::from)?;
         let _ = fs::remove_file(&raw);
         let evidence = CacheEvidence {
             kind: wanted.kind,
@@ -345,6 +348,10 @@ fn is_trained(evidence: &Evidence) -> bool {
         true => exit.code == Some(0),
         false => evidence.start.ready.is_some() && !exit.unclean_stop,
     }
+}
+
+fn file_name(kind: cache::Kind) -> String {
+    format!("app.{}", kind.extension())
 }
 
 fn evidence_of(place: &Path) -> PathBuf {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadline_analysis::record::Configuration;
+use loadline_engine::backend::Account;
 use loadline_engine::cache::{Built, CacheError};
 use loadline_engine::command::assemble;
 use loadline_engine::experiment::Experiment;
@@ -20,6 +21,7 @@ use loadline_engine::plan::Plan;
 use loadline_engine::store::Kind as ResultKind;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::classes::Classes;
+use loadline_jvm::cache::destination::{Destination, Writer};
 use loadline_jvm::cache::{self as caches, Kind as CacheKind, manifest, scc};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_sizing::Bytes;
@@ -28,7 +30,7 @@ use toml::Spanned;
 use super::{OutputFlags, print};
 use crate::error::{Error, Kind, Outcome};
 use crate::experiment::{ExperimentFlags, Given, app_table, checked};
-use crate::measuring::{MeasureFlags, Measuring, cache_refused, command_refused};
+use crate::measuring::{MeasureFlags, Measuring, cache_refused, command_refused, sudo_caller};
 
 /// Where an application listens when nobody says so.
 const PORT: u16 = 8080;
@@ -119,13 +121,16 @@ pub fn run(arguments: CacheArguments) -> Result<Outcome, Error> {
         None => application.main().parent().unwrap_or(&here).to_owned(),
     };
     // Before an application is started for nothing.
-    manifest::try_directory(&directory).map_err(|e| cache_refused(&CacheError::File(e)))?;
-    let place = place(&directory, application.main(), kind);
+    let caller = sudo_caller().map(|Account { uid, gid }| Writer { uid, gid });
+    let there =
+        Destination::open(&directory, caller).map_err(|e| cache_refused(&CacheError::File(e)))?;
+    let file = file_name(application.main(), kind);
     let given = experiment(&arguments, Some(kind))?;
     let title = format!("{kind} cache of {}", name(application.main()));
     let given = checked(&given, &here, title)?;
+    let place = there.join(&file);
     let is_found = is_found(application.main(), &arguments.command, &place);
-    verify(given, &arguments, &place, is_found)
+    verify(given, &arguments, (&there, &file), is_found)
 }
 
 /// Whether `loadline-launch` finds the cache by itself: beside the jar of `java -jar`.
@@ -137,7 +142,7 @@ fn is_found(jar: &Path, command: &[String], place: &Path) -> bool {
 fn verify(
     given: Given,
     arguments: &CacheArguments,
-    place: &Path,
+    (there, file): (&Destination, &str),
     is_found: bool,
 ) -> Result<Outcome, Error> {
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
@@ -149,7 +154,7 @@ fn verify(
             return Ok(None);
         };
         // At once: whoever has no patience for the pairs has the cache.
-        manifest::install(&built.file, place, &built.manifest).map_err(CacheError::File)?;
+        manifest::install(&built.file, there, file, &built.manifest).map_err(CacheError::File)?;
         let classes = session.witness(&with, &built)?;
         matrix::run(session, &plan)?;
         Ok(Some((built, classes)))
@@ -159,7 +164,7 @@ fn verify(
         return Err(Error::new(Kind::Internal, "the experiment has no cache"));
     };
     if !arguments.output.json {
-        print(&summary(&built, place, is_found, classes))?;
+        print(&summary(&built, &there.join(file), is_found, classes))?;
     }
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
     match classes {
@@ -244,8 +249,8 @@ fn name(jar: &Path) -> String {
         .unwrap_or_default()
 }
 
-fn place(directory: &Path, jar: &Path, kind: CacheKind) -> PathBuf {
-    directory.join(format!("{}.{}", name(jar), kind.extension()))
+fn file_name(jar: &Path, kind: CacheKind) -> String {
+    format!("{}.{}", name(jar), kind.extension())
 }
 
 /// The experiment: the application as it is, and with a cache of this kind.

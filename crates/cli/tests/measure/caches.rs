@@ -2,6 +2,7 @@
 //! which it cannot be.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
@@ -71,6 +72,17 @@ macro_rules! ping_or_skip {
 fn a_cache_is_built_used_and_verified() -> Outcome {
     let lab = Lab::new();
     let jar = ping_or_skip!(&lab);
+    // Names that the application's user may have linked to a file of root's.
+    let victim = lab.path().join("victim");
+    fs::write(&victim, "root's").expect("a file");
+    for name in [
+        "ping.jsa.part",
+        "ping.jsa.manifest.part",
+        ".loadline-cache-probe",
+        "ping.jsa",
+    ] {
+        symlink(&victim, lab.path().join(name)).expect("a link");
+    }
     let ended = cache(&lab, &["--kind=appcds"], 8080)
         .into_end()
         .expect_code(0);
@@ -80,7 +92,9 @@ fn a_cache_is_built_used_and_verified() -> Outcome {
         "come from it and the JDK's archive",
         "What does a start cost?",
     ]);
+    assert_eq!(fs::read_to_string(&victim).expect("it is there"), "root's");
     let archive = jar.with_extension("jsa");
+    assert!(!archive.is_symlink());
     let manifest = fs::read_to_string(lab.path().join("ping.jsa.manifest")).expect("a manifest");
     let size = archive.metadata().expect("an archive").len();
     for line in ["kind appcds", &format!("size {size}"), " ping.jar"] {

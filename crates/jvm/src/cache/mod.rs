@@ -8,6 +8,7 @@
 
 pub mod application;
 pub mod classes;
+pub mod destination;
 pub mod jar;
 pub mod manifest;
 pub mod scc;

@@ -1,0 +1,319 @@
+//! The directory that a cache is put into: often that of the application, whose user may put
+//! anything there, while loadline is root and the cache's bytes are the application's.
+//!
+//! Owns whose rights write there, and new files with names that nobody can know beforehand. Never
+//! opens a name that is there, never writes with root's rights where another user could have
+//! chosen the place.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File, Permissions};
+use std::hash::BuildHasher;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+
+use super::manifest::{ManifestError, failed};
+use crate::rights::with_rights_of;
+
+/// The group of a user whose groups are not known; it may do what everybody may. Source: the
+/// kernel's overflowgid, Documentation/admin-guide/sysctl/kernel.rst.
+const NO_GROUP: u32 = 65_534;
+
+/// Whose rights write, and who owns what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Writer {
+    /// The user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
+impl Writer {
+    /// Who loadline is.
+    fn own() -> Self {
+        Self {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        }
+    }
+}
+
+/// A directory that takes files.
+#[derive(Debug)]
+pub struct Destination {
+    path: PathBuf,
+    directory: File,
+    writer: Writer,
+}
+
+impl Destination {
+    /// Opens a directory of loadline's own, which is there.
+    ///
+    /// # Errors
+    /// With the directory and the system's answer.
+    pub fn own(path: &Path) -> Result<Self, ManifestError> {
+        Self::of(path, Writer::own())
+    }
+
+    /// Opens any other directory, makes it where it is not there, and tries whether it takes files.
+    /// Root writes with the rights of `caller` (who called sudo) where they suffice; else with those
+    /// of who could have redirected the path; as root only where nobody else could.
+    ///
+    /// # Errors
+    /// With the directory and the system's answer.
+    pub fn open(path: &Path, caller: Option<Writer>) -> Result<Self, ManifestError> {
+        let caller = caller.filter(|_| Writer::own().uid == 0);
+        let keeper = keeper_of(path, caller).map_err(failed("find", path))?;
+        let make = with_rights_of(keeper.uid, keeper.gid, || fs::create_dir_all(path));
+        make.and_then(|made| made).map_err(failed("make", path))?;
+        if let Some(caller) = caller {
+            let by_caller = Self::of(path, caller)?;
+            if by_caller.try_writing().is_ok() {
+                return Ok(by_caller);
+            }
+        }
+        let by_keeper = Self::of(path, keeper)?;
+        let tried = by_keeper.try_writing();
+        tried.map_err(|error| failed("write in", path)(as_user(keeper, error)))?;
+        Ok(by_keeper)
+    }
+
+    fn of(path: &Path, writer: Writer) -> Result<Self, ManifestError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(CWD, path, flags, Mode::empty());
+        let directory = directory.map_err(|errno| failed("open", path)(errno.into()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            directory: directory.into(),
+            writer,
+        })
+    }
+
+    /// A file in it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn try_writing(&self) -> io::Result<()> {
+        self.write(|| Part::of(self, &b"x"[..]).map(drop))
+    }
+
+    /// Puts two files in place, the first one first; neither while `second` is still the one of
+    /// before. After a failure each is what it was, or not there.
+    pub(super) fn put(
+        &self,
+        first: (&str, impl Read + Send),
+        second: (&str, impl Read + Send),
+    ) -> Result<(), ManifestError> {
+        let put = || {
+            let parts = (Part::of(self, first.1)?, Part::of(self, second.1)?);
+            match unlinkat(&self.directory, second.0, AtFlags::empty()) {
+                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            parts.0.rename(first.0)?;
+            parts.1.rename(second.0)?;
+            self.directory.sync_all()
+        };
+        self.write(put)
+            .map_err(failed("write", &self.join(first.0)))
+    }
+
+    fn write<T: Send>(&self, task: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        with_rights_of(self.writer.uid, self.writer.gid, task)?
+    }
+}
+
+/// A new file, readable by everybody: the application of the image is another user. Removed when
+/// dropped.
+struct Part<'a> {
+    destination: &'a Destination,
+    name: String,
+}
+
+impl<'a> Part<'a> {
+    fn of(destination: &'a Destination, mut content: impl Read) -> io::Result<Self> {
+        let random = RandomState::new().hash_one(0);
+        let name = format!(".loadline-{random:016x}.part");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let flags = flags | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&destination.directory, &name, flags, mode)?);
+        let part = Self { destination, name };
+        io::copy(&mut content, &mut file)?;
+        file.flush()?;
+        // Not by open: the umask would take bits away.
+        file.set_permissions(Permissions::from_mode(0o644))?;
+        file.sync_all()?;
+        Ok(part)
+    }
+
+    /// What has the name already is replaced; a link is not followed.
+    fn rename(self, name: &str) -> io::Result<()> {
+        let directory = &self.destination.directory;
+        Ok(renameat(directory, &self.name, directory, name)?)
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        // It is gone when it was renamed.
+        let _ = unlinkat(&self.destination.directory, &self.name, AtFlags::empty());
+    }
+}
+
+/// Who can make a path lead elsewhere: the first owner other than root of a directory or link on
+/// the way, as it is written and as it is resolved.
+fn keeper_of(path: &Path, caller: Option<Writer>) -> io::Result<Writer> {
+    let own = Writer::own();
+    if own.uid != 0 {
+        return Ok(own);
+    }
+    let written = std::path::absolute(path)?;
+    // What is not there yet is made below the nearest that is.
+    let there = written.ancestors().find(|p| p.symlink_metadata().is_ok());
+    let resolved = fs::canonicalize(there.unwrap_or(&written))?;
+    let way = |path: &Path| -> Vec<PathBuf> { path.ancestors().map(Path::to_owned).collect() };
+    let (written, resolved) = (way(&written), way(&resolved));
+    let steps = written.iter().rev().chain(resolved.iter().rev());
+    let owners = steps.filter_map(|step| Some(step.symlink_metadata().ok()?.uid()));
+    Ok(match owners.into_iter().find(|uid| *uid != 0) {
+        None => own,
+        Some(uid) => caller
+            .filter(|caller| caller.uid == uid)
+            .unwrap_or(Writer { uid, gid: NO_GROUP }),
+    })
+}
+
+/// An error that root would not expect.
+fn as_user(writer: Writer, error: io::Error) -> io::Error {
+    if writer == Writer::own() {
+        return error;
+    }
+    let text = format!("{error} (as user {}, who can change this path)", writer.uid);
+    io::Error::new(error.kind(), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
+    use super::*;
+
+    const USER: u32 = 64_998;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory").flatten();
+        let mut names: Vec<_> = entries
+            .map(|e| e.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// A disk that gets full in the middle.
+    struct Full(u32);
+
+    impl Read for Full {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn a_directory_that_takes_no_files_is_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let new = directory.path().join("new/er");
+        Destination::open(&new, None).expect("it is made");
+        assert!(names(&new).is_empty());
+        // Not even root makes files in /proc.
+        let error = Destination::open(Path::new("/proc/self"), None).expect_err("no files there");
+        assert!(error.to_string().contains("write in /proc/self"), "{error}");
+        assert!(!error.is_disk_full());
+    }
+
+    #[test]
+    fn a_full_disk_leaves_what_was_there() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let there = Destination::open(directory.path(), None).expect("it is ours");
+        there
+            .put(("a", &b"old"[..]), ("b", &b"old"[..]))
+            .expect("it is written");
+        let error = there
+            .put(("a", Full(3)), ("b", &b"new"[..]))
+            .expect_err("no space");
+        assert!(error.is_disk_full(), "{error}");
+        assert!(error.to_string().contains("/a: "), "{error}");
+        assert_eq!(names(directory.path()), ["a", "b"]);
+        assert_eq!(fs::read(there.join("b")).expect("it is there"), b"old");
+    }
+
+    #[test]
+    fn files_in_the_directory_of_a_user_are_that_users_and_links_are_replaced() {
+        let test = "files_in_the_directory_of_a_user_are_that_users_and_links_are_replaced";
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIP {test}: not root");
+            return;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let (home, victim) = (
+            directory.path().join("home"),
+            directory.path().join("victim"),
+        );
+        fs::create_dir(&home).expect("a directory");
+        chown(&home, Some(USER), Some(USER)).expect("it is ours");
+        fs::write(&victim, "root's").expect("it is ours");
+        // The fixed names of before and those of now.
+        for name in ["a", "b", "a.part", "b.part", ".loadline-cache-probe"] {
+            symlink(&victim, home.join(name)).expect("a link");
+        }
+        let there = Destination::open(&home, None).expect("its user may write there");
+        assert_eq!((there.writer.uid, there.writer.gid), (USER, NO_GROUP));
+        there
+            .put(("a", &b"1"[..]), ("b", &b"2"[..]))
+            .expect("it is written");
+        assert_eq!(fs::read(&victim).expect("it is ours"), b"root's");
+        for name in ["a", "b"] {
+            let file = home.join(name).symlink_metadata().expect("it is there");
+            assert!(file.is_file(), "{name} is a link");
+            assert_eq!((file.uid(), file.mode() & 0o7777), (USER, 0o644));
+        }
+    }
+
+    #[test]
+    fn a_path_that_a_user_can_redirect_is_no_way_into_roots_directories() {
+        let test = "a_path_that_a_user_can_redirect_is_no_way_into_roots_directories";
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIP {test}: not root");
+            return;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).expect("it is ours");
+        let roots = directory.path().join("roots");
+        let home = directory.path().join("home");
+        for path in [&roots, &home] {
+            fs::create_dir(path).expect("a directory");
+        }
+        chown(&home, Some(USER), Some(USER)).expect("it is ours");
+        symlink(&roots, home.join("app")).expect("a link");
+        let caller = Writer {
+            uid: USER + 1,
+            gid: USER + 1,
+        };
+        for caller in [None, Some(caller)] {
+            let refused = Destination::open(&home.join("app"), caller);
+            let refused = refused.expect_err("root's directory").to_string();
+            assert!(refused.contains("(as user 64998, who can"), "{refused}");
+            assert!(names(&roots).is_empty());
+        }
+        let own = Destination::open(&roots, Some(caller)).expect("it is root's");
+        assert_eq!(own.writer.uid, 0, "the caller may not write there");
+        chown(&roots, None, Some(caller.gid)).expect("it is ours");
+        fs::set_permissions(&roots, Permissions::from_mode(0o775)).expect("it is ours");
+        let own = Destination::open(&roots, Some(caller)).expect("it is its group's");
+        assert_eq!(own.writer, caller);
+    }
+}
