@@ -5,9 +5,17 @@
 //! `-XX:+PerfDisableSharedMem`. Facts: HotSpot's perfMemory.hpp (PerfDataPrologue, PerfDataEntry).
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Dir, Mode, OFlags, openat};
+
+use crate::beneath;
 use crate::process::{Process, ProcessError};
 
 /// First bytes of the file.
@@ -18,6 +26,9 @@ const PROLOGUE: usize = 32;
 
 /// The file has 32 KiB unless `-XX:PerfDataMemorySize` says otherwise.
 const SIZE_LIMIT: u64 = 16 << 20;
+
+/// Entries of /tmp that are looked at: a process may make any number of them.
+const ENTRY_LIMIT: usize = 100_000;
 
 /// Counters that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -85,18 +96,22 @@ impl Counters {
     pub fn of(pid: u32) -> Result<Self, HsperfError> {
         let process = Process::of(pid)?;
         let directory = PathBuf::from(format!("/proc/{pid}/root/tmp"));
-        let path = file_of(&process).ok_or(HsperfError::None { pid, directory })?;
         let unreadable = |source| HsperfError::Unreadable {
-            path: path.clone(),
+            path: directory.clone(),
             source,
         };
-        let length = path.metadata().map_err(unreadable)?.len();
-        if length > SIZE_LIMIT {
+        let file = file_of(&process).map_err(unreadable)?;
+        let Some(file) = file else {
+            return Err(HsperfError::None { pid, directory });
+        };
+        // A byte more than is allowed tells that there is more.
+        let bytes = beneath::read(file, SIZE_LIMIT + 1).map_err(unreadable)?;
+        if bytes.len() as u64 > SIZE_LIMIT {
             return Err(HsperfError::Form {
                 what: "larger than 16 MiB",
             });
         }
-        Self::parse(&std::fs::read(&path).map_err(unreadable)?)
+        Self::parse(&bytes)
     }
 
     /// Reads a copy of the file.
@@ -192,19 +207,21 @@ impl Counters {
     }
 }
 
-/// `hsperfdata_USER/PID` in its /tmp, PID as it sees itself.
-fn file_of(process: &Process) -> Option<PathBuf> {
-    let directories = std::fs::read_dir(format!("/proc/{}/root/tmp", process.pid)).ok()?;
-    directories
-        .flatten()
-        .filter(|entry| {
-            entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with("hsperfdata_")
-        })
-        .map(|entry| entry.path().join(process.inner_pid.to_string()))
-        .find(|path| path.is_file())
+/// `hsperfdata_USER/PID` in its /tmp, PID as it sees itself. The process can put anything there, so
+/// only a regular file of its own user counts, and nothing is followed.
+fn file_of(process: &Process) -> io::Result<Option<File>> {
+    let tmp = process.temporary_directory()?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listed = Dir::new(openat(&tmp, ".", flags, Mode::empty())?)?;
+    let names = listed.take(ENTRY_LIMIT).flatten();
+    let names = names.map(|entry| entry.file_name().to_bytes().to_vec());
+    let directories = names.filter(|name| name.starts_with(b"hsperfdata_"));
+    let own = |file: &File| file.metadata().is_ok_and(|m| m.uid() == process.uid);
+    let file = |name: Vec<u8>| {
+        let path = Path::new(OsStr::from_bytes(&name)).join(process.inner_pid.to_string());
+        beneath::open(&tmp, &path).ok().filter(own)
+    };
+    Ok(directories.filter_map(file).next())
 }
 
 /// Numbers at offsets, in the writer's byte order; `None` beyond the end.

@@ -5,6 +5,7 @@
 //! anything. Start reading at [`detect`] (JDKs of this machine).
 
 pub mod attach;
+pub mod beneath;
 pub mod cache;
 pub mod detect;
 pub mod flags;

@@ -8,9 +8,11 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+
+use crate::beneath;
 
 /// A process that cannot be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +115,15 @@ impl Process {
             catches_quit: caught & QUIT_BIT != 0,
             directory,
         })
+    }
+
+    /// Reads a regular file by its path as the process sees it, at most `cap` bytes.
+    ///
+    /// # Errors
+    /// When the process has ended or is not ours, or there is no such file.
+    pub fn read(&self, path: &Path, cap: u64) -> io::Result<Vec<u8>> {
+        let root = openat(&self.directory, "root", WAY, Mode::empty())?;
+        beneath::read(beneath::open_in_root(root, path)?, cap)
     }
 
     /// Its /tmp, as it sees it: a link on the way leads where it leads for the process, never out

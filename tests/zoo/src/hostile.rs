@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::{Settings, say, server};
@@ -119,11 +121,15 @@ pub(crate) fn fill_disk(settings: &Settings) -> u8 {
 }
 
 pub(crate) fn plant(settings: &Settings) -> u8 {
-    let (path, target) = (
-        settings.text("path", "/tmp/gc.log"),
-        settings.text("target", "/etc/shadow"),
-    );
-    let _ = std::os::unix::fs::symlink(target, path);
+    let path = settings.text("path", "/tmp/gc.log");
+    if let Some(directory) = Path::new(&path).parent() {
+        let _ = std::fs::create_dir_all(directory);
+    }
+    let _ = match settings.text("target", "/etc/shadow").as_str() {
+        "fifo" => mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .map_err(std::io::Error::from),
+        target => std::os::unix::fs::symlink(target, path),
+    };
     server::serve(settings)
 }
 

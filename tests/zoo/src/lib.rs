@@ -50,7 +50,10 @@ pub const MODES: [(&str, &str); 22] = [
     ("threads", "starts threads until it cannot, then serves"),
     ("fill-disk", "writes `mib` to /tmp, then serves"),
     ("re-exec", "executes itself again, then serves"),
-    ("plant", "makes `path` a link to `target`, then serves"),
+    (
+        "plant",
+        "makes `path` a link to `target`, or a FIFO (`fifo`), then serves",
+    ),
     ("never-ready", "listens on nothing"),
     ("hang", "accepts and never answers"),
     ("say", "writes `text` after `after_ms`, then sleeps"),

@@ -9,12 +9,17 @@ use std::path::PathBuf;
 use clap::Args;
 use loadline_jvm::attach;
 use loadline_jvm::footprint::{self, Footprint};
+use loadline_jvm::process::Process;
 use loadline_sizing::{Bytes, Jdk};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{json, print};
 use crate::error::{Error, Kind, Outcome};
+use crate::files;
+
+/// The file has about 2 KB.
+const RELEASE_LIMIT: u64 = 64 << 10;
 
 /// Where the memory of a running JVM is.
 #[derive(Args)]
@@ -50,8 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
         profile.jdk = jdk(pid).map(|jdk| jdk.version);
         let options = ask(pid, "VM.flags")?;
         profile.is_c1_only = Some(is_c1_only(&options));
-        std::fs::write(output, profile.print())
-            .map_err(|e| Error::new(Kind::Environment, format!("{}: {e}", output.display())))?;
+        files::write(output, &profile.print())?;
         eprintln!("wrote {}", output.display());
     }
     Ok(Outcome::Done)
@@ -72,13 +76,12 @@ fn from_library(error: impl std::fmt::Display) -> Error {
 
 /// The JDK whose `java` the process runs, read in the process's own file system.
 fn jdk(pid: u32) -> Option<Jdk> {
+    let process = Process::of(pid).ok()?;
     let java = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-    let root = PathBuf::from(format!("/proc/{pid}/root"));
     let mut homes = java.ancestors().skip(2).take(2);
     homes.find_map(|home| {
-        let release = home.join("release");
-        let release = root.join(release.strip_prefix("/").ok()?);
-        Jdk::from_release(&std::fs::read_to_string(release).ok()?)
+        let release = process.read(&home.join("release"), RELEASE_LIMIT).ok()?;
+        Jdk::from_release(&String::from_utf8_lossy(&release))
     })
 }
 

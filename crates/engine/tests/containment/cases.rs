@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use loadline_engine::backend::{Backend, BackendError, InstanceSpec, Network, Readiness};
@@ -10,7 +11,7 @@ use loadline_sizing::Bytes;
 use crate::lab::{Lab, PORT, Quiet, UID, load};
 use crate::runner::Case;
 
-pub const CASES: [Case; 21] = [
+pub const CASES: [Case; 22] = [
     ("confined", confined),
     ("served_and_measured", served_and_measured),
     ("shared_cpus", shared_cpus),
@@ -29,6 +30,7 @@ pub const CASES: [Case; 21] = [
     ("answers_500", answers_500),
     ("output_flood", output_flood),
     ("planted_link", planted_link),
+    ("planted_counters", planted_counters),
     ("foreign_server", foreign_server),
     ("interrupted", interrupted),
     ("cannot_start", cannot_start),
@@ -430,6 +432,37 @@ fn planted_link() {
     assert_eq!(evidence.gc, None);
     assert!(!spec.scratch.join("gc.log").exists());
     lab.assert_clean();
+}
+
+/// What stands where a JVM has its counters, and can be waited for without end: the trial ends in
+/// time, as if there were nothing.
+fn planted_counters() {
+    for target in ["/proc/kmsg", "/dev/zero", "fifo"] {
+        let (done, is_done) = mpsc::channel::<()>();
+        // By itself: a trial that hangs here can be asked nothing, not even to stop.
+        let trial = std::thread::spawn(move || {
+            let mut lab = Lab::new();
+            let target = format!("target={target}");
+            let spec = lab.spec(&["plant", "path=/tmp/hsperfdata_x/2", &target]);
+            let trial = lab.run(&spec, Some(&load(50.0, Duration::from_secs(1))));
+            let start = trial.start.expect("it starts");
+            assert!(start.ready.is_some() && start.rss.is_some(), "{start:?}");
+            assert_eq!(start.classes, None);
+            let driven = trial.driven.expect("it was driven").expect("it works");
+            assert_eq!(driven.load[0].ok, 50);
+            assert_eq!(trial.evidence.exit.signal, Some(15));
+            assert!(!trial.evidence.exit.unclean_stop);
+            lab.assert_clean();
+            drop(done);
+        });
+        let waited = is_done.recv_timeout(Duration::from_secs(120));
+        assert_eq!(
+            waited,
+            Err(RecvTimeoutError::Disconnected),
+            "{target}: it hangs"
+        );
+        assert!(trial.join().is_ok(), "{target}");
+    }
 }
 
 /// Another server holds the port: it gets no request, and nothing is started.

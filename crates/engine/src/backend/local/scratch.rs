@@ -5,12 +5,13 @@
 //! `owner` that is dead is a leftover and is removed; one without is evidence and never touched.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use loadline_cgroup::GroupName;
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use loadline_jvm::beneath;
+use rustix::fs::{Mode, OFlags};
 
 use crate::backend::Account;
 
@@ -115,7 +116,9 @@ impl Scratch {
     /// regular file.
     pub fn read(&self, seen: &Path, cap: u64) -> Result<Vec<u8>, ScratchError> {
         let (directory, name) = self.place_of(seen)?;
-        read_beneath(&directory, &name, cap).map_err(failed("read", seen))
+        open_beneath(&directory, &name)
+            .and_then(|file| beneath::read(file, cap))
+            .map_err(failed("read", seen))
     }
 
     /// Copies a file, found as [`Scratch::read`] finds it, to a new path of loadline's own.
@@ -198,36 +201,19 @@ fn with_account(mut list: Vec<u8>, account: Account) -> Option<Vec<u8>> {
 }
 
 fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
-    let owner = read_beneath(directory, Path::new("owner"), 4096).ok();
+    let owner = open_beneath(directory, Path::new("owner"));
+    let owner = owner.and_then(|file| beneath::read(file, 4096)).ok();
     let owner = owner.and_then(|bytes| String::from_utf8(bytes).ok());
     let owner = owner.and_then(|text| text.parse::<GroupName>().ok());
     // Unknown is alive: never remove by guess.
     owner.is_some_and(|owner| matches!(owner.is_owner_alive(proc_root), Ok(false)))
 }
 
-/// Reads a regular file below a directory that someone else may write: no link is followed, not
-/// even on the way. Source: openat2(2), Linux 5.6.
-fn read_beneath(directory: &Path, name: &Path, cap: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open_beneath(directory, name)?
-        .take(cap)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// The same; only opens it.
+/// A regular file below a directory that someone else may write.
 fn open_beneath(directory: &Path, name: &Path) -> io::Result<File> {
-    let open = OFlags::RDONLY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(directory, open | OFlags::DIRECTORY, Mode::empty())?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    // Not blocking: it may be a FIFO.
-    let flags = open | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(openat2(directory, name, flags, Mode::empty(), resolve)?);
-    if !file.metadata()?.is_file() {
-        let text = "it is no regular file";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    }
-    Ok(file)
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+    beneath::open(directory, name)
 }
 
 fn make_directory(path: &Path, mode: u32) -> Result<(), ScratchError> {

@@ -1,0 +1,82 @@
+//! Files below a directory that somebody else may write: opened, and nothing that was planted there
+//! is followed, waited for or read without end.
+//!
+//! Source: openat2(2), Linux 5.6; open(2) on O_NONBLOCK with FIFOs, devices and leases.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+
+/// Opens a regular file by a path below the directory; no link is followed, not even on the way.
+///
+/// # Errors
+/// A file that is not there, has a link on its way or is no regular file.
+pub fn open(directory: impl AsFd, name: &Path) -> io::Result<File> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    open_by(directory, name, resolve)
+}
+
+/// The same, where links are the rule: they lead where they lead for a process that has the
+/// directory as its root.
+///
+/// # Errors
+/// A file that is not there or is no regular file.
+pub fn open_in_root(root: impl AsFd, name: &Path) -> io::Result<File> {
+    open_by(
+        root,
+        name,
+        ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS,
+    )
+}
+
+fn open_by(directory: impl AsFd, name: &Path, resolve: ResolveFlags) -> io::Result<File> {
+    // Not blocking: it may be a FIFO.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(openat2(directory, name, flags, Mode::empty(), resolve)?);
+    if !file.metadata()?.is_file() {
+        let text = "it is no regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(file)
+}
+
+/// Reads a file to its end, at most `cap` bytes.
+///
+/// # Errors
+/// What the system says.
+pub fn read(file: File, cap: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(cap).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_lead_nowhere_or_stay_below_the_root() {
+        let place = tempfile::tempdir().expect("a directory");
+        let root = File::open(place.path()).expect("it is there");
+        fs::create_dir(place.path().join("etc")).expect("a directory");
+        fs::write(place.path().join("etc/passwd"), "own").expect("a file");
+        symlink("/etc/passwd", place.path().join("link")).expect("a link");
+        symlink("../../../..", place.path().join("up")).expect("a link");
+        let text = |file: io::Result<File>| read(file.ok()?, 2).ok();
+        let own = Some(b"ow".to_vec());
+        assert_eq!(text(open(&root, Path::new("etc/passwd"))), own);
+        for name in ["link", "up/etc/passwd"] {
+            let name = Path::new(name);
+            assert_eq!(text(open(&root, name)), None);
+            assert_eq!(text(open_in_root(&root, name)), own);
+        }
+        let device = File::open("/dev").expect("it is everywhere");
+        assert!(open_in_root(device, Path::new("zero")).is_err());
+    }
+}
