@@ -45,7 +45,8 @@ const QUARKUS: (&str, [&str; 2]) = (
 /// What the files are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum For {
-    /// Deployment, Service; autoscaler and disruption budget when asked for
+    /// Deployment, Service; autoscaler and disruption budget when asked for. Without docker and
+    /// compose the JVM options are in the pod, for an image of one's own
     Kubernetes,
     /// Dockerfile with what it copies
     Docker,
@@ -131,7 +132,7 @@ fn refused(error: EmitError) -> Error {
     let text = error.to_string();
     let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
     let kind = match error {
-        EmitError::Command { .. } | EmitError::File { .. } => Kind::Usage,
+        EmitError::Command { .. } | EmitError::File { .. } | EmitError::ToolOptions => Kind::Usage,
         EmitError::NoRecommendation { .. } | EmitError::NoMemory { .. } => Kind::Invalid,
     };
     Error::new(kind, message).hint(hint)

@@ -10,7 +10,7 @@ use loadline_analysis::record::{Phase, TrialRecord};
 use loadline_analysis::startup::{self, Probes};
 use loadline_sizing::{Bytes, Cpus};
 
-use super::{Application, EmitError, application, given};
+use super::{Application, EmitError, Purpose, application, given};
 use crate::content::groups;
 use crate::content::options::trial_numbers;
 use crate::figures::spread;
@@ -84,11 +84,17 @@ pub struct Facts<'a> {
     pub deployment: Option<&'a Deployment>,
     /// How long a stop may take.
     pub grace: Backed<Duration>,
+    /// Whether the image is emitted too: its command has the options.
+    pub has_image: bool,
 }
 
 impl<'a> Facts<'a> {
     /// Reads them off a result.
-    pub fn of(view: &'a ResultView, application: &'a Application) -> Result<Self, EmitError> {
+    pub fn of(
+        view: &'a ResultView,
+        application: &'a Application,
+        purposes: &[Purpose],
+    ) -> Result<Self, EmitError> {
         let result = || text::one_line(&view.id);
         let Some(recommendation) = &view.recommendation else {
             return Err(EmitError::NoRecommendation { result: result() });
@@ -122,6 +128,9 @@ impl<'a> Facts<'a> {
             probes: probes(&trials),
             deployment: recommendation.deployment.as_ref(),
             grace: grace(&trials),
+            has_image: purposes
+                .iter()
+                .any(|p| matches!(p, Purpose::Docker | Purpose::Compose)),
         })
     }
 }

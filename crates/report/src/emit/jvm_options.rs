@@ -6,6 +6,9 @@
 
 use super::facts::Facts;
 
+/// The variable whose options every JVM takes, whoever starts it.
+pub const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
 /// The options one a line, each under its evidence.
 pub fn argument_file(facts: &Facts<'_>) -> String {
     let mut out = header(facts);
@@ -30,23 +33,23 @@ pub fn environment_file(facts: &Facts<'_>) -> String {
         out.push_str(&format!("# {}: {}\n", option.value, option.because));
     }
     match tool_options(facts) {
-        Some(value) if !value.is_empty() => out.push_str(&format!("JAVA_TOOL_OPTIONS={value}\n")),
+        Some(value) if !value.is_empty() => out.push_str(&format!("{TOOL_OPTIONS}={value}\n")),
         Some(_) => out.push_str("# No options: JAVA_TOOL_OPTIONS stays unset.\n"),
         None => out.push_str(
-            "# An option holds both kinds of quotes; JAVA_TOOL_OPTIONS cannot say it. Use jvm.options.\n",
+            "# JAVA_TOOL_OPTIONS cannot say it: an option has both kinds of quotes, or the variable is a secret. Use jvm.options.\n",
         ),
     }
     out
 }
 
-/// The value of `JAVA_TOOL_OPTIONS`; `None` when an option cannot be said there.
+/// The value of `JAVA_TOOL_OPTIONS`; `None` when an option cannot be said there. What the environment
+/// says comes first, as in the trials: for the same option the last wins.
 pub fn tool_options(facts: &Facts<'_>) -> Option<String> {
-    let quoted: Option<Vec<String>> = facts
-        .options
-        .iter()
-        .map(|o| tool_option(&o.value))
-        .collect();
-    quoted.map(|all| all.join(" "))
+    let given = facts.variables.iter().filter(|v| v.name == TOOL_OPTIONS);
+    let given = given.map(|variable| variable.value.clone());
+    let options = facts.options.iter().map(|o| tool_option(&o.value));
+    let all: Option<Vec<String>> = given.chain(options).collect();
+    all.map(|all| all.join(" "))
 }
 
 fn header(facts: &Facts<'_>) -> String {

@@ -7,8 +7,10 @@
 use super::Ready;
 use super::container::UID;
 use super::facts::{Facts, Variable};
+use super::jvm_options::{self, TOOL_OPTIONS};
 use super::scaling;
 use super::yaml::{Entry, Yaml, entry, list, map};
+use crate::text;
 
 /// All manifests, one document each.
 pub fn manifests(facts: &Facts<'_>) -> String {
@@ -112,12 +114,12 @@ fn container(facts: &Facts<'_>) -> Yaml {
     }
     let mut entries = vec![
         entry("name", facts.slug.clone()),
-        entry("image", application.image.clone()),
+        image(facts),
         entry("ports", list(ports)),
         entry("resources", resources(facts)),
     ];
-    if !facts.variables.is_empty() {
-        let variables = facts.variables.iter().map(|v| variable(facts, v));
+    let variables = variables(facts);
+    if !variables.is_empty() {
         entries.push(entry("env", list(variables)));
     }
     entries.extend(probes(facts));
@@ -135,6 +137,53 @@ fn container(facts: &Facts<'_>) -> Yaml {
     let mount = map([entry("name", "tmp"), entry("mountPath", "/tmp")]);
     entries.push(entry("volumeMounts", list([mount])));
     map(entries)
+}
+
+/// The image, and where the measured options are: a size is worth nothing without them.
+fn image(facts: &Facts<'_>) -> Entry {
+    let image = entry("image", facts.application.image.clone());
+    if facts.options.is_empty() {
+        return image;
+    }
+    let why = match facts.has_image {
+        true => {
+            let options: Vec<&str> = facts.options.iter().map(|o| o.value.as_str()).collect();
+            format!(
+                "built from the Dockerfile of the same `emit`, whose command has the JVM options that were measured: {}. For another image: --for kubernetes alone",
+                options.join(" ")
+            )
+        }
+        false => format!(
+            "any image that starts java without these options: they are in {TOOL_OPTIONS} below. The application's arguments were: {}",
+            match facts.arguments.as_slice() {
+                [] => "none".to_owned(),
+                arguments => arguments.join(" "),
+            }
+        ),
+    };
+    image.because(text::one_line(&why))
+}
+
+/// The environment; with the measured options where the image is not known to have them.
+fn variables(facts: &Facts<'_>) -> Vec<Yaml> {
+    let options = match facts.has_image || facts.options.is_empty() {
+        true => None,
+        false => jvm_options::tool_options(facts),
+    };
+    let others = facts.variables.iter();
+    let others = others.filter(|v| options.is_none() || v.name != TOOL_OPTIONS);
+    let mut all: Vec<Yaml> = others.map(|v| variable(facts, v)).collect();
+    all.extend(options.map(|options| {
+        let reasons = facts.options.iter();
+        let reasons = reasons.map(|o| format!("{} ({})", o.value, o.because));
+        let reasons = reasons.collect::<Vec<_>>().join("; ");
+        map([
+            entry("name", TOOL_OPTIONS),
+            entry("value", literal(&options))
+                .because(text::one_line(&format!("part of the size: {reasons}"))),
+        ])
+    }));
+    all
 }
 
 fn resources(facts: &Facts<'_>) -> Yaml {
@@ -160,10 +209,9 @@ fn resources(facts: &Facts<'_>) -> Yaml {
 
 fn variable(facts: &Facts<'_>, variable: &Variable) -> Yaml {
     match &variable.value {
-        // Kubernetes expands $(NAME); a doubled dollar sign stays one.
         Some(value) => map([
             entry("name", variable.name.clone()),
-            entry("value", value.replace("$(", "$$(")),
+            entry("value", literal(value)),
         ]),
         None => map([
             entry("name", variable.name.clone()),
@@ -180,6 +228,11 @@ fn variable(facts: &Facts<'_>, variable: &Variable) -> Yaml {
             ),
         ]),
     }
+}
+
+/// A value of a variable. Kubernetes expands `$(NAME)`; a doubled dollar sign stays one.
+fn literal(value: &str) -> String {
+    value.replace("$(", "$$(")
 }
 
 /// The Secret that holds what no file of loadline may.

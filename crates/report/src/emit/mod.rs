@@ -36,7 +36,8 @@ pub struct Artefact {
 /// What the artefacts are for; decides which files there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A Deployment with its Service and what belongs to them.
+    /// A Deployment with its Service and what belongs to them. The JVM options are in the image where
+    /// that is emitted too, else in the pod.
     Kubernetes,
     /// An image.
     Docker,
@@ -78,6 +79,11 @@ pub enum EmitError {
         /// The option, without its secrets.
         option: String,
     },
+    /// A pod of an image that is not emitted would start without the options that were measured.
+    #[error(
+        "the measured JVM options cannot be said in JAVA_TOOL_OPTIONS: one has both kinds of quotes, or the environment sets the variable to a secret\nhint: let the image's command have them: --for docker,kubernetes"
+    )]
+    ToolOptions,
     /// The command is not `java ... -jar JAR`.
     #[error(
         "cannot tell the jar of the command that was measured: {command}\nhint: the files are made for `java [options] -jar JAR [arguments]`; measure it in this form: a main class with -cp packed into a jar whose manifest names it, an @file written out, a start script replaced by what it starts"
@@ -91,13 +97,18 @@ pub enum EmitError {
 /// The artefacts of a result's recommendation, each once, in the order in which they are read.
 ///
 /// # Errors
-/// [`EmitError`] when the result has no recommendation, or one without a memory limit.
+/// [`EmitError`] when the result has no recommendation, or one without a memory limit, or when its
+/// options would have no place in the files.
 pub fn emit(
     view: &ResultView,
     application: &Application,
     purposes: &[Purpose],
 ) -> Result<Vec<Artefact>, EmitError> {
-    let facts = Facts::of(view, application)?;
+    let facts = Facts::of(view, application, purposes)?;
+    let is_alone = purposes.contains(&Purpose::Kubernetes) && !facts.has_image;
+    if is_alone && jvm_options::tool_options(&facts).is_none() {
+        return Err(EmitError::ToolOptions);
+    }
     let mut artefacts = Vec::new();
     for purpose in Purpose::ALL.iter().filter(|p| purposes.contains(p)) {
         for artefact in files(*purpose, &facts) {

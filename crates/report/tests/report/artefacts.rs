@@ -213,6 +213,7 @@ fn the_manifests() {
               type: "RuntimeDefault"
           containers:
             - name: "spring-web"
+              # built from the Dockerfile of the same `emit`, whose command has the JVM options that were measured: -XX:+UseSerialGC -XX:MaxMetaspaceSize=88m -XX:ReservedCodeCacheSize=48m. For another image: --for kubernetes alone
               image: "registry.example/spring-web:1.4.2"
               ports:
                 - name: "http"

@@ -16,4 +16,5 @@ mod kubernetes;
 mod nothing;
 mod pauses;
 mod pods;
+mod read_back;
 mod startup;
