@@ -3,6 +3,7 @@
 //! Owns the stored answer of `loadline size --prices` and its derivation from a search and its
 //! trials; never runs anything, never prints. Everything that is claimed names the trial behind it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -12,7 +13,7 @@ use crate::interval::median;
 use crate::offer::Offer;
 use crate::price::{self, Cost, Size};
 use crate::record::{TrialRecord, Verdict};
-use crate::search::cheapest::{Ask, Cheapest, Dimension};
+use crate::search::cheapest::{Cheapest, Dimension, Question};
 use crate::search::lattice::Choice;
 use crate::search::min_memory::Answer;
 use crate::sli::Sli;
@@ -134,9 +135,9 @@ pub struct FrontPoint {
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// The question.
-    pub ask: Ask,
+    pub question: Question,
     /// The answer.
-    pub record: TrialRecord,
+    pub record: Arc<TrialRecord>,
 }
 
 /// What a deployment is derived from.
@@ -179,8 +180,8 @@ impl Course<'_> {
 
     /// Trials of one cell at the rate of so many replicas.
     pub fn trials_of(&self, cell: usize, replicas: u32) -> impl Iterator<Item = &TrialRecord> {
-        let is_of = move |a: &&Asked| a.ask.cell == cell && a.ask.replicas == replicas;
-        self.asked.iter().filter(is_of).map(|a| &a.record)
+        let is_of = move |a: &&Asked| a.question.cell == cell && a.question.replicas == replicas;
+        self.asked.iter().filter(is_of).map(|a| &*a.record)
     }
 
     fn source(&self) -> PriceSource {
@@ -268,7 +269,7 @@ impl Course<'_> {
             .asked
             .iter()
             .filter(|a| a.record.verdict == Verdict::Pass)
-            .map(|a| (a.ask.cell, a.ask.replicas))
+            .map(|a| (a.question.cell, a.question.replicas))
             .collect();
         keys.sort_unstable();
         keys.dedup();
@@ -443,7 +444,10 @@ mod tests {
             };
             let id = format!("t{}", asked.len());
             let record = fixture::trial(&id, ask.purpose, 2048, verdict);
-            asked.push(Asked { ask, record });
+            asked.push(Asked {
+                question: ask,
+                record: Arc::new(record),
+            });
             search.record(outcome);
         }
     }

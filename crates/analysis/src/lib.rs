@@ -39,7 +39,6 @@ pub mod tuning;
 pub mod usl;
 pub mod verdict;
 pub mod wire;
-pub mod world;
 
 #[cfg(test)]
 mod fixture;

@@ -9,6 +9,8 @@
 //! Options that bound memory without changing what it costs (metaspace, stacks, direct buffers) are
 //! not candidates: they follow from the footprint, not from a comparison.
 
+use std::sync::Arc;
+
 use loadline_sizing::jdk::Jdk;
 use loadline_sizing::options::dimension::{Dimension, of_flag};
 use loadline_sizing::options::{Options, gate};
@@ -185,8 +187,8 @@ pub fn cpu_per_request(record: &TrialRecord) -> Option<f64> {
 pub fn compare(
     (stage, among): (Stage, usize),
     candidate: &Candidate,
-    own: &[TrialRecord],
-    reference: &[TrialRecord],
+    own: &[Arc<TrialRecord>],
+    reference: &[Arc<TrialRecord>],
     seed: u64,
 ) -> Compared {
     let (mine, theirs) = (starts(own), starts(reference));
@@ -223,15 +225,16 @@ const ERROR: f64 = 0.05;
 /// four pairs in 87.5 % of cases only, in that of six in 96.9 %.
 pub const FEWEST_PAIRS: usize = 6;
 
-fn starts(records: &[TrialRecord]) -> Option<Starts<'_>> {
-    let counted: Vec<&TrialRecord> = records.iter().filter(|t| t.verdict.is_evidence()).collect();
+fn starts(records: &[Arc<TrialRecord>]) -> Option<Starts<'_>> {
+    let counted = records.iter().filter(|t| t.verdict.is_evidence());
+    let counted: Vec<&TrialRecord> = counted.map(|t| &**t).collect();
     Some(Starts {
         configuration: &counted.first()?.configuration,
         trials: counted,
     })
 }
 
-fn kept(records: &[TrialRecord]) -> (usize, usize) {
+fn kept(records: &[Arc<TrialRecord>]) -> (usize, usize) {
     let counted = || records.iter().filter(|t| t.verdict.is_evidence());
     let passed = counted().filter(|t| t.verdict == Verdict::Pass);
     (passed.count(), counted().count())
@@ -253,7 +256,11 @@ pub fn adopt(compared: &mut [Compared]) -> Option<usize> {
 /// `memory_price` (of a GiB-hour, 0 where the size is billed whole) against `cpu_price` (of a
 /// vCPU-hour) the cheapest of it. Never outside the heaps that kept the SLO. `None` where the log
 /// has no CPU times or the law does not fit.
-pub fn heap_by_price(heaps: &[Vec<TrialRecord>], cpu_price: f64, memory_price: f64) -> Option<u64> {
+pub fn heap_by_price(
+    heaps: &[Vec<Arc<TrialRecord>>],
+    cpu_price: f64,
+    memory_price: f64,
+) -> Option<u64> {
     let probes: Vec<Probe> = heaps.iter().filter_map(|trials| probe(trials)).collect();
     let law = Law::fit(&probes)?;
     let rates = heaps
@@ -268,9 +275,9 @@ pub fn heap_by_price(heaps: &[Vec<TrialRecord>], cpu_price: f64, memory_price: f
 }
 
 /// One heap: medians over the trials that kept the SLO.
-fn probe(trials: &[TrialRecord]) -> Option<Probe> {
+fn probe(trials: &[Arc<TrialRecord>]) -> Option<Probe> {
     let passed = trials.iter().filter(|t| t.verdict == Verdict::Pass);
-    let of = |t: &TrialRecord| {
+    let of = |t: &Arc<TrialRecord>| {
         let gc = t.evidence.gc.as_ref()?;
         let heap = gc.heap_max?.as_mib();
         let sli = Sli::of(t).ok()?;
@@ -326,7 +333,7 @@ mod tests {
     }
 
     /// Trials whose CPU time per response is that of the fixture times a factor, with noise.
-    fn trials(factor: f64, noise: f64, pairs: u32, random: &mut Random) -> Vec<TrialRecord> {
+    fn trials(factor: f64, noise: f64, pairs: u32, random: &mut Random) -> Vec<Arc<TrialRecord>> {
         (1..=pairs)
             .map(|repeat| {
                 let mut trial = fixture::trial("t", Purpose::Compare, 240, Verdict::Pass);
@@ -334,7 +341,7 @@ mod tests {
                 let error = (noise * random.normal()).exp();
                 let cpu = trial.evidence.cgroup.measure_cpu.unwrap_or_default();
                 trial.evidence.cgroup.measure_cpu = Some(cpu.mul_f64(factor * error));
-                trial
+                Arc::new(trial)
             })
             .collect()
     }
@@ -387,7 +394,7 @@ mod tests {
         let mut random = Random::from_seed(1);
         let reference = trials(1.0, 0.0, 6, &mut random);
         let mut own = trials(0.5, 0.0, 6, &mut random);
-        own[2].verdict = Verdict::SloMiss;
+        Arc::make_mut(&mut own[2]).verdict = Verdict::SloMiss;
         let candidate = Candidate {
             label: "x".to_owned(),
             options: Vec::new(),
@@ -410,7 +417,7 @@ mod tests {
     #[test]
     fn the_heap_by_price_falls_with_the_price_of_memory() {
         let law = |heap: f64| 0.0 + 65.5 / (heap - 60.0);
-        let heaps: Vec<Vec<TrialRecord>> = [80.0, 120.0, 200.0, 400.0]
+        let heaps: Vec<Vec<Arc<TrialRecord>>> = [80.0, 120.0, 200.0, 400.0]
             .map(|heap| {
                 let mut trial = fixture::trial("t", Purpose::Compare, 512, Verdict::Pass);
                 let requests = trial.evidence.load[0].ok as f64;
@@ -420,7 +427,7 @@ mod tests {
                 gc.heap_max = Some(loadline_sizing::Bytes::from_mib(heap as u64));
                 gc.measure_gc_cpu = Some(Duration::from_secs_f64(seconds));
                 trial.evidence.gc = Some(gc);
-                vec![trial]
+                vec![Arc::new(trial)]
             })
             .into();
         let at = |memory_price| heap_by_price(&heaps, 0.04, memory_price);

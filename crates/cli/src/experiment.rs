@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use loadline_analysis::record::Configuration;
 use loadline_engine::experiment::wire::{
     AppTable, CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable,
     LoadTable, ReadyTable, RunTable, SearchTable,
@@ -199,32 +200,32 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     checked(&file, &here, title)
 }
 
-/// The experiment with one more factor: the advice of others, each level run so many times.
+/// An experiment over exactly these configurations, each run so many times, and the text that
+/// reproduces it; the rest is that of `file` and of `experiment`, which are the same.
 ///
 /// # Errors
-/// As [`given`].
-pub fn judged(
-    plain: Given,
-    memory: Option<loadline_sizing::Bytes>,
-    advice: Vec<LevelTable>,
-    starts: u32,
+/// When the text cannot be written.
+pub fn listed(
+    mut file: ExperimentFile,
+    experiment: Experiment,
+    configurations: Vec<Configuration>,
+    repeats: u32,
+    title: String,
 ) -> Result<Given, Error> {
-    let path = Path::new("advice");
-    let mut file = ExperimentFile::parse(&plain.text, path).map_err(|e| refused(&e))?;
-    file.app.directory = Some(plain.experiment.app.directory.clone());
-    if let Some(memory) = memory {
-        file.limits.memory = Some(spanned(memory.to_string()));
-    }
-    let levels = advice
-        .into_iter()
-        .map(|level| Spanned::new(0..0, LevelEntry::Changes(Box::new(level))));
-    file.factor.push(FactorTable {
-        name: spanned("advice".to_owned()),
-        levels: levels.collect(),
-        descend: None,
-    });
-    file.run.repeats = Some(Spanned::new(0..0, starts));
-    checked(&file, Path::new("/"), plain.title)
+    file.limits = LimitsTable::default();
+    file.factor = Vec::new();
+    file.configuration.clone_from(&configurations);
+    file.run.repeats = Some(Spanned::new(0..0, repeats));
+    file.app.directory = Some(experiment.app.directory.clone());
+    let experiment = Experiment {
+        question: file.question.clone(),
+        analysis: file.analysis.clone(),
+        factors: Vec::new(),
+        listed: configurations,
+        repeats,
+        ..experiment
+    };
+    written(&file, experiment, title)
 }
 
 /// The error of an experiment as the command line reports it.
@@ -242,6 +243,10 @@ pub fn refused(error: &ExperimentError) -> Error {
 /// Usage errors with a hint.
 pub fn checked(file: &ExperimentFile, here: &Path, title: String) -> Result<Given, Error> {
     let experiment = Experiment::from_flags(file, here).map_err(|e| refused(&e))?;
+    written(file, experiment, title)
+}
+
+fn written(file: &ExperimentFile, experiment: Experiment, title: String) -> Result<Given, Error> {
     let text = file.to_toml().map_err(|e| {
         Error::new(
             Kind::Internal,
@@ -300,6 +305,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         search: SearchTable::default(),
         cache: CacheTable::default(),
         factor: Vec::new(),
+        configuration: Vec::new(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! What `run`, `size` and `resume` share: preflight, the machine's lock, the store, the session.
+//! What `run`, `size` and `resume` share: preflight, the machine's lock, the store, the runner.
 //!
 //! Owns the order: check the experiment against this machine, take the lock, sweep leftovers,
 //! open the store, begin (or go on with) a result, run, note how it ended.
@@ -6,16 +6,19 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
-use loadline_engine::backend::Account;
+use loadline_engine::backend::in_process::InProcess;
 use loadline_engine::backend::local::{LocalBackend, Options, rootless};
+use loadline_engine::backend::{Account, Backend};
 use loadline_engine::cache::CacheError;
 use loadline_engine::command::{CommandError, assemble};
 use loadline_engine::experiment::Experiment;
 use loadline_engine::ground::{changed, fingerprint};
+use loadline_engine::host::Host;
 use loadline_engine::lock::{LockError, MachineLock};
-use loadline_engine::session::{Session, SessionError};
+use loadline_engine::runner::{Measurement, RunError, Runner};
 use loadline_engine::store::{
     Kind as ResultKind, NewResult, ResultRow, Status as ResultStatus, Store, StoreError,
 };
@@ -75,10 +78,15 @@ pub struct Measuring {
     /// What is measured.
     pub experiment: Experiment,
     reuse: Option<String>,
+    /// Whether the result had ended: what could not be measured is tried again.
+    retries: bool,
     signals: Signals,
-    backend: LocalBackend,
-    jdks: Found,
-    places: Places,
+    /// Where trials run.
+    pub host: Box<dyn Host>,
+    /// JDKs of this machine.
+    pub jdks: Found,
+    /// Where programs are looked for.
+    pub places: Places,
     _lock: MachineLock,
 }
 
@@ -118,8 +126,9 @@ impl Measuring {
             result,
             experiment: given.experiment,
             reuse: ground.filter(|_| flags.reuse),
+            retries: false,
             signals,
-            backend,
+            host: Box::new(InProcess::new(backend)),
             jdks,
             places,
             _lock: lock,
@@ -153,8 +162,12 @@ impl Measuring {
             result: row.id.clone(),
             experiment,
             reuse: None,
+            retries: !matches!(
+                row.status,
+                ResultStatus::Running | ResultStatus::Interrupted
+            ),
             signals,
-            backend,
+            host: Box::new(InProcess::new(backend)),
             jdks,
             places,
             _lock: lock,
@@ -166,44 +179,54 @@ impl Measuring {
         Progress::new(
             self.signals.clone(),
             expected,
-            loadline_engine::plan::trial_length(&self.experiment),
+            loadline_engine::agenda::trial_length(&self.experiment),
         )
     }
 
-    /// Runs `work` in a session and notes in the store how it ended.
+    /// Runs `work` with a runner and notes in the store how it ended.
     ///
     /// # Errors
-    /// The session's error, as the command line reports it.
+    /// The runner's error, as the command line reports it.
     pub fn run<T>(
         &mut self,
         progress: &mut Progress,
-        work: impl FnOnce(&mut Session<'_>) -> Result<T, SessionError>,
+        work: impl FnOnce(&mut Runner<'_>) -> Result<T, RunError>,
     ) -> Result<T, Error> {
-        let account = account(&self.experiment);
-        let mut session = Session {
+        let of = Measurement {
             store: &self.store,
-            backend: &mut self.backend,
-            experiment: &self.experiment,
             result: self.result.clone(),
+            experiment: &self.experiment,
             jdks: &self.jdks,
             places: &self.places,
-            account,
+            account: account(&self.experiment),
             thresholds: Thresholds::default(),
-            watcher: progress,
-            start_deadline: self.experiment.app.start_deadline,
-            spent: std::time::Duration::ZERO,
             reuse: self.reuse.clone(),
+            retries: self.retries,
         };
-        work(&mut session).map_err(|error| {
-            let status = if matches!(error, SessionError::Interrupted) {
+        let mut runner = Runner::new(of, self.host.as_mut(), progress);
+        work(&mut runner).map_err(|error| {
+            let status = if matches!(error, RunError::Interrupted) {
                 ResultStatus::Interrupted
             } else {
                 ResultStatus::Failed
             };
             // The first error is the one to report; a store that fails now failed before.
             let _ = self.store.set_status(&self.result, status, None);
-            session_refused(&error, &self.signals, &self.result)
+            run_refused(&error, &self.signals, &self.result)
         })
+    }
+
+    /// Runs a search to its answer.
+    ///
+    /// # Errors
+    /// As [`Measuring::run`].
+    pub fn search<S: Search>(
+        &mut self,
+        search: &S,
+        expected: Option<u32>,
+    ) -> Result<S::Answer, Error> {
+        let mut progress = self.progress(expected);
+        self.run(&mut progress, |runner| runner.run(search))
     }
 
     /// Notes the end and the outcome.
@@ -310,7 +333,6 @@ fn machine(
     experiment: &Experiment,
     jdks: &Found,
 ) -> loadline_analysis::record::Machine {
-    use loadline_engine::backend::Backend;
     let mut machine = backend.machine();
     let mut wanted: Vec<String> = experiment
         .configurations()
@@ -427,16 +449,16 @@ pub fn cache_refused(error: &CacheError) -> Error {
     Error::new(kind, error)
 }
 
-fn session_refused(error: &SessionError, signals: &Signals, result: &str) -> Error {
+fn run_refused(error: &RunError, signals: &Signals, result: &str) -> Error {
     let resume = format!(
         "everything finished is kept; go on with: loadline resume {}",
         crate::ui::text::short(result)
     );
     match error {
-        SessionError::Store(error) => store_refused(error),
-        SessionError::Refused(refusal) => Error::refused(refusal),
-        SessionError::Command(error) => command_refused(error),
-        SessionError::Cache(error) => cache_refused(error),
-        SessionError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),
+        RunError::Store(error) => store_refused(error),
+        RunError::Refused(refusal) => Error::refused(refusal),
+        RunError::Command(error) => command_refused(error),
+        RunError::Cache(error) => cache_refused(error),
+        RunError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),
     }
 }

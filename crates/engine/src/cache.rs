@@ -19,17 +19,19 @@ use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::destination::Destination;
 use loadline_jvm::cache::manifest::{self, ManifestError};
 use loadline_jvm::cache::{self, KindError};
+use loadline_jvm::detect::Jdk;
 use loadline_load::Model;
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::Manifest;
+use loadline_trial::{LoadPhase, Order, Sampling};
 
 use crate::backend::local::gc_log;
-use crate::backend::{BackendError, InstanceSpec, Keep, LoadPhase};
 use crate::command::{Assembled, assemble};
-use crate::experiment::Load;
-use crate::session::{Session, SessionError};
+use crate::experiment::{DEFAULT_PERIOD, Experiment, Load};
+use crate::host::Delivery;
+use crate::order;
+use crate::runner::{Measurement, RunError};
 use crate::store::StoreError;
-use crate::trial::{self, TrialPlan};
 
 /// Where a training run writes, as the application sees it.
 const WRITTEN: &str = "/tmp/loadline-cache";
@@ -101,50 +103,58 @@ pub enum CacheError {
     File(#[from] ManifestError),
 }
 
-impl Session<'_> {
-    /// The cache that a configuration asks for: as it lies in the store, or trained now.
-    ///
-    /// # Errors
-    /// [`SessionError::Cache`] when it cannot be made; others as for a trial.
-    pub fn cache(&mut self, configuration: &Configuration) -> Result<Option<Built>, SessionError> {
-        let Some(wanted) = configuration.cache else {
-            return Ok(None);
-        };
-        let place = self.place(configuration, wanted);
-        if let Some(built) = read(&place, wanted) {
-            return Ok(Some(built));
-        }
-        self.train(configuration, wanted, &place).map(Some)
-    }
+/// Where the cache of a configuration lies: a file for each JDK, kind and set of options; limits,
+/// instances and rates do not matter to a cache.
+pub(crate) fn place(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    kind: cache::Kind,
+) -> PathBuf {
+    let plain = Configuration {
+        label: String::new(),
+        ..alone_without_limits(configuration)
+    };
+    let text = serde_json::to_string(&plain).unwrap_or_default();
+    let name = format!("{kind}-{:08x}", crc32fast::hash(text.as_bytes()));
+    let directory = of.store.caches(&of.result).join(name);
+    directory.join(file_name(kind))
+}
 
-    /// A file for each JDK, kind and set of options; limits do not matter to a cache.
-    fn place(&self, configuration: &Configuration, wanted: StartCache) -> PathBuf {
-        let unlimited = Configuration {
-            label: String::new(),
-            ..without_limits(configuration)
-        };
-        let text = serde_json::to_string(&unlimited).unwrap_or_default();
-        let name = format!("{}-{:08x}", wanted.kind, crc32fast::hash(text.as_bytes()));
-        let directory = self.store.caches(&self.result).join(name);
-        directory.join(file_name(wanted.kind))
-    }
+/// A training run: the application's order, and what becomes of its file.
+#[derive(Debug)]
+pub(crate) struct Training {
+    /// What runs.
+    pub configuration: Configuration,
+    /// The order for the host.
+    pub order: Order,
+    /// Where the JVM's file and the samples go.
+    pub delivery: Delivery,
+    wanted: StartCache,
+    place: PathBuf,
+    raw: PathBuf,
+    jdk: Jdk,
+    application: Application,
+    has_compact_headers: bool,
+}
 
-    fn train(
-        &mut self,
+impl Training {
+    /// Prepares it; starts nothing.
+    pub fn prepare(
+        of: &Measurement<'_>,
         configuration: &Configuration,
         wanted: StartCache,
-        place: &Path,
-    ) -> Result<Built, SessionError> {
-        let training = self.training_configuration(configuration, wanted);
-        let app = &self.experiment.app;
-        let assembled = assemble(app, &training, self.jdks, self.places)?;
+    ) -> Result<Self, RunError> {
+        let training = training_configuration(of.experiment, configuration, wanted);
+        let app = &of.experiment.app;
+        let assembled = assemble(app, &training, of.jdks, of.places)?;
         let application =
             Application::of(&assembled.command[1..], &app.directory).map_err(CacheError::from)?;
         let jdk = assembled.jdk.clone().ok_or_else(|| CacheError::NoJdk {
             program: app.command.first().cloned().unwrap_or_default(),
         })?;
         cache::check(wanted.kind, &jdk).map_err(CacheError::from)?;
-        let directory = place.parent().unwrap_or(place);
+        let place = place(of, configuration, wanted.kind);
+        let directory = place.parent().unwrap_or(&place);
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -156,163 +166,173 @@ impl Session<'_> {
         let raw = directory.join("raw");
         // Left over from a run that was killed.
         let _ = fs::remove_file(&raw);
-        let keep = Keep {
-            seen: PathBuf::from(WRITTEN),
-            to: raw.clone(),
-        };
-        let load = self.training_load(wanted);
-        let (evidence, log) = self.run_training(&training, assembled, load, keep)?;
-        if !is_trained(&evidence) || !raw.is_file() {
+        let load = training_load(of.experiment, wanted);
+        let (order, delivery) = errand(of, &training, assembled, load, (WRITTEN, &raw));
+        Ok(Self {
+            has_compact_headers: has_compact_headers(&training, &app.command),
+            configuration: training,
+            order,
+            delivery,
+            wanted,
+            place,
+            raw,
+            jdk,
+            application,
+        })
+    }
+
+    /// Where the cache will lie.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Removes what a run left that was stopped.
+    pub fn discard(self) {
+        // What stays is swept by its owner file, or removed before the next training.
+        let _ = fs::remove_dir_all(&self.order.scratch);
+        let _ = fs::remove_file(&self.raw);
+    }
+
+    /// Puts the cache in place after its run.
+    pub fn install(self, evidence: &Evidence) -> Result<Built, RunError> {
+        let log = fs::read_to_string(gc_log(&self.order.scratch)).unwrap_or_default();
+        // Nothing of a training run is evidence for a size; a leftover is swept by its owner file.
+        let _ = fs::remove_dir_all(&self.order.scratch);
+        if !is_trained(evidence) || !self.raw.is_file() {
             // A cache of a run that failed would be an archive of the failure.
-            let _ = fs::remove_file(&raw);
-            return Err(not_written(wanted, &evidence).into());
+            let _ = fs::remove_file(&self.raw);
+            return Err(not_written(self.wanted, evidence).into());
         }
         let made = Manifest {
-            kind: wanted.kind,
-            build: jdk.version.full,
-            collector: collector(&evidence),
-            compressed_oops: has_compressed_oops(&log, &evidence),
-            compact_headers: has_compact_headers(&training, &self.experiment.app.command),
+            kind: self.wanted.kind,
+            build: self.jdk.version.full,
+            collector: collector(evidence),
+            compressed_oops: has_compressed_oops(&log, evidence),
+            compact_headers: self.has_compact_headers,
             size: 0,
             checksum: 0,
-            class_path: application.class_path().map_err(CacheError::from)?,
+            class_path: self.application.class_path().map_err(CacheError::from)?,
         };
+        let directory = self.place.parent().unwrap_or(&self.place);
         let there = Destination::own(directory).map_err(CacheError::from)?;
-        let name = file_name(wanted.kind);
-        let installed = manifest::install(&raw, &there, &name, &made).map_err(CacheError::from)?;
-        let _ = fs::remove_file(&raw);
+        let name = file_name(self.wanted.kind);
+        let installed =
+            manifest::install(&self.raw, &there, &name, &made).map_err(CacheError::from)?;
+        let _ = fs::remove_file(&self.raw);
         let evidence = CacheEvidence {
-            kind: wanted.kind,
+            kind: self.wanted.kind,
             archive: Bytes::from_bytes(installed.size),
-            training: length(&evidence),
+            training: length(evidence),
         };
         // Last, so that a cache whose making was cut short is made again.
         let text = serde_json::to_string(&evidence).unwrap_or_default();
-        fs::write(evidence_of(place), text).map_err(|source| {
+        let path = evidence_of(&self.place);
+        fs::write(&path, text).map_err(|source| {
             CacheError::File(ManifestError {
                 action: "write",
-                path: evidence_of(place),
+                path,
                 source,
             })
         })?;
         Ok(Built {
-            file: place.to_owned(),
+            file: self.place,
             manifest: installed,
             evidence,
         })
     }
+}
 
-    fn training_configuration(
-        &self,
-        configuration: &Configuration,
-        wanted: StartCache,
-    ) -> Configuration {
-        let mut training = without_limits(configuration);
-        training.label = format!("training {}", wanted.kind);
-        let own = self.experiment.training.jvm.iter().cloned();
-        let options = own.chain(cache::training_options(wanted.kind, Path::new(WRITTEN)));
-        training.jvm_options.extend(options.map(calculated));
-        training
+fn training_configuration(
+    experiment: &Experiment,
+    configuration: &Configuration,
+    wanted: StartCache,
+) -> Configuration {
+    let mut training = alone_without_limits(configuration);
+    training.label = format!("training {}", wanted.kind);
+    let own = experiment.training.jvm.iter().cloned();
+    let options = own.chain(cache::training_options(wanted.kind, Path::new(WRITTEN)));
+    training.jvm_options.extend(options.map(calculated));
+    training
+}
+
+/// A start of the application with its cache and the JVM's own log of classes: proof of use that
+/// needs no counters. Its configuration, its order, and where the log will lie.
+pub(crate) fn witness(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    built: &Built,
+) -> Result<(Configuration, Order, Delivery), RunError> {
+    let mut with = with_options(&alone_without_limits(configuration), built);
+    with.label = format!("verifying {}", built.manifest.kind);
+    let option = format!("-Xlog:class+load:file={CLASSES}");
+    with.jvm_options.push(calculated(option));
+    let assembled = assemble(&of.experiment.app, &with, of.jdks, of.places)?;
+    let log = built.file.with_file_name("classes.log");
+    // Left over from a run that was killed.
+    let _ = fs::remove_file(&log);
+    let (order, delivery) = errand(of, &with, assembled, Vec::new(), (CLASSES, &log));
+    Ok((with, order, delivery))
+}
+
+/// What a witness saw; `None` when the JVM wrote no such log.
+pub(crate) fn witnessed(order: &Order, delivery: &Delivery) -> Option<Classes> {
+    let _ = fs::remove_dir_all(&order.scratch);
+    let log = delivery.files.first()?;
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let _ = fs::remove_file(log);
+    Classes::parse(&text)
+}
+
+/// A run that is no trial and whose one file is wanted: as the application sees it, and where it
+/// goes.
+fn errand(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    assembled: Assembled,
+    load: Vec<LoadPhase>,
+    (seen, to): (&str, &Path),
+) -> (Order, Delivery) {
+    let id = uuid::Uuid::now_v7().to_string();
+    let order = Order {
+        log_line: None,
+        hand_over: vec![PathBuf::from(seen)],
+        sampling: Sampling::Period,
+        load,
+        stop_grace: WRITING,
+        ..order::of(
+            of,
+            &id,
+            configuration,
+            assembled,
+            of.experiment.app.start_deadline,
+        )
+    };
+    let delivery = Delivery {
+        log: order.scratch.join("samples"),
+        files: vec![to.to_owned()],
+    };
+    (order, delivery)
+}
+
+fn training_load(experiment: &Experiment, wanted: StartCache) -> Vec<LoadPhase> {
+    let load = &experiment.load;
+    let mut targets: BTreeSet<(u16, String)> = experiment.training.warm.iter().cloned().collect();
+    if targets.is_empty() {
+        targets.insert((load.port, load.path.clone()));
     }
-
-    /// Starts the application once more, with its cache and the JVM's own log of classes: proof of
-    /// use that needs no counters. `None` when the JVM wrote no such log.
-    ///
-    /// # Errors
-    /// As for a trial.
-    pub fn witness(
-        &mut self,
-        configuration: &Configuration,
-        built: &Built,
-    ) -> Result<Option<Classes>, SessionError> {
-        let mut with = with_options(&without_limits(configuration), built);
-        with.label = format!("verifying {}", built.manifest.kind);
-        let option = format!("-Xlog:class+load:file={CLASSES}");
-        with.jvm_options.push(calculated(option));
-        let assembled = assemble(&self.experiment.app, &with, self.jdks, self.places)?;
-        let log = built.file.with_file_name("classes.log");
-        // Left over from a run that was killed.
-        let _ = fs::remove_file(&log);
-        let keep = Keep {
-            seen: PathBuf::from(CLASSES),
-            to: log.clone(),
+    let phase = |(port, path)| {
+        let model = Model::ClosedRequests {
+            requests: wanted.requests,
         };
-        self.run_training(&with, assembled, Vec::new(), keep)?;
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        let _ = fs::remove_file(&log);
-        Ok(Classes::parse(&text))
-    }
-
-    /// Runs it; gives what was measured and the GC log's text.
-    fn run_training(
-        &mut self,
-        training: &Configuration,
-        assembled: Assembled,
-        load: Vec<LoadPhase>,
-        keep: Keep,
-    ) -> Result<(Evidence, String), SessionError> {
-        let id = uuid::Uuid::now_v7().to_string();
-        let app = &self.experiment.app;
-        let scratch = self.store.scratch(&id);
-        let plan = TrialPlan {
-            instance: InstanceSpec {
-                trial: id,
-                configuration: training.clone(),
-                command: assembled.command,
-                env: assembled.env,
-                directory: app.directory.clone(),
-                readiness: app.readiness.clone(),
-                network: app.network,
-                account: self.account,
-                scratch: scratch.clone(),
-                samples: scratch.join("samples"),
-                gc_log: assembled.gc_log,
-                sampling: crate::backend::Sampling::Period,
-                log_line: None,
-                keep: Some(keep),
-            },
-            start_deadline: self.experiment.app.start_deadline,
-            load,
-            stop_grace: WRITING,
-        };
-        self.watcher.training_begins(training);
-        let ran = trial::run(self.backend, &plan, &mut *self.watcher);
-        let log = fs::read_to_string(gc_log(&scratch)).unwrap_or_default();
-        // Nothing of a training run is evidence for a size; a leftover is swept by its owner file.
-        let _ = fs::remove_dir_all(&scratch);
-        match ran {
-            Ok(evidence) => Ok((evidence, log)),
-            Err(BackendError::Interrupted) => Err(SessionError::Interrupted),
-            Err(BackendError::Refused(refusal)) => Err(refusal.into()),
-            Err(BackendError::Invalid { detail, .. }) => Err(CacheError::NeverReady {
-                why: detail,
-                output: String::new(),
-            }
-            .into()),
-        }
-    }
-
-    fn training_load(&self, wanted: StartCache) -> Vec<LoadPhase> {
-        let load = &self.experiment.load;
-        let mut targets: BTreeSet<(u16, String)> =
-            self.experiment.training.warm.iter().cloned().collect();
-        if targets.is_empty() {
-            targets.insert((load.port, load.path.clone()));
-        }
-        let phase = |(port, path)| {
-            let model = Model::ClosedRequests {
-                requests: wanted.requests,
-            };
-            let mut phase = load.phase(Phase::WarmUp, model);
-            phase.plan.targets = vec![Load::target(port)];
-            phase.plan.request.path = path;
-            phase.plan.connections = CONNECTIONS;
-            phase
-        };
-        match wanted.requests {
-            0 => Vec::new(),
-            _ => targets.into_iter().map(phase).collect(),
-        }
+        let mut phase = load.phase(Phase::WarmUp, model);
+        phase.plan.targets = vec![Load::target(port)];
+        phase.plan.request.path = path;
+        phase.plan.connections = CONNECTIONS;
+        phase
+    };
+    match wanted.requests {
+        0 => Vec::new(),
+        _ => targets.into_iter().map(phase).collect(),
     }
 }
 
@@ -331,12 +351,18 @@ fn calculated(text: String) -> JvmOption {
     }
 }
 
-fn without_limits(configuration: &Configuration) -> Configuration {
+/// One instance of it without limits: what a cache is made for.
+fn alone_without_limits(configuration: &Configuration) -> Configuration {
     Configuration {
+        instances: 1,
         cpu: None,
+        cpu_period: DEFAULT_PERIOD,
+        cpu_burst: None,
         cpuset: None,
         cpu_shares: None,
+        neighbour_threads: None,
         memory: None,
+        rate: None,
         ..configuration.clone()
     }
 }
@@ -359,7 +385,7 @@ fn evidence_of(place: &Path) -> PathBuf {
 }
 
 /// A cache of an earlier run of the same result, whole and undamaged.
-fn read(place: &Path, wanted: StartCache) -> Option<Built> {
+pub(crate) fn read(place: &Path, wanted: StartCache) -> Option<Built> {
     let text = fs::read_to_string(manifest::path_of(place)).ok()?;
     let made = Manifest::parse(&text)?;
     let evidence = fs::read_to_string(evidence_of(place)).ok()?;
@@ -406,6 +432,10 @@ fn length(evidence: &Evidence) -> Duration {
 
 fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError {
     let output = last_lines(&evidence.last_output);
+    if let Some(failure) = &evidence.failure {
+        let why = failure.detail.clone();
+        return CacheError::NeverReady { why, output };
+    }
     let exit = &evidence.exit;
     let ended = match (exit.before_stop, exit.code, exit.signal) {
         (true, Some(code), _) => Some(format!("it ended with code {code}")),

@@ -1,13 +1,13 @@
-//! Runs experiments: file to plan, plan to trials, trials to records, searches on top.
+//! Runs experiments: file to search, what it asks for to trials, trials to records.
 //!
-//! Owns the experiment, the phases of a trial, the backends and the store. Never prints; never
-//! judges: what a trial means is for `loadline-analysis`. Read [`backend`] first.
+//! Owns the experiment, the runner, the phases of a local trial and the store. Never prints; never
+//! judges: what a trial means is for `loadline-analysis`. Read [`host`] and [`runner`] first.
 
 pub mod advice;
+pub mod agenda;
 pub mod application_pauses;
 pub mod backend;
 pub mod cache;
-pub mod cheapest;
 pub mod command;
 pub mod experiment;
 pub mod gc_evidence;
@@ -15,12 +15,9 @@ pub mod ground;
 pub mod host;
 pub mod lock;
 pub mod logs;
-pub mod matrix;
-pub mod plan;
-pub mod refine;
+mod order;
+pub mod runner;
 pub mod samples;
-pub mod session;
-pub mod size;
+pub mod searches;
 pub mod store;
 pub mod trial;
-pub mod tune;

@@ -195,10 +195,6 @@ mod tests {
     struct Refusing(Rc<Cell<u32>>);
 
     impl Backend for Refusing {
-        fn capabilities(&self) -> crate::backend::Capabilities {
-            unreachable!("a trial does not ask")
-        }
-
         fn machine(&self) -> loadline_analysis::record::Machine {
             unreachable!("a trial does not ask")
         }

@@ -25,14 +25,14 @@ const LENGTH: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
     /// Run one instance of this cell at the rate of one of so many replicas.
-    Try(Ask),
+    Try(Question),
     /// The search is over.
     Done(End),
 }
 
-/// A trial that is wanted.
+/// What a trial would tell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ask {
+pub struct Question {
     /// Index of the cell.
     pub cell: usize,
     /// The replicas that share the rate.
@@ -159,19 +159,19 @@ impl Cheapest {
 
     /// Takes the outcome of the trial that [`Cheapest::next`] asked for.
     pub fn record(&mut self, outcome: Outcome) {
-        let Step::Try(ask) = self.next() else {
+        let Step::Try(asked) = self.next() else {
             return;
         };
-        let key = (ask.cell, ask.replicas);
-        match (ask.purpose, outcome) {
+        let key = (asked.cell, asked.replicas);
+        match (asked.purpose, outcome) {
             (Purpose::Prove, _) => self.prove(key, outcome),
             (purpose, Outcome::Invalid) => {
                 self.unanswered.insert(key);
                 if purpose != Purpose::Neighbour {
-                    self.lattice.could_not_measure(ask.cell, ask.rate);
+                    self.lattice.could_not_measure(asked.cell, asked.rate);
                 }
             }
-            _ => self.classify(key, ask.rate, outcome),
+            _ => self.classify(key, asked.rate, outcome),
         }
     }
 
@@ -232,7 +232,7 @@ impl Cheapest {
     }
 
     fn ask(&self, cell: usize, replicas: u32, purpose: Purpose) -> Step {
-        Step::Try(Ask {
+        Step::Try(Question {
             cell,
             replicas,
             rate: self.lattice.parameters().rate_of_each(replicas),
@@ -375,7 +375,7 @@ mod tests {
     }
 
     /// Runs a search in a world where `carries` decides; what it asked, and how it ended.
-    fn story(prove: u32, mut outcome: impl FnMut(&Cell, &Ask) -> Outcome) -> (String, End) {
+    fn story(prove: u32, mut outcome: impl FnMut(&Cell, &Question) -> Outcome) -> (String, End) {
         let mut search = Cheapest::new(cells(), parameters(), prove);
         let mut text = String::new();
         loop {
@@ -407,7 +407,7 @@ mod tests {
     }
 
     /// 100 requests a second of each CPU; 2 GiB are needed above a quarter CPU.
-    fn truth(cell: &Cell, ask: &Ask) -> Outcome {
+    fn truth(cell: &Cell, ask: &Question) -> Outcome {
         let fits =
             cell.size.cpu <= Cpus::from_millis(250) || cell.size.memory >= Bytes::from_gib(2);
         if fits && ask.rate <= 100.0 * cell.size.cpu.as_f64() {

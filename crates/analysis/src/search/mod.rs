@@ -1,14 +1,118 @@
-//! Searches as pure state machines: ask for the next trial, take its outcome, say when done.
+//! Searches as pure functions: records in, asks out.
 //!
-//! Owns the rules of each search, never a trial: the engine runs what [`min_memory`] asks for
-//! and gives back outcomes. A search is resumed by giving it the recorded outcomes again.
+//! Owns what every search is ([`Search`]) and the rules of each; never runs a trial, knows no
+//! slot. The runner gives a search what was [`Seen`] and runs what it asks for. A search keeps no
+//! state of its own: it reads the records in the order in which it would have asked for them one
+//! after the other, so resume, parallel slots and simulation come to the same answer. What ran too
+//! much is never read.
+//!
+//! Read in this order: [`Search`], [`matrix`] (the simplest), [`size`], [`prices`].
 
+mod ahead;
 pub mod cheapest;
 pub mod lattice;
+pub mod matrix;
 pub mod max_rate;
 pub mod min_memory;
+pub mod prices;
+pub mod refine;
+mod seen;
+pub mod size;
+pub mod tune;
 
-use crate::record::{AppKo, Verdict};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::record::{AppKo, Configuration, Purpose, TrialRecord, Verdict};
+
+pub use seen::{ByAsk, Seen};
+
+/// A trial that a search wants to see.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// What runs.
+    pub configuration: Configuration,
+    /// Why.
+    pub purpose: Purpose,
+    /// Ordinal among the asks of the same configuration and purpose, from 1.
+    pub repeat: u32,
+    /// How long the start may take.
+    pub start_deadline: Duration,
+    /// Asks with the same number stay on one slot and run in the order they are asked, one after
+    /// the other: what is compared must have had the same surroundings.
+    pub pair: Option<u32>,
+}
+
+impl Ask {
+    /// Whether both ask for the same trial. Label, deadline and pair do not tell trials apart.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.purpose == other.purpose
+            && self.repeat == other.repeat
+            && self.configuration.runs_like(&other.configuration)
+    }
+}
+
+/// What a search that has no answer yet wants now.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Open {
+    /// What the answer needs in any case, as far as is known now, most urgent first. Also what runs
+    /// already: whatever runs and is asked for no more may be stopped. Never empty.
+    pub wanted: Vec<Ask>,
+    /// What it may need, likeliest first: for slots that would be idle.
+    pub guesses: Vec<Ask>,
+}
+
+/// The answer, or what is still wanted. A `Result`, so that searches are made of searches with `?`:
+/// a step that is open ends the step that needs its answer.
+pub type Next<T> = Result<T, Open>;
+
+/// A search: a pure function of records.
+pub trait Search {
+    /// What it comes to.
+    type Answer;
+
+    /// The answer, or the trials that are wanted now.
+    fn next(&self, seen: &Seen) -> Next<Self::Answer>;
+}
+
+/// These trials, all asked for at once.
+fn each(seen: &Seen, asks: Vec<Ask>) -> Next<Vec<Arc<TrialRecord>>> {
+    let records: Option<Vec<_>> = asks.iter().map(|ask| seen.get(ask).cloned()).collect();
+    records.ok_or_else(|| Open {
+        wanted: asks.into_iter().filter(|a| seen.get(a).is_none()).collect(),
+        guesses: Vec::new(),
+    })
+}
+
+/// Every one of several searches that do not need each other's answers, the first most urgent.
+fn all<T>(parts: impl IntoIterator<Item = Next<T>>) -> Next<Vec<T>> {
+    let mut answers = Vec::new();
+    let mut open: Option<Open> = None;
+    for part in parts {
+        match part {
+            Ok(answer) => answers.push(answer),
+            Err(more) => {
+                let open = open.get_or_insert_default();
+                open.wanted.extend(more.wanted);
+                open.guesses.extend(more.guesses);
+            }
+        }
+    }
+    open.map_or(Ok(answers), Err)
+}
+
+/// Two searches that do not need each other's answer, the first more urgent.
+fn both<A, B>(first: Next<A>, second: Next<B>) -> Next<(A, B)> {
+    match (first, second) {
+        (Ok(a), Ok(b)) => Ok((a, b)),
+        (Err(open), Ok(_)) | (Ok(_), Err(open)) => Err(open),
+        (Err(mut open), Err(more)) => {
+            open.wanted.extend(more.wanted);
+            open.guesses.extend(more.guesses);
+            Err(open)
+        }
+    }
+}
 
 /// What one trial tells a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

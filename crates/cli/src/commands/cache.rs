@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadline_analysis::record::Configuration;
+use loadline_engine::agenda::Agenda;
 use loadline_engine::backend::Account;
 use loadline_engine::cache::{Built, CacheError};
 use loadline_engine::command::assemble;
@@ -16,8 +17,6 @@ use loadline_engine::experiment::wire::{
     CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable,
     ReadyTable, RunTable, SearchTable,
 };
-use loadline_engine::matrix;
-use loadline_engine::plan::Plan;
 use loadline_engine::store::Kind as ResultKind;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::classes::Classes;
@@ -146,17 +145,17 @@ fn verify(
     is_found: bool,
 ) -> Result<Outcome, Error> {
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
-    let plan = Plan::new(&measuring.experiment);
+    let agenda = Agenda::new(&measuring.experiment);
     let with = cached(&measuring.experiment)?;
-    let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
-    let built = measuring.run(&mut progress, |session| {
-        let Some(built) = session.cache(&with)? else {
+    let mut progress = measuring.progress(Some(agenda.trials()));
+    let built = measuring.run(&mut progress, |runner| {
+        let Some(built) = runner.cache(&with)? else {
             return Ok(None);
         };
         // At once: whoever has no patience for the pairs has the cache.
         manifest::install(&built.file, there, file, &built.manifest).map_err(CacheError::File)?;
-        let classes = session.witness(&with, &built)?;
-        matrix::run(session, &plan)?;
+        let classes = runner.witness(&with, &built)?;
+        runner.run(&agenda.matrix)?;
         Ok(Some((built, classes)))
     })?;
     measuring.done(None)?;
@@ -312,6 +311,7 @@ fn experiment(
             jvm: arguments.train_option.clone(),
         },
         factor,
+        configuration: Vec::new(),
     })
 }
 

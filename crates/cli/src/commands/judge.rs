@@ -10,13 +10,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_analysis::lint::{Measured, Severity, lint};
 use loadline_analysis::offer::Offer;
-use loadline_analysis::record::Verdict;
+use loadline_analysis::record::{Configuration, JvmOption, Provenance, Verdict};
 use loadline_engine::advice::{self, Advice, AdviceError};
+use loadline_engine::agenda::Agenda;
 use loadline_engine::command::assemble;
-use loadline_engine::experiment::Experiment;
-use loadline_engine::experiment::wire::LevelTable;
-use loadline_engine::matrix;
-use loadline_engine::plan::Plan;
+use loadline_engine::experiment::{Experiment, ExperimentFile};
 use loadline_engine::store::Kind as ResultKind;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::jar;
@@ -25,7 +23,7 @@ use loadline_sizing::{Bytes, Version};
 
 use super::{OutputFlags, print};
 use crate::error::{Error, Kind, Outcome};
-use crate::experiment::{ExperimentFlags, given, judged};
+use crate::experiment::{ExperimentFlags, Given, given, listed, refused as experiment_refused};
 use crate::measuring::{MeasureFlags, Measuring, open_store, store_refused};
 
 /// Fresh starts of each advice.
@@ -157,20 +155,61 @@ fn trials(arguments: &JudgeArguments) -> Result<Outcome, Error> {
     let places = Places::of_process();
     let found = Found::look(&places);
     let start = start(&plain.experiment, arguments.memory, &found, &places);
-    let levels = advices(arguments, &start)?.iter().map(level).collect();
-    let starts = arguments.starts.unwrap_or(STARTS);
-    let given = judged(plain, arguments.memory, levels, starts)?;
+    let advices = advices(arguments, &start)?;
+    let given = judged(plain, &advices, arguments)?;
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
-    let plan = Plan::new(&measuring.experiment);
-    let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
-    let records = measuring.run(&mut progress, |session| matrix::run(session, &plan))?;
+    let agenda = Agenda::new(&measuring.experiment);
+    let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
     measuring.done(None)?;
     if !arguments.output.json {
         let reference = recommended(arguments)?;
-        print(&table::table(&plan, &records, &offer, reference.as_ref()))?;
+        let table = table::table(&agenda.matrix, &records, &offer, reference.as_ref());
+        print(&table)?;
     }
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
     super::run::outcome(&records)
+}
+
+/// The experiment over every advice for each of its configurations.
+fn judged(plain: Given, advices: &[Advice], arguments: &JudgeArguments) -> Result<Given, Error> {
+    let place = Path::new("advice");
+    let file = ExperimentFile::parse(&plain.text, place).map_err(|e| experiment_refused(&e))?;
+    let bases = plain.experiment.configurations().into_iter();
+    let advised = bases.flat_map(|base| {
+        let of = move |advice| advised(&base, advice, arguments.memory);
+        advices.iter().map(of)
+    });
+    let advised = advised.collect();
+    let starts = arguments.starts.unwrap_or(STARTS);
+    listed(file, plain.experiment, advised, starts, plain.title)
+}
+
+/// A configuration with an advice in the place of its own limits; `memory` is that of advice which
+/// names none.
+fn advised(base: &Configuration, advice: &Advice, memory: Option<Bytes>) -> Configuration {
+    let label = match base.label.as_str() {
+        "" | "as given" => advice.label.clone(),
+        label => format!("{label} {}", advice.label),
+    };
+    let mut configuration = Configuration {
+        label,
+        cpu: advice.cpu.or(base.cpu),
+        // A limit is whole KiB: decimal units of a manifest are rounded down.
+        memory: advice
+            .memory
+            .map(|memory| Bytes::from_bytes(memory.as_bytes() / 1024 * 1024))
+            .or(memory)
+            .or(base.memory),
+        ..base.clone()
+    };
+    let option = |text: &String| JvmOption {
+        text: text.clone(),
+        provenance: Provenance::User,
+    };
+    configuration
+        .jvm_options
+        .extend(advice.jvm.iter().map(option));
+    configuration
 }
 
 /// What `size` recommends in the result of `--measured`, to hold the advice against.
@@ -242,21 +281,6 @@ fn classes(command: &[String], directory: &Path) -> Option<u64> {
     files.iter().map(|file| jar::classes(file).ok()).sum()
 }
 
-fn level(advice: &Advice) -> LevelTable {
-    LevelTable {
-        label: advice.label.clone(),
-        jvm: advice.jvm.clone(),
-        cpu: advice.cpu.map(|cpu| cpu.to_string()),
-        memory: advice.memory.map(whole),
-        ..LevelTable::default()
-    }
-}
-
-/// A limit as it is written; decimal units of a manifest become whole KiB.
-fn whole(memory: Bytes) -> String {
-    format!("{}Ki", memory.as_bytes() / 1024)
-}
-
 fn refused(error: &AdviceError) -> Error {
     Error::new(Kind::Usage, error)
 }
@@ -267,6 +291,38 @@ mod tests {
 
     /// A jar of the start-up caches' tests; it has no class of its own.
     const JAR: &[u8] = include_bytes!("../../../jvm/tests/data/cache/class-path.jar");
+
+    #[test]
+    fn advice_is_run_and_stored_as_it_is() {
+        let text = "slo = \"p99<50ms\"\napp.command = [\"java\", \"-jar\", \"app.jar\"]\n\
+                    [limits]\ncpu = \"1500m\"\nmemory = \"1Gi\"\ncpu-burst = \"20ms\"\n\
+                    [load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n";
+        let here = Path::new("/app");
+        let experiment = Experiment::parse(text, Path::new("exp.toml"), here);
+        let experiment = experiment.expect("it is valid");
+        let base = experiment.configurations().remove(0);
+        let advice = Advice {
+            label: "percent=75".to_owned(),
+            memory: Some(Bytes::from_bytes(500_000_000)),
+            jvm: vec!["-XX:MaxRAMPercentage=75".to_owned()],
+            ..Advice::default()
+        };
+        let all = vec![
+            advised(&base, &advice, None),
+            advised(&base, &Advice::default(), Some(Bytes::from_mib(512))),
+        ];
+        assert_eq!(all[0].label, "percent=75");
+        assert_eq!(all[0].memory, Some(Bytes::from_bytes(499_999_744)));
+        assert_eq!(all[0].cpu, base.cpu);
+        assert_eq!(all[1].memory, Some(Bytes::from_mib(512)));
+        let file = ExperimentFile::parse(text, Path::new("exp.toml")).expect("it is valid");
+        let given = listed(file, experiment, all.clone(), 3, String::new()).expect("it is stored");
+        assert_eq!(given.experiment.configurations(), all);
+        let stored = Experiment::parse(&given.text, Path::new("stored"), Path::new("/"));
+        let stored = stored.expect("what is stored is read again");
+        assert_eq!(stored.configurations(), all);
+        assert_eq!((stored.repeats, stored.app.directory.as_path()), (3, here));
+    }
 
     #[test]
     fn rules_start_from_the_file_as_from_flags() {

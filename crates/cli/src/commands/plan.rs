@@ -3,9 +3,9 @@
 pub mod json;
 
 use clap::Args;
-use loadline_engine::cheapest::ground;
+use loadline_engine::agenda::{Agenda, trial_length};
 use loadline_engine::experiment::{Experiment, ExperimentFile, Pricing};
-use loadline_engine::plan::{Plan, trial_length};
+use loadline_engine::searches::{bases, ground};
 use loadline_report::table::{Cell as TableCell, Table};
 
 use super::print;
@@ -43,11 +43,11 @@ pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
         print(&deployments(&given.experiment, pricing, arguments.json)?)?;
         return Ok(Outcome::Done);
     }
-    let plan = Plan::new(&given.experiment).on_machine(machine_cpus());
+    let agenda = Agenda::new(&given.experiment).on_machine(machine_cpus());
     print(&if arguments.json {
-        super::json(&json::Document::trials(&plan))?
+        super::json(&json::Document::trials(&agenda))?
     } else {
-        as_text(&plan)
+        as_text(&agenda)
     })?;
     Ok(Outcome::Done)
 }
@@ -58,7 +58,7 @@ pub fn machine_cpus() -> u32 {
     u32::try_from(cpus).unwrap_or(u32::MAX)
 }
 
-fn as_text(plan: &Plan) -> String {
+fn as_text(agenda: &Agenda) -> String {
     let mut table = Table::new()
         .right("#")
         .left("configuration")
@@ -66,7 +66,7 @@ fn as_text(plan: &Plan) -> String {
         .right("memory")
         .left("jdk")
         .wrapping("JVM options");
-    for (i, trial) in plan.trials.iter().enumerate() {
+    for (i, trial) in agenda.matrix.cells.iter().enumerate() {
         let c = &trial.configuration;
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let options: Vec<&str> = c.jvm_options.iter().map(|o| o.text.as_str()).collect();
@@ -84,18 +84,18 @@ fn as_text(plan: &Plan) -> String {
             TableCell::from(options.join(" ")),
         ]);
     }
-    let ladders = if plan.trials.iter().any(|t| t.ladder.is_some()) {
+    let ladders = if agenda.matrix.cells.iter().any(|t| t.ladder.is_some()) {
         "at most "
     } else {
         ""
     };
     let total = format!(
         "{ladders}{} trials, about {} each, {ladders}{} in all",
-        plan.trials.len(),
-        span(plan.each),
-        span(plan.total())
+        agenda.matrix.cells.len(),
+        span(agenda.each),
+        span(agenda.total())
     );
-    let left_out = plan.left_out.iter();
+    let left_out = agenda.left_out.iter();
     let left_out = left_out.map(|(label, why)| format!("\nleft out: {label}: {why}"));
     format!(
         "{}\n{total}{}",
@@ -104,13 +104,13 @@ fn as_text(plan: &Plan) -> String {
     )
 }
 
-/// Trials of a search, as simulated searches need them: crate analysis, `tests/cheapest_truth.rs`.
+/// Trials of a search, as simulated searches need them: crate simulated, `tests/cheapest_truth.rs`.
 const TRIALS_OF_A_SEARCH: u32 = 40;
 
 /// What a search for the cheapest deployment chooses from, and how long it takes.
 fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> Result<String, Error> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let variants = super::size::bases(experiment);
+    let variants = bases(experiment);
     let ground = ground(experiment, pricing, &variants, cpus as u32, None);
     let parameters = &pricing.parameters;
     let each = trial_length(experiment);

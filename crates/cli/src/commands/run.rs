@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use loadline_analysis::record::{TrialRecord, Verdict};
-use loadline_engine::matrix;
-use loadline_engine::plan::Plan;
+use loadline_engine::agenda::Agenda;
 use loadline_engine::store::Kind as ResultKind;
 
 use super::OutputFlags;
@@ -38,16 +38,15 @@ pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
 
 /// Runs what is left of a matrix; also what `resume` does.
 pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
-    let plan = Plan::new(&measuring.experiment).on_machine(super::plan::machine_cpus());
-    for (label, why) in &plan.left_out {
+    let agenda = Agenda::new(&measuring.experiment).on_machine(super::plan::machine_cpus());
+    for (label, why) in &agenda.left_out {
         eprintln!("left out: {label}: {why}");
     }
-    if plan.trials.is_empty() {
+    if agenda.matrix.cells.is_empty() {
         let why = "no configuration is left that this machine can run";
         return Err(Error::new(Kind::Environment, why));
     }
-    let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
-    let records = measuring.run(&mut progress, |session| matrix::run(session, &plan))?;
+    let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
     measuring.done(None)?;
     super::show::print_result(&measuring.store, &measuring.result, output)?;
     outcome(&records)
@@ -55,14 +54,14 @@ pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome,
 
 /// A matrix is a study: cells that fail are answers. It fails as a whole when no configuration kept
 /// the SLO in every trial that counts; with one configuration that is each of its starts.
-pub(super) fn outcome(records: &[TrialRecord]) -> Result<Outcome, Error> {
+pub(super) fn outcome(records: &[Arc<TrialRecord>]) -> Result<Outcome, Error> {
     let mut has_kept = BTreeMap::new();
     for record in records.iter().filter(|r| r.verdict.is_evidence()) {
         let kept = has_kept.entry(&record.configuration.label).or_insert(true);
         *kept &= record.verdict == Verdict::Pass;
     }
     if has_kept.is_empty() {
-        return Err(super::not_measured(records.last())
+        return Err(super::not_measured(records.last().map(|r| &**r))
             .unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured")));
     }
     Ok(match has_kept.values().any(|kept| *kept) {

@@ -1,17 +1,15 @@
 //! `loadline size`: the smallest memory that keeps the SLO, proven, and what the next smaller
 //! size breaks.
 
-mod cheapest;
+mod prices;
+
+use std::sync::Arc;
 
 use clap::Args;
 use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation, recommend};
-use loadline_analysis::record::Configuration;
-use loadline_analysis::search::min_memory::Answer as MinMemoryAnswer;
-use loadline_engine::experiment::Experiment;
-use loadline_engine::session::{Session, SessionError};
-use loadline_engine::size::{
-    End, Incomparable, Searched, at, comparable, cost, next_smaller, prove, search,
-};
+use loadline_analysis::record::TrialRecord;
+use loadline_analysis::search::size::{End, Incomparable, Searched, Sized, comparable};
+use loadline_engine::searches::{bases, sizes};
 use loadline_engine::store::Kind as ResultKind;
 
 use super::OutputFlags;
@@ -47,19 +45,19 @@ pub fn run(arguments: SizeArguments) -> Result<Outcome, Error> {
 
 /// Runs what is left of a search; also what `resume` does.
 pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
-    let mut progress = measuring.progress(None);
-    let pricing = measuring.experiment.search.pricing.clone();
-    let bases = bases(&measuring.experiment);
-    let answer = measuring.run(&mut progress, |session| match &pricing {
-        Some(pricing) => cheapest::answer(session, pricing, &bases),
-        None => answer(session, &bases),
-    })?;
-    let (conclusion, ended) = match answer {
-        Answer::Found(best) => {
+    let concluded = match measuring.experiment.search.pricing.clone() {
+        Some(pricing) => prices::concluded(&mut measuring, &pricing)?,
+        None => {
+            let search = sizes(&measuring.experiment);
+            concluded(&measuring.search(&search, None)?)
+        }
+    };
+    let (conclusion, ended) = match concluded {
+        Concluded::Found(best) => {
             let ended = how_it_stands(&best, measuring.experiment.search.prove);
             (Conclusion::Answer(best), ended)
         }
-        Answer::None { left, error } => (
+        Concluded::None { left, error } => (
             Conclusion::NoAnswer(left),
             error.map_or(Ok(Outcome::SloMissed), Err),
         ),
@@ -84,7 +82,7 @@ fn incomparable(error: Incomparable) -> Error {
 }
 
 /// What a search came to.
-enum Answer {
+enum Concluded {
     Found(Box<Recommendation>),
     None {
         left: NoAnswer,
@@ -93,31 +91,21 @@ enum Answer {
     },
 }
 
-fn answer(session: &mut Session<'_>, bases: &[Configuration]) -> Result<Answer, SessionError> {
-    let searched = bases
-        .iter()
-        .map(|base| search(session, base))
-        .collect::<Result<Vec<_>, _>>()?;
-    let Some((best, answer)) = cheapest(&searched) else {
-        return Ok(Answer::None {
+fn concluded(sized: &Sized) -> Concluded {
+    let Some(best) = &sized.best else {
+        return Concluded::None {
             left: NoAnswer::default(),
-            error: why_none(&searched),
-        });
+            error: why_none(&sized.searched),
+        };
     };
-    let configuration = at(&best.base, answer.size);
-    let proofs = prove(session, &configuration, best.start_deadline)?;
-    let below = next_smaller(session, best, &answer)?;
-    let mut trials = best.trials.clone();
-    // A trial of the search that is shown again as neighbour is evidence once.
-    trials.extend(below.filter(|b| !best.trials.iter().any(|t| t.id == b.id)));
-    trials.extend(proofs);
-    let others: Vec<_> = searched
-        .iter()
-        .filter(|s| s.base != best.base)
-        .flat_map(|s| s.trials.clone())
-        .collect();
-    let recommendation = recommend(configuration, &answer, &trials, &others);
-    Ok(Answer::Found(Box::new(recommendation)))
+    let (trials, others) = (owned(&best.trials), owned(&best.others));
+    let configuration = best.configuration.clone();
+    let recommendation = recommend(configuration, &best.answer, &trials, &others);
+    Concluded::Found(Box::new(recommendation))
+}
+
+fn owned(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {
+    records.iter().map(|r| (**r).clone()).collect()
 }
 
 /// An answer that is not proven misses the SLO (exit 1), unless its starts could not be measured
@@ -136,35 +124,6 @@ fn how_it_stands(best: &Recommendation, starts: u32) -> Result<Outcome, Error> {
         proof.not_measured
     );
     Err(Error::new(Kind::Invalid, what).hint(QUIETER))
-}
-
-/// Every combination of the factors but memory, which the search owns.
-pub(super) fn bases(experiment: &Experiment) -> Vec<Configuration> {
-    let factors = experiment
-        .factors
-        .iter()
-        .filter(|f| f.name != "memory")
-        .cloned()
-        .collect();
-    let base = Configuration {
-        memory: None,
-        ..experiment.base.clone()
-    };
-    Experiment {
-        factors,
-        base,
-        ..experiment.clone()
-    }
-    .configurations()
-}
-
-fn cheapest(searched: &[Searched]) -> Option<(&Searched, MinMemoryAnswer)> {
-    let found = searched.iter().filter_map(|s| match s.end {
-        End::Found(answer) => Some((s, answer)),
-        End::Infeasible { .. } | End::CouldNotMeasure { .. } => None,
-    });
-    let per = |(searched, answer): &(&Searched, MinMemoryAnswer)| cost(&searched.base, answer.size);
-    found.min_by(|a, b| per(a).total_cmp(&per(b)))
 }
 
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).

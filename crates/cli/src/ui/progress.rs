@@ -1,16 +1,18 @@
 //! One line a trial: what runs, its phase, live p99 and rate; then its verdict and why.
 //!
-//! On a terminal the running trial is a line that changes; elsewhere only finished trials are
-//! printed, one plain line each.
+//! On a terminal each running trial is a line that changes, one for each slot of the host;
+//! elsewhere only finished trials are printed, one plain line each.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use loadline_analysis::record::{Configuration, Phase, Purpose, TrialRecord};
-use loadline_engine::backend::{self, Observer};
-use loadline_engine::session::Watcher;
+use loadline_analysis::search::Ask;
+use loadline_engine::runner::Watcher;
 use loadline_report::text::one_line as safe;
+use loadline_trial::Progress as Figure;
 
 use super::text::{latency, span};
 use crate::signals::Signals;
@@ -18,12 +20,21 @@ use crate::signals::Signals;
 /// The progress display; also hands Ctrl-C to the engine.
 pub struct Progress {
     signals: Signals,
-    line: Option<ProgressBar>,
+    /// All lines; they stay below what is printed.
+    screen: MultiProgress,
+    /// What runs, by slot.
+    running: BTreeMap<usize, Line>,
     began: Instant,
     finished: u32,
     expected: Option<u32>,
     each: Duration,
+}
+
+/// What runs in a slot.
+struct Line {
     head: String,
+    /// `None` where there is no terminal.
+    bar: Option<ProgressBar>,
 }
 
 impl Progress {
@@ -31,13 +42,33 @@ impl Progress {
     pub fn new(signals: Signals, expected: Option<u32>, each: Duration) -> Self {
         Self {
             signals,
-            line: None,
+            screen: MultiProgress::new(),
+            running: BTreeMap::new(),
             began: Instant::now(),
             finished: 0,
             expected,
             each,
-            head: String::new(),
         }
+    }
+
+    fn begin(&mut self, slot: usize, head: String) {
+        let bar = stderr().is_terminal().then(|| {
+            let bar = self.screen.add(ProgressBar::new_spinner());
+            // The template is a constant; a wrong one would be seen in the first run.
+            bar.set_style(
+                ProgressStyle::with_template("{spinner} {wide_msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            );
+            bar.set_message(format!("{head} {}", Phase::Prepare));
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        self.running.insert(slot, Line { head, bar });
+    }
+
+    /// A line for good, above those that change.
+    fn print(&self, line: &str) {
+        self.screen.suspend(|| eprintln!("{line}"));
     }
 
     fn left(&self) -> String {
@@ -56,76 +87,69 @@ impl Progress {
     }
 }
 
-impl Observer for Progress {
-    fn progress(&mut self, progress: backend::Progress) {
-        let Some(line) = &self.line else { return };
-        let mut text = format!(
-            "{} {} {}",
-            self.head,
-            progress.phase,
-            span(progress.elapsed)
-        );
-        if let Some(p99) = progress.p99 {
-            text += &format!(", p99 {}", latency(p99));
-        }
-        if let Some(rate) = progress.rate {
-            text += &format!(", {rate:.0}/s");
-        }
-        line.set_message(text + &self.left());
-    }
-
-    fn interrupted(&self) -> bool {
-        self.signals.came()
-    }
-}
-
 impl Watcher for Progress {
-    fn trial_begins(
-        &mut self,
-        configuration: &Configuration,
-        purpose: Purpose,
-        repeat: u32,
-        attempt: u32,
-    ) {
-        self.head = format!("{} {}", purpose_name(purpose), safe(&configuration.label));
-        if repeat > 1 {
-            self.head += &format!(" #{repeat}");
+    fn trial_begins(&mut self, slot: usize, ask: &Ask, attempt: u32) {
+        let label = safe(&ask.configuration.label);
+        let mut head = format!("{} {label}", purpose_name(ask.purpose));
+        if ask.repeat > 1 {
+            head += &format!(" #{}", ask.repeat);
         }
         if attempt > 1 {
-            self.head += &format!(" (attempt {attempt})");
+            head += &format!(" (attempt {attempt})");
         }
-        if stderr().is_terminal() {
-            let line = ProgressBar::new_spinner();
-            // The template is a constant; a wrong one would be seen in the first run.
-            line.set_style(
-                ProgressStyle::with_template("{spinner} {wide_msg}")
-                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-            );
-            line.set_message(format!("{} {}", self.head, Phase::Prepare));
-            line.enable_steady_tick(Duration::from_millis(120));
-            self.line = Some(line);
-        }
+        self.begin(slot, head);
     }
 
-    fn training_begins(&mut self, configuration: &Configuration) {
-        eprintln!("{:<8} {}", "train", safe(&configuration.label));
+    fn training_begins(&mut self, slot: usize, configuration: &Configuration) {
+        let head = format!("{:<8} {}", "train", safe(&configuration.label));
+        self.print(&head);
+        self.begin(slot, head);
     }
 
-    fn trial_ends(&mut self, record: &TrialRecord, reused: bool) {
-        if let Some(line) = self.line.take() {
-            line.finish_and_clear();
+    fn progress(&mut self, slot: usize, figure: Figure) {
+        let Some(line) = self.running.get(&slot) else {
+            return;
+        };
+        let Some(bar) = &line.bar else { return };
+        let elapsed = span(figure.elapsed);
+        let mut text = format!("{} {} {elapsed}", line.head, figure.phase);
+        if let Some(p99) = figure.p99 {
+            text += &format!(", p99 {}", latency(p99));
         }
-        if !reused {
+        if let Some(rate) = figure.rate {
+            text += &format!(", {rate:.0}/s");
+        }
+        bar.set_message(text + &self.left());
+    }
+
+    fn trial_ends(&mut self, slot: Option<usize>, record: &TrialRecord) {
+        if let Some(slot) = slot {
+            self.slot_ends(slot);
             self.finished += 1;
         }
-        let note = if reused { " (from the store)" } else { "" };
-        eprintln!(
+        let note = if slot.is_none() {
+            " (from the store)"
+        } else {
+            ""
+        };
+        self.print(&format!(
             "{:<8} {:<24} {:<20} {}{note}",
             purpose_name(record.purpose),
             format!("{} #{}", safe(&record.configuration.label), record.repeat),
             record.verdict,
             safe(&record.reason),
-        );
+        ));
+    }
+
+    fn slot_ends(&mut self, slot: usize) {
+        if let Some(bar) = self.running.remove(&slot).and_then(|line| line.bar) {
+            bar.finish_and_clear();
+            self.screen.remove(&bar);
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.signals.came()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Where trials run: the seam between the phases of a trial and the machinery below.
 //!
 //! A backend prepares an [`Instance`]; the trial takes it through its phases and collects the
-//! evidence. Owns the trait only. Backends: `local` (cgroups on this machine) and
-//! `simulated` (known truth, virtual time); podman and Kubernetes fit the same shape.
+//! evidence. Owns the trait only. `local` is cgroups on this machine; `in_process` carries out an
+//! order with it.
 
+pub mod in_process;
 pub mod local;
-pub mod simulated;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,21 +19,6 @@ use loadline_analysis::together;
 use loadline_trial::Refusal;
 
 pub use loadline_trial::{Account, LoadPhase, Network, Progress, Readiness, Sampling};
-
-/// What a backend can do. The plan refuses what its backend cannot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capabilities {
-    /// CPU quota and period.
-    pub cpu_quota: bool,
-    /// Pinning to CPUs.
-    pub cpuset: bool,
-    /// Memory limit.
-    pub memory_limit: bool,
-    /// Samples of the cgroup faster than once a second.
-    pub fast_samples: bool,
-    /// Several instances of one trial at once.
-    pub instances: bool,
-}
 
 /// All a backend needs to prepare the instances of one trial: one, or as many as the configuration
 /// says, all alike.
@@ -151,9 +136,6 @@ pub enum BackendError {
 
 /// Where trials run.
 pub trait Backend {
-    /// What it can do.
-    fn capabilities(&self) -> Capabilities;
-
     /// The machine it runs on.
     fn machine(&self) -> Machine;
 

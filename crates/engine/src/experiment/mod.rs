@@ -17,16 +17,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_analysis::offer::Offer;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::record::Phase;
-use loadline_analysis::search::lattice::Parameters;
 use loadline_analysis::slo::Slo;
 use loadline_load::{Http2, Model, Plan, RequestSpec};
 use loadline_sizing::Bytes;
 use loadline_trial::LoadPhase;
 
 pub use error::ExperimentError;
+pub use loadline_analysis::search::prices::Pricing;
+pub(crate) use resolve::CPU_PERIOD as DEFAULT_PERIOD;
 pub use wire::ExperimentFile;
 
 use crate::backend::{Account, Network, Readiness, Sampling};
@@ -48,6 +48,8 @@ pub struct Experiment {
     pub base: Configuration,
     /// What is varied.
     pub factors: Vec<Factor>,
+    /// Exactly these configurations, in place of base and factors; empty is all combinations.
+    pub listed: Vec<Configuration>,
     /// Trials of each configuration.
     pub repeats: u32,
     /// Seed of the order of trials and of the statistics.
@@ -154,19 +156,6 @@ pub struct Search {
     pub pricing: Option<Pricing>,
 }
 
-/// The search for the cheapest deployment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pricing {
-    /// What can be bought.
-    pub offer: Offer,
-    /// What to carry and with how many replicas.
-    pub parameters: Parameters,
-    /// Pairs of trials for each option that is compared at the size found; `None` is no comparison.
-    pub compare: Option<u32>,
-    /// Longest time of all trials.
-    pub budget: Option<Duration>,
-}
-
 impl Load {
     /// One phase of it, by a model.
     pub fn phase(&self, phase: Phase, model: Model) -> LoadPhase {
@@ -218,8 +207,12 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Every combination of the factors' levels, the last factor varying fastest.
+    /// Those that are listed, else every combination of the factors' levels, the last factor
+    /// varying fastest.
     pub fn configurations(&self) -> Vec<Configuration> {
+        if !self.listed.is_empty() {
+            return self.listed.clone();
+        }
         let mut all = vec![self.base.clone()];
         for factor in &self.factors {
             let step = |base: &Configuration| {

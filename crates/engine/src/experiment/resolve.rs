@@ -26,7 +26,7 @@ use super::wire::{
 use super::{App, Experiment, ExperimentError, Factor, Level, Load};
 use crate::backend::{Account, Network, Readiness};
 
-const CPU_PERIOD: Duration = Duration::from_millis(100);
+pub const CPU_PERIOD: Duration = Duration::from_millis(100);
 const START_DEADLINE: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(10);
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -54,6 +54,11 @@ impl Experiment {
             .iter()
             .map(|f| factor(f, source))
             .collect::<Checked<Vec<_>>>()?;
+        if !(file.configuration.is_empty() || factors.is_empty()) {
+            let problem = "configurations are listed, and factors say what is varied";
+            let hint = "leave out one of them: [[configuration]] or [[factor]]";
+            return Err(source.whole(problem, hint));
+        }
         let repeats = file.run.repeats.as_ref();
         let search = search(&file.search, &file.limits, &load.model, &factors, source)?;
         let experiment = Self {
@@ -64,6 +69,7 @@ impl Experiment {
             slo,
             base,
             factors,
+            listed: file.configuration.clone(),
             repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
             seed: file.run.seed.unwrap_or(1),
             accept_noise: file.run.accept_noise.unwrap_or(false),

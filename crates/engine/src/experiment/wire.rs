@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use loadline_analysis::record::Configuration;
 use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -48,6 +49,10 @@ pub struct ExperimentFile {
     /// What is varied; configurations are all combinations of the factors' levels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factor: Vec<FactorTable>,
+    /// Exactly these configurations, as records hold them, in place of limits and factors: what
+    /// `judge` and `explain --try` run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configuration: Vec<Configuration>,
 }
 
 /// The application under test.

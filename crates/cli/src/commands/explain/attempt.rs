@@ -1,26 +1,23 @@
 //! `explain --try`: the advised configuration beside the old one, in turn, and what it did.
 //!
-//! Owns the experiment that this is: the trial's own, with the two configurations as the levels of
-//! its one factor. It is an ordinary result: listed, shown and resumed like any other.
+//! Owns the experiment that this is: the trial's own, with exactly the two configurations. It is an ordinary result: listed, shown and resumed like any other.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use loadline_analysis::advice::{Advice, GC_THREADS, Kind as AdviceKind};
 use loadline_analysis::effect::Effect;
 use loadline_analysis::interval::Bootstrap;
 use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord};
+use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::ExperimentFile;
-use loadline_engine::experiment::wire::{FactorTable, LevelEntry, LevelTable, LimitsTable};
-use loadline_engine::matrix;
-use loadline_engine::plan::Plan;
 use loadline_engine::store::{Kind as ResultKind, ResultRow, Store};
-use toml::Spanned;
 
 use super::ExplainArguments;
 use crate::error::{Error, Kind};
-use crate::experiment::{Given, checked, refused};
-use crate::measuring::{Measuring, store_refused};
+use crate::experiment::{Given, listed, refused};
+use crate::measuring::{Measuring, experiment_of, store_refused};
 use crate::ui::text::short;
 
 /// Label of the configuration as it was.
@@ -66,9 +63,8 @@ pub fn run(
 ) -> Result<Effect, Error> {
     let given = given(store, record, advice, arguments.repeats)?;
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
-    let plan = Plan::new(&measuring.experiment);
-    let mut progress = measuring.progress(u32::try_from(plan.trials.len()).ok());
-    let records = measuring.run(&mut progress, |session| matrix::run(session, &plan))?;
+    let agenda = Agenda::new(&measuring.experiment);
+    let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
     measuring.done(None)?;
     if advice.kind == AdviceKind::GcThreads {
         differ(&threads(&records, true), &threads(&records, false))?;
@@ -77,11 +73,11 @@ pub fn run(
         let of_side = records
             .iter()
             .filter(|r| (r.configuration.label == BEFORE) == is_before);
-        of_side.collect::<Vec<_>>()
+        of_side.map(|r| &**r).collect::<Vec<_>>()
     };
     let effect = Effect::of(&side(true), &side(false), Bootstrap::default());
     effect.ok_or_else(|| {
-        super::super::not_measured(records.last())
+        super::super::not_measured(records.last().map(|r| &**r))
             .unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured"))
     })
 }
@@ -96,35 +92,26 @@ fn given(
         .result(&record.result)
         .map_err(|e| store_refused(&e))?;
     let mut file = stored(&row)?;
+    let mut experiment = experiment_of(&row)?;
     file.question = Some(format!(
         "Trial {}: what does it change to {}?",
         short(&record.id),
         advice.text
     ));
     file.analysis = None;
-    file.app.directory = Some(row.directory.clone());
-    file.limits = LimitsTable {
-        pids: file.limits.pids.take(),
-        ..LimitsTable::default()
+    let mut before = Configuration {
+        label: BEFORE.to_owned(),
+        ..record.configuration.clone()
     };
-    file.run.repeats = Some(Spanned::new(0..0, repeats));
-    let advised = advice.configuration.as_ref();
-    let mut before = record.configuration.clone();
     if advice.kind == AdviceKind::GcThreads {
-        before
-            .jvm_options
-            .extend(own_threads(&mut file.app.command));
+        let own = own_threads(&mut file.app.command);
+        experiment.app.command.clone_from(&file.app.command);
+        before.jvm_options.extend(own);
     }
-    let sides = [
-        Some(level(&before, BEFORE)),
-        advised.map(|c| level(c, &c.label)),
-    ];
-    file.factor = vec![FactorTable {
-        name: Spanned::new(0..0, "advice".to_owned()),
-        levels: sides.into_iter().flatten().collect(),
-        descend: None,
-    }];
-    checked(&file, &row.directory, format!("try {}", advice.kind.name()))
+    let sides = [Some(before), advice.configuration.clone()];
+    let title = format!("try {}", advice.kind.name());
+    let sides = sides.into_iter().flatten().collect();
+    listed(file, experiment, sides, repeats, title)
 }
 
 /// Takes the number of GC threads out of the user's own options, which would win on both sides, and
@@ -140,7 +127,7 @@ fn own_threads(command: &mut Vec<String>) -> Option<JvmOption> {
 }
 
 /// The numbers of GC threads that the logs of a side tell.
-fn threads(records: &[TrialRecord], is_before: bool) -> BTreeSet<u32> {
+fn threads(records: &[Arc<TrialRecord>], is_before: bool) -> BTreeSet<u32> {
     let of_side = records
         .iter()
         .filter(|r| (r.configuration.label == BEFORE) == is_before);
@@ -162,30 +149,6 @@ fn differ(before: &BTreeSet<u32>, after: &BTreeSet<u32>) -> Result<(), Error> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// A configuration as the level of a factor: everything that it sets.
-fn level(configuration: &Configuration, label: &str) -> Spanned<LevelEntry> {
-    let c = configuration;
-    let table = LevelTable {
-        instances: (c.instances > 1).then_some(c.instances),
-        label: label.to_owned(),
-        jvm: c.jvm_options.iter().map(|o| o.text.clone()).collect(),
-        args: c.args.clone(),
-        env: c.env.clone(),
-        cpu: c.cpu.map(|cpu| cpu.to_string()),
-        cpu_period: Some(format!("{}us", c.cpu_period.as_micros())),
-        cpu_burst: c.cpu_burst.map(|b| format!("{}us", b.as_micros())),
-        rate: c.rate.map(|rate| format!("{rate}/s")),
-        neighbour_threads: c.neighbour_threads.and_then(|n| n.try_into().ok()),
-        cpu_shares: c.cpu_shares,
-        cpuset: c.cpuset.clone(),
-        memory: c.memory.map(|m| m.to_string()),
-        jdk: c.jdk.clone(),
-        cache: c.cache.as_ref().map(|cache| cache.kind.name().to_owned()),
-        cache_requests: c.cache.as_ref().map(|cache| cache.requests),
-    };
-    Spanned::new(0..0, LevelEntry::Changes(Box::new(table)))
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 //! Owns which deployment the others are held against: the recommendation of a result, where one is
 //! given, else the cheapest advice that passes every start.
 
+use std::sync::Arc;
+
 use loadline_analysis::offer::Offer;
 use loadline_analysis::price::{Cost, Size, cost};
 use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
+use loadline_analysis::search::matrix::Matrix;
 use loadline_analysis::sli::Sli;
-use loadline_engine::plan::Plan;
 use loadline_report::format;
 use loadline_report::table::{Cell, Table};
 
@@ -48,14 +50,14 @@ impl Row<'_> {
 
 /// The table and the sentence below it.
 pub fn table(
-    plan: &Plan,
-    records: &[TrialRecord],
+    matrix: &Matrix,
+    records: &[Arc<TrialRecord>],
     offer: &Offer,
     recommended: Option<&Reference>,
 ) -> String {
-    let firsts = plan.trials.iter().filter(|t| t.repeat == 1);
+    let firsts = matrix.cells.iter().filter(|cell| cell.repeat == 1);
     let rows: Vec<Row<'_>> = firsts
-        .map(|planned| row(&planned.configuration, records, offer))
+        .map(|cell| row(&cell.configuration, records, offer))
         .collect();
     let reference = match recommended {
         Some(reference) => Some(priced(offer, reference.size, 0.0).per_month),
@@ -102,10 +104,15 @@ pub fn table(
     )
 }
 
-fn row<'a>(configuration: &'a Configuration, records: &'a [TrialRecord], offer: &Offer) -> Row<'a> {
+fn row<'a>(
+    configuration: &'a Configuration,
+    records: &'a [Arc<TrialRecord>],
+    offer: &Offer,
+) -> Row<'a> {
     let trials: Vec<&TrialRecord> = records
         .iter()
-        .filter(|r| r.configuration == *configuration && r.verdict.is_evidence())
+        .map(|r| &**r)
+        .filter(|r: &&TrialRecord| r.configuration == *configuration && r.verdict.is_evidence())
         .collect();
     let slis: Vec<Sli> = trials.iter().filter_map(|r| Sli::of(r).ok()).collect();
     let rate = slis.iter().find_map(|s| s.achieved_rate).unwrap_or(0.0);

@@ -2,8 +2,8 @@
 
 use loadline_analysis::price::Size;
 use loadline_analysis::record::Configuration;
-use loadline_engine::cheapest::Ground;
-use loadline_engine::plan::Plan;
+use loadline_engine::agenda::Agenda;
+use loadline_engine::searches::Ground;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -81,13 +81,13 @@ struct CellForm {
 
 impl Document {
     /// Of a matrix.
-    pub fn trials(plan: &Plan) -> Self {
-        let trials = plan.trials.iter().map(|t| Planned {
+    pub fn trials(agenda: &Agenda) -> Self {
+        let trials = agenda.matrix.cells.iter().map(|t| Planned {
             configuration: t.configuration.clone(),
             repeat: t.repeat,
             ladder: t.ladder,
         });
-        let left_out = plan.left_out.iter().map(|(label, why)| LeftOut {
+        let left_out = agenda.left_out.iter().map(|(label, why)| LeftOut {
             configuration: label.clone(),
             why: why.clone(),
         });
@@ -95,8 +95,8 @@ impl Document {
             schema: 1,
             trials: trials.collect(),
             left_out: left_out.collect(),
-            trial_seconds: plan.each.as_secs_f64(),
-            total_seconds: plan.total().as_secs_f64(),
+            trial_seconds: agenda.each.as_secs_f64(),
+            total_seconds: agenda.total().as_secs_f64(),
         })
     }
 

@@ -55,7 +55,7 @@ pub use scratch::{gc_log, output_log};
 pub use sight::blindness;
 pub use sweep::Swept;
 
-use super::{Backend, BackendError, Capabilities, Instance, InstanceSpec};
+use super::{Backend, BackendError, Instance, InstanceSpec};
 use errors::cgroup_unable;
 use fleet::{Fleet, Place};
 use pagecache::PageCache;
@@ -122,17 +122,6 @@ impl LocalBackend {
 }
 
 impl Backend for LocalBackend {
-    fn capabilities(&self) -> Capabilities {
-        let has = |controller| self.layout.place(controller).is_some();
-        Capabilities {
-            cpu_quota: has(loadline_cgroup::Controller::Cpu),
-            cpuset: has(loadline_cgroup::Controller::Cpuset),
-            memory_limit: has(loadline_cgroup::Controller::Memory),
-            fast_samples: true,
-            instances: true,
-        }
-    }
-
     fn machine(&self) -> Machine {
         let host = Host::read(Path::new("/proc")).ok();
         let model = host.as_ref().and_then(|host| host.cpu_model.clone());

@@ -11,7 +11,7 @@ use loadline_analysis::interval::quantile;
 use loadline_analysis::random::Random;
 use loadline_analysis::search::Outcome;
 use loadline_analysis::search::max_rate::{Goal, MaxRate, Parameters, Step};
-use loadline_analysis::world::Knee;
+use loadline_simulated::world::Knee;
 
 const SEARCHES: u64 = 3000;
 

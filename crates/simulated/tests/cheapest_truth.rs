@@ -19,9 +19,9 @@ use loadline_analysis::offer::Offer;
 use loadline_analysis::price::Size;
 use loadline_analysis::random::Random;
 use loadline_analysis::search::Outcome;
-use loadline_analysis::search::cheapest::{Ask, Cheapest, End, Step};
+use loadline_analysis::search::cheapest::{Cheapest, End, Question, Step};
 use loadline_analysis::search::lattice::{Cell, Lattice, Parameters};
-use loadline_analysis::world::{Knee, Shape, Terrain};
+use loadline_simulated::world::{Knee, Shape, Terrain};
 use loadline_sizing::{Bytes, Cpus};
 
 const SERVICES: u64 = 30;
@@ -49,7 +49,7 @@ fn is_server(size: Size) -> bool {
 }
 
 /// What the session gives for one question: it repeats what was seen to be disturbed.
-fn outcome(terrain: &Terrain, size: Size, ask: &Ask, random: &mut Random) -> Outcome {
+fn outcome(terrain: &Terrain, size: Size, ask: &Question, random: &mut Random) -> Outcome {
     let capacity = terrain.capacity(size.cpu.as_f64(), size.memory.as_gib(), is_server(size));
     for _attempt in 0..3 {
         if random.chance(DISTURBED) {

@@ -1,30 +1,21 @@
-//! A backend whose truth is known: services of [`World`] in virtual time, from a seed.
+//! The synthetic application: when it starts, what kills it, how fast it answers, how it is
+//! disturbed.
 //!
-//! Owns the synthetic application: when it starts, what kills it, how fast it answers, how it is
-//! disturbed. Searches, statistics and judgement are tested against it in milliseconds through
-//! the same trait as the real thing. Never sleeps, touches no file, starts no process.
+//! Owns one instance in its own virtual time. Several of one trial are [`fleet`](crate::fleet)'s.
 
-mod fleet;
-mod queue;
-
-use std::cell::Cell;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::rc::Rc;
 use std::time::Duration;
 
-use loadline_analysis::latency::{LatencyError, encode};
+use loadline_analysis::latency::encode;
 use loadline_analysis::random::Random;
 use loadline_analysis::record::{
-    CgroupEvidence, Evidence, ExitEvidence, GcEvidence, Invalid, LoadEvidence, Machine,
-    NoiseEvidence, Phase, SecondEvidence, StartEvidence,
+    CgroupEvidence, Configuration, Evidence, ExitEvidence, GcEvidence, LoadEvidence, NoiseEvidence,
+    Phase, SecondEvidence, StartEvidence,
 };
-use loadline_analysis::world::{MemoryWall, Surface};
 use loadline_sizing::Bytes;
+use loadline_trial::LoadPhase;
 
-use super::{
-    Backend, BackendError, Capabilities, Driven, Instance, InstanceSpec, LoadPhase, Observer,
-    Progress, Readiness,
-};
+use crate::queue;
+use crate::world::{MemoryWall, Surface};
 
 /// The truth of a synthetic service and of the machine it runs on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,101 +78,12 @@ impl Default for World {
     }
 }
 
-/// The backend. Trials differ by their order only: the same calls give the same records.
-#[derive(Debug)]
-pub struct Simulated {
-    world: World,
-    seeds: Random,
-    prepared: u64,
-    /// The virtual CLOCK_MONOTONIC, ns; shared with the instances.
-    clock: Rc<Cell<u64>>,
-}
-
-impl Simulated {
-    /// A backend with this truth. The seed determines everything that happens.
-    pub fn new(world: World, seed: u64) -> Self {
-        Self {
-            world,
-            seeds: Random::from_seed(seed),
-            prepared: 0,
-            clock: Rc::new(Cell::new(1_000_000_000)),
-        }
-    }
-
-    /// Virtual time since the backend was made: what the trials would have taken.
-    pub fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.clock.get() - 1_000_000_000)
-    }
-}
-
-impl Backend for Simulated {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            cpu_quota: true,
-            cpuset: true,
-            memory_limit: true,
-            fast_samples: false,
-            instances: true,
-        }
-    }
-
-    fn machine(&self) -> Machine {
-        Machine {
-            kernel: "none (simulated)".to_owned(),
-            cpu_model: "simulated".to_owned(),
-            cpus: 64,
-            memory: Some(Bytes::from_gib(256)),
-            cgroup: "simulated".to_owned(),
-            jdks: vec!["simulated".to_owned()],
-            loadline: env!("CARGO_PKG_VERSION").to_owned(),
-        }
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.clock.get()
-    }
-
-    fn prepare(&mut self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError> {
-        let instances = spec.configuration.instances;
-        if instances == 1 {
-            return Ok(Box::new(self.service(spec)));
-        }
-        let members = (0..instances).map(|index| self.service(&spec.of_instance(index)));
-        Ok(Box::new(fleet::Fleet::new(
-            members.collect(),
-            Rc::clone(&self.clock),
-        )))
-    }
-}
-
-impl Simulated {
-    fn service(&mut self, spec: &InstanceSpec) -> Service {
-        self.prepared += 1;
-        let mut random = self.seeds.derive(self.prepared);
-        let fate = Fate::draw(&self.world, spec, &mut random);
-        Service {
-            world: self.world,
-            spec: spec.clone(),
-            clock: Rc::clone(&self.clock),
-            fate,
-            random,
-            start: StartEvidence::default(),
-            exit: ExitEvidence::default(),
-            oom_kills: 0,
-            output: Vec::new(),
-            seconds: Vec::new(),
-            cpu: Duration::ZERO,
-            measured: None,
-        }
-    }
-}
-
 /// What happens to one instance; drawn before it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Fate {
+pub(crate) struct Fate {
     end: End,
-    is_disturbed: bool,
-    is_seen: bool,
+    pub is_disturbed: bool,
+    pub is_seen: bool,
     has_glitch: bool,
     /// Memory the instance would use if it could, MiB.
     need: f64,
@@ -207,13 +109,13 @@ enum End {
 }
 
 impl Fate {
-    fn draw(world: &World, spec: &InstanceSpec, random: &mut Random) -> Self {
+    fn draw(world: &World, of: &Configuration, random: &mut Random) -> Self {
         let need = world.wall.draw_need(random);
-        let limit = spec.configuration.memory.map_or(f64::MAX, Bytes::as_mib);
+        let limit = of.memory.map_or(f64::MAX, Bytes::as_mib);
         let way = random.below(2);
         let end = match need / limit {
             _ if random.chance(world.crash) => End::Crash,
-            _ if capacity(world, spec) <= 0.0 => End::HeapAtStart,
+            _ if capacity(world, of) <= 0.0 => End::HeapAtStart,
             over if over <= 1.0 => End::Lives,
             over if over > 1.3 => End::OomAtStart,
             over if over > 1.05 => [End::Thrashes, End::HeapAtStart][way],
@@ -231,26 +133,27 @@ impl Fate {
 }
 
 /// Requests a second of this instance within its limits.
-fn capacity(world: &World, spec: &InstanceSpec) -> f64 {
-    let configuration = &spec.configuration;
+fn capacity(world: &World, configuration: &Configuration) -> f64 {
     let memory = configuration.memory.map_or(64.0, Bytes::as_gib);
     let has = |text: &str| configuration.jvm_options.iter().any(|o| o.text == text);
     let factor = world
         .option
         .filter(|(text, _)| has(text))
         .map_or(1.0, |(_, f)| f);
-    world.surface.capacity(cpus(spec), memory) / factor
+    world.surface.capacity(cpus(configuration), memory) / factor
 }
 
-fn cpus(spec: &InstanceSpec) -> f64 {
-    spec.configuration.cpu.map_or(64.0, |cpu| cpu.as_f64())
+fn cpus(configuration: &Configuration) -> f64 {
+    configuration.cpu.map_or(64.0, |cpu| cpu.as_f64())
 }
 
-struct Service {
+/// One instance.
+pub(crate) struct Service {
     world: World,
-    spec: InstanceSpec,
-    clock: Rc<Cell<u64>>,
-    fate: Fate,
+    configuration: Configuration,
+    /// Its virtual CLOCK_MONOTONIC, ns.
+    pub now_ns: u64,
+    pub fate: Fate,
     random: Random,
     start: StartEvidence,
     exit: ExitEvidence,
@@ -263,34 +166,43 @@ struct Service {
 }
 
 impl Service {
-    /// Lets virtual time pass in steps of a second, sampling memory and telling the observer.
-    fn pass(
-        &mut self,
-        phase: Phase,
-        time: Duration,
-        observer: &mut dyn Observer,
-    ) -> Result<(), BackendError> {
+    pub fn new(
+        world: &World,
+        configuration: Configuration,
+        mut random: Random,
+        begin: u64,
+    ) -> Self {
+        let fate = Fate::draw(world, &configuration, &mut random);
+        Self {
+            world: *world,
+            configuration,
+            now_ns: begin,
+            fate,
+            random,
+            start: StartEvidence::default(),
+            exit: ExitEvidence::default(),
+            oom_kills: 0,
+            output: Vec::new(),
+            seconds: Vec::new(),
+            cpu: Duration::ZERO,
+            measured: None,
+        }
+    }
+
+    /// Lets virtual time pass in steps of a second, sampling memory.
+    fn pass(&mut self, time: Duration, load: Vec<SecondEvidence>) {
         let mut elapsed = Duration::ZERO;
+        let mut load = load.into_iter();
         while elapsed < time {
-            if observer.interrupted() {
-                return Err(BackendError::Interrupted);
-            }
             let step = Duration::from_secs(1).min(time - elapsed);
             elapsed += step;
-            self.clock.set(self.clock.get() + step.as_nanos() as u64);
+            self.now_ns += step.as_nanos() as u64;
             self.seconds.push(SecondEvidence {
-                at_ns: self.clock.get(),
+                at_ns: self.now_ns,
                 memory: Some(self.memory()),
-                ..SecondEvidence::default()
-            });
-            observer.progress(Progress {
-                phase,
-                elapsed,
-                p99: None,
-                rate: None,
+                ..load.next().unwrap_or_default()
             });
         }
-        Ok(())
     }
 
     fn killed(&mut self) {
@@ -321,7 +233,7 @@ impl Service {
 
     fn memory(&self) -> Bytes {
         let need = Bytes::from_bytes((self.fate.need * 1024.0 * 1024.0) as u64);
-        self.spec.configuration.memory.map_or(need, |m| m.min(need))
+        self.configuration.memory.map_or(need, |m| m.min(need))
     }
 
     fn noise(&self) -> NoiseEvidence {
@@ -339,7 +251,7 @@ impl Service {
 
     fn cgroup(&self) -> CgroupEvidence {
         let peak = self.memory();
-        let period = self.spec.configuration.cpu_period.as_secs_f64().max(1e-3);
+        let period = self.configuration.cpu_period.as_secs_f64().max(1e-3);
         let periods = self
             .measured
             .map(|(_, time)| (time.as_secs_f64() / period) as u64);
@@ -393,25 +305,13 @@ impl Service {
         }
     }
 
-    fn port(&self) -> u16 {
-        match self.spec.readiness {
-            Readiness::Http { port, .. } | Readiness::Tcp { port } => port,
-            Readiness::LogLine { .. } => 0,
-        }
-    }
-}
-
-impl Instance for Service {
-    fn start(
-        &mut self,
-        deadline: Duration,
-        observer: &mut dyn Observer,
-    ) -> Result<StartEvidence, BackendError> {
+    /// Starts it and waits until it is ready, has ended, or the deadline has passed.
+    pub fn start(&mut self, deadline: Duration) -> StartEvidence {
         let spread = (0.05 * self.random.normal()).exp();
         let wall = self
             .world
             .start_cpu
-            .mul_f64(spread * self.slowdown() / cpus(&self.spec));
+            .mul_f64(spread * self.slowdown() / cpus(&self.configuration));
         let until_end = wall.mul_f64(self.random.between(0.2, 0.9)).min(deadline);
         let (lasted, ready) = match self.fate.end {
             End::OomAtStart | End::HeapAtStart | End::Crash => (until_end, None),
@@ -419,7 +319,7 @@ impl Instance for Service {
             _ if wall > deadline => (deadline, None),
             _ => (wall, Some(wall)),
         };
-        self.pass(Phase::Start, lasted, observer)?;
+        self.pass(lasted, Vec::new());
         match self.fate.end {
             End::OomAtStart => self.killed(),
             End::HeapAtStart => self.exited(
@@ -429,7 +329,7 @@ impl Instance for Service {
             End::Crash => self.exited(1, "Exception in thread \"main\" java.lang.RuntimeException"),
             _ => {}
         }
-        self.cpu += lasted.mul_f64(cpus(&self.spec).min(1.0) / self.slowdown());
+        self.cpu += lasted.mul_f64(cpus(&self.configuration).min(1.0) / self.slowdown());
         self.start = StartEvidence {
             ready,
             deadline,
@@ -441,19 +341,12 @@ impl Instance for Service {
             },
             ..StartEvidence::default()
         };
-        Ok(self.start.clone())
+        self.start.clone()
     }
 
-    fn addresses(&self) -> Vec<SocketAddr> {
-        vec![SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()))]
-    }
-
-    fn drive(
-        &mut self,
-        load: &LoadPhase,
-        observer: &mut dyn Observer,
-    ) -> Result<Driven, BackendError> {
-        let start_ns = self.clock.get();
+    /// Runs one load phase; whether it died of it.
+    pub fn drive(&mut self, load: &LoadPhase) -> (LoadEvidence, bool) {
+        let start_ns = self.now_ns;
         let thrash = if self.fate.end == End::GcThrash {
             20.0
         } else {
@@ -461,8 +354,8 @@ impl Instance for Service {
         };
         let dies = self.fate.end == End::OomUnderLoad && load.phase == Phase::Measure;
         let server = queue::Server {
-            rate: capacity(&self.world, &self.spec) / self.slowdown() / thrash,
-            servers: (cpus(&self.spec).ceil() as usize).clamp(1, 64),
+            rate: capacity(&self.world, &self.configuration) / self.slowdown() / thrash,
+            servers: (cpus(&self.configuration).ceil() as usize).clamp(1, 64),
             base: self.world.base_latency.as_secs_f64(),
             stall: self.fate.has_glitch.then(|| {
                 let at = self.random.between(0.1, 0.8);
@@ -471,7 +364,7 @@ impl Instance for Service {
             dies_at: dies.then(|| self.random.between(0.1, 0.9)),
         };
         let run = queue::run(&server, &load.plan, &mut self.random);
-        self.pass(load.phase, run.duration, observer)?;
+        self.pass(run.duration, run.seconds(start_ns));
         let cpu = Duration::from_secs_f64(run.busy).mul_f64(1.0 / self.slowdown());
         self.cpu += cpu;
         if load.phase == Phase::Measure {
@@ -480,50 +373,41 @@ impl Instance for Service {
         if run.died {
             self.killed();
         }
-        let mut evidence = run.evidence(load).map_err(tool_error)?;
         let is_saturated = run
             .offered_rate
             .is_some_and(|rate| rate > self.world.generator);
-        evidence.saturated = is_saturated.then(|| "it made no more requests".to_owned());
-        let seconds = run.seconds(start_ns);
-        Ok(Driven {
-            load: vec![evidence],
-            seconds,
-            start_ns,
-            end_ns: self.clock.get(),
-            application_ended: run.died,
-        })
+        let evidence = LoadEvidence {
+            saturated: is_saturated.then(|| "it made no more requests".to_owned()),
+            ..run.evidence(load)
+        };
+        (evidence, run.died)
     }
 
-    fn stop(&mut self, _grace: Duration, _observer: &mut dyn Observer) -> Evidence {
+    /// Stops it and hands over what was measured; load and phases are the trial's.
+    pub fn stop(mut self) -> Evidence {
         if !self.exit.before_stop {
             // What a JVM that takes SIGTERM exits with.
             self.exit.code = Some(143);
         }
         Evidence {
-            start: self.start.clone(),
             cgroup: self.cgroup(),
             gc: Some(self.gc()),
-            exit: self.exit.clone(),
             noise: self.noise(),
-            seconds: std::mem::take(&mut self.seconds),
-            last_output: std::mem::take(&mut self.output),
+            start: self.start,
+            exit: self.exit,
+            seconds: self.seconds,
+            last_output: self.output,
             ..Evidence::default()
         }
     }
 }
 
-fn tool_error(error: LatencyError) -> BackendError {
-    BackendError::Invalid {
-        cause: Invalid::ToolError,
-        detail: error.to_string(),
-    }
-}
-
 impl queue::Run {
-    fn evidence(&self, load: &LoadPhase) -> Result<LoadEvidence, LatencyError> {
+    fn evidence(&self, load: &LoadPhase) -> LoadEvidence {
         let seconds = self.duration.as_secs_f64();
-        Ok(LoadEvidence {
+        // A histogram of these bounds can always be written.
+        let text = |histogram| encode(histogram).unwrap_or_default();
+        LoadEvidence {
             phase: load.phase,
             instance: None,
             offered_rate: self.offered_rate,
@@ -533,11 +417,11 @@ impl queue::Run {
             ok: self.latency.len(),
             errors: self.errors.clone(),
             unfinished: self.unfinished,
-            latency: encode(&self.latency)?,
-            service_time: encode(&self.service_time)?,
+            latency: text(&self.latency),
+            service_time: text(&self.service_time),
             send_lag_p99: Duration::from_micros(50),
             generator_cpu: Duration::from_micros(10 * self.scheduled),
             saturated: None,
-        })
+        }
     }
 }

@@ -10,7 +10,7 @@ use loadline_analysis::interval::quantile;
 use loadline_analysis::random::Random;
 use loadline_analysis::search::Outcome;
 use loadline_analysis::search::min_memory::{Answer, MinMemory, Parameters, Step};
-use loadline_analysis::world::MemoryWall;
+use loadline_simulated::world::MemoryWall;
 use loadline_sizing::Bytes;
 
 const SERVICES: u64 = 20_000;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use loadline_analysis::random::Random;
 use loadline_analysis::record::Configuration;
+use loadline_analysis::search::matrix::{Cell, Matrix};
 use loadline_sizing::Cpus;
 
 use crate::experiment::{Experiment, Factor};
@@ -16,47 +17,41 @@ use crate::trial::expected_length;
 /// Start and stop of an application nobody has seen yet.
 const START_GUESS: Duration = Duration::from_secs(12);
 
-/// One trial of a plan.
+/// The trials of an experiment and what is known about them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlannedTrial {
-    /// What it runs.
-    pub configuration: Configuration,
-    /// Ordinal, from 1.
-    pub repeat: u32,
-    /// The ladder it is a rung of; a ladder ends after two rungs that fail in a row.
-    pub ladder: Option<usize>,
-}
-
-/// The trials of an experiment, in order.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    /// In the order they run.
-    pub trials: Vec<PlannedTrial>,
+pub struct Agenda {
+    /// The trials, in the order in which one slot runs them.
+    pub matrix: Matrix,
     /// Expected length of one trial.
     pub each: Duration,
     /// Configurations that this machine cannot run, each with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
-impl Plan {
-    /// The plan of an experiment.
+impl Agenda {
+    /// The agenda of an experiment.
     pub fn new(experiment: &Experiment) -> Self {
         let ladder = experiment.factors.iter().find(|f| f.descend);
         let once = match ladder {
             Some(ladder) => ladders(experiment, ladder),
             None => shuffled(experiment.configurations(), experiment.seed),
         };
+        // Two configurations are a comparison: both of a repeat have the same surroundings.
+        let are_pairs = once.len() == 2 && ladder.is_none();
         let repeats = (1..=experiment.repeats).flat_map(|repeat| {
-            let trial =
-                move |(configuration, ladder): (Configuration, Option<usize>)| PlannedTrial {
-                    configuration,
-                    repeat,
-                    ladder,
-                };
-            once.clone().into_iter().map(trial)
+            let cell = move |(configuration, ladder): (Configuration, Option<usize>)| Cell {
+                configuration,
+                repeat,
+                ladder,
+                pair: are_pairs.then_some(repeat),
+            };
+            once.clone().into_iter().map(cell)
         });
         Self {
-            trials: repeats.collect(),
+            matrix: Matrix {
+                cells: repeats.collect(),
+                start_deadline: experiment.app.start_deadline,
+            },
             each: trial_length(experiment),
             left_out: Vec::new(),
         }
@@ -66,22 +61,20 @@ impl Plan {
     /// nothing, and would look like an answer about that size.
     pub fn on_machine(mut self, cpus: u32) -> Self {
         let all = Cpus::from_whole(cpus);
-        let wanted = |t: &PlannedTrial| {
-            let configuration = &t.configuration;
+        let wanted = |cell: &Cell| {
+            let configuration = &cell.configuration;
+            let one = configuration.cpu?.as_millis();
             Some(Cpus::from_millis(
-                configuration
-                    .cpu?
-                    .as_millis()
-                    .saturating_mul(configuration.instances),
+                one.saturating_mul(configuration.instances),
             ))
         };
-        let fits = |t: &PlannedTrial| wanted(t).is_none_or(|cpu| cpu <= all);
-        let (trials, too_large) = self.trials.into_iter().partition(fits);
-        self.trials = trials;
-        for trial in too_large {
-            let cpu = wanted(&trial).unwrap_or(all);
+        let fits = |cell: &Cell| wanted(cell).is_none_or(|cpu| cpu <= all);
+        let (cells, too_large) = self.matrix.cells.into_iter().partition(fits);
+        self.matrix.cells = cells;
+        for cell in too_large {
+            let cpu = wanted(&cell).unwrap_or(all);
             let why = format!("a limit of {cpu} CPUs limits nothing on a machine with {cpus}");
-            let one = (trial.configuration.label, why);
+            let one = (cell.configuration.label, why);
             if !self.left_out.contains(&one) {
                 self.left_out.push(one);
             }
@@ -89,9 +82,14 @@ impl Plan {
         self
     }
 
-    /// Expected length of all trials; a ladder that ends early takes less.
+    /// Expected length of all trials, one after the other; a ladder that ends early takes less.
     pub fn total(&self) -> Duration {
-        self.each * u32::try_from(self.trials.len()).unwrap_or(u32::MAX)
+        self.each * self.trials()
+    }
+
+    /// How many trials there are.
+    pub fn trials(&self) -> u32 {
+        u32::try_from(self.matrix.cells.len()).unwrap_or(u32::MAX)
     }
 }
 

@@ -4,7 +4,7 @@
 //! They are chosen to be hard where real services are hard (an S-shaped wall in memory, a knee in
 //! rate, GC cost near the live set), not to look like any one service. Never used to judge.
 
-use crate::random::Random;
+use loadline_analysis::random::Random;
 
 /// The wall in memory: P(pass) = 1 / (1 + e^(−(m − middle)/width)), sizes in MiB.
 #[derive(Debug, Clone, Copy, PartialEq)]

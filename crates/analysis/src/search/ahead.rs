@@ -1,0 +1,67 @@
+//! Trials that a search may need next: for slots that would be idle.
+//!
+//! Owns the tree of what may come out of a trial that runs, best first. A guess changes no answer:
+//! the search reads the records in its own order, and a guess that was wrong is never read.
+
+use super::{Ask, Outcome, Seen};
+
+/// Most guesses at a time: the two trials behind the one that decides, and two behind those.
+const FEW: usize = 4;
+
+/// A guess that is less likely to be needed than this would rather be waste.
+const UNLIKELY: f64 = 0.2;
+
+/// A search as it is between two trials.
+pub(super) trait Machine: Clone {
+    /// The next trial it wants; `None` at its end.
+    fn wants(&self) -> Option<Ask>;
+
+    /// Takes the outcome of that trial.
+    fn take(&mut self, outcome: Outcome);
+
+    /// The probability that the trial it wants passes, roughly.
+    fn chance(&self) -> f64;
+}
+
+/// What a machine may want behind `wanted`, likeliest first.
+pub(super) fn guesses(machine: &impl Machine, seen: &Seen, wanted: &[Ask]) -> Vec<Ask> {
+    let mut guesses: Vec<Ask> = Vec::new();
+    let mut branches = vec![(1.0, machine.clone())];
+    while guesses.len() < FEW
+        && let Some((probability, branch)) = likeliest(&mut branches)
+    {
+        let Some(ask) = branch.wants() else { continue };
+        if let Some(record) = seen.get(&ask) {
+            let outcome = Outcome::from(record.verdict);
+            branches.push((probability, after(&branch, outcome)));
+            continue;
+        }
+        let passes = branch.chance();
+        for (share, outcome) in [(passes, Outcome::Pass), (1.0 - passes, Outcome::Fail)] {
+            let probability = probability * share;
+            if probability >= UNLIKELY {
+                branches.push((probability, after(&branch, outcome)));
+            }
+        }
+        if !wanted.iter().chain(&guesses).any(|a| a.is_same(&ask)) {
+            guesses.push(ask);
+        }
+    }
+    guesses
+}
+
+/// Of equals the first: passes before failures.
+fn likeliest<M>(branches: &mut Vec<(f64, M)>) -> Option<(f64, M)> {
+    let best = |best: usize, index: usize| match branches[index].0 > branches[best].0 {
+        true => index,
+        false => best,
+    };
+    let index = (0..branches.len()).reduce(best)?;
+    Some(branches.remove(index))
+}
+
+fn after<M: Machine>(branch: &M, outcome: Outcome) -> M {
+    let mut next = branch.clone();
+    next.take(outcome);
+    next
+}

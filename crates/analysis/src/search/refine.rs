@@ -1,0 +1,172 @@
+//! After the cheapest size is found: the least memory in it that works, where less is billed for less.
+//!
+//! Owns when that is worth a search and what it comes to. The search itself is that of plain `size`
+//! ([`Smallest`]), at the CPU, options and rate of the answer, from the size's own memory down.
+//! What it finds has its own proof; where that fails, the size that was found first stands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::min_memory::{Answer, Parameters};
+use super::prices::Prices;
+use super::size::{End, Smallest, add_neighbour, at, prove};
+use super::{Next, Search, Seen};
+use crate::recommend::is_proof;
+use crate::record::{Configuration, TrialRecord, Verdict};
+
+/// Starts of a search of the smallest memory, as simulated searches need them on average (crate
+/// simulated, `tests/min_memory_error_rates.rs`).
+const STARTS: u32 = 15;
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub enum Refined {
+    /// Less memory works, and is proven.
+    Smaller(Box<Smaller>),
+    /// The size stays as it is; why, where a search ran or should have.
+    AsFound(Option<String>),
+}
+
+/// Less memory than that of the size.
+#[derive(Debug, Clone)]
+pub struct Smaller {
+    /// The configuration with it.
+    pub configuration: Configuration,
+    /// How it was found.
+    pub answer: Answer,
+    /// Trials of the search and of the proof.
+    pub trials: Vec<Arc<TrialRecord>>,
+}
+
+impl Prices {
+    /// Searches less memory for the configuration that the search for the cheapest size came to.
+    pub(super) fn refine(
+        &self,
+        found: &Configuration,
+        spent: Duration,
+        seen: &Seen,
+    ) -> Next<Refined> {
+        let lowest = self.memory.low;
+        let Some(memory) = found.memory.filter(|m| *m > lowest) else {
+            return Ok(Refined::AsFound(None));
+        };
+        if !self.pricing.offer.bills_any_memory {
+            return Ok(Refined::AsFound(None));
+        }
+        let wanted = self.trial_length.saturating_mul(STARTS + self.prove);
+        if !self.has_room(spent, wanted) {
+            let why = "less memory in the chosen size was not searched: the budget was spent";
+            return Ok(as_found(why.to_owned()));
+        }
+        let base = Configuration {
+            memory: None,
+            label: without_size(found),
+            ..found.clone()
+        };
+        let parameters = Parameters {
+            low: lowest,
+            min: lowest,
+            high: memory,
+            max: memory,
+            high_passed: true,
+            ..self.memory
+        };
+        let search = Smallest {
+            base,
+            parameters,
+            start_deadline: self.start_deadline,
+        };
+        let searched = search.next(seen)?;
+        let answer = match &searched.end {
+            End::Found(answer) if answer.size < memory => *answer,
+            end => return Ok(as_found(as_it_was(end, memory))),
+        };
+        let configuration = at(&searched.base, answer.size);
+        let proofs = prove(&configuration, self.prove, searched.start_deadline, seen)?;
+        if let Some(why) = unproven(proofs.iter().map(|t| t.verdict)) {
+            return Ok(as_found(format!(
+                "{} passed its confirmations, but {why}; {memory} stands",
+                answer.size
+            )));
+        }
+        let below = searched.next_smaller(&answer, seen)?;
+        let mut trials = searched.trials;
+        add_neighbour(&mut trials, below);
+        trials.extend(proofs);
+        Ok(Refined::Smaller(Box::new(Smaller {
+            configuration,
+            answer,
+            trials,
+        })))
+    }
+}
+
+fn as_found(why: String) -> Refined {
+    Refined::AsFound(Some(why))
+}
+
+/// Why a search leaves the memory as it was.
+fn as_it_was(end: &End, memory: loadline_sizing::Bytes) -> String {
+    match end {
+        End::Found(answer) => format!(
+            "{} is the smallest memory that kept the SLO there; with the margin it is no less than {memory}",
+            answer.confirmed
+        ),
+        End::Infeasible { reason, .. } => format!("less memory was searched in vain: {reason}"),
+        End::CouldNotMeasure { size, reason } => {
+            format!("less memory could not be measured at {size}: {reason}")
+        }
+    }
+}
+
+/// Why a proof does not hold; `None` where it does. A start that could not be measured refutes
+/// nothing and shows nothing: too many of them leave it unproven.
+pub(super) fn unproven(proofs: impl IntoIterator<Item = Verdict>) -> Option<&'static str> {
+    let all: Vec<Verdict> = proofs.into_iter().collect();
+    let passed = all.iter().filter(|v| **v == Verdict::Pass).count() as u64;
+    let counted = all.iter().filter(|v| v.is_evidence()).count() as u64;
+    if is_proof(passed, all.len() as u64) {
+        return None;
+    }
+    Some(
+        match (
+            all.is_empty(),
+            passed == counted || is_proof(passed, counted),
+        ) {
+            (true, _) => "no proof was asked for",
+            (false, true) => "its proof could not be measured",
+            (false, false) => "its proof failed",
+        },
+    )
+}
+
+/// The label without its memory: [`at`] puts the new one at its end.
+fn without_size(found: &Configuration) -> String {
+    let memory = found.memory.map(|m| m.to_string());
+    let words = found.label.split(' ');
+    let kept: Vec<&str> = words.filter(|w| Some(*w) != memory.as_deref()).collect();
+    kept.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::record::Invalid;
+
+    use super::*;
+
+    #[test]
+    fn a_start_that_could_not_be_measured_refutes_nothing() {
+        let (pass, miss) = (Verdict::Pass, Verdict::SloMiss);
+        let invalid = Verdict::Invalid(Invalid::Noise);
+        let measured = unproven([pass, invalid, pass]);
+        assert_eq!(measured, Some("its proof could not be measured"));
+        let most = [vec![pass; 19], vec![invalid]].concat();
+        assert_eq!(unproven(most), None, "one in twenty");
+        let one = [vec![pass], vec![invalid; 19]].concat();
+        assert_eq!(unproven(one), Some("its proof could not be measured"));
+        assert_eq!(unproven([pass, miss, pass]), Some("its proof failed"));
+        let none = unproven([invalid, invalid]);
+        assert_eq!(none, Some("its proof could not be measured"));
+        assert_eq!(unproven([]), Some("no proof was asked for"));
+    }
+}

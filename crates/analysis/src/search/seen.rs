@@ -1,0 +1,132 @@
+//! What was measured so far, by what was asked for.
+//!
+//! Owns the look-up of a record by its ask, in constant time: a search reads all its records again
+//! each time it is asked, and a matrix has thousands.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Ask;
+use crate::record::TrialRecord;
+
+/// Things by the trial that they belong to.
+#[derive(Debug, Clone)]
+pub struct ByAsk<T> {
+    entries: HashMap<u64, Vec<(Ask, T)>>,
+}
+
+impl<T> Default for ByAsk<T> {
+    fn default() -> Self {
+        Self {
+            entries: HashMap::new(),
+        }
+    }
+}
+
+impl<T> ByAsk<T> {
+    /// What belongs to this trial.
+    pub fn get(&self, ask: &Ask) -> Option<&T> {
+        let entries = self.entries.get(&hash(ask))?;
+        let mut same = entries.iter().filter(|(own, _)| own.is_same(ask));
+        same.next().map(|(_, thing)| thing)
+    }
+
+    /// Puts it in the place of what belonged to this trial.
+    pub fn set(&mut self, ask: &Ask, thing: T) {
+        let entries = self.entries.entry(hash(ask)).or_default();
+        match entries.iter_mut().find(|(own, _)| own.is_same(ask)) {
+            Some((_, place)) => *place = thing,
+            None => entries.push((ask.clone(), thing)),
+        }
+    }
+}
+
+/// The records of a result. It only grows: what was seen stays as it is.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    by_ask: ByAsk<(Arc<TrialRecord>, Duration)>,
+}
+
+impl Seen {
+    /// The record of this trial, once there is one. It may be INVALID: then it could not be
+    /// measured, and nobody tries again.
+    pub fn get(&self, ask: &Ask) -> Option<&Arc<TrialRecord>> {
+        self.by_ask.get(ask).map(|(record, _)| record)
+    }
+
+    /// Length of this trial with all its attempts; zero before it is there.
+    pub fn spent(&self, ask: &Ask) -> Duration {
+        let entry = self.by_ask.get(ask);
+        entry.map_or(Duration::ZERO, |(_, spent)| *spent)
+    }
+
+    /// Takes the record of a trial and the length of all its attempts.
+    pub fn add(&mut self, ask: &Ask, record: TrialRecord, spent: Duration) {
+        self.by_ask.set(ask, (Arc::new(record), spent));
+    }
+
+    /// Most records that one look-up may have to compare.
+    #[cfg(test)]
+    pub(super) fn longest_chain(&self) -> usize {
+        self.by_ask
+            .entries
+            .values()
+            .map(Vec::len)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// Of what mostly differs between the trials of one result; [`Ask::is_same`] decides.
+fn hash(ask: &Ask) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let configuration = &ask.configuration;
+    (ask.purpose, ask.repeat, configuration.instances).hash(&mut hasher);
+    configuration.memory.map(|m| m.as_bytes()).hash(&mut hasher);
+    configuration.cpu.map(|c| c.as_millis()).hash(&mut hasher);
+    configuration.rate.map(f64::to_bits).hash(&mut hasher);
+    configuration.cpuset.hash(&mut hasher);
+    configuration.jdk.hash(&mut hasher);
+    configuration.args.hash(&mut hasher);
+    configuration.env.hash(&mut hasher);
+    for option in &configuration.jvm_options {
+        option.text.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::{Purpose, Verdict};
+
+    fn ask(mib: u64, repeat: u32) -> Ask {
+        Ask {
+            configuration: fixture::configuration(mib),
+            purpose: Purpose::Matrix,
+            repeat,
+            start_deadline: Duration::from_secs(60),
+            pair: None,
+        }
+    }
+
+    #[test]
+    fn a_record_is_found_by_what_ran_whatever_it_is_called() {
+        let mut seen = Seen::default();
+        let record = fixture::trial("t1", Purpose::Matrix, 256, Verdict::Pass);
+        seen.add(&ask(256, 1), record, Duration::from_secs(3));
+        let mut renamed = ask(256, 1);
+        renamed.configuration.label = "another".to_owned();
+        renamed.start_deadline = Duration::from_secs(5);
+        assert_eq!(seen.get(&renamed).map(|r| r.id.as_str()), Some("t1"));
+        assert_eq!(seen.spent(&renamed), Duration::from_secs(3));
+        assert!(seen.get(&ask(256, 2)).is_none() && seen.get(&ask(260, 1)).is_none());
+        let mut with_shares = ask(256, 1);
+        with_shares.configuration.cpu_shares = Some(2);
+        assert!(seen.get(&with_shares).is_none());
+    }
+}

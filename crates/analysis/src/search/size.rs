@@ -1,0 +1,476 @@
+//! `size`: the smallest memory for each combination of the other factors, proven.
+//!
+//! Owns which trials run and why; the rules are [`min_memory`](super::min_memory)'s. The first
+//! trial of a search runs at the largest size; its start sets how long later starts may take,
+//! because a size at which the start takes several times as long thrashes and is no answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use super::ahead::{self, Machine};
+use super::min_memory::{Answer, MinMemory, Parameters, Step};
+use super::{Ask, Next, Open, Outcome, Search, Seen, all, both, each};
+use crate::price;
+use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
+
+/// A start may take this many times the start with room.
+const START_FACTOR: u32 = 4;
+
+/// A start may always take this long: short starts vary more than their length says.
+const START_FLOOR: Duration = Duration::from_secs(5);
+
+/// The smallest memory of each base, the cheapest of them proven.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    /// A search for each combination of the factors but memory.
+    pub bases: Vec<Smallest>,
+    /// Fresh starts that prove the answer.
+    pub prove: u32,
+}
+
+/// What [`Sizes`] comes to.
+#[derive(Debug, Clone)]
+pub struct Sized {
+    /// Every base's search.
+    pub searched: Vec<Searched>,
+    /// The cheapest; `None` where no base has an answer.
+    pub best: Option<Best>,
+}
+
+/// The cheapest size and its grounds.
+#[derive(Debug, Clone)]
+pub struct Best {
+    /// The configuration at its size.
+    pub configuration: Configuration,
+    /// How it was found.
+    pub answer: Answer,
+    /// Trials of its search, of the next smaller size and of its proof.
+    pub trials: Vec<Arc<TrialRecord>>,
+    /// Trials of the other bases.
+    pub others: Vec<Arc<TrialRecord>>,
+}
+
+impl Search for Sizes {
+    type Answer = Sized;
+
+    fn next(&self, seen: &Seen) -> Next<Sized> {
+        let searched = all(self.bases.iter().map(|base| base.next(seen)))?;
+        let Some((index, answer)) = cheapest(&searched) else {
+            let best = None;
+            return Ok(Sized { searched, best });
+        };
+        let best = &searched[index];
+        let configuration = at(&best.base, answer.size);
+        let (proofs, below) = both(
+            prove(&configuration, self.prove, best.start_deadline, seen),
+            best.next_smaller(&answer, seen),
+        )?;
+        let mut trials = best.trials.clone();
+        add_neighbour(&mut trials, below);
+        trials.extend(proofs);
+        let others = searched.iter().enumerate().filter(|(i, _)| *i != index);
+        let others = others.flat_map(|(_, s)| s.trials.clone()).collect();
+        let best = Some(Best {
+            configuration,
+            answer,
+            trials,
+            others,
+        });
+        Ok(Sized { searched, best })
+    }
+}
+
+/// The smallest memory of one configuration, whose own memory limit is ignored.
+#[derive(Debug, Clone)]
+pub struct Smallest {
+    /// The configuration without a memory limit of its own.
+    pub base: Configuration,
+    /// What to search and how carefully. The runner repeats what could not be measured, the search
+    /// does not: `retries` is 0.
+    pub parameters: Parameters,
+    /// How long the first start may take.
+    pub start_deadline: Duration,
+}
+
+/// The search over one combination of the other factors.
+#[derive(Debug, Clone)]
+pub struct Searched {
+    /// The configuration without a memory limit of its own.
+    pub base: Configuration,
+    /// How it ended.
+    pub end: End,
+    /// Every trial that counted, in order.
+    pub trials: Vec<Arc<TrialRecord>>,
+    /// Longest start that counts as one, from the start with room in it: the same holds for its
+    /// proof.
+    pub start_deadline: Duration,
+    /// Length of its trials with all their attempts.
+    pub spent: Duration,
+    step: Bytes,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// It found the smallest size.
+    Found(Answer),
+    /// Not even the largest size passes.
+    Infeasible {
+        /// The largest size.
+        largest: Bytes,
+        /// What it broke.
+        reason: String,
+    },
+    /// A size could not be measured.
+    CouldNotMeasure {
+        /// The size.
+        size: Bytes,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Search for Smallest {
+    type Answer = Searched;
+
+    fn next(&self, seen: &Seen) -> Next<Searched> {
+        let mut steps = Steps::new(self);
+        let (mut trials, mut spent) = (Vec::new(), Duration::ZERO);
+        while let Some(ask) = steps.wants() {
+            let Some(record) = seen.get(&ask) else {
+                return Err(steps.open(ask, trials.is_empty(), seen));
+            };
+            spent += seen.spent(&ask);
+            if trials.is_empty() {
+                steps.learn_start(record);
+            }
+            steps.take(Outcome::from(record.verdict));
+            trials.push(Arc::clone(record));
+        }
+        Ok(Searched {
+            base: self.base.clone(),
+            end: end(steps.rules.next(), &trials),
+            trials,
+            start_deadline: steps.start_deadline,
+            spent,
+            step: self.parameters.step,
+        })
+    }
+}
+
+/// A search between two trials.
+#[derive(Debug, Clone)]
+struct Steps<'a> {
+    base: &'a Configuration,
+    rules: MinMemory,
+    repeats: BTreeMap<(u64, bool), u32>,
+    start_deadline: Duration,
+}
+
+impl<'a> Steps<'a> {
+    fn new(search: &'a Smallest) -> Self {
+        Self {
+            base: &search.base,
+            rules: MinMemory::new(search.parameters),
+            repeats: BTreeMap::new(),
+            start_deadline: search.start_deadline,
+        }
+    }
+
+    /// What the trial with room teaches: how long a start may take.
+    fn learn_start(&mut self, first: &TrialRecord) {
+        if let Some(start) = first.evidence.start.ready {
+            let several = (start * START_FACTOR).max(START_FLOOR);
+            self.start_deadline = several.min(self.start_deadline);
+        }
+    }
+
+    fn open(&self, ask: Ask, is_first: bool, seen: &Seen) -> Open {
+        let more = match ask.purpose {
+            // Every confirmation is needed if this one passes, and most do.
+            Purpose::Confirm => self.rules.remaining_estimate(),
+            _ => 1,
+        };
+        let again = |n| Ask {
+            repeat: ask.repeat + n,
+            ..ask.clone()
+        };
+        let wanted: Vec<Ask> = (0..more).map(again).collect();
+        let wanted: Vec<Ask> = wanted
+            .into_iter()
+            .filter(|a| seen.get(a).is_none())
+            .collect();
+        // How long other starts may take is not known before the first.
+        let guesses = match is_first {
+            true => Vec::new(),
+            false => ahead::guesses(self, seen, &wanted),
+        };
+        Open { wanted, guesses }
+    }
+}
+
+impl Machine for Steps<'_> {
+    fn wants(&self) -> Option<Ask> {
+        let Step::Try(size, purpose) = self.rules.next() else {
+            return None;
+        };
+        let key = (size.as_bytes(), purpose == Purpose::Confirm);
+        Some(Ask {
+            configuration: at(self.base, size),
+            purpose,
+            repeat: self.repeats.get(&key).copied().unwrap_or(0) + 1,
+            start_deadline: self.start_deadline,
+            pair: None,
+        })
+    }
+
+    fn take(&mut self, outcome: Outcome) {
+        let Step::Try(size, purpose) = self.rules.next() else {
+            return;
+        };
+        let key = (size.as_bytes(), purpose == Purpose::Confirm);
+        *self.repeats.entry(key).or_default() += 1;
+        let taken = self.rules.record(size, outcome);
+        debug_assert!(taken.is_ok(), "it takes the outcome it asked for");
+    }
+
+    fn chance(&self) -> f64 {
+        match self.rules.next() {
+            Step::Try(_, Purpose::Confirm) => 0.9,
+            _ => 0.5,
+        }
+    }
+}
+
+impl Searched {
+    /// The next smaller size and what it breaks: a trial of the search that failed just below the
+    /// confirmed size, or, where none was run, one that is run now.
+    pub(super) fn next_smaller(
+        &self,
+        answer: &Answer,
+        seen: &Seen,
+    ) -> Next<Option<Arc<TrialRecord>>> {
+        let broke = |t: &&Arc<TrialRecord>| t.verdict.is_evidence() && t.verdict != Verdict::Pass;
+        let below = self.trials.iter().filter(broke);
+        let below = below.filter(|t| t.configuration.memory < Some(answer.confirmed));
+        if let Some(record) = below.max_by_key(|t| t.configuration.memory) {
+            return Ok(Some(Arc::clone(record)));
+        }
+        let size = answer.confirmed.saturating_sub(self.step);
+        if size < self.step {
+            return Ok(None);
+        }
+        let ask = Ask {
+            configuration: at(&self.base, size),
+            purpose: Purpose::Neighbour,
+            repeat: 1,
+            start_deadline: self.start_deadline,
+            pair: None,
+        };
+        let run = each(seen, vec![ask])?;
+        Ok(run.into_iter().find(|record| broke(&record)))
+    }
+}
+
+/// A trial of the search that is shown again as neighbour is evidence once.
+pub(super) fn add_neighbour(trials: &mut Vec<Arc<TrialRecord>>, below: Option<Arc<TrialRecord>>) {
+    if let Some(below) = below.filter(|b| trials.iter().all(|t| t.id != b.id)) {
+        trials.push(below);
+    }
+}
+
+/// Fresh starts of an answer. Each may take as long as those of the search that found it.
+pub(super) fn prove(
+    configuration: &Configuration,
+    starts: u32,
+    start_deadline: Duration,
+    seen: &Seen,
+) -> Next<Vec<Arc<TrialRecord>>> {
+    let start = |repeat| Ask {
+        configuration: configuration.clone(),
+        purpose: Purpose::Prove,
+        repeat,
+        start_deadline,
+        pair: None,
+    };
+    each(seen, (1..=starts).map(start).collect())
+}
+
+/// Configurations whose smallest sizes say nothing about which is cheaper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Incomparable {
+    /// The one at the lowest rate would win.
+    #[error("the rate varies, and sizes at different rates do not compare")]
+    Rates,
+    /// What a configuration without a limit takes has no price.
+    #[error("some configurations have a CPU limit and some have none: their sizes do not compare")]
+    Limits,
+}
+
+/// Checks that the cheapest of these configurations means something.
+///
+/// # Errors
+/// [`Incomparable`].
+pub fn comparable(bases: &[Configuration]) -> Result<(), Incomparable> {
+    let differ = |of: fn(&Configuration, &Configuration) -> bool| {
+        bases.windows(2).any(|pair| of(&pair[0], &pair[1]))
+    };
+    if differ(|a, b| a.rate != b.rate) {
+        return Err(Incomparable::Rates);
+    }
+    if differ(|a, b| a.cpu.is_some() != b.cpu.is_some()) {
+        return Err(Incomparable::Limits);
+    }
+    Ok(())
+}
+
+/// The configuration at a size; the label says so.
+pub fn at(base: &Configuration, size: Bytes) -> Configuration {
+    let label = if base.label.is_empty() || base.label == "as given" {
+        size.to_string()
+    } else {
+        format!("{} {size}", base.label)
+    };
+    Configuration {
+        memory: Some(size),
+        label,
+        ..base.clone()
+    }
+}
+
+/// The base whose answer weighs least, the first of equals.
+fn cheapest(searched: &[Searched]) -> Option<(usize, Answer)> {
+    let found = searched
+        .iter()
+        .enumerate()
+        .filter_map(|(i, s)| match s.end {
+            End::Found(answer) => Some((i, answer)),
+            End::Infeasible { .. } | End::CouldNotMeasure { .. } => None,
+        });
+    let weight = |(index, answer): &(usize, Answer)| cost(&searched[*index].base, answer.size);
+    found.min_by(|a, b| weight(a).total_cmp(&weight(b)))
+}
+
+/// What a size weighs beside others: memory and CPUs of all instances.
+fn cost(base: &Configuration, size: Bytes) -> f64 {
+    let cpus = base.cpu.map_or(0.0, |cpu| cpu.as_f64());
+    f64::from(base.instances) * price::weight(cpus, size)
+}
+
+fn end(step: Step, trials: &[Arc<TrialRecord>]) -> End {
+    let last = trials
+        .last()
+        .map(|t| format!("{}: {}", t.verdict, t.reason));
+    let reason = last.unwrap_or_default();
+    match step {
+        Step::Done(answer) => End::Found(answer),
+        Step::Infeasible { largest } => End::Infeasible { largest, reason },
+        Step::CouldNotMeasure { size, .. } | Step::Try(size, _) => {
+            End::CouldNotMeasure { size, reason }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_sizing::Cpus;
+
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn what_does_not_compare_is_refused() {
+        let of = |change: fn(&mut Configuration)| {
+            let mut other = fixture::configuration(256);
+            change(&mut other);
+            comparable(&[fixture::configuration(256), other])
+        };
+        assert_eq!(of(|c| c.rate = Some(10.0)), Err(Incomparable::Rates));
+        assert_eq!(of(|c| c.cpu = None), Err(Incomparable::Limits));
+        assert_eq!(of(|c| c.cpu = Some(Cpus::from_whole(2))), Ok(()));
+    }
+
+    #[test]
+    fn four_instances_cost_four_times_one() {
+        let one = fixture::configuration(256);
+        let four = Configuration {
+            instances: 4,
+            ..one.clone()
+        };
+        let cost_of_four = cost(&four, Bytes::from_mib(160));
+        assert!(cost_of_four > cost(&one, Bytes::from_mib(256)));
+        assert_eq!(cost_of_four, 4.0 * cost(&one, Bytes::from_mib(160)));
+    }
+
+    /// Answers asks up to a size; what is wanted and guessed then.
+    fn after(sizes_that_pass: &[(u64, bool)]) -> (Vec<String>, Vec<String>) {
+        let mib = Bytes::from_mib;
+        let search = Smallest {
+            base: Configuration {
+                label: String::new(),
+                memory: None,
+                ..fixture::configuration(1)
+            },
+            parameters: Parameters {
+                retries: 0,
+                ..Parameters::new(mib(64), mib(1024))
+            },
+            start_deadline: Duration::from_secs(60),
+        };
+        let mut seen = Seen::default();
+        for (size, passes) in sizes_that_pass {
+            let Err(open) = search.next(&seen) else { break };
+            let ask = open.wanted[0].clone();
+            assert_eq!(ask.configuration.memory, Some(mib(*size)));
+            let verdict = if *passes {
+                Verdict::Pass
+            } else {
+                Verdict::SloMiss
+            };
+            let record = fixture::trial("t", ask.purpose, *size, verdict);
+            seen.add(&ask, record, Duration::ZERO);
+        }
+        let open = search.next(&seen).expect_err("it is open");
+        let text = |a: Ask| format!("{} #{}", a.configuration.label, a.repeat);
+        (
+            open.wanted.into_iter().map(text).collect(),
+            open.guesses.into_iter().map(text).collect(),
+        )
+    }
+
+    #[test]
+    fn it_asks_for_what_decides_and_guesses_both_sides_of_it() {
+        let (wanted, guesses) = after(&[]);
+        assert_eq!(wanted, ["1Gi #1"]);
+        assert!(
+            guesses.is_empty(),
+            "the deadline of a start is not known yet"
+        );
+        let (wanted, guesses) = after(&[(1024, true)]);
+        assert_eq!(wanted, ["256Mi #1"]);
+        assert_eq!(guesses, ["128Mi #1", "512Mi #1", "92Mi #1", "184Mi #1"]);
+    }
+
+    #[test]
+    fn confirmations_are_asked_for_at_once() {
+        let bisection = [
+            (1024, true),
+            (256, true),
+            (128, false),
+            (184, false),
+            (220, false),
+            (240, false),
+            (248, false),
+            (252, false),
+        ];
+        let (wanted, guesses) = after(&bisection);
+        assert_eq!(
+            wanted,
+            ["256Mi #1", "256Mi #2", "256Mi #3", "256Mi #4", "256Mi #5"]
+        );
+        assert!(guesses.is_empty(), "{guesses:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Attempts at a trial: what the store has of them, when the next may begin, when it is enough.
+
+use std::time::Duration;
+
+use loadline_analysis::record::{Invalid, Purpose, TrialRecord, Verdict};
+use loadline_analysis::search::{Ask, Open};
+
+use super::{RunError, Runner};
+use crate::store::{StoreError, TrialKey};
+
+/// Attempts at a trial before it counts as not measurable.
+pub const ATTEMPTS: u32 = 3;
+
+/// Wait before the second attempt; doubled before the third. A disturbance needs time to pass.
+const BACK_OFF: Duration = Duration::from_secs(2);
+
+/// What was tried of one ask.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tried {
+    /// Attempts that have a record.
+    pub attempts: u32,
+    /// Their length.
+    pub spent: Duration,
+    /// When the next may begin, by the host's clock, ns.
+    pub not_before: u64,
+}
+
+impl Tried {
+    fn count(&mut self, record: &TrialRecord) {
+        self.attempts += 1;
+        self.spent += record.length();
+    }
+
+    /// Attempts come in rounds: one round is enough.
+    fn is_enough(&self) -> bool {
+        self.attempts > 0 && self.attempts.is_multiple_of(ATTEMPTS)
+    }
+}
+
+impl Runner<'_> {
+    pub(super) fn key(&self, ask: &Ask, attempt: u32) -> TrialKey {
+        TrialKey {
+            result: self.of.result.clone(),
+            purpose: ask.purpose,
+            configuration: ask.configuration.clone(),
+            repeat: ask.repeat,
+            attempt,
+        }
+    }
+
+    /// Looks up what is asked for the first time; whether the store had a record of it.
+    pub(super) fn recall(&mut self, open: &Open) -> Result<bool, RunError> {
+        let mut is_new = false;
+        for ask in open.wanted.iter().chain(&open.guesses) {
+            if self.tried.get(ask).is_none() {
+                is_new |= self.recall_one(ask)?;
+            }
+        }
+        Ok(is_new)
+    }
+
+    fn recall_one(&mut self, ask: &Ask) -> Result<bool, RunError> {
+        let (mut tried, mut last) = (Tried::default(), None);
+        while let Some(record) = self
+            .of
+            .store
+            .find_trial(&self.key(ask, tried.attempts + 1))?
+        {
+            tried.count(&record);
+            self.watcher.trial_ends(None, &record);
+            let is_evidence = record.verdict.is_evidence();
+            last = Some(record);
+            if is_evidence {
+                break;
+            }
+        }
+        self.tried.set(ask, tried);
+        let is_over = |record: &TrialRecord| {
+            record.verdict.is_evidence() || (tried.is_enough() && !self.of.retries)
+        };
+        let Some(record) = last.filter(is_over) else {
+            return Ok(false);
+        };
+        self.seen.add(ask, record, tried.spent);
+        Ok(true)
+    }
+
+    /// Takes the record of an attempt, which is stored; whether it is the trial's.
+    pub(super) fn attempted(&mut self, ask: &Ask, record: TrialRecord) -> Result<bool, RunError> {
+        let mut tried = self.tried.get(ask).copied().unwrap_or_default();
+        tried.count(&record);
+        let is_over = record.verdict.is_evidence() || tried.is_enough();
+        if !is_over {
+            if record.verdict == Verdict::Invalid(Invalid::DiskFull) {
+                let path = self.of.store.directory().to_owned();
+                return Err(StoreError::Full { path }.into());
+            }
+            let wait = BACK_OFF * (tried.attempts % ATTEMPTS);
+            tried.not_before = self.host.now_ns() + wait.as_nanos() as u64;
+        }
+        self.tried.set(ask, tried);
+        if is_over {
+            self.seen.add(ask, record, tried.spent);
+        }
+        Ok(is_over)
+    }
+
+    /// The same trial of an earlier result, as a record of this one that says where it is from.
+    /// Fresh starts and pairs are always run: what they show is that they are.
+    pub(super) fn reused(&mut self, key: &TrialKey) -> Result<Option<TrialRecord>, RunError> {
+        let is_fresh = matches!(key.purpose, Purpose::Prove | Purpose::Compare);
+        let Some(ground) = self.of.reuse.as_ref().filter(|_| !is_fresh) else {
+            return Ok(None);
+        };
+        let store = self.of.store;
+        let Some(mut record) = store.find_alike(ground, key)? else {
+            return Ok(None);
+        };
+        let warning = format!(
+            "not measured again: nothing that matters changed since trial {} of result {}",
+            record.id, record.result
+        );
+        // A copy of a copy names the trial that was measured.
+        let has_source = |w: &String| w.starts_with("not measured again: ");
+        if !record.evidence.warnings.iter().any(has_source) {
+            record.evidence.warnings.push(warning);
+        }
+        record.id = store.begin_trial(key)?;
+        record.result.clone_from(&self.of.result);
+        record.configuration = key.configuration.clone();
+        store.finish_trial(&record)?;
+        self.watcher.trial_ends(None, &record);
+        Ok(Some(record))
+    }
+}

@@ -1,0 +1,178 @@
+//! From an experiment to its search: what `size` asks, with every parameter filled in.
+//!
+//! Owns what fits the machine and which configurations are the bases of a search. The rules are
+//! `loadline_analysis::search`'s; a matrix is made by [`agenda`](crate::agenda).
+
+use loadline_analysis::price::Size;
+use loadline_analysis::record::{Configuration, Machine};
+use loadline_analysis::search::lattice::Cell;
+use loadline_analysis::search::min_memory::Parameters;
+use loadline_analysis::search::prices::{Prices, Variant};
+use loadline_analysis::search::size::{Sizes, Smallest};
+use loadline_jvm::detect::{Found, Kind, Places};
+use loadline_sizing::hotspot::collector::{SERVER_CLASS_CPUS, SERVER_CLASS_MEMORY};
+use loadline_sizing::{Bytes, Cpus, Jdk, Version};
+
+use crate::agenda::trial_length;
+use crate::command::{CommandError, assemble};
+use crate::experiment::{Experiment, Pricing};
+
+/// Share of the machine's memory that a container may get: the rest is for everybody else.
+const USABLE_MEMORY: (u64, u64) = (4, 5);
+
+/// Every combination of the factors but memory, which the search owns.
+pub fn bases(experiment: &Experiment) -> Vec<Configuration> {
+    let factors = experiment.factors.iter().filter(|f| f.name != "memory");
+    let base = Configuration {
+        memory: None,
+        ..experiment.base.clone()
+    };
+    Experiment {
+        factors: factors.cloned().collect(),
+        base,
+        ..experiment.clone()
+    }
+    .configurations()
+}
+
+/// The smallest memory of every base.
+pub fn sizes(experiment: &Experiment) -> Sizes {
+    let smallest = |base| Smallest {
+        base,
+        parameters: parameters(experiment),
+        start_deadline: experiment.app.start_deadline,
+    };
+    Sizes {
+        bases: bases(experiment).into_iter().map(smallest).collect(),
+        prove: experiment.search.prove,
+    }
+}
+
+fn parameters(experiment: &Experiment) -> Parameters {
+    let wanted = &experiment.search;
+    Parameters {
+        step: wanted.step,
+        confirmations: wanted.confirm,
+        margin: wanted.margin,
+        // The runner repeats what could not be measured.
+        retries: 0,
+        ..Parameters::new(wanted.min_memory, wanted.max_memory)
+    }
+}
+
+/// The cheapest deployment on a machine.
+///
+/// # Errors
+/// [`CommandError`] of a variant that cannot be run.
+pub fn prices(
+    experiment: &Experiment,
+    pricing: &Pricing,
+    machine: &Machine,
+    jdks: &Found,
+    places: &Places,
+) -> Result<Prices, CommandError> {
+    let bases = bases(experiment);
+    let ground = ground(experiment, pricing, &bases, machine.cpus, machine.memory);
+    let variant = |configuration: Configuration| {
+        let jdk = assemble(&experiment.app, &configuration, jdks, places)?.jdk;
+        let jdk = jdk.filter(|jdk| jdk.kind == Kind::HotSpot);
+        let version = |jdk: loadline_jvm::detect::Jdk| {
+            let exact = jdk.version.full.parse();
+            exact.unwrap_or(Version::feature(jdk.version.feature))
+        };
+        Ok(Variant {
+            configuration,
+            jdk: jdk.map(version).map(Jdk::hotspot),
+        })
+    };
+    let app = &experiment.app;
+    let environment = app.env.values().flat_map(|text| text.split_whitespace());
+    let words = app.command.iter().cloned();
+    Ok(Prices {
+        pricing: pricing.clone(),
+        variants: bases.into_iter().map(variant).collect::<Result<_, _>>()?,
+        cells: ground.cells,
+        left_out: ground.left_out,
+        prove: experiment.search.prove,
+        trial_length: trial_length(experiment),
+        start_deadline: app.start_deadline,
+        memory: parameters(experiment),
+        words: words.chain(environment.map(str::to_owned)).collect(),
+        seed: experiment.seed,
+        compared: Default::default(),
+    })
+}
+
+/// The lattice of an experiment on a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ground {
+    /// The cells of every variant.
+    pub cells: Vec<Cell>,
+    /// What does not fit the machine.
+    pub left_out: Vec<String>,
+}
+
+/// The cells that can be measured here: every size of the offer that fits the machine, for every
+/// variant.
+pub fn ground(
+    experiment: &Experiment,
+    pricing: &Pricing,
+    variants: &[Configuration],
+    cpus: u32,
+    memory: Option<Bytes>,
+) -> Ground {
+    let largest = memory.map(|m| m.mul_ratio(USABLE_MEMORY.0, USABLE_MEMORY.1));
+    let fits = |size: &Size| {
+        size.cpu <= Cpus::from_whole(cpus) && largest.is_none_or(|largest| size.memory <= largest)
+    };
+    let sizes: Vec<Size> = pricing.offer.billables.iter().map(|b| b.limits).collect();
+    let (fitting, too_large): (Vec<Size>, Vec<Size>) = sizes.into_iter().partition(fits);
+    let cells = (0..).zip(variants).flat_map(|(variant, base)| {
+        let is_pinned = names_collector(experiment, base);
+        fitting.iter().map(move |size| Cell {
+            size: *size,
+            per_hour: pricing.offer.per_hour(*size),
+            variant,
+            regime: if is_pinned { 0 } else { regime(*size) },
+        })
+    });
+    let left_out = too_large.first().map(|first| {
+        format!(
+            "{} of the offer's sizes do not fit this machine ({cpus} CPUs), from {first} on",
+            too_large.len()
+        )
+    });
+    Ground {
+        cells: cells.collect(),
+        left_out: left_out.into_iter().collect(),
+    }
+}
+
+/// Whether the user names the collector: then it is the same at every size.
+fn names_collector(experiment: &Experiment, base: &Configuration) -> bool {
+    let names = |text: &str| {
+        text.split_whitespace().any(|word| {
+            word.strip_prefix("-XX:+Use")
+                .is_some_and(|rest| rest.ends_with("GC"))
+        })
+    };
+    let app = &experiment.app;
+    let options = base.jvm_options.iter().map(|o| o.text.as_str());
+    let texts = app
+        .command
+        .iter()
+        .chain(base.args.iter())
+        .map(String::as_str);
+    let environment = app
+        .env
+        .values()
+        .chain(base.env.values())
+        .map(String::as_str);
+    options.chain(texts).chain(environment).any(names)
+}
+
+/// HotSpot takes Serial below its server class, G1 from there on: capacity may fall at the border.
+fn regime(size: Size) -> u32 {
+    let is_server = size.cpu.ceil() >= SERVER_CLASS_CPUS && size.memory >= SERVER_CLASS_MEMORY;
+    u32::from(is_server)
+}

@@ -1,0 +1,108 @@
+//! Several simulated services of one trial: each in its own virtual time from the same moment on.
+//!
+//! Owns the clock between them: what they do at once takes as long as the slowest. What something
+//! else does to the machine, it does to all of them.
+
+use loadline_analysis::record::{Evidence, LoadEvidence, NoiseEvidence, StartEvidence};
+use loadline_analysis::together;
+use loadline_engine::backend::share_of;
+use loadline_load::{Model, Plan};
+use loadline_trial::LoadPhase;
+
+use crate::service::Service;
+
+/// One or more instances that run at once.
+pub(crate) struct Fleet {
+    members: Vec<Service>,
+}
+
+impl Fleet {
+    pub fn new(mut members: Vec<Service>) -> Self {
+        if let Some(first) = members.first().map(|m| m.fate) {
+            for member in &mut members {
+                member.fate.is_disturbed = first.is_disturbed;
+                member.fate.is_seen = first.is_seen;
+            }
+        }
+        Self { members }
+    }
+
+    /// Its virtual time, ns.
+    pub fn now_ns(&self) -> u64 {
+        self.members.iter().map(|m| m.now_ns).max().unwrap_or(0)
+    }
+
+    /// Everybody waits for the slowest.
+    fn meet(&mut self) {
+        let now = self.now_ns();
+        self.members.iter_mut().for_each(|m| m.now_ns = now);
+    }
+
+    pub fn start(&mut self, deadline: std::time::Duration) -> StartEvidence {
+        let starts: Vec<_> = self.members.iter_mut().map(|m| m.start(deadline)).collect();
+        self.meet();
+        match starts.as_slice() {
+            [one] => one.clone(),
+            several => together::start(several),
+        }
+    }
+
+    /// Runs one load phase; whether an instance died of it.
+    pub fn drive(&mut self, load: &LoadPhase) -> (Vec<LoadEvidence>, bool) {
+        let of = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        let (mut parts, mut has_died) = (Vec::new(), false);
+        for (index, member) in (0..).zip(&mut self.members) {
+            let (part, died) = member.drive(&share(load, index, of));
+            has_died |= died;
+            parts.push(LoadEvidence {
+                instance: (of > 1).then_some(index + 1),
+                ..part
+            });
+        }
+        self.meet();
+        (parts, has_died)
+    }
+
+    pub fn stop(self) -> Evidence {
+        let mut parts: Vec<Evidence> = self.members.into_iter().map(Service::stop).collect();
+        if parts.len() == 1 {
+            return parts.remove(0);
+        }
+        let noise = parts.first().map(|p| NoiseEvidence {
+            contention: None,
+            ..p.noise.clone()
+        });
+        Evidence {
+            noise: noise.unwrap_or_default(),
+            ..together::together(parts)
+        }
+    }
+}
+
+/// One instance's share of a load.
+fn share(load: &LoadPhase, index: u32, of: u32) -> LoadPhase {
+    if of == 1 {
+        return load.clone();
+    }
+    let whole = &load.plan;
+    let model = match whole.model.clone() {
+        Model::ClosedRequests { requests } => {
+            let (of, index) = (u64::from(of), u64::from(index));
+            Model::ClosedRequests {
+                requests: requests / of + u64::from(index < requests % of),
+            }
+        }
+        model => match model.rate() {
+            Some(rate) => model.at_rate(rate / f64::from(of)),
+            None => model,
+        },
+    };
+    LoadPhase {
+        phase: load.phase,
+        plan: Plan {
+            model,
+            connections: share_of(whole.connections, index, of),
+            ..whole.clone()
+        },
+    }
+}

@@ -1,0 +1,171 @@
+//! What the tests of searches share: an experiment, a store, a runner on the simulated host.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use loadline_analysis::record::{Configuration, Machine, TrialRecord};
+use loadline_analysis::search::prices::{Prices, Pricing};
+use loadline_analysis::search::{Ask, Search};
+use loadline_analysis::verdict::Thresholds;
+use loadline_engine::backend::Account;
+use loadline_engine::experiment::Experiment;
+use loadline_engine::host::Host;
+use loadline_engine::runner::{Measurement, RunError, Runner, Watcher};
+use loadline_engine::searches;
+use loadline_engine::store::{Kind, NewResult, Store};
+use loadline_jvm::detect::{Found, Places};
+use loadline_simulated::{Simulated, World};
+use loadline_trial::Progress;
+
+/// Counts what came and went; stops everything after so many records of its own.
+#[derive(Debug)]
+pub struct Watch {
+    /// Trials that were begun.
+    pub begun: u32,
+    /// Records that were measured.
+    pub measured: u32,
+    /// Records that were there from before.
+    pub reused: u32,
+    /// Trials that ended without a record.
+    pub dropped: u32,
+    /// The slot of each trial, by its pair, in the order they began.
+    pub pairs: Vec<(u32, usize)>,
+    stop_after: u32,
+}
+
+/// Nothing seen yet, and never a stop.
+pub fn watch() -> Watch {
+    stop_after(u32::MAX)
+}
+
+/// Nothing seen yet; Ctrl-C comes after so many records.
+pub fn stop_after(records: u32) -> Watch {
+    Watch {
+        begun: 0,
+        measured: 0,
+        reused: 0,
+        dropped: 0,
+        pairs: Vec::new(),
+        stop_after: records,
+    }
+}
+
+impl Watcher for Watch {
+    fn trial_begins(&mut self, slot: usize, ask: &Ask, _: u32) {
+        self.begun += 1;
+        self.pairs.extend(ask.pair.map(|pair| (pair, slot)));
+    }
+
+    fn training_begins(&mut self, _: usize, _: &Configuration) {}
+
+    fn progress(&mut self, _: usize, _: Progress) {}
+
+    fn trial_ends(&mut self, slot: Option<usize>, _: &TrialRecord) {
+        match slot {
+            Some(_) => self.measured += 1,
+            None => self.reused += 1,
+        }
+    }
+
+    fn slot_ends(&mut self, _: usize) {
+        self.dropped += 1;
+    }
+
+    fn interrupted(&self) -> bool {
+        self.measured >= self.stop_after
+    }
+}
+
+/// An experiment with short phases; `tables` are its other tables.
+pub fn experiment(tables: &str, rate: &str) -> Experiment {
+    let text = format!(
+        "slo = \"p99<50ms,errors<1%\"\n\
+         app.command = [\"sh\"]\n\
+         [load]\nurl = \"http://localhost:8080/\"\nrate = \"{rate}\"\nwarm-up = \"1s\"\nmeasure = \"5s\"\n\
+         {tables}\n"
+    );
+    let here = Path::new("/");
+    Experiment::parse(&text, Path::new("test.toml"), here).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A store in this directory and a new result in it.
+pub fn store(directory: &Path) -> (Store, String) {
+    let store = Store::open(directory).unwrap();
+    let result = store
+        .create_result(&NewResult {
+            kind: Kind::Size,
+            title: "test".to_owned(),
+            experiment: String::new(),
+            directory: "/".into(),
+            command: Vec::new(),
+            machine: Machine::default(),
+        })
+        .unwrap();
+    (store, result)
+}
+
+/// The search for the cheapest deployment of an experiment with prices.
+pub fn prices(experiment: &Experiment) -> Prices {
+    let pricing: &Pricing = experiment.search.pricing.as_ref().unwrap();
+    let machine = Simulated::new(World::default(), 0, 1).machine();
+    let prices = searches::prices(experiment, pricing, &machine, &no_jdks(), &places());
+    let mut prices = prices.unwrap();
+    for variant in &mut prices.variants {
+        let jdk = loadline_sizing::Jdk::hotspot(loadline_sizing::Version::feature(17));
+        variant.jdk = Some(jdk);
+    }
+    prices
+}
+
+/// Runs a search over one result.
+pub fn run<S: Search>(
+    host: &mut Simulated,
+    watch: &mut Watch,
+    (store, result): (&Store, &str),
+    experiment: &Experiment,
+    search: &S,
+) -> Result<S::Answer, RunError> {
+    let (jdks, places) = (no_jdks(), places());
+    let of = Measurement {
+        store,
+        result: result.to_owned(),
+        experiment,
+        jdks: &jdks,
+        places: &places,
+        account: Account { uid: 1, gid: 1 },
+        thresholds: Thresholds::default(),
+        reuse: Some("same".to_owned()),
+        retries: false,
+    };
+    Runner::new(of, host, watch).run(search)
+}
+
+/// Runs a search in a store of its own; its answer, what was seen, and the virtual time it took.
+pub fn answer<S: Search>(
+    world: World,
+    seed: u64,
+    slots: usize,
+    experiment: &Experiment,
+    search: &S,
+) -> (S::Answer, Watch, Duration) {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, result) = store(directory.path());
+    let mut host = Simulated::new(world, seed, slots);
+    let mut watch = watch();
+    let at = (&store, result.as_str());
+    let answer = run(&mut host, &mut watch, at, experiment, search).unwrap();
+    (answer, watch, host.elapsed())
+}
+
+fn no_jdks() -> Found {
+    Found {
+        jdks: Vec::new(),
+        unusable: Vec::new(),
+    }
+}
+
+fn places() -> Places {
+    Places::of_process()
+}

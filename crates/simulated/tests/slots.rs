@@ -1,0 +1,241 @@
+//! One answer whatever the number of slots, and whenever it was cut: for every search.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures are worth seeing when it passes too"
+)]
+
+mod rig;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use loadline_analysis::random::Random;
+use loadline_analysis::record::TrialRecord;
+use loadline_analysis::search::Search;
+use loadline_analysis::search::prices::Priced;
+use loadline_analysis::search::refine::Refined;
+use loadline_analysis::search::size::Sized;
+use loadline_engine::agenda::Agenda;
+use loadline_engine::experiment::Experiment;
+use loadline_engine::runner::RunError;
+use loadline_engine::searches::sizes;
+use loadline_simulated::world::MemoryWall;
+use loadline_simulated::{Simulated, World};
+
+const SEEDS: u64 = 50;
+
+/// Walls anywhere in the range, some trials disturbed, some of them unseen, some starts crash.
+fn world(seed: u64) -> World {
+    World {
+        wall: MemoryWall::draw(&mut Random::from_seed(1000).derive(seed)),
+        disturbed: 0.1,
+        disturbance_seen: 0.8,
+        glitch: 0.02,
+        crash: 0.02,
+        ..World::default()
+    }
+}
+
+/// What tells one trial from another in an answer.
+fn names(trials: &[Arc<TrialRecord>]) -> Vec<String> {
+    let name = |t: &Arc<TrialRecord>| {
+        let label = &t.configuration.label;
+        format!("{:?} {label} #{} {}", t.purpose, t.repeat, t.verdict)
+    };
+    trials.iter().map(name).collect()
+}
+
+fn of_sizes(sized: &Sized) -> impl PartialEq + Debug + use<> {
+    let searched = sized.searched.iter();
+    let ends: Vec<_> = searched
+        .map(|s| (s.end.clone(), names(&s.trials), s.start_deadline))
+        .collect();
+    let best = sized.best.as_ref();
+    let best = best.map(|b| (b.configuration.clone(), b.answer, names(&b.trials)));
+    (ends, best)
+}
+
+fn of_prices(priced: &Priced) -> impl PartialEq + Debug + use<> {
+    let records: Vec<_> = priced
+        .searched
+        .asked
+        .iter()
+        .map(|a| Arc::clone(&a.record))
+        .collect();
+    let found = priced.found.as_ref().map(|found| {
+        let refined = match &found.refined {
+            Refined::Smaller(s) => (Some((s.configuration.clone(), names(&s.trials))), None),
+            Refined::AsFound(why) => (None, why.clone()),
+        };
+        let tuned = found.tuned.as_ref();
+        let tuned = tuned.map(|t| {
+            (
+                t.compared.clone(),
+                names(&t.trials),
+                t.configuration.clone(),
+            )
+        });
+        (found.choice, found.is_proven, refined, tuned)
+    });
+    let left_out = priced.left_out.clone();
+    (priced.searched.end, names(&records), found, left_out)
+}
+
+/// The same answer with 1, 4 and 64 slots, and after a cut at any trial.
+fn same<S: Search, T: PartialEq + Debug>(
+    experiment: &Experiment,
+    search: impl Fn() -> S,
+    told: impl Fn(&S::Answer) -> T,
+) {
+    let mut most = 0;
+    for seed in 0..SEEDS {
+        let (answer, watch, _) = rig::answer(world(seed), seed, 1, experiment, &search());
+        let one = told(&answer);
+        most = most.max(watch.measured);
+        for slots in [4, 64] {
+            let (answer, ..) = rig::answer(world(seed), seed, slots, experiment, &search());
+            assert_eq!(told(&answer), one, "seed {seed}, {slots} slots");
+        }
+        let cut = Random::from_seed(7)
+            .derive(seed)
+            .below(watch.measured as usize) as u32;
+        let slots = [(1, 1), (4, 1), (1, 64)][seed as usize % 3];
+        let resumed = resumed(experiment, &search, seed, cut, slots);
+        assert_eq!(
+            told(&resumed),
+            one,
+            "seed {seed}, cut after {cut}, {slots:?}"
+        );
+    }
+    assert!(most > 1, "something was measured");
+}
+
+/// A search that was stopped after so many records and begun again on the same store.
+fn resumed<S: Search>(
+    experiment: &Experiment,
+    search: impl Fn() -> S,
+    seed: u64,
+    cut: u32,
+    (before, after): (usize, usize),
+) -> S::Answer {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, result) = rig::store(directory.path());
+    let at = (&store, result.as_str());
+    let mut host = Simulated::new(world(seed), seed, before);
+    let mut watch = rig::stop_after(cut);
+    let stopped = rig::run(&mut host, &mut watch, at, experiment, &search());
+    // With many slots the last records may come at once, the answer with them.
+    let is_stopped = matches!(stopped, Err(RunError::Interrupted));
+    assert!(is_stopped || (before > 1 && stopped.is_ok()));
+    let kept = store.trials(&result).unwrap().len();
+    assert!(kept as u32 >= cut, "what was finished is kept");
+    let mut host = Simulated::new(world(seed), seed, after);
+    let mut watch = rig::watch();
+    let answer = rig::run(&mut host, &mut watch, at, experiment, &search()).unwrap();
+    assert!(watch.reused >= cut.min(1), "it is used again");
+    answer
+}
+
+#[test]
+fn a_matrix_gives_the_same_records_on_any_number_of_slots() {
+    let tables = "[run]\nrepeats = 3\n[[factor]]\nname = \"memory\"\nlevels = [\"128Mi\", \"256Mi\", \"384Mi\", \"512Mi\", \"1Gi\"]";
+    let experiment = rig::experiment(tables, "100/s");
+    let search = || Agenda::new(&experiment).matrix;
+    same(&experiment, search, |records| names(records));
+}
+
+#[test]
+fn a_ladder_ends_at_the_same_rung_on_any_number_of_slots() {
+    let tables = "[run]\nrepeats = 4\n[[factor]]\nname = \"memory\"\ndescend = true\nlevels = [\"1Gi\", \"768Mi\", \"512Mi\", \"384Mi\", \"256Mi\", \"192Mi\", \"128Mi\"]";
+    let experiment = rig::experiment(tables, "100/s");
+    let search = || Agenda::new(&experiment).matrix;
+    same(&experiment, search, |records| names(records));
+}
+
+#[test]
+fn a_size_over_several_bases_is_the_same_on_any_number_of_slots() {
+    let tables =
+        "[search]\nprove = 5\n[[factor]]\nname = \"cpu\"\nlevels = [\"500m\", \"1\", \"2\"]";
+    let experiment = rig::experiment(tables, "50/s");
+    same(&experiment, || sizes(&experiment), of_sizes);
+}
+
+#[test]
+fn the_cheapest_deployment_is_the_same_on_any_number_of_slots() {
+    let tables = "[search]\nprices = \"own-nodes\"\nsizes = [\"0.5/800Mi\", \"1/800Mi\", \"1/1Gi\", \"2/1Gi\"]\nreplicas = \"1..6\"";
+    let experiment = rig::experiment(tables, "900/s");
+    same(&experiment, || rig::prices(&experiment), of_prices);
+}
+
+#[test]
+fn a_budget_ends_at_the_same_trial_on_any_number_of_slots() {
+    let tables = "[search]\nprices = \"own-nodes\"\nsizes = [\"0.5/800Mi\", \"1/800Mi\", \"2/1Gi\"]\nreplicas = \"1..6\"\nbudget = \"8m\"";
+    let experiment = rig::experiment(tables, "900/s");
+    same(&experiment, || rig::prices(&experiment), of_prices);
+}
+
+#[test]
+fn options_in_pairs_come_to_the_same_on_any_number_of_slots() {
+    let tables = "[search]\nprices = \"fargate\"\nsizes = [\"0.5/1Gi\"]\nreplicas = \"1..3\"\ncompare = 6\nprove = 2";
+    let experiment = rig::experiment(tables, "100/s");
+    same(&experiment, || rig::prices(&experiment), of_prices);
+}
+
+/// One base, 20 proofs: what several slots are for.
+#[test]
+fn five_slots_take_less_than_half_of_the_time_of_one() {
+    let experiment = rig::experiment("[search]\nprove = 20", "50/s");
+    let (mut one, mut five) = (0.0, 0.0);
+    for seed in 0..SEEDS {
+        let took = |slots| {
+            let search = sizes(&experiment);
+            let (.., took) = rig::answer(world(seed), seed, slots, &experiment, &search);
+            took.as_secs_f64()
+        };
+        one += took(1);
+        five += took(5);
+    }
+    let share = five / one;
+    println!(
+        "a size with 20 proofs on 5 slots takes {:.1} % of the time of one",
+        share * 100.0
+    );
+    assert!(share <= 0.45, "{share}");
+}
+
+/// Both of a pair, and all candidates of a round, one after the other on one slot.
+#[test]
+fn pairs_stay_on_their_slot() {
+    let tables =
+        "[run]\nrepeats = 12\n[[factor]]\nname = \"memory\"\nlevels = [\"512Mi\", \"1Gi\"]";
+    let experiment = rig::experiment(tables, "100/s");
+    let matrix = Agenda::new(&experiment).matrix;
+    let (_, watch, took) = rig::answer(world(3), 3, 4, &experiment, &matrix);
+    for (pair, slot) in &watch.pairs {
+        let of_pair = watch.pairs.iter().filter(|(other, _)| other == pair);
+        assert!(of_pair.clone().count() >= 2);
+        assert!(
+            of_pair.into_iter().all(|(_, other)| other == slot),
+            "pair {pair}"
+        );
+    }
+    let (.., alone) = rig::answer(world(3), 3, 1, &experiment, &matrix);
+    assert!(took < alone.mul_f64(0.4), "{took:?} of {alone:?}");
+}
+
+/// What runs and is wanted no more is stopped, and its row says so.
+#[test]
+fn a_wrong_guess_is_stopped_and_leaves_no_record() {
+    let experiment = rig::experiment("[search]\nprove = 3", "50/s");
+    let directory = tempfile::tempdir().unwrap();
+    let (store, result) = rig::store(directory.path());
+    let mut host = Simulated::new(world(1), 1, 5);
+    let mut watch = rig::watch();
+    let at = (&store, result.as_str());
+    rig::run(&mut host, &mut watch, at, &experiment, &sizes(&experiment)).unwrap();
+    assert!(watch.dropped > 0, "{watch:?}");
+    assert_eq!(watch.begun, watch.measured + watch.dropped, "{watch:?}");
+    assert_eq!(store.trials(&result).unwrap().len() as u32, watch.measured);
+}
