@@ -485,6 +485,26 @@ mod tests {
     };
 
     #[test]
+    fn a_cache_is_trained_by_one_instance_without_limits_and_for_all_rates_at_once() {
+        let text = "slo = \"p99<50ms\"\napp.command = [\"java\", \"-jar\", \"a.jar\"]\n[limits]\ncpu = \"500m\"\ncpu-period = \"50ms\"\ninstances = 4\nmemory = \"512Mi\"\n[load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n[[factor]]\nname = \"rate\"\nlevels = [{ label = \"one\", rate = \"10/s\", cpu-burst = \"20ms\" }, { label = \"two\", rate = \"20/s\" }]\n";
+        let parsed = Experiment::parse(text, Path::new("test.toml"), Path::new("/"));
+        let experiment = parsed.expect("it is valid");
+        let all = experiment.configurations();
+        let plain = |configuration: &Configuration| {
+            let training = training_configuration(&experiment, configuration, APPCDS);
+            assert_eq!((training.instances, training.rate), (1, None));
+            assert_eq!((training.cpu, training.cpu_burst), (None, None));
+            assert_eq!(
+                (training.memory, training.cpu_period),
+                (None, DEFAULT_PERIOD)
+            );
+            training
+        };
+        assert_eq!(all.len(), 2);
+        assert_eq!(plain(&all[0]), plain(&all[1]), "one training serves both");
+    }
+
+    #[test]
     fn the_log_says_whether_references_are_compressed() {
         let evidence = Evidence::default();
         let line = |state: &str| format!("[0.1s][1ns][info][gc,init] Compressed Oops: {state}\n");

@@ -212,7 +212,7 @@ fn pairs_stay_on_their_slot() {
         "[run]\nrepeats = 12\n[[factor]]\nname = \"memory\"\nlevels = [\"512Mi\", \"1Gi\"]";
     let experiment = rig::experiment(tables, "100/s");
     let matrix = Agenda::new(&experiment).matrix;
-    let (_, watch, took) = rig::answer(world(3), 3, 4, &experiment, &matrix);
+    let (_, watch, took) = rig::answer(World::default(), 3, 4, &experiment, &matrix);
     for (pair, slot) in &watch.pairs {
         let of_pair = watch.pairs.iter().filter(|(other, _)| other == pair);
         assert!(of_pair.clone().count() >= 2);
@@ -221,7 +221,7 @@ fn pairs_stay_on_their_slot() {
             "pair {pair}"
         );
     }
-    let (.., alone) = rig::answer(world(3), 3, 1, &experiment, &matrix);
+    let (.., alone) = rig::answer(World::default(), 3, 1, &experiment, &matrix);
     assert!(took < alone.mul_f64(0.4), "{took:?} of {alone:?}");
 }
 

@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn advice_is_run_and_stored_as_it_is() {
         let text = "slo = \"p99<50ms\"\napp.command = [\"java\", \"-jar\", \"app.jar\"]\n\
-                    [limits]\ncpu = \"1500m\"\nmemory = \"1Gi\"\ncpu-burst = \"20ms\"\n\
+                    [limits]\ncpu = \"1500m\"\nmemory = \"1Gi\"\n\
                     [load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n";
         let here = Path::new("/app");
         let experiment = Experiment::parse(text, Path::new("exp.toml"), here);

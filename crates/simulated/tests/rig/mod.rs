@@ -121,7 +121,7 @@ pub fn prices(experiment: &Experiment) -> Prices {
 
 /// Runs a search over one result.
 pub fn run<S: Search>(
-    host: &mut Simulated,
+    host: &mut dyn Host,
     watch: &mut Watch,
     (store, result): (&Store, &str),
     experiment: &Experiment,

@@ -1,0 +1,209 @@
+//! What the runner does when trials go wrong: repeats, waits, ends with what was finished kept.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+mod rig;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use loadline_analysis::record::{Evidence, Failure, Invalid, Machine, Verdict};
+use loadline_engine::agenda::Agenda;
+use loadline_engine::experiment::Experiment;
+use loadline_engine::host::{Delivery, Host, Running};
+use loadline_engine::runner::{ATTEMPTS, RunError};
+use loadline_engine::store::StoreError;
+use loadline_simulated::{Simulated, World};
+use loadline_trial::{Ending, Event, Order, Refusal};
+
+type Fault = fn(&Order, attempt: u32) -> Option<Ending>;
+
+/// A simulated host, some of whose trials end otherwise.
+struct Faulty {
+    inner: Simulated,
+    fault: Fault,
+    /// When each configuration was launched, ns, by its label.
+    launched: BTreeMap<String, Vec<u64>>,
+    /// The last order.
+    last: Option<Order>,
+}
+
+impl Faulty {
+    fn new(slots: usize, fault: Fault) -> Self {
+        Self {
+            inner: Simulated::new(World::default(), 1, slots),
+            fault,
+            launched: BTreeMap::new(),
+            last: None,
+        }
+    }
+}
+
+struct Replaced {
+    inner: Box<dyn Running>,
+    ending: Option<Ending>,
+    is_stopped: bool,
+}
+
+impl Running for Replaced {
+    fn next(&mut self) -> Option<Event> {
+        let event = self.inner.next()?;
+        let is_end = matches!(event, Event::Ended(_));
+        match self.ending.take_if(|_| is_end && !self.is_stopped) {
+            Some(ending) => Some(Event::Ended(ending)),
+            None => Some(event),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.is_stopped = true;
+        self.inner.stop();
+    }
+}
+
+impl Host for Faulty {
+    fn machine(&self) -> Machine {
+        self.inner.machine()
+    }
+
+    fn slots(&self) -> usize {
+        self.inner.slots()
+    }
+
+    fn refuses(&self, order: &Order) -> Option<Refusal> {
+        self.inner.refuses(order)
+    }
+
+    fn launch(
+        &mut self,
+        slot: usize,
+        order: &Order,
+        delivery: &Delivery,
+    ) -> Result<Box<dyn Running>, Refusal> {
+        let label = order.configuration.label.clone();
+        let launched = self.launched.entry(label).or_default();
+        launched.push(self.inner.now_ns());
+        let attempt = launched.len() as u32;
+        self.last = Some(order.clone());
+        Ok(Box::new(Replaced {
+            inner: self.inner.launch(slot, order, delivery)?,
+            ending: (self.fault)(order, attempt),
+            is_stopped: false,
+        }))
+    }
+
+    fn wait(&mut self, patience: Duration) {
+        self.inner.wait(patience);
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.inner.now_ns()
+    }
+}
+
+fn invalid(cause: Invalid) -> Ending {
+    let failure = Some(Failure {
+        cause,
+        detail: "as it was told".to_owned(),
+    });
+    Ending::Measured(Box::new(Evidence {
+        failure,
+        ..Evidence::default()
+    }))
+}
+
+fn is_first(order: &Order) -> bool {
+    order.configuration.label == "512Mi"
+}
+
+fn experiment() -> Experiment {
+    let levels = "levels = [\"512Mi\", \"640Mi\", \"768Mi\", \"1Gi\"]";
+    rig::experiment(&format!("[[factor]]\nname = \"memory\"\n{levels}"), "100/s")
+}
+
+/// Verdicts by label, the trials of the store, and the host.
+fn run(host: &mut Faulty) -> (Result<BTreeMap<String, Verdict>, RunError>, usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, result) = rig::store(directory.path());
+    let experiment = experiment();
+    let matrix = Agenda::new(&experiment).matrix;
+    let at = (&store, result.as_str());
+    let ran = rig::run(host, &mut rig::watch(), at, &experiment, &matrix);
+    let verdicts = ran.map(|records| {
+        let verdict = |r: &std::sync::Arc<_>| -> (String, Verdict) {
+            let record: &loadline_analysis::record::TrialRecord = r;
+            (record.configuration.label.clone(), record.verdict)
+        };
+        records.iter().map(verdict).collect()
+    });
+    (verdicts, store.trials(&result).unwrap().len())
+}
+
+#[test]
+fn a_trial_that_was_lost_is_repeated_after_a_while_and_others_run_meanwhile() {
+    let mut host = Faulty::new(1, |order, attempt| {
+        (is_first(order) && attempt < ATTEMPTS).then_some(Ending::Stopped)
+    });
+    let (verdicts, kept) = run(&mut host);
+    let verdicts = verdicts.unwrap();
+    assert!(
+        verdicts.values().all(|v| *v == Verdict::Pass),
+        "{verdicts:?}"
+    );
+    assert_eq!(kept, 6, "two attempts are records too");
+    let at = &host.launched["512Mi"];
+    assert_eq!(at.len(), 3);
+    let another_between = |from: u64, to: u64| {
+        let mut all = host.launched.values().flatten();
+        all.any(|launched| from < *launched && *launched < to)
+    };
+    assert!(another_between(at[0], at[1]), "{:?}", host.launched);
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_so_after_three_attempts_that_waited_longer_each() {
+    let mut host = Faulty::new(4, |order, _| {
+        is_first(order).then(|| invalid(Invalid::Noise))
+    });
+    let (verdicts, kept) = run(&mut host);
+    assert_eq!(verdicts.unwrap()["512Mi"], Verdict::Invalid(Invalid::Noise));
+    assert_eq!(kept as u32, 3 + ATTEMPTS);
+    let at = &host.launched["512Mi"];
+    let seconds = |from: usize| (at[from + 1] - at[from]) / 1_000_000_000;
+    // The same trial again, and the wait before it: 2 s, then 4 s.
+    assert!(seconds(1) >= seconds(0) + 1, "{at:?}");
+}
+
+#[test]
+fn a_full_disk_ends_the_run_with_the_store_s_error() {
+    let mut host = Faulty::new(1, |order, _| {
+        is_first(order).then(|| invalid(Invalid::DiskFull))
+    });
+    let (ended, _) = run(&mut host);
+    let is_full = matches!(ended, Err(RunError::Store(StoreError::Full { .. })));
+    assert!(is_full, "{ended:?}");
+}
+
+#[test]
+fn a_refusal_ends_the_run_and_stops_the_others() {
+    let mut host = Faulty::new(4, |order, _| {
+        let refusal = Refusal::new("starting", "permission denied", "choose another user");
+        is_first(order).then_some(Ending::Refused(refusal))
+    });
+    // The others take longer than the one that is refused, or as long.
+    let (ended, kept) = run(&mut host);
+    let Err(RunError::Refused(refusal)) = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(refusal.hint, "choose another user");
+    assert!(kept < 4, "{kept}");
+    let delivery = Delivery {
+        log: Default::default(),
+        files: Vec::new(),
+    };
+    let order = host.last.clone().unwrap();
+    for slot in 0..4 {
+        let launched = host.inner.launch(slot, &order, &delivery);
+        assert!(launched.is_ok(), "slot {slot} is free again");
+    }
+}
