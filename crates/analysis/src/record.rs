@@ -84,17 +84,6 @@ pub struct Configuration {
     pub cache: Option<StartCache>,
 }
 
-impl Configuration {
-    /// Whether both run the same: all of it but the label, which is for people.
-    pub fn runs_like(&self, other: &Self) -> bool {
-        let relabelled = || Self {
-            label: self.label.clone(),
-            ..other.clone()
-        };
-        self == other || (self.label != other.label && *self == relabelled())
-    }
-}
-
 fn one() -> u32 {
     1
 }

@@ -48,8 +48,17 @@ impl Ask {
     pub fn is_same(&self, other: &Self) -> bool {
         self.purpose == other.purpose
             && self.repeat == other.repeat
-            && self.configuration.runs_like(&other.configuration)
+            && runs_like(&self.configuration, &other.configuration)
     }
+}
+
+/// Whether both are the same but for the label, which is for people.
+fn runs_like(one: &Configuration, other: &Configuration) -> bool {
+    let relabelled = || Configuration {
+        label: one.label.clone(),
+        ..other.clone()
+    };
+    one == other || (one.label != other.label && *one == relabelled())
 }
 
 /// What a search that has no answer yet wants now.
