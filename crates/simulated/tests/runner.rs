@@ -171,7 +171,7 @@ fn what_cannot_be_measured_is_said_so_after_three_attempts_that_waited_longer_ea
     let at = &host.launched["512Mi"];
     let seconds = |from: usize| (at[from + 1] - at[from]) / 1_000_000_000;
     // The same trial again, and the wait before it: 2 s, then 4 s.
-    assert!(seconds(1) >= seconds(0) + 1, "{at:?}");
+    assert!(seconds(1) > seconds(0), "{at:?}");
 }
 
 #[test]
