@@ -34,7 +34,7 @@ fn run(store: &Store, result: &str, of: &Experiment) -> (Priced, Watch) {
 
 /// In a store of its own.
 fn alone(world: World, search: &str, rate: &str) -> (Priced, Watch) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     in_world(world, &store, &result, &experiment(search, rate))
 }
@@ -50,7 +50,7 @@ fn found(priced: &Priced) -> &Found {
 /// Fargate, half CPUs with 1 GiB do, and quarters cost more for what they carry.
 #[test]
 fn the_answer_is_found_proven_and_not_measured_twice() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     let experiment = experiment("prices = \"fargate\"\nreplicas = \"2..8\"", "900/s");
     let (first, watch) = run(&store, &result, &experiment);
@@ -313,7 +313,7 @@ fn a_stage_that_the_budget_has_no_room_for_is_named() {
 /// A second result on the same ground searches without a trial of its own; its proof is run.
 #[test]
 fn trials_of_an_earlier_result_are_used_again_and_said_so() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = rig::directory();
     let (store, first) = rig::store(directory.path());
     let experiment = experiment("prices = \"fargate\"\nreplicas = \"2..8\"", "900/s");
     let (one, watch) = run(&store, &first, &experiment);

@@ -123,7 +123,7 @@ fn experiment() -> Experiment {
 
 /// Verdicts by label, the trials of the store, and the host.
 fn run(host: &mut Faulty) -> (Result<BTreeMap<String, Verdict>, RunError>, usize) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     let experiment = experiment();
     let matrix = Agenda::new(&experiment).matrix;

@@ -120,7 +120,7 @@ fn resumed<S: Search>(
     cut: u32,
     (before, after): (usize, usize),
 ) -> S::Answer {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     let at = (&store, result.as_str());
     let mut host = Simulated::new(world(seed), seed, before);
@@ -229,7 +229,7 @@ fn pairs_stay_on_their_slot() {
 #[test]
 fn a_wrong_guess_is_stopped_and_leaves_no_record() {
     let experiment = rig::experiment("[search]\nprove = 3", "50/s");
-    let directory = tempfile::tempdir().unwrap();
+    let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     let mut host = Simulated::new(world(1), 1, 5);
     let mut watch = rig::watch();

@@ -289,6 +289,15 @@ pub(super) fn prove(
     start_deadline: Duration,
     seen: &Seen,
 ) -> Next<Vec<Arc<TrialRecord>>> {
+    each(seen, proofs(configuration, starts, start_deadline))
+}
+
+/// The fresh starts of [`prove`].
+pub(super) fn proofs(
+    configuration: &Configuration,
+    starts: u32,
+    start_deadline: Duration,
+) -> Vec<Ask> {
     let start = |repeat| Ask {
         configuration: configuration.clone(),
         purpose: Purpose::Prove,
@@ -296,7 +305,7 @@ pub(super) fn prove(
         start_deadline,
         pair: None,
     };
-    each(seen, (1..=starts).map(start).collect())
+    (1..=starts).map(start).collect()
 }
 
 /// Configurations whose smallest sizes say nothing about which is cheaper.

@@ -15,7 +15,7 @@ use loadline_sizing::options::Options;
 
 use super::prices::Prices;
 use super::refine::unproven;
-use super::size::prove;
+use super::size::proofs;
 use super::{Ask, Next, Seen, each};
 use crate::interval::median;
 use crate::record::{Configuration, JvmOption, Provenance, Purpose, TrialRecord, Verdict};
@@ -220,7 +220,9 @@ impl Prices {
         if !tuned.has_changed {
             return Ok(tuned);
         }
-        let proofs = prove(&tuned.configuration, self.prove, self.start_deadline, seen)?;
+        let asks = proofs(&tuned.configuration, self.prove, self.start_deadline);
+        tuned.spent += asks.iter().map(|ask| seen.spent(ask)).sum::<Duration>();
+        let proofs = each(seen, asks)?;
         if let Some(why) = unproven(proofs.iter().map(|t| t.verdict)) {
             tuned.configuration = found.clone();
             tuned.has_changed = false;
@@ -228,7 +230,6 @@ impl Prices {
             let why = format!("of options that were better in pairs none is adopted: {why}");
             tuned.left_out.push(why);
         }
-        tuned.spent += proofs.iter().map(|t| t.length()).sum::<Duration>();
         tuned.trials.extend(proofs);
         Ok(tuned)
     }

@@ -90,6 +90,13 @@ pub fn experiment(tables: &str, rate: &str) -> Experiment {
     Experiment::parse(&text, Path::new("test.toml"), here).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// A directory for a store: in memory where there is one, because a store waits for its disk at
+/// every record and virtual time does not.
+pub fn directory() -> tempfile::TempDir {
+    let in_memory = tempfile::tempdir_in("/dev/shm");
+    in_memory.or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// A store in this directory and a new result in it.
 pub fn store(directory: &Path) -> (Store, String) {
     let store = Store::open(directory).unwrap();
@@ -150,7 +157,7 @@ pub fn answer<S: Search>(
     experiment: &Experiment,
     search: &S,
 ) -> (S::Answer, Watch, Duration) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = directory();
     let (store, result) = store(directory.path());
     let mut host = Simulated::new(world, seed, slots);
     let mut watch = watch();
