@@ -249,7 +249,7 @@ impl Course<'_> {
             let judged = trials.iter().copied().filter(is_evidence);
             let failed = judged.clone().rfind(|t| t.verdict != Verdict::Pass);
             let breaks = match (failed, trials.last()) {
-                (Some(trial), _) => trial.reason.clone(),
+                (Some(trial), _) => trial.reason.to_string(),
                 (None, Some(trial)) => format!("could not be measured: {}", trial.reason),
                 (None, None) => "not run: the budget was spent".to_owned(),
             };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::deployment::Deployment;
 use crate::interval::failure_upper_bound;
-use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
+use crate::record::{Configuration, Purpose, Reason, TrialRecord, Verdict};
 use crate::search::min_memory::Answer;
 use crate::text;
 use crate::wire;
@@ -97,7 +97,7 @@ pub struct Smaller {
     /// Its verdict.
     pub verdict: Verdict,
     /// Its reason, with the numbers.
-    pub breaks: String,
+    pub breaks: Reason,
 }
 
 /// Another configuration beside the recommended one.
@@ -194,7 +194,7 @@ pub fn prove(size: Bytes, trials: &[TrialRecord]) -> Proof {
     let failures: Vec<_> = counted
         .iter()
         .filter(|t| t.verdict != Verdict::Pass)
-        .map(|t| (t.id.clone(), t.reason.clone()))
+        .map(|t| (t.id.clone(), t.reason.to_string()))
         .collect();
     let starts = counted.len() as u64;
     Proof {
@@ -231,7 +231,7 @@ fn compare(size: Bytes, trial: &TrialRecord) -> Comparison {
         memory,
         memory_ratio: memory.map(|m| m.as_bytes() as f64 / size.as_bytes().max(1) as f64),
         verdict: trial.verdict,
-        reason: trial.reason.clone(),
+        reason: trial.reason.to_string(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! means that this kernel, JVM or phase gave no such number; it never means zero.
 
 mod instance;
+mod reason;
 mod start;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use crate::slo::{Objective, Slo};
 use crate::wire;
 
 pub use instance::{ExitEvidence, InstanceEvidence};
+pub use reason::Reason;
 pub use start::{CacheEvidence, StartCache, StartEvidence};
 
 /// Version of the stored form. It grows when a field changes its meaning.
@@ -306,8 +308,8 @@ pub struct TrialRecord {
     pub slo: Slo,
     /// The judgement.
     pub verdict: Verdict,
-    /// One sentence that says why.
-    pub reason: String,
+    /// Why, in words.
+    pub reason: Reason,
     /// Each objective against what was measured; empty when nothing was measured.
     pub objectives: Vec<ObjectiveResult>,
     /// What was measured.

@@ -303,7 +303,7 @@ mod tests {
             started_at_unix_ms: 0,
             slo: "p99<50ms".parse().expect("an SLO"),
             verdict,
-            reason: String::new(),
+            reason: String::new().into(),
             objectives: Vec::new(),
             evidence: Evidence::default(),
         }

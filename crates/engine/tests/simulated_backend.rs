@@ -433,5 +433,5 @@ fn the_instance_that_died_is_named() {
     });
     let (failed, reason) = named.expect("of 120 instances at the wall some fail");
     let expected = format!("instance {failed} of 3: ");
-    assert!(reason.starts_with(&expected), "{reason}");
+    assert!(reason.to_string().starts_with(&expected), "{reason}");
 }

@@ -28,4 +28,4 @@ pub use html::html;
 pub use junit::junit;
 pub use markdown::{markdown, markdown_section};
 pub use terminal::terminal;
-pub use view::ResultView;
+pub use view::{Load, ResultView};

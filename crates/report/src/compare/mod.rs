@@ -183,7 +183,7 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
         }
     };
     differ("SLO", slo_words(a), slo_words(b));
-    differ("load", a.load.clone(), b.load.clone());
+    differ("load", a.load.to_string(), b.load.to_string());
     let machine = |v: &ResultView| {
         let m = &v.machine;
         format!("{} CPUs of {}, {}", m.cpus, m.cpu_model, m.kernel)

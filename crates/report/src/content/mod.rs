@@ -104,14 +104,3 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
 pub fn sections(view: &ResultView) -> Vec<Section> {
     PAGE.iter().filter_map(|section| section(view)).collect()
 }
-
-/// A reason without its middle: the first objective that broke, and what else explains it. The table
-/// of all trials has all of it.
-fn in_short(reason: &str) -> String {
-    let mut parts = reason.split("; ");
-    let first = parts.next().unwrap_or_default();
-    match parts.last() {
-        Some(last) => format!("{first}; {last}"),
-        None => first.to_owned(),
-    }
-}

@@ -270,7 +270,8 @@ fn what_was_not_measured_is_neither_worse_nor_the_same() {
 #[test]
 fn what_differs_besides_is_said_first() {
     let mut other = fixture::search();
-    other.load = "GET /slow, open model, 10/s for 5 s".to_owned();
+    other.load =
+        loadline_report::Load::without_rate("GET /slow, open model, 10/s for 5 s".to_owned());
     other.machine.cpus = 64;
     let lines = compare(&fixture::search(), &other).differences;
     assert!(lines[0].starts_with("The load differs: "), "{lines:?}");

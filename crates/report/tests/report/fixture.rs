@@ -215,7 +215,7 @@ pub fn trial(number: u64, plan: &Plan) -> TrialRecord {
         started_at_unix_ms: START_UNIX_MS + number * 90_000,
         slo,
         verdict,
-        reason,
+        reason: reason.into(),
         objectives,
         evidence: Evidence {
             phases,
@@ -493,7 +493,11 @@ fn make_search() -> ResultView {
         question: None,
         command: ["loadline", "size", "--slo", "p99<50ms,errors<0.1%,start<20s", "--rate", "300/s", "--cpu", "1", "--url", "http://localhost:8080/owners?lastName=Da", "--", "java", "-jar", "spring-web.jar"].map(str::to_owned).to_vec(),
         experiment: "[app]\ncommand = [\"java\", \"-jar\", \"spring-web.jar\"]\nready = { http = \"/health\", port = 8080 }\n\n[load]\npath = \"/owners?lastName=Da\"\nrate = \"300/s\"\n\n[slo]\nobjectives = \"p99<50ms,errors<0.1%,start<20s\"\n".to_owned(),
-        load: "GET /owners?lastName=Da at 300/s (open model, 30 s)".to_owned(),
+        load: loadline_report::Load {
+            before: "GET /owners?lastName=Da at ".to_owned(),
+            rate_per_second: Some(300.0),
+            after: " (open model, 30 s)".to_owned(),
+        },
         machine: machine(),
         slo: slo(),
         recommendation: Some(recommendation),
