@@ -27,11 +27,9 @@ pub fn is_proof(passes: u64, starts: u64) -> bool {
 /// The configuration to use and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recommendation {
-    /// What to run: limits, JVM options with their provenance, environment.
+    /// What to run: limits (the recommended memory is its), JVM options with their provenance,
+    /// environment.
     pub configuration: Configuration,
-    /// The recommended memory limit.
-    #[serde(rename = "memory_bytes", with = "wire::bytes")]
-    pub memory: Bytes,
     /// The smallest memory that passed every confirmation.
     #[serde(rename = "confirmed_bytes", with = "wire::bytes")]
     pub confirmed: Bytes,
@@ -134,7 +132,6 @@ pub fn recommend(
             memory: Some(answer.size),
             ..configuration
         },
-        memory: answer.size,
         confirmed: answer.confirmed,
         margin: answer.margin,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
@@ -157,14 +154,16 @@ pub fn recommend_deployment(
     let size = deployment.chosen.limits.memory;
     let evidence = own.iter().filter(|t| t.verdict.is_evidence());
     Recommendation {
-        memory: size,
         confirmed: size,
         margin: 0.0,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
         proof: prove(size, own),
         next_smaller: None,
         comparisons: Vec::new(),
-        configuration,
+        configuration: Configuration {
+            memory: Some(size),
+            ..configuration
+        },
         deployment: Some(deployment),
     }
 }
@@ -236,6 +235,11 @@ fn compare(size: Bytes, trial: &TrialRecord) -> Comparison {
 }
 
 impl Recommendation {
+    /// The recommended memory limit of one instance.
+    pub fn memory(&self) -> Bytes {
+        self.configuration.memory.unwrap_or(self.confirmed)
+    }
+
     /// Whether its fresh starts prove it; those of a deployment must also have been enough.
     pub fn is_proven(&self) -> bool {
         match &self.deployment {

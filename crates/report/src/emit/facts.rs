@@ -95,12 +95,10 @@ impl<'a> Facts<'a> {
         application: &'a Application,
         purposes: &[Purpose],
     ) -> Result<Self, EmitError> {
-        let result = || text::one_line(&view.id);
         let Some(recommendation) = &view.recommendation else {
-            return Err(EmitError::NoRecommendation { result: result() });
-        };
-        let Some(memory) = recommendation.configuration.memory else {
-            return Err(EmitError::NoMemory { result: result() });
+            return Err(EmitError::NoRecommendation {
+                result: text::one_line(&view.id),
+            });
         };
         for option in &recommendation.configuration.jvm_options {
             application::names_no_file(&option.text)?;
@@ -112,7 +110,7 @@ impl<'a> Facts<'a> {
             slug: slug(&application.name),
             origin: origin(view, recommendation),
             memory: Backed {
-                value: memory,
+                value: recommendation.memory(),
                 because: memory_reason(view, recommendation),
             },
             cpu: recommendation.configuration.cpu.map(|value| Backed {

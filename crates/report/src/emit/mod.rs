@@ -63,14 +63,6 @@ pub enum EmitError {
         /// Id of the result.
         result: String,
     },
-    /// The recommendation has no memory limit.
-    #[error(
-        "the recommendation of result {result} has no memory limit\nhint: give the search a range of memory"
-    )]
-    NoMemory {
-        /// Id of the result.
-        result: String,
-    },
     /// An option names a file that the image would not have.
     #[error(
         "the option {option} names a file that the image would not have\nhint: an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form"

@@ -23,7 +23,7 @@ fn slower() -> ResultView {
 fn sized(mib: u64) -> ResultView {
     let mut view = fixture::search();
     let recommendation = view.recommendation.as_mut().expect("a recommendation");
-    recommendation.memory = Bytes::from_mib(mib);
+    recommendation.configuration.memory = Some(Bytes::from_mib(mib));
     view
 }
 
@@ -347,7 +347,7 @@ fn failing() -> ResultView {
         .recommendation
         .as_ref()
         .expect("a recommendation")
-        .memory;
+        .memory();
     let of_size = |t: &&mut TrialRecord| t.configuration.memory == Some(size);
     for trial in view.trials.iter_mut().filter(of_size).skip(2) {
         for load in &mut trial.evidence.load {
