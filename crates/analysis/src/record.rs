@@ -147,8 +147,6 @@ pub enum Phase {
     WarmUp,
     /// Load that is judged.
     Measure,
-    /// Requests in flight are waited for.
-    Drain,
     /// SIGTERM, grace, kill, clean up.
     Stop,
 }
@@ -160,7 +158,6 @@ impl fmt::Display for Phase {
             Self::Start => "start",
             Self::WarmUp => "warm-up",
             Self::Measure => "measure",
-            Self::Drain => "drain",
             Self::Stop => "stop",
         })
     }
@@ -191,8 +188,6 @@ pub enum Verdict {
     AppKo(AppKo),
     /// The measurement is not valid; no evidence at all.
     Invalid(Invalid),
-    /// loadline was stopped; no evidence at all.
-    Interrupted,
 }
 
 impl Verdict {
@@ -209,7 +204,6 @@ impl fmt::Display for Verdict {
             Self::SloMiss => f.pad("SLO_MISS"),
             Self::AppKo(cause) => f.pad(&format!("APP_KO {}", cause.name())),
             Self::Invalid(cause) => f.pad(&format!("INVALID {}", cause.name())),
-            Self::Interrupted => f.pad("INTERRUPTED"),
         }
     }
 }
@@ -264,8 +258,6 @@ pub enum Invalid {
     DiskFull,
     /// The container runtime went away.
     RuntimeLost,
-    /// The orchestrator took the pod away.
-    Evicted,
     /// loadline itself failed.
     ToolError,
 }
@@ -281,7 +273,6 @@ impl Invalid {
             Self::OuterThrottle => "outer_throttle",
             Self::DiskFull => "disk_full",
             Self::RuntimeLost => "runtime_lost",
-            Self::Evicted => "evicted",
             Self::ToolError => "tool_error",
         }
     }

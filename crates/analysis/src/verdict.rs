@@ -85,7 +85,7 @@ impl Thresholds {
 /// The verdict with its grounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
-    /// The verdict; never INTERRUPTED, which only the trial itself knows.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why, with the numbers.
     pub reason: Reason,

@@ -247,20 +247,6 @@ impl MinMemory {
         self.starts
     }
 
-    /// Starts that are still to come if nothing fails any more, for progress and estimates.
-    pub fn remaining_estimate(&self) -> u32 {
-        if self.over.is_some() {
-            return 0;
-        }
-        let confirmations = self.parameters.confirmations;
-        if let Some(confirming) = self.confirming {
-            return confirmations.saturating_sub(confirming.passes);
-        }
-        let ratio = self.high as f64 / self.low.max(1) as f64;
-        let halvings = (ratio.ln() / self.parameters.resolution.ln()).log2().ceil();
-        halvings.max(0.0) as u32 + confirmations + u32::from(!self.high_known)
-    }
-
     fn could_not_measure(&mut self, at: u64) {
         self.invalid += 1;
         self.invalid_in_a_row += 1;

@@ -9,7 +9,7 @@ mod size;
 mod write;
 
 use loadline_analysis::recommend::{Recommendation, is_proof};
-use loadline_analysis::record::{Configuration, Verdict};
+use loadline_analysis::record::Configuration;
 
 use crate::content::groups::{self, Group, Names};
 use crate::content::slo_words;
@@ -211,7 +211,7 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
         let left_out = view
             .trials
             .iter()
-            .filter(|t| matches!(t.verdict, Verdict::Invalid(_) | Verdict::Interrupted))
+            .filter(|t| !t.verdict.is_evidence())
             .count();
         if left_out > 0 {
             found.push(format!(

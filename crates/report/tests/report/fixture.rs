@@ -185,8 +185,7 @@ pub fn trial(number: u64, plan: &Plan) -> TrialRecord {
         &[
             (Phase::Start, 0, start_s),
             (Phase::WarmUp, start_s, start_s + warm),
-            (Phase::Measure, start_s + warm, start_s + warm + measure),
-            (Phase::Drain, start_s + warm + measure, total - 1),
+            (Phase::Measure, start_s + warm, total - 1),
             (Phase::Stop, total - 1, total),
         ]
     } else {

@@ -1,7 +1,7 @@
 //! Records that attack their reader: markup, quotes, escape sequences, huge texts, no numbers.
 
 use crate::fixture;
-use loadline_analysis::record::{Provenance, Verdict};
+use loadline_analysis::record::{Invalid, Provenance, Verdict};
 use loadline_report::ResultView;
 
 /// One text with everything in it.
@@ -175,10 +175,11 @@ fn trials_that_say_nothing_are_no_verdict() {
     let mut view = fixture::search();
     view.recommendation = None;
     for trial in &mut view.trials {
-        trial.verdict = Verdict::Interrupted;
+        trial.verdict = Verdict::Invalid(Invalid::ToolError);
     }
     assert!(
-        loadline_report::terminal(&view, 80).starts_with("Could not measure: no trial was valid.")
+        loadline_report::terminal(&view, 80)
+            .starts_with("Could not measure: no trial was valid (last: ")
     );
     assert!(loadline_report::junit(&view).contains("errors=\"9\""));
 }
