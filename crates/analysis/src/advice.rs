@@ -10,7 +10,7 @@ use loadline_sizing::hotspot::threads::parallel_workers;
 
 use crate::attribution::Class;
 use crate::explain::Explanation;
-use crate::record::{Configuration, TrialRecord};
+use crate::record::{Configuration, CpuSets, TrialRecord};
 use crate::standing::{demand, limit};
 use crate::throttle::{Limit, Start, Work, simulate};
 
@@ -213,10 +213,6 @@ fn cpuset(case: &Case<'_>) -> Option<Advice> {
     if case.throttled() < WORTH || !is_whole || whole >= case.machine {
         return None;
     }
-    let set = match whole {
-        1 => "0".to_owned(),
-        n => format!("0-{}", n - 1),
-    };
     Some(Advice {
         kind: Kind::Cpuset,
         text: format!("give it {whole} CPU of its own (a cpuset) instead of a quota of as much"),
@@ -227,7 +223,7 @@ fn cpuset(case: &Case<'_>) -> Option<Advice> {
             c.cpu = None;
             // Without a quota there is nothing to save up: the kernel takes no burst.
             c.cpu_burst = None;
-            c.cpuset = Some(set);
+            c.cpuset = CpuSets::shared((0..whole).collect());
         })),
     })
 }

@@ -5,6 +5,7 @@
 //! `_ns` are durations, or CLOCK_MONOTONIC where the field says so. An `Option` that is `None`
 //! means that this kernel, JVM or phase gave no such number; it never means zero.
 
+mod cpus;
 mod instance;
 mod reason;
 mod start;
@@ -21,6 +22,7 @@ use crate::pauses::PauseEvidence;
 use crate::slo::{Objective, Slo};
 use crate::wire;
 
+pub use cpus::CpuSets;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use reason::Reason;
 pub use start::{CacheEvidence, StartCache, StartEvidence};
@@ -49,7 +51,7 @@ pub struct Configuration {
     /// CPUs the application may run on (`0`, `0-1`; `0;1`: one list an instance); `None` is what
     /// the machine's plan gives it.
     #[serde(default)]
-    pub cpuset: Option<String>,
+    pub cpuset: Option<CpuSets>,
     /// v1 `cpu.shares` (1024 is the default weight); converted where the kernel has weights.
     #[serde(default)]
     pub cpu_shares: Option<u64>,

@@ -381,7 +381,7 @@ fn instances_share_the_load_and_add_up() {
     let mut plan = plan(Bytes::from_mib(400), open(400.0));
     plan.instance.configuration.instances = 4;
     plan.instance.configuration.cpu = Some(Cpus::from_millis(250));
-    plan.instance.configuration.cpuset = Some("0;1;2;3".to_owned());
+    plan.instance.configuration.cpuset = Some("0;1;2;3".parse().unwrap());
     let evidence = trial::run(&mut backend, &plan, &mut watch()).unwrap();
     assert_eq!(evidence.instances.len(), 4);
     let measured: Vec<_> = evidence

@@ -10,10 +10,10 @@ mod outer;
 
 use std::path::Path;
 
-use crate::cpuset::CpuSet;
 use crate::error::CgroupError;
 use crate::file;
 use crate::sample::{self, PressureSample};
+use loadline_sizing::CpuSet;
 
 pub use clock::Clocks;
 pub use cpu::CpuTimes;

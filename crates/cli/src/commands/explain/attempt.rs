@@ -179,7 +179,7 @@ fn level(configuration: &Configuration, label: &str) -> Spanned<LevelEntry> {
         rate: c.rate.map(|rate| format!("{rate}/s")),
         neighbour_threads: c.neighbour_threads.and_then(|n| n.try_into().ok()),
         cpu_shares: c.cpu_shares,
-        cpuset: c.cpuset.clone(),
+        cpuset: c.cpuset.as_ref().map(ToString::to_string),
         memory: c.memory.map(|m| m.to_string()),
         jdk: c.jdk.clone(),
         cache: c.cache.as_ref().map(|cache| cache.kind.name().to_owned()),
