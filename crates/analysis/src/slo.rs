@@ -9,6 +9,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::record::ObjectiveResult;
+
 /// A quantile in [0, 1]; printed as a percentile (`p99.9`).
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -63,6 +65,28 @@ pub enum Objective {
         #[serde(rename = "bound_ns", with = "crate::wire::nanos")]
         bound: Duration,
     },
+}
+
+impl Objective {
+    /// The bound in the unit of what is measured: seconds, or for errors a fraction in [0, 1].
+    pub fn limit(self) -> f64 {
+        match self {
+            Self::Latency { bound, .. } | Self::MaxLatency { bound } | Self::Start { bound } => {
+                bound.as_secs_f64()
+            }
+            Self::Errors { bound } => bound,
+        }
+    }
+
+    /// Holds it against what was measured, in the same unit; `None` is a quantile that lies in
+    /// requests that failed, or nothing measured. The one rule for trials and for `--max-rate`.
+    pub fn judge(self, measured: Option<f64>) -> ObjectiveResult {
+        ObjectiveResult {
+            objective: self,
+            measured,
+            met: measured.is_some_and(|value| value < self.limit()),
+        }
+    }
 }
 
 impl fmt::Display for Objective {

@@ -196,14 +196,7 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
         let reason = format!("the load generator was the bottleneck: {why}");
         return Some((Invalid::GeneratorSaturated, reason));
     }
-    let bounds = slo
-        .objectives
-        .iter()
-        .filter_map(|objective| match objective {
-            Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
-            Objective::Errors { .. } | Objective::Start { .. } => None,
-        });
-    let share = bounds.min()?.mul_f64(thresholds.send_lag_share);
+    let share = slo.tightest_latency()?.mul_f64(thresholds.send_lag_share);
     let allowed = thresholds.send_lag.max(share);
     let is_late = measured.offered_rate.is_some() && measured.send_lag_p99 > allowed;
     is_late.then(|| {
@@ -220,23 +213,12 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
 
 fn result(objective: Objective, measured: &Measured, evidence: &Evidence) -> ObjectiveResult {
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
-    let value = match objective {
+    objective.judge(match objective {
         Objective::Latency { quantile, .. } => seconds(measured.latency.quantile(quantile)),
         Objective::MaxLatency { .. } => seconds(measured.latency.max()),
         Objective::Errors { .. } => measured.error_share(),
         Objective::Start { .. } => seconds(evidence.start.ready),
-    };
-    let bound = match objective {
-        Objective::Latency { bound, .. }
-        | Objective::MaxLatency { bound }
-        | Objective::Start { bound } => bound.as_secs_f64(),
-        Objective::Errors { bound } => bound,
-    };
-    ObjectiveResult {
-        objective,
-        measured: value,
-        met: value.is_some_and(|value| value < bound),
-    }
+    })
 }
 
 /// Every rule the trial broke, as sentences.
