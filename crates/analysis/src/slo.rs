@@ -9,8 +9,6 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::ObjectiveResult;
-
 /// A quantile in [0, 1]; printed as a percentile (`p99.9`).
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -78,14 +76,10 @@ impl Objective {
         }
     }
 
-    /// Holds it against what was measured, in the same unit; `None` is a quantile that lies in
+    /// Whether what was measured, in the same unit, keeps it; `None` is a quantile that lies in
     /// requests that failed, or nothing measured. The one rule for trials and for `--max-rate`.
-    pub fn judge(self, measured: Option<f64>) -> ObjectiveResult {
-        ObjectiveResult {
-            objective: self,
-            measured,
-            met: measured.is_some_and(|value| value < self.limit()),
-        }
+    pub fn is_met(self, measured: Option<f64>) -> bool {
+        measured.is_some_and(|value| value < self.limit())
     }
 }
 

@@ -213,12 +213,17 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
 
 fn result(objective: Objective, measured: &Measured, evidence: &Evidence) -> ObjectiveResult {
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
-    objective.judge(match objective {
+    let measured = match objective {
         Objective::Latency { quantile, .. } => seconds(measured.latency.quantile(quantile)),
         Objective::MaxLatency { .. } => seconds(measured.latency.max()),
         Objective::Errors { .. } => measured.error_share(),
         Objective::Start { .. } => seconds(evidence.start.ready),
-    })
+    };
+    ObjectiveResult {
+        objective,
+        measured,
+        met: objective.is_met(measured),
+    }
 }
 
 /// Every rule the trial broke, as sentences.

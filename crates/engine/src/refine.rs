@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use loadline_analysis::recommend::is_proof;
+use loadline_analysis::proof::is_proof;
 use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
 use loadline_analysis::search::min_memory::{Answer, Parameters};
 

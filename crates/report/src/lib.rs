@@ -8,6 +8,7 @@ pub mod compare;
 pub mod content;
 mod csv;
 pub mod emit;
+mod escape;
 mod export;
 pub mod figures;
 pub mod format;

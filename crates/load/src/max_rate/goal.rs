@@ -1,11 +1,10 @@
 //! One SLO as a trial of the search is held against it.
 //!
 //! Owns what a trial measured of each objective and when it can no longer pass; whether an
-//! objective is met says [`Objective::judge`].
+//! objective is met says [`Objective::is_met`].
 
 use std::time::Duration;
 
-use loadline_analysis::record::ObjectiveResult;
 use loadline_analysis::slo::{Objective, Slo, duration};
 
 use crate::error::LoadError;
@@ -35,8 +34,9 @@ impl Goal {
     /// What the first broken objective measured; `None` when all are kept.
     pub(super) fn broke(&self, totals: &Totals) -> Option<String> {
         let objectives = self.slo.objectives.iter();
-        let mut judged = objectives.map(|objective| objective.judge(measured(*objective, totals)));
-        judged.find(|result| !result.met).map(|miss| words(&miss))
+        let mut all = objectives.map(|objective| (*objective, measured(*objective, totals)));
+        let miss = all.find(|(objective, measured)| !objective.is_met(*measured));
+        miss.map(|(objective, measured)| words(objective, measured))
     }
 
     /// Requests of a second that count against the tightest latency objective.
@@ -93,21 +93,21 @@ fn measured(objective: Objective, totals: &Totals) -> Option<f64> {
 }
 
 /// `p99 90ms (p99<50ms)`, or `p99 failed (p99<50ms)`.
-fn words(miss: &ObjectiveResult) -> String {
-    let name = match miss.objective {
+fn words(objective: Objective, measured: Option<f64>) -> String {
+    let name = match objective {
         Objective::Latency { quantile, .. } => quantile.to_string(),
         Objective::MaxLatency { .. } => "max".to_owned(),
         Objective::Errors { .. } => "errors".to_owned(),
         Objective::Start { .. } => "start".to_owned(),
     };
-    let value = match (miss.measured, miss.objective) {
+    let value = match (measured, objective) {
         (None, _) => "failed".to_owned(),
         (Some(share), Objective::Errors { .. }) => format!("{:.2}%", share * 100.0),
         (Some(seconds), _) => {
             duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
         }
     };
-    format!("{name} {value} ({})", miss.objective)
+    format!("{name} {value} ({objective})")
 }
 
 /// The shortest latency that any of them asks for.

@@ -8,7 +8,8 @@ mod figure;
 mod size;
 mod write;
 
-use loadline_analysis::recommend::{Recommendation, is_proof};
+use loadline_analysis::proof::is_proof;
+use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::Configuration;
 
 use crate::content::groups::{self, Group, Names};

@@ -5,7 +5,7 @@ use loadline_analysis::sli::Sli;
 
 use super::groups;
 use super::options::trial_numbers;
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures;
 use crate::format;
 use crate::view::ResultView;

@@ -4,7 +4,8 @@
 
 use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
-use loadline_analysis::recommend::{Proof, Recommendation};
+use loadline_analysis::proof::Proof;
+use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Configuration, Machine, Purpose, Verdict};
 
 use super::groups::{self, Group, Names};

@@ -6,7 +6,7 @@ use loadline_analysis::verdict::{self, Thresholds};
 use loadline_sizing::Bytes;
 
 use super::groups::{self, Group, Names};
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::{self, FAILED, Figures, Seen, spread};
 use crate::format;
 use crate::table::{Cell, Table, Tone};

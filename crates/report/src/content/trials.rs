@@ -3,7 +3,7 @@
 use loadline_analysis::record::Purpose;
 
 use super::groups;
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::{self, Figures, Seen};
 use crate::format;
 use crate::table::{Cell, Table};

@@ -9,7 +9,7 @@ use loadline_analysis::record::{Phase, SecondEvidence, TrialRecord};
 use loadline_analysis::steady::{self, Rule};
 
 use super::groups::{self, Group, Names};
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::{Seen, latencies, spread};
 use crate::format;
 use crate::table::Table;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::frame::shortened;
 use super::frame::{Drawing, Key, WIDTH, line_class};
 use super::scale::Scale;
-use super::shortened;
 use crate::content::warm_up::{Course, courses};
 use crate::format;
 use crate::view::ResultView;
