@@ -14,7 +14,7 @@ use crate::price::{self, Cost, Size};
 use crate::record::{TrialRecord, Verdict};
 use crate::search::cheapest::{Ask, Cheapest, Dimension};
 use crate::search::lattice::Choice;
-use crate::search::min_memory::Answer;
+use crate::search::min_memory::MemoryFound;
 use crate::sli::Sli;
 use crate::tuning::Compared;
 use crate::wire;
@@ -141,7 +141,7 @@ pub struct Asked {
 
 /// What a deployment is derived from.
 #[derive(Debug, Clone, Copy)]
-pub struct Course<'a> {
+pub struct Grounds<'a> {
     /// What can be bought.
     pub offer: &'a Offer,
     /// The search at its end.
@@ -156,7 +156,7 @@ pub struct Course<'a> {
     pub today: &'a str,
 }
 
-impl Course<'_> {
+impl Grounds<'_> {
     /// The stored answer for this choice.
     pub fn deployment(&self, choice: Choice, is_proven: bool) -> Deployment {
         let parameters = self.search.lattice().parameters();
@@ -336,7 +336,7 @@ impl Course<'_> {
 
 impl Deployment {
     /// The same with the memory that a search found below that of the size: its price falls.
-    pub fn refined(self, offer: &Offer, answer: &Answer) -> Self {
+    pub fn refined(self, offer: &Offer, answer: &MemoryFound) -> Self {
         let found = self.chosen.limits;
         let limits = Size {
             memory: answer.size,
@@ -455,7 +455,7 @@ mod tests {
             panic!("{end:?}");
         };
         assert_eq!((choice.cell, choice.replicas, is_proven), (0, 3, true));
-        let course = Course {
+        let grounds = Grounds {
             offer: &Offer::built_in("fargate", None).expect("it is built in"),
             search: &search,
             asked: &asked,
@@ -463,7 +463,7 @@ mod tests {
             left_out: &[],
             today: "2026-11-22",
         };
-        let front = course.deployment(choice, is_proven).front;
+        let front = grounds.deployment(choice, is_proven).front;
         assert!(!front.is_empty());
         let refuted =
             |p: &&FrontPoint| p.priced.replicas == 2 && p.priced.limits.cpu < Cpus::from_whole(1);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::deployment::Deployment;
 use crate::proof::{Proof, prove};
 use crate::record::{Configuration, Reason, TrialRecord, Verdict};
-use crate::search::min_memory::Answer;
+use crate::search::min_memory::MemoryFound;
 use crate::wire;
 
 /// The configuration to use and why.
@@ -95,7 +95,7 @@ pub struct Comparison {
 /// confirmations, neighbours and proofs; `others` are trials to compare with.
 pub fn recommend(
     configuration: Configuration,
-    answer: &Answer,
+    answer: &MemoryFound,
     trials: &[TrialRecord],
     others: &[TrialRecord],
 ) -> Recommendation {
@@ -146,7 +146,7 @@ pub fn recommend_deployment(
 pub fn recommend_refined(
     configuration: Configuration,
     deployment: Deployment,
-    answer: &Answer,
+    answer: &MemoryFound,
     own: &[TrialRecord],
 ) -> Recommendation {
     Recommendation {
@@ -214,8 +214,8 @@ mod tests {
     use crate::fixture::{configuration, trial};
     use crate::record::{AppKo, Invalid, Purpose};
 
-    fn answer() -> Answer {
-        Answer {
+    fn answer() -> MemoryFound {
+        MemoryFound {
             size: Bytes::from_mib(324),
             confirmed: Bytes::from_mib(300),
             failed: Bytes::from_mib(296),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use loadline_analysis::proof::is_proof;
 use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
-use loadline_analysis::search::min_memory::{Answer, Parameters};
+use loadline_analysis::search::min_memory::{MemoryFound, Parameters};
 
 use crate::experiment::Pricing;
 use crate::session::{Session, SessionError};
@@ -33,7 +33,7 @@ pub struct Smaller {
     /// The configuration with it.
     pub configuration: Configuration,
     /// How it was found.
-    pub answer: Answer,
+    pub answer: MemoryFound,
     /// Trials of the search and of the proof.
     pub trials: Vec<TrialRecord>,
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use loadline_analysis::price;
 use loadline_analysis::record::{Configuration, Purpose, TrialRecord, Verdict};
 use loadline_analysis::search::Outcome;
-use loadline_analysis::search::min_memory::{Answer, MinMemory, Parameters, Step};
+use loadline_analysis::search::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use loadline_sizing::Bytes;
 
 use crate::session::{Session, SessionError};
@@ -39,7 +39,7 @@ pub struct Searched {
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
     /// It found the smallest size.
-    Found(Answer),
+    Found(MemoryFound),
     /// Not even the largest size passes.
     Infeasible {
         /// The largest size.
@@ -184,7 +184,7 @@ pub fn prove(
 pub fn next_smaller(
     session: &mut Session<'_>,
     searched: &Searched,
-    answer: &Answer,
+    answer: &MemoryFound,
 ) -> Result<Option<TrialRecord>, SessionError> {
     let broke = |t: &&TrialRecord| t.verdict.is_evidence() && t.verdict != Verdict::Pass;
     let below = searched

@@ -14,7 +14,7 @@ use loadline_analysis::record::{
 };
 use loadline_analysis::search::Outcome;
 use loadline_analysis::search::max_rate;
-use loadline_analysis::search::min_memory::{Answer, MinMemory, Parameters, Step};
+use loadline_analysis::search::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Slo;
 use loadline_analysis::verdict::{Judgement, Thresholds, judge};
@@ -142,7 +142,7 @@ fn record(id: usize, purpose: Purpose, memory: Bytes, run: (Evidence, Judgement)
 }
 
 /// A whole search through the trait; its trials.
-fn search(backend: &mut Simulated) -> (Option<Answer>, Vec<TrialRecord>) {
+fn search(backend: &mut Simulated) -> (Option<MemoryFound>, Vec<TrialRecord>) {
     let low = Bytes::from_mib(64);
     let mut search = MinMemory::new(Parameters::new(low, Bytes::from_mib(1024)));
     let mut trials = Vec::new();

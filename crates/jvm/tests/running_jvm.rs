@@ -10,11 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_jvm::attach::{self, AttachError};
-use loadline_jvm::detect::{Found, Jdk, Kind, Places};
+use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_jvm::gclog;
 use loadline_jvm::hsperf::{Counters, HsperfError};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_jvm::nmt;
+use loadline_sizing::Vm;
 
 /// Longest wait for a JVM to come up on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn jdks(test: &str) -> Vec<Jdk> {
     let found = Found::look(&Places::of_process());
     let usable = |jdk: &Jdk| {
-        jdk.kind == Kind::HotSpot
+        jdk.kind == Vm::HotSpot
             && jdk.version.feature >= 11
             && jdk.modules.iter().any(|module| module == "jdk.compiler")
     };

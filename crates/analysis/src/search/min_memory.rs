@@ -86,7 +86,7 @@ pub enum Step {
     /// Run a fresh start at this size and [`MinMemory::record`] its outcome.
     Try(Bytes, Purpose),
     /// The search is over.
-    Done(Answer),
+    Done(MemoryFound),
     /// Even the largest size does not pass reliably.
     Infeasible {
         /// The largest size tried.
@@ -103,7 +103,7 @@ pub enum Step {
 
 /// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Answer {
+pub struct MemoryFound {
     /// The size to use: confirmed size plus margin, on the grid, at most the maximum.
     pub size: Bytes,
     /// The smallest size that passed all confirmations in a row.
@@ -349,10 +349,10 @@ impl MinMemory {
         middle.clamp(self.low + 1, (self.high - 1).max(self.low + 1))
     }
 
-    fn answer(&self, confirmed: u64) -> Answer {
+    fn answer(&self, confirmed: u64) -> MemoryFound {
         let wanted = scaled(confirmed, 1.0 + self.parameters.margin);
         let size = wanted.min(self.max()).max(confirmed);
-        Answer {
+        MemoryFound {
             size: self.bytes(size),
             confirmed: self.bytes(confirmed),
             failed: self.bytes(self.low),

@@ -6,7 +6,7 @@ mod cheapest;
 use clap::Args;
 use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation, recommend};
 use loadline_analysis::record::Configuration;
-use loadline_analysis::search::min_memory::Answer as MinMemoryAnswer;
+use loadline_analysis::search::min_memory::MemoryFound;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::session::{Session, SessionError};
 use loadline_engine::size::{
@@ -158,12 +158,12 @@ pub(super) fn bases(experiment: &Experiment) -> Vec<Configuration> {
     .configurations()
 }
 
-fn cheapest(searched: &[Searched]) -> Option<(&Searched, MinMemoryAnswer)> {
+fn cheapest(searched: &[Searched]) -> Option<(&Searched, MemoryFound)> {
     let found = searched.iter().filter_map(|s| match s.end {
         End::Found(answer) => Some((s, answer)),
         End::Infeasible { .. } | End::CouldNotMeasure { .. } => None,
     });
-    let per = |(searched, answer): &(&Searched, MinMemoryAnswer)| cost(&searched.base, answer.size);
+    let per = |(searched, answer): &(&Searched, MemoryFound)| cost(&searched.base, answer.size);
     found.min_by(|a, b| per(a).total_cmp(&per(b)))
 }
 

@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use loadline_analysis::latency;
 use loadline_analysis::recommend::recommend;
 use loadline_analysis::record::*;
-use loadline_analysis::search::min_memory::Answer;
+use loadline_analysis::search::min_memory::MemoryFound;
 use loadline_analysis::slo::{Objective, Slo};
 use loadline_report::ResultView;
 use loadline_sizing::{Bytes, Cpus};
@@ -477,7 +477,7 @@ fn make_search() -> ResultView {
         })
         .collect();
     let next = trials.last().expect("there are trials").clone();
-    let answer = Answer {
+    let answer = MemoryFound {
         size: Bytes::from_mib(212),
         confirmed: Bytes::from_mib(197),
         failed: Bytes::from_mib(195),

@@ -1,6 +1,6 @@
 //! `loadline size --prices`: from the search for the cheapest deployment to its recommendation.
 
-use loadline_analysis::deployment::{Asked, Course};
+use loadline_analysis::deployment::{Asked, Grounds};
 use loadline_analysis::recommend::{
     NoAnswer, Recommendation, recommend_deployment, recommend_refined,
 };
@@ -14,9 +14,9 @@ use loadline_engine::refine::{Refined, refine};
 use loadline_engine::session::{Session, SessionError};
 use loadline_engine::store::unix_ms;
 use loadline_engine::tune::{Tuned, tune};
-use loadline_jvm::detect::Kind;
 use loadline_report::format;
 use loadline_sizing::Version;
+use loadline_sizing::Vm;
 
 use super::Answer;
 use crate::error::{Error, Kind as ErrorKind};
@@ -30,7 +30,7 @@ pub fn answer(
     let searched = search(session, pricing, variants)?;
     let labels: Vec<String> = variants.iter().map(|v| v.label.clone()).collect();
     let today = format::day(unix_ms());
-    let course = Course {
+    let grounds = Grounds {
         offer: &pricing.offer,
         search: &searched.search,
         asked: &searched.asked,
@@ -39,7 +39,7 @@ pub fn answer(
         today: &today,
     };
     let End::Found { choice, is_proven } = searched.end else {
-        return Ok(none(&searched, &course));
+        return Ok(none(&searched, &grounds));
     };
     let ask = Ask {
         cell: choice.cell,
@@ -66,24 +66,24 @@ pub fn answer(
     if let Refined::AsFound(Some(why)) = &refined {
         left_out.push(why.clone());
     }
-    let course = Course {
+    let grounds = Grounds {
         left_out: &left_out,
-        ..course
+        ..grounds
     };
-    let recommendation = recommend(&course, (choice, is_proven), found, tuned, refined);
+    let recommendation = recommend(&grounds, (choice, is_proven), found, tuned, refined);
     Ok(Answer::Found(Box::new(recommendation)))
 }
 
 fn recommend(
-    course: &Course<'_>,
+    grounds: &Grounds<'_>,
     (choice, is_proven): (Choice, bool),
     found: Configuration,
     tuned: Option<Tuned>,
     refined: Refined,
 ) -> Recommendation {
-    let own = course.trials_of(choice.cell, choice.replicas).cloned();
+    let own = grounds.trials_of(choice.cell, choice.replicas).cloned();
     let mut own: Vec<TrialRecord> = own.collect();
-    let mut deployment = course.deployment(choice, is_proven);
+    let mut deployment = grounds.deployment(choice, is_proven);
     let mut configuration = found;
     if let Some(tuned) = tuned {
         deployment.compared = tuned.compared;
@@ -97,7 +97,7 @@ fn recommend(
         Refined::AsFound(_) => recommend_deployment(configuration, deployment, &own),
         Refined::Smaller(smaller) => recommend_refined(
             smaller.configuration,
-            deployment.refined(course.offer, &smaller.answer),
+            deployment.refined(grounds.offer, &smaller.answer),
             &smaller.answer,
             &smaller.trials,
         ),
@@ -114,7 +114,7 @@ fn tuned(
 ) -> Result<Option<Tuned>, SessionError> {
     let app = &session.experiment.app;
     let jdk = assemble(app, found, session.jdks, session.places)?.jdk;
-    let Some(jdk) = jdk.filter(|jdk| jdk.kind == Kind::HotSpot) else {
+    let Some(jdk) = jdk.filter(|jdk| jdk.kind == Vm::HotSpot) else {
         let why = "options were not compared: loadline does not know which HotSpot JVM this command starts";
         left_out.push(why.to_owned());
         return Ok(None);
@@ -134,13 +134,13 @@ fn tuned(
 
 /// Nothing feasible is an answer (exit 1). Nothing found is none (exit 4), and a search that could
 /// not begin was asked for something that is not there (exit 2).
-fn none(searched: &Searched, course: &Course<'_>) -> Answer {
+fn none(searched: &Searched, grounds: &Grounds<'_>) -> Answer {
     let error = why_none(searched);
     let undecided = match searched.end {
         End::Unknown => error.as_ref().map(|e| e.message().to_owned()),
         End::Found { .. } | End::Infeasible => None,
     };
-    let left_out = course.left_out();
+    let left_out = grounds.left_out();
     Answer::None {
         left: NoAnswer {
             undecided,
