@@ -1,5 +1,5 @@
-//! The record of a trial: everything that was set, everything that was measured, nothing derived
-//! that could not be derived again.
+//! The record of a trial: everything that was set and everything that was measured. Of what is
+//! derived it has the judgement only, as it was given; the rest is derived again where it is shown.
 //!
 //! Owns the stored form (JSON, schema [`SCHEMA`]; units stand in the field names). Times named
 //! `_ns` are durations, or CLOCK_MONOTONIC where the field says so. An `Option` that is `None`
