@@ -10,7 +10,7 @@ use loadline_sizing::hotspot::threads::parallel_workers;
 
 use crate::attribution::Class;
 use crate::explain::Explanation;
-use crate::record::{Configuration, TrialRecord};
+use crate::record::{Configuration, CpuSets, TrialRecord};
 use crate::standing::{demand, limit};
 use crate::throttle::{Limit, Start, Work, simulate};
 
@@ -36,7 +36,7 @@ const STEPS: u32 = 20;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// What kind; the word that `--try` takes.
-    pub kind: Kind,
+    pub kind: AdviceKind,
     /// What to change, in words.
     pub text: String,
     /// What the model expects, in words.
@@ -49,7 +49,7 @@ pub struct Advice {
 
 /// The kinds of advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum AdviceKind {
     /// More CPU.
     Quota,
     /// Whole CPUs instead of a quota.
@@ -66,7 +66,7 @@ pub enum Kind {
     Heap,
 }
 
-impl Kind {
+impl AdviceKind {
     /// All.
     pub const ALL: [Self; 7] = [
         Self::Quota,
@@ -195,7 +195,7 @@ fn quota(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     Some(Advice {
-        kind: Kind::Quota,
+        kind: AdviceKind::Quota,
         text: format!("raise the CPU limit from {cpu} to {wanted}"),
         expected: format!(
             "while it was not throttled it used {:.2} CPUs; a limit of that much throttles it no more",
@@ -213,12 +213,8 @@ fn cpuset(case: &Case<'_>) -> Option<Advice> {
     if case.throttled() < WORTH || !is_whole || whole >= case.machine {
         return None;
     }
-    let set = match whole {
-        1 => "0".to_owned(),
-        n => format!("0-{}", n - 1),
-    };
     Some(Advice {
-        kind: Kind::Cpuset,
+        kind: AdviceKind::Cpuset,
         text: format!("give it {whole} CPU of its own (a cpuset) instead of a quota of as much"),
         expected: "a cpuset never throttles; collections have fewer CPUs at once, so those that run take longer"
             .to_owned(),
@@ -227,7 +223,7 @@ fn cpuset(case: &Case<'_>) -> Option<Advice> {
             c.cpu = None;
             // Without a quota there is nothing to save up: the kernel takes no burst.
             c.cpu_burst = None;
-            c.cpuset = Some(set);
+            c.cpuset = CpuSets::shared((0..whole).collect());
         })),
     })
 }
@@ -247,7 +243,7 @@ fn period(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     Some(Advice {
-        kind: Kind::Period,
+        kind: AdviceKind::Period,
         text: format!(
             "shorten the CFS period from {} ms to {} ms with the same share",
             now.period.as_millis(),
@@ -283,7 +279,7 @@ fn other_gc_threads(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     Some(Advice {
-        kind: Kind::GcThreads,
+        kind: AdviceKind::GcThreads,
         text: format!("-XX:ParallelGCThreads={best} instead of {have}"),
         expected: format!(
             "a collection of {} ms of CPU takes {} ms on average instead of {} ms, the stop behind it included; one thread more or less may be better",
@@ -331,7 +327,7 @@ fn burst(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     Some(Advice {
-        kind: Kind::Burst,
+        kind: AdviceKind::Burst,
         text: "let idle periods save up the quota of one period (cpu.max.burst, cpu.cfs_burst_us)"
             .to_owned(),
         expected: format!(
@@ -350,7 +346,7 @@ fn collector(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     Some(Advice {
-        kind: Kind::Collector,
+        kind: AdviceKind::Collector,
         text: format!(
             "{} stops the application while it works; -XX:+UseShenandoahGC or -XX:+UseZGC works beside it",
             gc.collector
@@ -372,7 +368,7 @@ fn heap(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     Some(Advice {
-        kind: Kind::Heap,
+        kind: AdviceKind::Heap,
         text: format!("a larger heap than {most} (-Xmx), with the memory limit to hold it"),
         expected: format!(
             "{:.0} % of the heap is in use after a collection, so there are many; twice the room means about half of them",
@@ -493,7 +489,7 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
             let command: Vec<String> = command.iter().map(|w| (*w).to_owned()).collect();
             let explanation = Explanation::of(record).unwrap();
             let all = advice(record, &explanation, &command, 2);
-            let threads = all.into_iter().find(|a| a.kind == Kind::GcThreads);
+            let threads = all.into_iter().find(|a| a.kind == AdviceKind::GcThreads);
             threads.map(|a| a.text).unwrap_or_default()
         };
         let told = "-XX:ParallelGCThreads=2 instead of 1";
@@ -525,22 +521,22 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
             let all = advice(record, &explanation, &[], 2);
             all.into_iter().find(|a| a.kind == kind)?.configuration
         };
-        let burst = of(&record, Kind::Burst).unwrap();
+        let burst = of(&record, AdviceKind::Burst).unwrap();
         assert_eq!(burst.cpu_burst, Some(ms(100)));
-        assert_eq!(of(&burst_of(&record, ms(100)), Kind::Burst), None);
+        assert_eq!(of(&burst_of(&record, ms(100)), AdviceKind::Burst), None);
         let record = burst_of(&record, ms(100));
-        let period = of(&record, Kind::Period).unwrap();
+        let period = of(&record, AdviceKind::Period).unwrap();
         assert_eq!(
             (period.cpu_period, period.cpu_burst),
             (ms(20), Some(ms(20)))
         );
-        let cpuset = of(&record, Kind::Cpuset).unwrap();
+        let cpuset = of(&record, AdviceKind::Cpuset).unwrap();
         assert_eq!((cpuset.cpu, cpuset.cpu_burst), (None, None));
         // The kernel takes no quota below 1 ms.
         let mut tiny = record;
         tiny.configuration.cpu = Some(Cpus::from_millis(40));
         tiny.configuration.cpu_burst = None;
-        assert_eq!(of(&tiny, Kind::Period), None);
+        assert_eq!(of(&tiny, AdviceKind::Period), None);
     }
 
     fn burst_of(record: &TrialRecord, burst: Duration) -> TrialRecord {
@@ -572,8 +568,8 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
                 .clone()
                 .unwrap()
         };
-        assert_eq!(of(Kind::Quota).cpu, Some(Cpus::from_whole(2)));
-        let period = of(Kind::Period);
+        assert_eq!(of(AdviceKind::Quota).cpu, Some(Cpus::from_whole(2)));
+        let period = of(AdviceKind::Period);
         assert_eq!(period.cpu_period, Duration::from_millis(20));
         assert_eq!(period.cpu, record.configuration.cpu);
         let mut threads = record.configuration.clone();

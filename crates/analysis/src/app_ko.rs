@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::record::{AppKo, Configuration, Evidence, LoadEvidence, SecondEvidence};
+use crate::record::{AppKo, Configuration, Evidence, LoadEvidence, Reason, SecondEvidence};
 use crate::text;
 
 /// A failure of the application.
@@ -14,8 +14,8 @@ use crate::text;
 pub struct Ko {
     /// Which.
     pub cause: AppKo,
-    /// One sentence, with the numbers.
-    pub reason: String,
+    /// Why, with the numbers.
+    pub reason: Reason,
     /// Found by waiting: a noisy machine may have caused it, so noise excuses it. Kills, errors
     /// and exits are facts that noise does not excuse.
     pub timed: bool,
@@ -81,20 +81,19 @@ fn of_instance(ko: Ko, evidence: &Evidence) -> Ko {
         return ko;
     };
     Ko {
-        reason: format!(
-            "instance {} of {}: {}",
+        reason: ko.reason.prefixed(&format!(
+            "instance {} of {}: ",
             failed.instance,
-            evidence.instances.len(),
-            ko.reason
-        ),
+            evidence.instances.len()
+        )),
         ..ko
     }
 }
 
-fn certain(cause: AppKo, reason: String) -> Option<Ko> {
+fn certain(cause: AppKo, sentences: impl IntoIterator<Item = String>) -> Option<Ko> {
     Some(Ko {
         cause,
-        reason,
+        reason: sentences.into_iter().collect(),
         timed: false,
     })
 }
@@ -118,7 +117,9 @@ fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> 
     let when = when(evidence);
     certain(
         AppKo::CgroupOom,
-        format!("the kernel killed {who} at the memory limit{limit}{peak}, {when}"),
+        [format!(
+            "the kernel killed {who} at the memory limit{limit}{peak}, {when}"
+        )],
     )
 }
 
@@ -132,7 +133,9 @@ fn java_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
             let what = what.unwrap_or("memory");
             certain(
                 AppKo::JavaOom,
-                format!("the JVM ran out of {what} and ended with {exit}, {when}"),
+                [format!(
+                    "the JVM ran out of {what} and ended with {exit}, {when}"
+                )],
             )
         }
         (Some(line), false) => {
@@ -140,16 +143,19 @@ fn java_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
             let line = shorten(line);
             certain(
                 AppKo::JavaOom,
-                format!("the JVM ran out of {what}; the application kept running (`{line}`)"),
+                [
+                    format!("the JVM ran out of {what}"),
+                    format!("the application kept running (`{line}`)"),
+                ],
             )
         }
         // The VM exits with 3 for this option only; its output may be lost.
         (None, true) if evidence.exit.code == Some(3) && exits_on_oom(configuration) => certain(
             AppKo::JavaOom,
-            format!(
+            [format!(
                 "the JVM ran out of memory: {exit}, which -XX:+ExitOnOutOfMemoryError gives, {}",
                 when(evidence)
-            ),
+            )],
         ),
         _ => None,
     }
@@ -191,7 +197,7 @@ fn bad_flags(evidence: &Evidence) -> Option<Ko> {
         .1;
     certain(
         AppKo::BadFlags,
-        format!("the JVM refused its options: `{}`", shorten(line)),
+        [format!("the JVM refused its options: `{}`", shorten(line))],
     )
 }
 
@@ -200,16 +206,20 @@ fn crash(evidence: &Evidence) -> Option<Ko> {
         return None;
     }
     let (exit, when) = (exit_text(evidence), when(evidence));
+    let ended = format!("it ended by itself with {exit}, {when}");
     let kill = match (killed_by(evidence), evidence.cgroup.oom_kills) {
-        (Some(9), Some(_)) => "; the kernel's OOM counter did not move, so somebody sent it",
-        (Some(9), None) => "; the kernel's OOM counter could not be read, so it may be that",
-        _ => "",
+        (Some(9), Some(_)) => {
+            Some("the kernel's OOM counter did not move, so somebody sent it".to_owned())
+        }
+        (Some(9), None) => {
+            Some("the kernel's OOM counter could not be read, so it may be that".to_owned())
+        }
+        _ => None,
     };
-    let said = telling_line(&evidence.last_output)
-        .map_or_else(String::new, |line| format!("; its output says `{line}`"));
+    let said = telling_line(&evidence.last_output).map(|line| format!("its output says `{line}`"));
     certain(
         AppKo::Crash,
-        format!("it ended by itself with {exit}, {when}{kill}{said}"),
+        [Some(ended), kill, said].into_iter().flatten(),
     )
 }
 
@@ -219,20 +229,19 @@ fn never_ready(evidence: &Evidence) -> Option<Ko> {
         return None;
     }
     let waited = text::duration(start.deadline);
-    let probe = match start.last_probe.as_str() {
-        "" => String::new(),
-        probe => format!("; the last probe saw {probe}"),
-    };
-    let throttled = start
-        .throttled
-        .filter(|t| *t > start.deadline / 5)
-        .map_or_else(String::new, |t| {
-            let t = text::duration(t);
-            format!("; throttled for {t} meanwhile (summed over CPUs)")
-        });
+    let mut reason = Reason::from(format!("it was not ready within {waited}"));
+    if !start.last_probe.is_empty() {
+        reason.push(&format!("the last probe saw {}", start.last_probe));
+    }
+    if let Some(throttled) = start.throttled.filter(|t| *t > start.deadline / 5) {
+        let throttled = text::duration(throttled);
+        reason.push(&format!(
+            "throttled for {throttled} meanwhile (summed over CPUs)"
+        ));
+    }
     Some(Ko {
         cause: AppKo::NeverReady,
-        reason: format!("it was not ready within {waited}{probe}{throttled}"),
+        reason,
         timed: true,
     })
 }
@@ -267,7 +276,8 @@ fn hang(evidence: &Evidence, hang_after: Duration) -> Option<Ko> {
             "it stopped answering: no good response in the last {silent} s of the {} phase, {} requests waiting (it was ready after {ready})",
             load.phase,
             text::count(offered),
-        ),
+        )
+        .into(),
         timed: true,
     })
 }

@@ -66,13 +66,8 @@ impl Attained<'_> {
 
 fn binding(objectives: &[ObjectiveResult]) -> Option<Binding> {
     let of = |result: &ObjectiveResult| {
-        let bound = match result.objective {
-            Objective::Latency { bound, .. }
-            | Objective::MaxLatency { bound }
-            | Objective::Start { bound } => bound.as_secs_f64(),
-            Objective::Errors { bound } => bound,
-        };
-        let ratio = result.measured.map_or(f64::INFINITY, |value| value / bound);
+        let limit = result.objective.limit();
+        let ratio = result.measured.map_or(f64::INFINITY, |value| value / limit);
         Binding {
             objective: result.objective,
             measured: result.measured,

@@ -15,7 +15,7 @@ use crate::price::{self, Cost, Size};
 use crate::record::{TrialRecord, Verdict};
 use crate::search::cheapest::{Cheapest, Dimension, Question};
 use crate::search::lattice::Choice;
-use crate::search::min_memory::Answer;
+use crate::search::min_memory::MemoryFound;
 use crate::sli::Sli;
 use crate::tuning::Compared;
 use crate::wire;
@@ -142,7 +142,7 @@ pub struct Asked {
 
 /// What a deployment is derived from.
 #[derive(Debug, Clone, Copy)]
-pub struct Course<'a> {
+pub struct Grounds<'a> {
     /// What can be bought.
     pub offer: &'a Offer,
     /// The search at its end.
@@ -157,7 +157,7 @@ pub struct Course<'a> {
     pub today: &'a str,
 }
 
-impl Course<'_> {
+impl Grounds<'_> {
     /// The stored answer for this choice.
     pub fn deployment(&self, choice: Choice, is_proven: bool) -> Deployment {
         let parameters = self.search.lattice().parameters();
@@ -250,7 +250,7 @@ impl Course<'_> {
             let judged = trials.iter().copied().filter(is_evidence);
             let failed = judged.clone().rfind(|t| t.verdict != Verdict::Pass);
             let breaks = match (failed, trials.last()) {
-                (Some(trial), _) => trial.reason.clone(),
+                (Some(trial), _) => trial.reason.to_string(),
                 (None, Some(trial)) => format!("could not be measured: {}", trial.reason),
                 (None, None) => "not run: the budget was spent".to_owned(),
             };
@@ -337,7 +337,7 @@ impl Course<'_> {
 
 impl Deployment {
     /// The same with the memory that a search found below that of the size: its price falls.
-    pub fn refined(self, offer: &Offer, answer: &Answer) -> Self {
+    pub fn refined(self, offer: &Offer, answer: &MemoryFound) -> Self {
         let found = self.chosen.limits;
         let limits = Size {
             memory: answer.size,
@@ -459,7 +459,7 @@ mod tests {
             panic!("{end:?}");
         };
         assert_eq!((choice.cell, choice.replicas, is_proven), (0, 3, true));
-        let course = Course {
+        let grounds = Grounds {
             offer: &Offer::built_in("fargate", None).expect("it is built in"),
             search: &search,
             asked: &asked,
@@ -467,7 +467,7 @@ mod tests {
             left_out: &[],
             today: "2026-11-22",
         };
-        let front = course.deployment(choice, is_proven).front;
+        let front = grounds.deployment(choice, is_proven).front;
         assert!(!front.is_empty());
         let refuted =
             |p: &&FrontPoint| p.priced.replicas == 2 && p.priced.limits.cpu < Cpus::from_whole(1);

@@ -154,7 +154,7 @@ pub fn trial(id: &str, purpose: Purpose, memory_mib: u64, verdict: Verdict) -> T
         started_at_unix_ms: 0,
         slo: slo(),
         verdict,
-        reason: format!("reason of {id}"),
+        reason: format!("reason of {id}").into(),
         objectives: Vec::new(),
         evidence: evidence(),
     }

@@ -101,14 +101,6 @@ impl Latency {
         Self::new(decode(&load.latency)?, load.scheduled)
     }
 
-    /// Service time from the actual send time, of one load phase.
-    ///
-    /// # Errors
-    /// When the record's histogram cannot be read or does not fit its counts.
-    pub fn service_time_of(load: &LoadEvidence) -> Result<Self, LatencyError> {
-        Self::new(decode(&load.service_time)?, load.scheduled)
-    }
-
     /// Requests scheduled.
     pub fn scheduled(&self) -> u64 {
         self.scheduled

@@ -22,6 +22,7 @@ pub mod noise;
 pub mod offer;
 pub mod pauses;
 pub mod price;
+pub mod proof;
 pub mod random;
 pub mod recommend;
 pub mod record;

@@ -8,30 +8,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::Deployment;
-use crate::interval::failure_upper_bound;
-use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
-use crate::search::min_memory::Answer;
-use crate::text;
+use crate::proof::{Proof, prove};
+use crate::record::{Configuration, Reason, TrialRecord, Verdict};
+use crate::search::min_memory::MemoryFound;
 use crate::wire;
-
-/// Confidence of every bound in a recommendation.
-pub const CONFIDENCE: f64 = 0.95;
-/// One fresh start in this many may fail in a proof.
-pub const STARTS_PER_FAILURE: u64 = 20;
-
-/// Whether so many passes of so many fresh starts prove a size: the one rule for every proof.
-pub fn is_proof(passes: u64, starts: u64) -> bool {
-    starts > 0 && starts.saturating_sub(passes) * STARTS_PER_FAILURE <= starts
-}
 
 /// The configuration to use and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recommendation {
-    /// What to run: limits, JVM options with their provenance, environment.
+    /// What to run: limits (the recommended memory is its), JVM options with their provenance,
+    /// environment.
     pub configuration: Configuration,
-    /// The recommended memory limit.
-    #[serde(rename = "memory_bytes", with = "wire::bytes")]
-    pub memory: Bytes,
     /// The smallest memory that passed every confirmation.
     #[serde(rename = "confirmed_bytes", with = "wire::bytes")]
     pub confirmed: Bytes,
@@ -70,22 +57,6 @@ pub struct NoAnswer {
     pub left_out: Vec<String>,
 }
 
-/// Fresh starts at the recommended size.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Proof {
-    /// Starts that kept the SLO.
-    pub passes: u64,
-    /// Starts that counted.
-    pub starts: u64,
-    /// Starts that could not be measured; they show nothing, and too many leave it unproven.
-    pub not_measured: u64,
-    /// With 95 % confidence the probability of a failing start is below this, in [0, 1]
-    /// (Clopper-Pearson, one-sided); 1 when nothing was proven.
-    pub failure_upper_bound: f64,
-    /// The starts that failed: trial id and reason.
-    pub failures: Vec<(String, String)>,
-}
-
 /// A smaller size and what it breaks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Smaller {
@@ -97,7 +68,7 @@ pub struct Smaller {
     /// Its verdict.
     pub verdict: Verdict,
     /// Its reason, with the numbers.
-    pub breaks: String,
+    pub breaks: Reason,
 }
 
 /// Another configuration beside the recommended one.
@@ -124,7 +95,7 @@ pub struct Comparison {
 /// confirmations, neighbours and proofs; `others` are trials to compare with.
 pub fn recommend(
     configuration: Configuration,
-    answer: &Answer,
+    answer: &MemoryFound,
     trials: &[TrialRecord],
     others: &[TrialRecord],
 ) -> Recommendation {
@@ -134,7 +105,6 @@ pub fn recommend(
             memory: Some(answer.size),
             ..configuration
         },
-        memory: answer.size,
         confirmed: answer.confirmed,
         margin: answer.margin,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
@@ -157,14 +127,16 @@ pub fn recommend_deployment(
     let size = deployment.chosen.limits.memory;
     let evidence = own.iter().filter(|t| t.verdict.is_evidence());
     Recommendation {
-        memory: size,
         confirmed: size,
         margin: 0.0,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
         proof: prove(size, own),
         next_smaller: None,
         comparisons: Vec::new(),
-        configuration,
+        configuration: Configuration {
+            memory: Some(size),
+            ..configuration
+        },
         deployment: Some(deployment),
     }
 }
@@ -174,7 +146,7 @@ pub fn recommend_deployment(
 pub fn recommend_refined(
     configuration: Configuration,
     deployment: Deployment,
-    answer: &Answer,
+    answer: &MemoryFound,
     own: &[TrialRecord],
 ) -> Recommendation {
     Recommendation {
@@ -182,27 +154,6 @@ pub fn recommend_refined(
         margin: answer.margin,
         next_smaller: next_smaller(answer.size, own),
         ..recommend_deployment(configuration, deployment, own)
-    }
-}
-
-/// Counts the fresh starts at this size that ran as proof.
-pub fn prove(size: Bytes, trials: &[TrialRecord]) -> Proof {
-    let proofs = trials
-        .iter()
-        .filter(|t| t.purpose == Purpose::Prove && t.configuration.memory == Some(size));
-    let (counted, not): (Vec<_>, Vec<_>) = proofs.partition(|t| t.verdict.is_evidence());
-    let failures: Vec<_> = counted
-        .iter()
-        .filter(|t| t.verdict != Verdict::Pass)
-        .map(|t| (t.id.clone(), t.reason.clone()))
-        .collect();
-    let starts = counted.len() as u64;
-    Proof {
-        passes: starts - failures.len() as u64,
-        starts,
-        not_measured: not.len() as u64,
-        failure_upper_bound: failure_upper_bound(failures.len() as u64, starts, CONFIDENCE),
-        failures,
     }
 }
 
@@ -231,49 +182,22 @@ fn compare(size: Bytes, trial: &TrialRecord) -> Comparison {
         memory,
         memory_ratio: memory.map(|m| m.as_bytes() as f64 / size.as_bytes().max(1) as f64),
         verdict: trial.verdict,
-        reason: trial.reason.clone(),
+        reason: trial.reason.to_string(),
     }
 }
 
 impl Recommendation {
+    /// The recommended memory limit of one instance.
+    pub fn memory(&self) -> Bytes {
+        self.configuration.memory.unwrap_or(self.confirmed)
+    }
+
     /// Whether its fresh starts prove it; those of a deployment must also have been enough.
     pub fn is_proven(&self) -> bool {
         match &self.deployment {
             Some(deployment) => deployment.is_proven,
             None => self.proof.is_proven(),
         }
-    }
-}
-
-impl Proof {
-    /// Whether the starts prove the size: there are some, and all but one in
-    /// [`STARTS_PER_FAILURE`] of those that ran kept the SLO.
-    pub fn is_proven(&self) -> bool {
-        is_proof(self.passes, self.starts + self.not_measured)
-    }
-
-    /// Whether it would be proven if what could not be measured had kept the SLO.
-    pub fn is_undecided(&self) -> bool {
-        let possible = self.passes + self.not_measured;
-        !self.is_proven() && is_proof(possible, self.starts + self.not_measured)
-    }
-
-    /// `20 of 20 fresh starts passed: less than 13.9 % fail (95 % confidence)`.
-    pub fn sentence(&self) -> String {
-        let not_measured = match self.not_measured {
-            0 => String::new(),
-            n => format!("; {n} could not be measured"),
-        };
-        if self.starts == 0 {
-            return format!("not proven: no fresh start ran at this size{not_measured}");
-        }
-        format!(
-            "{} of {} fresh starts passed: less than {} fail ({} confidence){not_measured}",
-            self.passes,
-            self.starts,
-            text::percent(self.failure_upper_bound),
-            text::percent(CONFIDENCE),
-        )
     }
 }
 
@@ -288,10 +212,10 @@ impl Smaller {
 mod tests {
     use super::*;
     use crate::fixture::{configuration, trial};
-    use crate::record::{AppKo, Invalid};
+    use crate::record::{AppKo, Invalid, Purpose};
 
-    fn answer() -> Answer {
-        Answer {
+    fn answer() -> MemoryFound {
+        MemoryFound {
             size: Bytes::from_mib(324),
             confirmed: Bytes::from_mib(300),
             failed: Bytes::from_mib(296),
@@ -341,47 +265,6 @@ mod tests {
             serde_json::from_str::<Recommendation>(&stored).unwrap(),
             got
         );
-    }
-
-    #[test]
-    fn one_start_in_twenty_may_fail() {
-        for (passes, starts, wanted) in [
-            (0, 0, false),
-            (1, 1, true),
-            (18, 19, false),
-            (19, 20, true),
-            (18, 20, false),
-            (0, 20, false),
-            (38, 40, true),
-        ] {
-            assert_eq!(is_proof(passes, starts), wanted, "{passes} of {starts}");
-        }
-    }
-
-    #[test]
-    fn starts_that_could_not_be_measured_show_nothing() {
-        let proof = |passes, failed, not_measured| {
-            let trials = [
-                vec![Verdict::Pass; passes],
-                vec![Verdict::SloMiss; failed],
-                vec![Verdict::Invalid(Invalid::Noise); not_measured],
-            ];
-            let trials: Vec<_> = trials
-                .concat()
-                .into_iter()
-                .map(|verdict| trial("p", Purpose::Prove, 324, verdict))
-                .collect();
-            let proof = prove(Bytes::from_mib(324), &trials);
-            (proof.is_proven(), proof.is_undecided())
-        };
-        assert_eq!(proof(20, 0, 0), (true, false));
-        assert_eq!(proof(19, 0, 1), (true, false));
-        assert_eq!(proof(18, 0, 2), (false, true));
-        assert_eq!(proof(1, 0, 19), (false, true));
-        assert_eq!(proof(0, 0, 20), (false, true));
-        assert_eq!(proof(17, 1, 2), (false, true));
-        assert_eq!(proof(17, 2, 1), (false, false));
-        assert_eq!(proof(0, 0, 0), (false, false));
     }
 
     #[test]

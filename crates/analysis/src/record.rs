@@ -1,11 +1,13 @@
-//! The record of a trial: everything that was set, everything that was measured, nothing derived
-//! that could not be derived again.
+//! The record of a trial: everything that was set and everything that was measured. Of what is
+//! derived it has the judgement only, as it was given; the rest is derived again where it is shown.
 //!
 //! Owns the stored form (JSON, schema [`SCHEMA`]; units stand in the field names). Times named
 //! `_ns` are durations, or CLOCK_MONOTONIC where the field says so. An `Option` that is `None`
 //! means that this kernel, JVM or phase gave no such number; it never means zero.
 
+mod cpus;
 mod instance;
+mod reason;
 mod start;
 
 use std::collections::BTreeMap;
@@ -20,7 +22,9 @@ use crate::pauses::PauseEvidence;
 use crate::slo::{Objective, Slo};
 use crate::wire;
 
+pub use cpus::CpuSets;
 pub use instance::{ExitEvidence, InstanceEvidence};
+pub use reason::Reason;
 pub use start::{CacheEvidence, StartCache, StartEvidence};
 
 /// Version of the stored form. It grows when a field changes its meaning.
@@ -47,7 +51,7 @@ pub struct Configuration {
     /// CPUs the application may run on (`0`, `0-1`; `0;1`: one list an instance); `None` is what
     /// the machine's plan gives it.
     #[serde(default)]
-    pub cpuset: Option<String>,
+    pub cpuset: Option<CpuSets>,
     /// v1 `cpu.shares` (1024 is the default weight); converted where the kernel has weights.
     #[serde(default)]
     pub cpu_shares: Option<u64>,
@@ -145,8 +149,6 @@ pub enum Phase {
     WarmUp,
     /// Load that is judged.
     Measure,
-    /// Requests in flight are waited for.
-    Drain,
     /// SIGTERM, grace, kill, clean up.
     Stop,
 }
@@ -158,7 +160,6 @@ impl fmt::Display for Phase {
             Self::Start => "start",
             Self::WarmUp => "warm-up",
             Self::Measure => "measure",
-            Self::Drain => "drain",
             Self::Stop => "stop",
         })
     }
@@ -189,8 +190,6 @@ pub enum Verdict {
     AppKo(AppKo),
     /// The measurement is not valid; no evidence at all.
     Invalid(Invalid),
-    /// loadline was stopped; no evidence at all.
-    Interrupted,
 }
 
 impl Verdict {
@@ -207,7 +206,6 @@ impl fmt::Display for Verdict {
             Self::SloMiss => f.pad("SLO_MISS"),
             Self::AppKo(cause) => f.pad(&format!("APP_KO {}", cause.name())),
             Self::Invalid(cause) => f.pad(&format!("INVALID {}", cause.name())),
-            Self::Interrupted => f.pad("INTERRUPTED"),
         }
     }
 }
@@ -262,8 +260,6 @@ pub enum Invalid {
     DiskFull,
     /// The container runtime went away.
     RuntimeLost,
-    /// The orchestrator took the pod away.
-    Evicted,
     /// loadline itself failed.
     ToolError,
 }
@@ -279,7 +275,6 @@ impl Invalid {
             Self::OuterThrottle => "outer_throttle",
             Self::DiskFull => "disk_full",
             Self::RuntimeLost => "runtime_lost",
-            Self::Evicted => "evicted",
             Self::ToolError => "tool_error",
         }
     }
@@ -306,8 +301,8 @@ pub struct TrialRecord {
     pub slo: Slo,
     /// The judgement.
     pub verdict: Verdict,
-    /// One sentence that says why.
-    pub reason: String,
+    /// Why, in words.
+    pub reason: Reason,
     /// Each objective against what was measured; empty when nothing was measured.
     pub objectives: Vec<ObjectiveResult>,
     /// What was measured.

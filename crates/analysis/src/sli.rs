@@ -147,8 +147,6 @@ pub struct Sli {
     pub cpus_used: Option<f64>,
     /// Highest memory usage, page cache included.
     pub peak_memory: Option<Bytes>,
-    /// The same as a share of the limit, in [0, 1]; of several instances, that of the fullest.
-    pub peak_memory_share: Option<f64>,
     /// Highest working set.
     pub peak_working_set: Option<Bytes>,
     /// Highest RSS.
@@ -162,8 +160,6 @@ pub struct Sli {
     pub gc_pause_max: Option<Duration>,
     /// Throttled periods as a share of all periods with runnable tasks, in [0, 1].
     pub throttled_periods_share: Option<f64>,
-    /// Throttled time per second of the measure phase; summed over CPUs, it may exceed 1.
-    pub throttled_per_second: Option<f64>,
 }
 
 impl Sli {
@@ -192,9 +188,6 @@ impl Sli {
                 .and_then(|m| per_request(cgroup.measure_cpu?, m.ok)),
             cpus_used: share(cgroup.measure_cpu, duration),
             peak_memory: cgroup.peak_memory,
-            peak_memory_share: fullest(evidence).zip(record.configuration.memory).and_then(
-                |(peak, limit)| quotient(peak.as_bytes() as f64, limit.as_bytes() as f64),
-            ),
             peak_working_set: cgroup.peak_working_set,
             peak_rss: cgroup.peak_rss,
             gc_cpu_share: gc_cpu_share(evidence),
@@ -204,16 +197,9 @@ impl Sli {
                 .measure_nr_throttled
                 .zip(cgroup.measure_nr_periods)
                 .and_then(|(throttled, periods)| quotient(throttled as f64, periods as f64)),
-            throttled_per_second: share(cgroup.measure_throttled, duration),
             ..measured.as_ref().map(of_load).unwrap_or_default()
         })
     }
-}
-
-/// The memory that a limit is held against: that of the fullest instance.
-fn fullest(evidence: &Evidence) -> Option<Bytes> {
-    let own = evidence.instances.iter().map(|i| i.cgroup.peak_memory);
-    own.max().unwrap_or(evidence.cgroup.peak_memory)
 }
 
 fn of_load(measured: &Measured) -> Sli {
@@ -287,11 +273,9 @@ mod tests {
         assert_eq!(sli.achieved_rate, Some(300.0));
         assert_eq!(sli.cpu_per_request, Some(Duration::from_millis(2)));
         assert_eq!(sli.cpus_used, Some(0.6));
-        assert_eq!(sli.peak_memory_share, Some(0.5));
         assert!((sli.gc_cpu_share.unwrap() - 0.1).abs() < 1e-12);
         assert_eq!(sli.gc_pause_share, Some(0.05));
         assert_eq!(sli.throttled_periods_share, Some(0.04));
-        assert_eq!(sli.throttled_per_second, Some(0.025));
         let p99 = sli.p99.unwrap().as_secs_f64();
         assert!((p99 / 0.020 - 1.0).abs() < 1e-3, "{p99}");
     }

@@ -65,6 +65,24 @@ pub enum Objective {
     },
 }
 
+impl Objective {
+    /// The bound in the unit of what is measured: seconds, or for errors a fraction in [0, 1].
+    pub fn limit(self) -> f64 {
+        match self {
+            Self::Latency { bound, .. } | Self::MaxLatency { bound } | Self::Start { bound } => {
+                bound.as_secs_f64()
+            }
+            Self::Errors { bound } => bound,
+        }
+    }
+
+    /// Whether what was measured, in the same unit, keeps it; `None` is a quantile that lies in
+    /// requests that failed, or nothing measured. The one rule for trials and for `--max-rate`.
+    pub fn is_met(self, measured: Option<f64>) -> bool {
+        measured.is_some_and(|value| value < self.limit())
+    }
+}
+
 impl fmt::Display for Objective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

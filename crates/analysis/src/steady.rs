@@ -53,8 +53,6 @@ pub struct Steadiness {
     pub level: f64,
     /// Begins of the segments after the first one.
     pub change_points: Vec<usize>,
-    /// Indices of values left out as outliers.
-    pub outliers: Vec<usize>,
     /// Whether the steady part is long enough to be believed.
     pub is_steady: bool,
 }
@@ -81,7 +79,6 @@ pub fn judge(values: &[f64], rule: &Rule) -> Option<Steadiness> {
         from,
         level: steady.iter().sum::<f64>() / steady.len() as f64,
         change_points: cuts.iter().map(|cut| kept[*cut]).collect(),
-        outliers,
         is_steady: (values.len() - from) as f64 >= enough,
     })
 }
@@ -288,7 +285,7 @@ mod tests {
         values[100] = 9.0;
         let got = judge(&values, &Rule::default()).unwrap();
         assert_eq!((got.from, got.is_steady), (0, true), "{got:?}");
-        assert_eq!(got.outliers, [100]);
+        assert_eq!(outliers(&values), [100]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub struct Start {
 
 /// What happened to the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Course {
+pub struct Throttled {
     /// From begin to end of the work, stops included.
     pub wall: Duration,
     /// Of that, stopped: `wall` less what the work takes without a limit.
@@ -54,7 +54,7 @@ pub struct Course {
 }
 
 /// Lets the works run one after the other. `None` for a limit without a period or quota.
-pub fn simulate(limit: Limit, works: &[Work], start: Start) -> Option<Course> {
+pub fn simulate(limit: Limit, works: &[Work], start: Start) -> Option<Throttled> {
     if limit.period.is_zero() || limit.quota.is_zero() {
         return None;
     }
@@ -64,7 +64,7 @@ pub fn simulate(limit: Limit, works: &[Work], start: Start) -> Option<Course> {
         period_end: limit.period,
         left: limit.quota.saturating_sub(start.used),
     };
-    let mut course = Course {
+    let mut throttled = Throttled {
         wall: Duration::ZERO,
         stall: Duration::ZERO,
         stops: Vec::new(),
@@ -74,14 +74,14 @@ pub fn simulate(limit: Limit, works: &[Work], start: Start) -> Option<Course> {
     let mut ideal = Duration::ZERO;
     for work in works {
         ideal += work.cpu / work.threads.max(1);
-        state.run(work, start.phase, &mut course);
+        state.run(work, start.phase, &mut throttled);
     }
-    course.wall = state.now - start.phase;
-    course.stall = course.wall.saturating_sub(ideal);
+    throttled.wall = state.now - start.phase;
+    throttled.stall = throttled.wall.saturating_sub(ideal);
     if state.left.is_zero() && state.now < state.period_end {
-        course.wait_after = state.period_end - state.now;
+        throttled.wait_after = state.period_end - state.now;
     }
-    Some(course)
+    Some(throttled)
 }
 
 struct State {
@@ -93,7 +93,7 @@ struct State {
 }
 
 impl State {
-    fn run(&mut self, work: &Work, origin: Duration, course: &mut Course) {
+    fn run(&mut self, work: &Work, origin: Duration, throttled: &mut Throttled) {
         let threads = work.threads.max(1);
         let mut todo = work.cpu;
         while !todo.is_zero() {
@@ -102,8 +102,8 @@ impl State {
             }
             if self.left.is_zero() {
                 let stop = (self.now - origin, self.period_end - origin);
-                course.stops.push(stop);
-                course.throttled_time += (stop.1 - stop.0) * threads;
+                throttled.stops.push(stop);
+                throttled.throttled_time += (stop.1 - stop.0) * threads;
                 self.now = self.period_end;
                 self.refill();
             }
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    fn run(period: f64, quota: f64, threads: u32, cpu: f64, phase: f64, used: f64) -> Course {
+    fn run(period: f64, quota: f64, threads: u32, cpu: f64, phase: f64, used: f64) -> Throttled {
         let work = Work {
             threads,
             cpu: ms(cpu),
@@ -199,9 +199,9 @@ mod tests {
             ((100.0, 150.0, 2, 200.0, 50.0, 20.0), (100.0, 0.0)),
         ];
         for ((p, q, n, w, t0, u), (wall, stall)) in cases {
-            let course = run(p, q, n, w, t0, u);
+            let throttled = run(p, q, n, w, t0, u);
             assert_eq!(
-                (course.wall, course.stall),
+                (throttled.wall, throttled.stall),
                 (ms(wall), ms(stall)),
                 "{p} {q} {n} {w}"
             );
@@ -293,21 +293,21 @@ mod tests {
             let used = (limit.quota * u32::try_from(used_share).unwrap() / 100).min(phase * 8);
             let work = Work { threads, cpu: Duration::from_millis(cpu) };
             let start = Start { phase, used };
-            let course = simulate(limit, &[work], start).unwrap();
+            let throttled = simulate(limit, &[work], start).unwrap();
             if let Some(wall) = closed_form(limit, work, start) {
-                let got = course.wall.as_secs_f64();
+                let got = throttled.wall.as_secs_f64();
                 prop_assert!((got - wall).abs() < 1e-6, "{} {}", got, wall);
             }
-            let stopped: Duration = course.stops.iter().map(|(a, b)| *b - *a).sum();
-            prop_assert!(stopped.abs_diff(course.stall) < Duration::from_micros(1));
+            let stopped: Duration = throttled.stops.iter().map(|(a, b)| *b - *a).sum();
+            prop_assert!(stopped.abs_diff(throttled.stall) < Duration::from_micros(1));
         }
 
         #[test]
         fn enough_quota_never_stops(threads in 1_u32..9, cpu in 1_u64..1000) {
             let quota = limit(100.0, 100.0 * f64::from(threads));
             let work = Work { threads, cpu: Duration::from_millis(cpu) };
-            let course = simulate(quota, &[work], Start::default()).unwrap();
-            prop_assert!(course.stops.is_empty());
+            let throttled = simulate(quota, &[work], Start::default()).unwrap();
+            prop_assert!(throttled.stops.is_empty());
         }
     }
 }

@@ -10,7 +10,9 @@ use std::time::Duration;
 use crate::app_ko;
 use crate::latency::LatencyError;
 use crate::noise::{self, NoiseThresholds};
-use crate::record::{Configuration, Evidence, Invalid, ObjectiveResult, PhaseSpan, Verdict};
+use crate::record::{
+    Configuration, Evidence, Invalid, ObjectiveResult, PhaseSpan, Reason, Verdict,
+};
 use crate::sli::{self, Measured};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, Slo};
 use crate::text;
@@ -20,6 +22,9 @@ const UNDER_WAY: f64 = 2.0;
 /// Requests that may be under way at the end, at most: those of this share of the phase. A median
 /// above it is that of a queue which grew.
 const UNDER_WAY_SHARE: f64 = 0.1;
+
+/// The load generator's error kind for its own shortage.
+const PORT_EXHAUSTED: &str = "port_exhausted";
 
 /// The numbers of the rules that are not in the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,10 +85,10 @@ impl Thresholds {
 /// The verdict with its grounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
-    /// The verdict; never INTERRUPTED, which only the trial itself knows.
+    /// The verdict.
     pub verdict: Verdict,
-    /// One sentence that says why, with the numbers.
-    pub reason: String,
+    /// Why, with the numbers.
+    pub reason: Reason,
     /// Each objective against what was measured; empty when nothing was measured.
     pub objectives: Vec<ObjectiveResult>,
 }
@@ -126,9 +131,12 @@ fn decide(
     evidence: &Evidence,
     measured: Result<Option<Measured>, LatencyError>,
     thresholds: &Thresholds,
-) -> (Verdict, String) {
+) -> (Verdict, Reason) {
     if let Some(failure) = &evidence.failure {
-        return (Verdict::Invalid(failure.cause), failure.detail.clone());
+        return (
+            Verdict::Invalid(failure.cause),
+            failure.detail.clone().into(),
+        );
     }
     let ko = app_ko::classify(configuration, evidence, thresholds.hang_after);
     if let Some(ko) = ko.as_ref().filter(|ko| !ko.timed) {
@@ -136,22 +144,28 @@ fn decide(
     }
     let measured = match measured {
         Ok(measured) => measured,
-        Err(error) => return (Verdict::Invalid(Invalid::ToolError), error.to_string()),
+        Err(error) => {
+            return (
+                Verdict::Invalid(Invalid::ToolError),
+                error.to_string().into(),
+            );
+        }
     };
     if let Some((cause, reason)) = cannot_count(measured.as_ref(), slo, evidence, thresholds) {
-        return (Verdict::Invalid(cause), reason);
+        return (Verdict::Invalid(cause), reason.into());
     }
-    let explanation = explain(evidence, thresholds);
-    if let Some(ko) = ko {
-        return (Verdict::AppKo(ko.cause), ko.reason + &explanation);
+    let behind = behind(evidence, thresholds);
+    if let Some(mut ko) = ko {
+        ko.reason.extend(behind);
+        return (Verdict::AppKo(ko.cause), ko.reason);
     }
     let Some(measured) = measured else {
         let reason = "the application was ready, but no load was measured".to_owned();
-        return (Verdict::Invalid(Invalid::ToolError), reason);
+        return (Verdict::Invalid(Invalid::ToolError), reason.into());
     };
     match misses(objectives, slo, &measured, evidence, thresholds) {
-        misses if misses.is_empty() => (Verdict::Pass, pass(objectives, &measured)),
-        misses => (Verdict::SloMiss, misses.join("; ") + &explanation),
+        misses if misses.is_empty() => (Verdict::Pass, pass(objectives, &measured).into()),
+        misses => (Verdict::SloMiss, misses.into_iter().chain(behind).collect()),
     }
 }
 
@@ -169,13 +183,12 @@ fn cannot_count(
 
 /// The load generator's own limits.
 fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<(Invalid, String)> {
-    let exhausted = measured
-        .errors
-        .iter()
-        .find(|(kind, count)| kind.contains("exhausted") && **count > 0);
-    if let Some((kind, count)) = exhausted {
+    let exhausted = measured.errors.get(PORT_EXHAUSTED);
+    if let Some(count) = exhausted.filter(|count| **count > 0) {
         let count = text::count(*count);
-        let reason = format!("the generator ran out of ports or descriptors: {kind} {count} times");
+        let reason = format!(
+            "the generator ran out of ports or descriptors: {PORT_EXHAUSTED} {count} times"
+        );
         return Some((Invalid::PortExhausted, reason));
     }
     let saturated = measured.saturated.as_ref();
@@ -183,14 +196,7 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
         let reason = format!("the load generator was the bottleneck: {why}");
         return Some((Invalid::GeneratorSaturated, reason));
     }
-    let bounds = slo
-        .objectives
-        .iter()
-        .filter_map(|objective| match objective {
-            Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
-            Objective::Errors { .. } | Objective::Start { .. } => None,
-        });
-    let share = bounds.min()?.mul_f64(thresholds.send_lag_share);
+    let share = slo.tightest_latency()?.mul_f64(thresholds.send_lag_share);
     let allowed = thresholds.send_lag.max(share);
     let is_late = measured.offered_rate.is_some() && measured.send_lag_p99 > allowed;
     is_late.then(|| {
@@ -207,22 +213,16 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
 
 fn result(objective: Objective, measured: &Measured, evidence: &Evidence) -> ObjectiveResult {
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
-    let value = match objective {
+    let measured = match objective {
         Objective::Latency { quantile, .. } => seconds(measured.latency.quantile(quantile)),
         Objective::MaxLatency { .. } => seconds(measured.latency.max()),
         Objective::Errors { .. } => measured.error_share(),
         Objective::Start { .. } => seconds(evidence.start.ready),
     };
-    let bound = match objective {
-        Objective::Latency { bound, .. }
-        | Objective::MaxLatency { bound }
-        | Objective::Start { bound } => bound.as_secs_f64(),
-        Objective::Errors { bound } => bound,
-    };
     ObjectiveResult {
         objective,
-        measured: value,
-        met: value.is_some_and(|value| value < bound),
+        measured,
+        met: objective.is_met(measured),
     }
 }
 
@@ -361,30 +361,35 @@ fn time(seconds: f64) -> String {
     text::duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// What lies behind a miss, from counters: `; thrash: 14.8 M file refaults`.
-fn explain(evidence: &Evidence, thresholds: &Thresholds) -> String {
-    let mut causes = Vec::new();
+/// Whether file pages were dropped and read again so often that it explains a miss.
+pub fn is_thrash(evidence: &Evidence, thresholds: &Thresholds) -> bool {
     let refaults = evidence.cgroup.file_refaults.unwrap_or(0);
-    if refaults as f64 > thresholds.refaults_per_second * seconds(evidence) {
+    refaults as f64 > thresholds.refaults_per_second * seconds(evidence)
+}
+
+/// What lies behind a miss, from counters: `thrash: 14.8 M file refaults`.
+fn behind(evidence: &Evidence, thresholds: &Thresholds) -> Vec<String> {
+    let mut causes = Vec::new();
+    if is_thrash(evidence, thresholds) {
         let faults = match evidence.cgroup.major_faults {
             Some(faults) if faults > 0 => format!(", {} major faults", text::count(faults)),
             _ => String::new(),
         };
-        let refaults = text::count(refaults);
-        causes.push(format!("; thrash: {refaults} file refaults{faults}"));
+        let refaults = text::count(evidence.cgroup.file_refaults.unwrap_or(0));
+        causes.push(format!("thrash: {refaults} file refaults{faults}"));
     }
     let gc = sli::gc_cpu_share(evidence);
     if let Some(share) = gc.filter(|share| *share > thresholds.gc_share_worth_a_word) {
-        causes.push(format!("; GC took {} of the CPU", text::percent(share)));
+        causes.push(format!("GC took {} of the CPU", text::percent(share)));
     }
     let cgroup = &evidence.cgroup;
     if let (Some(throttled), Some(periods)) =
         (cgroup.measure_nr_throttled, cgroup.measure_nr_periods)
         && throttled as f64 > thresholds.throttled_share_worth_a_word * periods as f64
     {
-        causes.push(format!("; throttled in {throttled} of {periods} periods"));
+        causes.push(format!("throttled in {throttled} of {periods} periods"));
     }
-    causes.concat()
+    causes
 }
 
 /// Length of the trial, at least one second.

@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
-use crate::cpuset::CpuSet;
 use crate::host::parse_anything;
 use crate::name::GroupName;
 use crate::sample::{self, CpuSample, MemorySample};
 use crate::{fake, proc_text};
+use loadline_sizing::CpuSet;
 
 /// Bytes as a kernel file is read: anything, but mostly like the real ones.
 fn text() -> impl Strategy<Value = String> {

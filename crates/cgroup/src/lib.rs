@@ -11,7 +11,6 @@
 
 #[cfg(test)]
 mod arbitrary;
-mod cpuset;
 mod error;
 #[cfg(test)]
 mod fake;
@@ -31,7 +30,6 @@ mod sample;
 mod sampler;
 mod sweep;
 
-pub use cpuset::{CpuSet, ParseCpuSetError};
 pub use error::CgroupError;
 pub use group::Group;
 pub use layout::{Controller, Layout, Mode, Place, Version};

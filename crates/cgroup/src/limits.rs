@@ -6,9 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_sizing::{Bytes, Cpus};
+use loadline_sizing::{Bytes, CpuSet, Cpus};
 
-use crate::cpuset::CpuSet;
 use crate::error::CgroupError;
 use crate::file;
 use crate::group::Group;

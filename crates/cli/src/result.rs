@@ -13,7 +13,7 @@ use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation};
 use loadline_engine::experiment::Experiment;
 use loadline_engine::store::{ResultRow, Status, Store};
 use loadline_load::Model;
-use loadline_report::{ResultView, redact};
+use loadline_report::{Load, ResultView, redact};
 
 use crate::error::{Error, Kind};
 use crate::experiment::refused;
@@ -103,8 +103,15 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
         file.take(LARGEST).read_to_string(&mut text)
     };
     read.map_err(unreadable)?;
-    loadline_report::read(&text)
-        .map_err(|e| Error::new(Kind::Usage, format!("{}: {e}", path.display())))
+    let mut view = loadline_report::read(&text)
+        .map_err(|e| Error::new(Kind::Usage, format!("{}: {e}", path.display())))?;
+    // Older versions wrote the load in words only; the experiment beside it has the rate.
+    if view.load.rate_per_second.is_none()
+        && let Ok(experiment) = experiment(&view)
+    {
+        view.load = redact::load(&load(&experiment));
+    }
+    Ok(view)
 }
 
 /// The experiment that a view was measured with, without what it varied: an export has taken the
@@ -140,7 +147,7 @@ pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
         question: experiment.question.clone(),
         command: row.command.clone(),
         experiment: row.experiment.clone(),
-        load: redact::load(&load_in_words(&experiment)),
+        load: redact::load(&load(&experiment)),
         machine: row.machine.clone(),
         slo: experiment.slo.clone(),
         recommendation: recommendation.as_ref().map(redact::recommendation),
@@ -185,27 +192,30 @@ fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
     }
 }
 
-fn load_in_words(experiment: &Experiment) -> String {
+fn load(experiment: &Experiment) -> Load {
     let load = &experiment.load;
     let seconds = |d: std::time::Duration| format!("{} s", d.as_secs_f64());
-    let model = match load.model {
-        Model::Open { .. } => format!(
-            "open model, {}/s for {}",
-            load.model.rate().unwrap_or_default(),
-            seconds(load.model.duration().unwrap_or_default())
-        ),
-        Model::ClosedFor { duration } => format!("closed model for {}", seconds(duration)),
-        Model::ClosedRequests { requests } => format!("closed model, {requests} requests"),
-    };
-    format!(
-        "{} {}, {model}, {} connections{}, warm-up {}",
-        load.method,
-        load.path,
+    let requests = format!("{} {}", load.method, load.path);
+    let rest = format!(
+        ", {} connections{}, warm-up {}",
         load.connections,
         load.http2
             .map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams)),
         seconds(load.warm_up)
-    )
+    );
+    let closed = |how: String| Load::without_rate(format!("{requests}, closed model{how}{rest}"));
+    match load.model {
+        Model::Open { .. } => Load {
+            before: format!("{requests}, open model, "),
+            rate_per_second: load.model.rate(),
+            after: format!(
+                " for {}{rest}",
+                seconds(load.model.duration().unwrap_or_default())
+            ),
+        },
+        Model::ClosedFor { duration } => closed(format!(" for {}", seconds(duration))),
+        Model::ClosedRequests { requests } => closed(format!(", {requests} requests")),
+    }
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ fn json_type(kind: &str) -> String {
         "f64" => "number".to_owned(),
         "bool" => "true or false".to_owned(),
         "String" | "Purpose" | "Phase" | "Provenance" | "Invalid" | "AppKo" | "Slo"
-        | "Objective" | "CacheKind" => "text".to_owned(),
+        | "Objective" | "Reason" | "CpuSets" | "CacheKind" => "text".to_owned(),
         other => {
             let item = other.strip_prefix("Vec<").and_then(|k| k.strip_suffix('>'));
             item.map_or_else(

@@ -9,9 +9,9 @@ use loadline_analysis::search::lattice::Cell;
 use loadline_analysis::search::min_memory::Parameters;
 use loadline_analysis::search::prices::{Prices, Variant};
 use loadline_analysis::search::size::{Sizes, Smallest};
-use loadline_jvm::detect::{Found, Kind, Places};
+use loadline_jvm::detect::{Found, Places};
 use loadline_sizing::hotspot::collector::{SERVER_CLASS_CPUS, SERVER_CLASS_MEMORY};
-use loadline_sizing::{Bytes, Cpus, Jdk, Version};
+use loadline_sizing::{Bytes, Cpus, Jdk, Version, Vm};
 
 use crate::agenda::trial_length;
 use crate::command::{CommandError, assemble};
@@ -75,7 +75,7 @@ pub fn prices(
     let ground = ground(experiment, pricing, &bases, machine.cpus, machine.memory);
     let variant = |configuration: Configuration| {
         let jdk = assemble(&experiment.app, &configuration, jdks, places)?.jdk;
-        let jdk = jdk.filter(|jdk| jdk.kind == Kind::HotSpot);
+        let jdk = jdk.filter(|jdk| jdk.kind == Vm::HotSpot);
         let version = |jdk: loadline_jvm::detect::Jdk| {
             let exact = jdk.version.full.parse();
             exact.unwrap_or(Version::feature(jdk.version.feature))

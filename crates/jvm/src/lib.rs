@@ -1,4 +1,4 @@
-//! What a JVM tells about itself: which JDKs there are, their flags, their GC and safepoint logs,
+//! What a JVM tells about itself: which JDKs there are, their GC and safepoint logs,
 //! native memory and counters.
 //!
 //! Reads text and files that a JVM wrote; never prints, never starts a process, never decides
@@ -8,7 +8,6 @@ pub mod attach;
 pub mod beneath;
 pub mod cache;
 pub mod detect;
-pub mod flags;
 pub mod footprint;
 pub mod gclog;
 pub mod hsperf;

@@ -5,22 +5,24 @@
 
 use std::path::Path;
 
-use crate::detect::{JdkVersion, Kind};
+use loadline_sizing::Vm;
+
+use crate::detect::JdkVersion;
 
 /// The options that make a JVM log collections and safepoints to `path`, one file, no rotation.
 ///
 /// JDK 9+: one `-Xlog` option. JDK 8: the classic options, uptime instead of the monotonic
 /// clock. OpenJ9: none, its log is another format. The JVM replaces `%p` and `%t` in `path`, and
 /// a double quote in it cannot be passed: choose a plain path.
-pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Kind) -> Vec<String> {
+pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Vm) -> Vec<String> {
     let path = path.display();
     match kind {
-        Kind::OpenJ9 => Vec::new(),
+        Vm::OpenJ9 => Vec::new(),
         // Quoted: an unquoted path ends at the first colon (logConfiguration.cpp).
-        Kind::HotSpot if version.feature >= 9 => vec![format!(
+        Vm::HotSpot if version.feature >= 9 => vec![format!(
             "-Xlog:gc*,safepoint:file=\"{path}\":tn,u,l,tg:filecount=0"
         )],
-        Kind::HotSpot => vec![
+        Vm::HotSpot => vec![
             format!("-Xloggc:{path}"),
             "-XX:+PrintGCDetails".to_owned(),
             "-XX:+PrintGCTimeStamps".to_owned(),
@@ -38,11 +40,11 @@ mod tests {
         let path = Path::new("/tmp/a:b/gc.log");
         let version = |text| JdkVersion::parse(text).unwrap();
         assert_eq!(
-            gc_log_options(path, &version("25.0.3"), Kind::HotSpot),
+            gc_log_options(path, &version("25.0.3"), Vm::HotSpot),
             ["-Xlog:gc*,safepoint:file=\"/tmp/a:b/gc.log\":tn,u,l,tg:filecount=0"]
         );
-        let old = gc_log_options(path, &version("1.8.0_402"), Kind::HotSpot);
+        let old = gc_log_options(path, &version("1.8.0_402"), Vm::HotSpot);
         assert_eq!(old[0], "-Xloggc:/tmp/a:b/gc.log");
-        assert!(gc_log_options(path, &version("21"), Kind::OpenJ9).is_empty());
+        assert!(gc_log_options(path, &version("21"), Vm::OpenJ9).is_empty());
     }
 }

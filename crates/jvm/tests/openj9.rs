@@ -1,13 +1,14 @@
 //! The options of OpenJ9's shared class cache on a real OpenJ9, where there is one.
 
 use loadline_jvm::cache::scc::{self, Statistics};
-use loadline_jvm::detect::{Found, Kind, Places};
+use loadline_jvm::detect::{Found, Places};
 use loadline_sizing::Bytes;
+use loadline_sizing::Vm;
 
 #[test]
 fn a_real_openj9_takes_the_options() {
     let jdks = Found::look(&Places::of_process()).jdks;
-    let Some(jdk) = jdks.iter().find(|jdk| jdk.kind == Kind::OpenJ9) else {
+    let Some(jdk) = jdks.iter().find(|jdk| jdk.kind == Vm::OpenJ9) else {
         println!("SKIP a_real_openj9_takes_the_options: no OpenJ9 JVM on this machine");
         return;
     };

@@ -10,12 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_jvm::attach::{self, AttachError};
-use loadline_jvm::detect::{Found, Jdk, Kind, Places};
-use loadline_jvm::flags::{self, Flags};
+use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_jvm::gclog;
 use loadline_jvm::hsperf::{Counters, HsperfError};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_jvm::nmt;
+use loadline_sizing::Vm;
 
 /// Longest wait for a JVM to come up on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn jdks(test: &str) -> Vec<Jdk> {
     let found = Found::look(&Places::of_process());
     let usable = |jdk: &Jdk| {
-        jdk.kind == Kind::HotSpot
+        jdk.kind == Vm::HotSpot
             && jdk.version.feature >= 11
             && jdk.modules.iter().any(|module| module == "jdk.compiler")
     };
@@ -209,20 +209,6 @@ fn a_jvm_logs_what_the_reader_reads() {
                 .all(|pause| pause.monotonic_span().is_some())
         );
         assert_eq!(log.header.jdk.as_deref(), Some(jdk.version.full.as_str()));
-    }
-}
-
-#[test]
-fn the_flags_of_a_jvm_are_read() {
-    for jdk in jdks("the_flags_of_a_jvm_are_read") {
-        let command = flags::print_command(&jdk.java, &["-Xmx96m".to_owned()]);
-        let output = Command::new(&command[0])
-            .args(&command[1..])
-            .output()
-            .expect("java runs");
-        let flags = Flags::parse(&String::from_utf8_lossy(&output.stdout));
-        assert_eq!(flags.number("MaxHeapSize"), Some(96 << 20));
-        assert!(flags.iter().count() > 300);
     }
 }
 

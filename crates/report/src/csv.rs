@@ -97,7 +97,7 @@ pub fn csv(view: &ResultView) -> String {
                 .as_ref()
                 .map_or_else(String::new, |cache| cache.kind.to_string()),
             bytes(trial.evidence.cache.as_ref().map(|cache| cache.archive)),
-            field(&trial.reason),
+            field(&trial.reason.to_string()),
         ];
         out.push_str(&cells.join(","));
         out.push_str("\r\n");

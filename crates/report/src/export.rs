@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::redact;
-use crate::view::ResultView;
+use crate::view::{Load, ResultView};
 
 /// The exported form; its fields are those of the records (docs/reference/record.md).
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -30,6 +30,9 @@ pub struct Export {
     experiment: String,
     /// The load in words; secrets taken out.
     load: String,
+    /// The same words with the rate apart, where the load has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    load_in_parts: Option<Load>,
     /// The SLO in text.
     slo: String,
     /// The machine that measured.
@@ -82,6 +85,7 @@ pub enum ReadError {
 
 /// The result and all its trials, on one line: indented it would be twice as long.
 pub fn json(view: &ResultView) -> String {
+    let load = redact::load(&view.load);
     let export = Export {
         schema: SCHEMA,
         result: view.id.clone(),
@@ -89,7 +93,8 @@ pub fn json(view: &ResultView) -> String {
         question: view.question.clone(),
         command: redact::command(&view.command),
         experiment: redact::experiment(&view.experiment),
-        load: redact::load(&view.load),
+        load: load.to_string(),
+        load_in_parts: load.rate_per_second.is_some().then_some(load),
         slo: view.slo.to_string(),
         machine: view.machine.clone(),
         incomplete: view.incomplete.clone(),
@@ -115,13 +120,15 @@ pub fn read(text: &str) -> Result<ResultView, ReadError> {
     }
     let export: Export = serde_json::from_str(text).map_err(form)?;
     let slo: Result<Slo, _> = export.slo.parse();
+    let in_words = || Load::without_rate(export.load);
+    let load = export.load_in_parts.unwrap_or_else(in_words);
     Ok(ResultView {
         id: export.result,
         title: export.title,
         question: export.question,
         command: export.command,
         experiment: export.experiment,
-        load: redact::load(&export.load),
+        load: redact::load(&load),
         machine: export.machine,
         slo: slo.map_err(|e| ReadError::Slo { why: e.to_string() })?,
         recommendation: export.recommendation.as_ref().map(redact::recommendation),

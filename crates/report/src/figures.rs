@@ -82,7 +82,6 @@ pub fn verdict(verdict: Verdict) -> String {
         Verdict::SloMiss => "SLO MISS".to_owned(),
         Verdict::AppKo(cause) => format!("KO {}", cause.name().replace('_', " ")),
         Verdict::Invalid(cause) => format!("INVALID {}", cause.name().replace('_', " ")),
-        Verdict::Interrupted => "INTERRUPTED".to_owned(),
     }
 }
 
@@ -91,7 +90,7 @@ pub fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Pass => Tone::Good,
         Verdict::SloMiss | Verdict::AppKo(_) => Tone::Bad,
-        Verdict::Invalid(_) | Verdict::Interrupted => Tone::Muted,
+        Verdict::Invalid(_) => Tone::Muted,
     }
 }
 
@@ -105,7 +104,6 @@ pub fn invalid_reason(cause: Invalid) -> &'static str {
         Invalid::OuterThrottle => "a limit around loadline throttled it",
         Invalid::DiskFull => "the disk was full",
         Invalid::RuntimeLost => "the container runtime went away",
-        Invalid::Evicted => "the orchestrator took the pod away",
         Invalid::ToolError => "loadline itself failed",
     }
 }

@@ -69,7 +69,7 @@ fn case(out: &mut String, view: &ResultView, group: &Group<'_>, names: &Names) {
         Some((element, trial)) => out.push_str(&format!(
             ">\n    <{element} type=\"{}\" message=\"{}\"/>\n  </testcase>\n",
             attribute(&figures::verdict(trial.verdict)),
-            attribute(&trial.reason),
+            attribute(&trial.reason.to_string()),
         )),
         None => out.push_str("/>\n"),
     }

@@ -11,6 +11,8 @@ use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Configuration, TrialRecord};
 
+use crate::view::Load;
+
 pub use toml::experiment;
 
 /// What stands in place of a secret.
@@ -121,13 +123,17 @@ pub fn command(arguments: &[String]) -> Vec<String> {
     out
 }
 
-/// A load in words, word by word: what follows the secret in a URL's query is no part of it.
-pub fn load(words: &str) -> String {
+/// A load, word by word: what follows the secret in a URL's query is no part of it.
+pub fn load(load: &Load) -> Load {
     let word = |word: &str| match word.strip_suffix(',') {
         Some(word) => line(word) + ",",
         None => line(word),
     };
-    words.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    let words: Vec<String> = load.before.split(' ').map(word).collect();
+    Load {
+        before: words.join(" "),
+        ..load.clone()
+    }
 }
 
 /// A copy of a record without secrets.
@@ -135,7 +141,7 @@ pub fn record(trial: &TrialRecord) -> TrialRecord {
     let mut trial = trial.clone();
     trial.configuration = configuration(&trial.configuration);
     // It may quote what the application wrote.
-    trial.reason = line(&trial.reason);
+    trial.reason = line(&trial.reason.to_string()).into();
     for shown in [
         &mut trial.evidence.last_output,
         &mut trial.evidence.thread_dump,
@@ -162,16 +168,13 @@ pub fn recommendation(recommendation: &Recommendation) -> Recommendation {
     let neighbours = clean.deployment.iter_mut().flat_map(|d| &mut d.why_not);
     // Reasons may quote what the application wrote.
     let reasons = (clean.proof.failures.iter_mut().map(|(_, why)| why))
-        .chain(
-            clean
-                .next_smaller
-                .iter_mut()
-                .map(|smaller| &mut smaller.breaks),
-        )
         .chain(clean.comparisons.iter_mut().map(|other| &mut other.reason))
         .chain(neighbours.map(|neighbour| &mut neighbour.breaks));
     for reason in reasons {
         *reason = line(reason);
+    }
+    if let Some(smaller) = &mut clean.next_smaller {
+        smaller.breaks = line(&smaller.breaks.to_string()).into();
     }
     clean
 }
@@ -301,6 +304,7 @@ mod tests {
     fn a_load_loses_the_secret_and_nothing_else() {
         let shown = "GET /a?b=1&token=[redacted], open model, 10/s for 5 s";
         let given = shown.replace(REDACTED, "hunter2");
+        let load = |words: &str| load(&Load::without_rate(words.to_owned())).to_string();
         assert_eq!(load(&given), shown);
         assert_eq!(load(shown), shown);
         let plain = "GET /a?lastName=Da at 300/s (open model, 30 s)";

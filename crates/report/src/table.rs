@@ -5,8 +5,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::html::escape;
-use crate::markdown;
+use crate::escape;
 use crate::text;
 
 /// Narrowest a wrapping column may get, in terminal cells.
@@ -203,7 +202,7 @@ impl Table {
         line(
             self.columns
                 .iter()
-                .map(|c| markdown::escape(&c.title))
+                .map(|c| escape::markdown(&c.title))
                 .collect(),
         );
         line(
@@ -230,7 +229,7 @@ impl Table {
     pub fn html(&self, caption: &str) -> String {
         let mut out = format!(
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption class=\"unseen\">{0}</caption><thead><tr>",
-            escape(caption)
+            escape::html(caption)
         );
         for column in &self.columns {
             let class = if column.align == Align::Right {
@@ -240,7 +239,7 @@ impl Table {
             };
             out.push_str(&format!(
                 "<th scope=\"col\"{class}>{}</th>",
-                escape(&column.title)
+                escape::html(&column.title)
             ));
         }
         out.push_str("</tr></thead><tbody>\n");
@@ -264,9 +263,9 @@ impl Table {
 fn markdown_cell(cell: &Cell, bold: bool) -> String {
     let text = text::cell(&cell.text);
     match cell.tone {
-        Tone::Code if !text.is_empty() => markdown::code(&text),
-        _ if bold && !text.is_empty() => format!("**{}**", markdown::escape(&text)),
-        _ => markdown::escape(&text),
+        Tone::Code if !text.is_empty() => escape::markdown_code(&text),
+        _ if bold && !text.is_empty() => format!("**{}**", escape::markdown(&text)),
+        _ => escape::markdown(&text),
     }
 }
 
@@ -289,7 +288,7 @@ fn html_cell(cell: &Cell, column: &Column, is_header: bool) -> String {
     } else {
         format!(" class=\"{}\"", classes.join(" "))
     };
-    let text = escape(&text::cell(&cell.text));
+    let text = escape::html(&text::cell(&cell.text));
     let text = if cell.tone == Tone::Code {
         format!("<code>{text}</code>")
     } else {

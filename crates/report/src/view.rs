@@ -3,6 +3,8 @@
 //! Owns [`ResultView`], the only input of this crate. Plain data; whoever holds the records fills
 //! it, on any machine, also from a run that was killed.
 
+mod load;
+
 use std::time::Duration;
 
 use loadline_analysis::recommend::Recommendation;
@@ -10,6 +12,7 @@ use loadline_analysis::record::{Configuration, Machine, TrialRecord};
 use loadline_analysis::slo::Slo;
 
 use crate::format;
+pub use load::Load;
 
 /// One result: one run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,8 +27,8 @@ pub struct ResultView {
     pub command: Vec<String>,
     /// The experiment file verbatim, or the one that the flags amount to (TOML).
     pub experiment: String,
-    /// The load in words: `GET /owners, open model, 300/s for 20 s`.
-    pub load: String,
+    /// The load of the experiment.
+    pub load: Load,
     /// The machine that measured.
     pub machine: Machine,
     /// What "it works" means.
@@ -56,30 +59,23 @@ impl ResultView {
         self.trials.iter().filter(|t| t.verdict.is_evidence())
     }
 
-    /// The load in words as this configuration had it: at its own rate, where it has one.
+    /// The load as this configuration had it: at its own rate, where it has one.
     pub fn load_of(&self, configuration: &Configuration) -> String {
-        let Some(rate) = configuration.rate.map(format::rate) else {
-            return self.load.clone();
-        };
-        match rate_in(&self.load) {
-            Some((before, after)) => format!("{before}{rate}{after}"),
-            None => format!("{} ({rate})", self.load),
+        match configuration.rate {
+            Some(rate) => self.load.at(&format::rate(rate)),
+            None => self.load.to_string(),
         }
     }
 
-    /// The load in words that all configurations had: without a rate where theirs differ.
+    /// The load that all configurations had: without a rate where theirs differ.
     pub fn load_of_all(&self) -> String {
         let mut rates = self.trials.iter().map(|t| t.configuration.rate);
-        let first = rates.next().flatten();
-        if first.is_some() && rates.all(|rate| rate == first) {
-            return self.load_of(&self.trials[0].configuration);
-        }
-        if self.trials.iter().all(|t| t.configuration.rate.is_none()) {
-            return self.load.clone();
-        }
-        match rate_in(&self.load) {
-            Some((before, after)) => format!("{before}each at its own rate{after}"),
-            None => format!("{}, each at its own rate", self.load),
+        match rates.next().flatten() {
+            Some(first) if rates.all(|rate| rate == Some(first)) => {
+                self.load.at(&format::rate(first))
+            }
+            None if rates.all(|rate| rate.is_none()) => self.load.to_string(),
+            _ => self.load.at("each at its own rate"),
         }
     }
 
@@ -91,15 +87,6 @@ impl ResultView {
     }
 }
 
-/// What stands before and after the rate of `..., open model, 300/s for 20 s, ...`.
-fn rate_in(load: &str) -> Option<(&str, &str)> {
-    const BEFORE: &str = ", open model, ";
-    let begin = load.rfind(BEFORE)? + BEFORE.len();
-    let length = load[begin..].find("/s for ")?;
-    load[begin..begin + length].parse::<f64>().ok()?;
-    Some((&load[..begin], &load[begin + length + 2..]))
-}
-
 fn end_unix_ms(trial: &TrialRecord) -> u64 {
     let phases = &trial.evidence.phases;
     let start = phases.iter().map(|p| p.start).min().unwrap_or(0);
@@ -107,24 +94,4 @@ fn end_unix_ms(trial: &TrialRecord) -> u64 {
     trial
         .started_at_unix_ms
         .saturating_add(end.saturating_sub(start) / 1_000_000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rate_of_a_load_is_found_in_its_words() {
-        let load = "GET /a, open model, 1/s for x, open model, 300/s for 20 s, warm-up 5 s";
-        let (before, after) = rate_in(load).expect("it has a rate");
-        assert!(before.ends_with("for x, open model, "), "{before}");
-        assert_eq!(after, " for 20 s, warm-up 5 s");
-        for other in [
-            "GET /a, closed model for 20 s",
-            "GET /a, open model, x/s for 1 s",
-            "",
-        ] {
-            assert_eq!(rate_in(other), None, "{other}");
-        }
-    }
 }

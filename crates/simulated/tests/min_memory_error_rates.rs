@@ -9,7 +9,7 @@
 use loadline_analysis::interval::quantile;
 use loadline_analysis::random::Random;
 use loadline_analysis::search::Outcome;
-use loadline_analysis::search::min_memory::{Answer, MinMemory, Parameters, Step};
+use loadline_analysis::search::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use loadline_simulated::world::MemoryWall;
 use loadline_sizing::Bytes;
 
@@ -35,7 +35,7 @@ fn parameters(confirmations: u32, margin: f64) -> Parameters {
     }
 }
 
-fn search(parameters: Parameters, wall: MemoryWall, random: &mut Random) -> Option<Answer> {
+fn search(parameters: Parameters, wall: MemoryWall, random: &mut Random) -> Option<MemoryFound> {
     let mut search = MinMemory::new(parameters);
     loop {
         match search.next() {
@@ -53,19 +53,19 @@ fn search(parameters: Parameters, wall: MemoryWall, random: &mut Random) -> Opti
 
 fn row(parameters: Parameters) -> Row {
     let seeds = Random::from_seed(2026);
-    let runs: Vec<(MemoryWall, Option<Answer>)> = (0..SERVICES)
+    let runs: Vec<(MemoryWall, Option<MemoryFound>)> = (0..SERVICES)
         .map(|service| {
             let mut random = seeds.derive(service);
             let wall = MemoryWall::draw(&mut random);
             (wall, search(parameters, wall, &mut random))
         })
         .collect();
-    let answered: Vec<(MemoryWall, Answer)> = runs
+    let answered: Vec<(MemoryWall, MemoryFound)> = runs
         .iter()
         .filter_map(|(wall, a)| Some((*wall, (*a)?)))
         .collect();
     let share_below = |probability: f64| {
-        let is_below = |(wall, a): &&(MemoryWall, Answer)| {
+        let is_below = |(wall, a): &&(MemoryWall, MemoryFound)| {
             wall.pass_probability(a.size.as_mib()) < probability
         };
         answered.iter().filter(is_below).count() as f64 / answered.len() as f64
@@ -154,7 +154,7 @@ fn three_searches_of_one_service_agree() {
     for service in 0..services {
         let mut random = seeds.derive(service);
         let wall = MemoryWall::draw(&mut random);
-        let answers: Vec<Answer> = (0..3)
+        let answers: Vec<MemoryFound> = (0..3)
             .filter_map(|_| search(parameters(5, 0.08), wall, &mut random))
             .collect();
         let sizes = answers.iter().map(|a| a.size.as_mib());

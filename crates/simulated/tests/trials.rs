@@ -14,7 +14,7 @@ use loadline_analysis::record::{
 };
 use loadline_analysis::search::Outcome;
 use loadline_analysis::search::max_rate;
-use loadline_analysis::search::min_memory::{Answer, MinMemory, Parameters, Step};
+use loadline_analysis::search::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Slo;
 use loadline_analysis::verdict::{Judgement, Thresholds, judge};
@@ -143,7 +143,7 @@ fn record(id: usize, purpose: Purpose, memory: Bytes, run: (Evidence, Judgement)
 }
 
 /// A whole search of simulated trials; its trials.
-fn search(backend: &mut Trials) -> (Option<Answer>, Vec<TrialRecord>) {
+fn search(backend: &mut Trials) -> (Option<MemoryFound>, Vec<TrialRecord>) {
     let low = Bytes::from_mib(64);
     let mut search = MinMemory::new(Parameters::new(low, Bytes::from_mib(1024)));
     let mut trials = Vec::new();
@@ -396,7 +396,7 @@ fn instances_share_the_load_and_add_up() {
     let mut order = order(Bytes::from_mib(400), open(400.0));
     order.configuration.instances = 4;
     order.configuration.cpu = Some(Cpus::from_millis(250));
-    order.configuration.cpuset = Some("0;1;2;3".to_owned());
+    order.configuration.cpuset = Some("0;1;2;3".parse().unwrap());
     let evidence = backend.carry_out(order.clone());
     assert_eq!(evidence.instances.len(), 4);
     let measured: Vec<_> = evidence
@@ -448,5 +448,5 @@ fn the_instance_that_died_is_named() {
     });
     let (failed, reason) = named.expect("of 120 instances at the wall some fail");
     let expected = format!("instance {failed} of 3: ");
-    assert!(reason.starts_with(&expected), "{reason}");
+    assert!(reason.to_string().starts_with(&expected), "{reason}");
 }

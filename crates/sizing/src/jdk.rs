@@ -16,6 +16,15 @@ pub enum Vm {
     OpenJ9,
 }
 
+impl fmt::Display for Vm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::HotSpot => "HotSpot",
+            Self::OpenJ9 => "OpenJ9",
+        })
+    }
+}
+
 /// A JDK version: feature release and update, e.g. 17 and 15 for `17.0.15`, 8 and 412 for
 /// `1.8.0_412`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,6 +7,7 @@
 
 pub mod cache;
 pub mod compat;
+mod cpuset;
 pub mod decision;
 pub mod hotspot;
 pub mod jdk;
@@ -17,6 +18,7 @@ pub mod regions;
 pub mod sight;
 pub mod units;
 
+pub use cpuset::CpuSet;
 pub use jdk::{Jdk, Version, Vm};
 pub use options::{Options, Origin};
 pub use units::{Bytes, Cpus, ParseUnitError};

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Outcome;
 use super::lattice::{Cell, Choice, Lattice, Parameters};
 use super::max_rate::{Bound, Goal, Trial, classify};
-use crate::recommend::{STARTS_PER_FAILURE, is_proof};
+use crate::proof::{STARTS_PER_FAILURE, is_proof};
 use crate::record::Purpose;
 
 /// All trials of a search have one length; only shares of it count.

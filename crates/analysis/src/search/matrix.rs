@@ -84,7 +84,7 @@ fn count(failures: &mut u32, verdict: Verdict) {
     match verdict {
         Verdict::Pass => *failures = 0,
         Verdict::SloMiss | Verdict::AppKo(_) => *failures += 1,
-        Verdict::Invalid(_) | Verdict::Interrupted => {}
+        Verdict::Invalid(_) => {}
     }
 }
 

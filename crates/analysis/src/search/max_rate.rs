@@ -172,7 +172,7 @@ pub enum Step {
         duration: Duration,
     },
     /// The search is over; one answer for each goal.
-    Done(Vec<Answer>),
+    Done(Vec<RateFound>),
     /// A rate could not be measured.
     CouldNotMeasure {
         /// The rate.
@@ -182,7 +182,7 @@ pub enum Step {
 
 /// The answer to one goal.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Answer {
+pub struct RateFound {
     /// The highest rate that is carried; `None` when not even the lowest is.
     pub rate: Option<f64>,
     /// The lowest rate that is too high; `None` when even the highest is carried.
@@ -330,9 +330,9 @@ impl MaxRate {
         (carried, too_high)
     }
 
-    fn answer(&self, goal: usize) -> Answer {
+    fn answer(&self, goal: usize) -> RateFound {
         let (rate, too_high) = self.bounds(goal);
-        Answer {
+        RateFound {
             rate,
             too_high,
             trials: self.trials,
@@ -564,7 +564,7 @@ mod tests {
     }
 
     /// The rates that a search tries; the trials with these numbers, counted from 0, are disturbed.
-    fn tried(parameters: Parameters, knee: f64, disturbed: &[usize]) -> (Vec<f64>, Answer) {
+    fn tried(parameters: Parameters, knee: f64, disturbed: &[usize]) -> (Vec<f64>, RateFound) {
         let mut search = MaxRate::new(parameters);
         let mut rates = Vec::new();
         while let Step::Try { rate, .. } = search.next() {

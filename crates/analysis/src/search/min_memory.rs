@@ -86,7 +86,7 @@ pub enum Step {
     /// Run a fresh start at this size and [`MinMemory::record`] its outcome.
     Try(Bytes, Purpose),
     /// The search is over.
-    Done(Answer),
+    Done(MemoryFound),
     /// Even the largest size does not pass reliably.
     Infeasible {
         /// The largest size tried.
@@ -103,7 +103,7 @@ pub enum Step {
 
 /// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Answer {
+pub struct MemoryFound {
     /// The size to use: confirmed size plus margin, on the grid, at most the maximum.
     pub size: Bytes,
     /// The smallest size that passed all confirmations in a row.
@@ -247,18 +247,12 @@ impl MinMemory {
         self.starts
     }
 
-    /// Starts that are still to come if nothing fails any more, for progress and estimates.
-    pub fn remaining_estimate(&self) -> u32 {
-        if self.over.is_some() {
-            return 0;
-        }
+    /// Passes in a row that the size under confirmation still needs; 0 where none is.
+    pub fn confirmations_left(&self) -> u32 {
         let confirmations = self.parameters.confirmations;
-        if let Some(confirming) = self.confirming {
-            return confirmations.saturating_sub(confirming.passes);
-        }
-        let ratio = self.high as f64 / self.low.max(1) as f64;
-        let halvings = (ratio.ln() / self.parameters.resolution.ln()).log2().ceil();
-        halvings.max(0.0) as u32 + confirmations + u32::from(!self.high_known)
+        self.confirming.map_or(0, |confirming| {
+            confirmations.saturating_sub(confirming.passes)
+        })
     }
 
     fn could_not_measure(&mut self, at: u64) {
@@ -363,10 +357,10 @@ impl MinMemory {
         middle.clamp(self.low + 1, (self.high - 1).max(self.low + 1))
     }
 
-    fn answer(&self, confirmed: u64) -> Answer {
+    fn answer(&self, confirmed: u64) -> MemoryFound {
         let wanted = scaled(confirmed, 1.0 + self.parameters.margin);
         let size = wanted.min(self.max()).max(confirmed);
-        Answer {
+        MemoryFound {
             size: self.bytes(size),
             confirmed: self.bytes(confirmed),
             failed: self.bytes(self.low),

@@ -144,7 +144,7 @@ impl From<Verdict> for Outcome {
             Verdict::Pass => Self::Pass,
             Verdict::AppKo(AppKo::Crash) => Self::Crash,
             Verdict::SloMiss | Verdict::AppKo(_) => Self::Fail,
-            Verdict::Invalid(_) | Verdict::Interrupted => Self::Invalid,
+            Verdict::Invalid(_) => Self::Invalid,
         }
     }
 }

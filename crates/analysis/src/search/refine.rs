@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::min_memory::{Answer, Parameters};
+use super::min_memory::{MemoryFound, Parameters};
 use super::prices::Prices;
 use super::size::{End, Smallest, add_neighbour, at, prove};
 use super::{Next, Search, Seen};
-use crate::recommend::is_proof;
+use crate::proof::is_proof;
 use crate::record::{Configuration, TrialRecord, Verdict};
 
 /// Starts of a search of the smallest memory, as simulated searches need them on average (crate
@@ -33,7 +33,7 @@ pub struct Smaller {
     /// The configuration with it.
     pub configuration: Configuration,
     /// How it was found.
-    pub answer: Answer,
+    pub answer: MemoryFound,
     /// Trials of the search and of the proof.
     pub trials: Vec<Arc<TrialRecord>>,
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use super::ahead::{self, Machine};
-use super::min_memory::{Answer, MinMemory, Parameters, Step};
+use super::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use super::{Ask, Next, Open, Outcome, Search, Seen, all, both, each};
 use crate::price;
 use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
@@ -46,7 +46,7 @@ pub struct Best {
     /// The configuration at its size.
     pub configuration: Configuration,
     /// How it was found.
-    pub answer: Answer,
+    pub answer: MemoryFound,
     /// Trials of its search, of the next smaller size and of its proof.
     pub trials: Vec<Arc<TrialRecord>>,
     /// Trials of the other bases.
@@ -116,7 +116,7 @@ pub struct Searched {
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
     /// It found the smallest size.
-    Found(Answer),
+    Found(MemoryFound),
     /// Not even the largest size passes.
     Infeasible {
         /// The largest size.
@@ -191,7 +191,7 @@ impl<'a> Steps<'a> {
     fn open(&self, ask: Ask, is_first: bool, seen: &Seen) -> Open {
         let more = match ask.purpose {
             // Every confirmation is needed if this one passes, and most do.
-            Purpose::Confirm => self.rules.remaining_estimate(),
+            Purpose::Confirm => self.rules.confirmations_left(),
             _ => 1,
         };
         let again = |n| Ask {
@@ -250,7 +250,7 @@ impl Searched {
     /// confirmed size, or, where none was run, one that is run now.
     pub(super) fn next_smaller(
         &self,
-        answer: &Answer,
+        answer: &MemoryFound,
         seen: &Seen,
     ) -> Next<Option<Arc<TrialRecord>>> {
         let broke = |t: &&Arc<TrialRecord>| t.verdict.is_evidence() && t.verdict != Verdict::Pass;
@@ -351,7 +351,7 @@ pub fn at(base: &Configuration, size: Bytes) -> Configuration {
 }
 
 /// The base whose answer weighs least, the first of equals.
-fn cheapest(searched: &[Searched]) -> Option<(usize, Answer)> {
+fn cheapest(searched: &[Searched]) -> Option<(usize, MemoryFound)> {
     let found = searched
         .iter()
         .enumerate()
@@ -359,7 +359,7 @@ fn cheapest(searched: &[Searched]) -> Option<(usize, Answer)> {
             End::Found(answer) => Some((i, answer)),
             End::Infeasible { .. } | End::CouldNotMeasure { .. } => None,
         });
-    let weight = |(index, answer): &(usize, Answer)| cost(&searched[*index].base, answer.size);
+    let weight = |(index, answer): &(usize, MemoryFound)| cost(&searched[*index].base, answer.size);
     found.min_by(|a, b| weight(a).total_cmp(&weight(b)))
 }
 

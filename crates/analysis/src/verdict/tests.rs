@@ -235,7 +235,7 @@ fn a_slow_application_that_keeps_up_is_no_overload() {
     queue.load[0].achieved_rate = 200.0;
     let judgement = judge(&configuration(128), &loose, &queue, &Thresholds::default());
     assert_eq!(
-        judgement.reason,
+        judgement.reason.to_string(),
         "it answered 200/s of the 300/s offered (66.7 %)"
     );
 }

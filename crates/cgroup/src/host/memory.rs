@@ -17,8 +17,6 @@ pub struct Memory {
     pub available: Bytes,
     /// Swap space; zero: none.
     pub swap_total: Bytes,
-    /// Of it, free.
-    pub swap_free: Bytes,
 }
 
 impl Memory {
@@ -47,7 +45,6 @@ impl Memory {
             total: field("MemTotal")?,
             available: field("MemAvailable")?,
             swap_total: field("SwapTotal")?,
-            swap_free: field("SwapFree")?,
         })
     }
 }

@@ -10,10 +10,10 @@ mod outer;
 
 use std::path::Path;
 
-use crate::cpuset::CpuSet;
 use crate::error::CgroupError;
 use crate::file;
 use crate::sample::{self, PressureSample};
+use loadline_sizing::CpuSet;
 
 pub use clock::Clocks;
 pub use cpu::CpuTimes;
@@ -30,8 +30,6 @@ pub struct Host {
     pub kernel: String,
     /// CPU model as the kernel names it; `None` where it gives no name (some ARM machines).
     pub cpu_model: Option<String>,
-    /// Identity of this boot, a UUID.
-    pub boot_id: String,
     /// CPUs that are switched on.
     pub cpus_online: CpuSet,
     /// CPUs that loadline may use: its affinity, cpuset included.
@@ -52,7 +50,6 @@ impl Host {
         Ok(Self {
             kernel: text("sys/kernel/osrelease")?.trim().to_owned(),
             cpu_model: cpu::model(&text("cpuinfo")?),
-            boot_id: text("sys/kernel/random/boot_id")?.trim().to_owned(),
             cpus_online: cpu::online(&text("stat")?),
             cpus_allowed: allowed.ok_or_else(|| CgroupError::Malformed {
                 path: status,

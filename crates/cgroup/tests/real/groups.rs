@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use loadline_cgroup::{CgroupError, Controller, CpuSet, Group, Limits, Mode};
+use loadline_cgroup::{CgroupError, Controller, Group, Limits, Mode};
+use loadline_sizing::CpuSet;
 use loadline_sizing::{Bytes, Cpus};
 
 use crate::{SOON, Scoped, layout, wait_until};

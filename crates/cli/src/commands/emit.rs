@@ -133,7 +133,7 @@ fn refused(error: EmitError) -> Error {
     let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
     let kind = match error {
         EmitError::Command { .. } | EmitError::File { .. } | EmitError::ToolOptions => Kind::Usage,
-        EmitError::NoRecommendation { .. } | EmitError::NoMemory { .. } => Kind::Invalid,
+        EmitError::NoRecommendation { .. } => Kind::Invalid,
     };
     Error::new(kind, message).hint(hint)
 }

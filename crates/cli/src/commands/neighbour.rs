@@ -12,7 +12,7 @@ pub struct NeighbourArguments {
     /// Threads to keep busy.
     threads: u32,
     /// CPUs they run on.
-    cpus: loadline_cgroup::CpuSet,
+    cpus: loadline_sizing::CpuSet,
 }
 
 /// Runs until standard input ends.

@@ -129,7 +129,12 @@ fn answer(row: &ResultRow) -> String {
     match read {
         Some(Conclusion::Answer(r)) => {
             let proof = &r.proof;
-            format!("{}, {} of {} starts", r.memory, proof.passes, proof.starts)
+            format!(
+                "{}, {} of {} starts",
+                r.memory(),
+                proof.passes,
+                proof.starts
+            )
         }
         Some(Conclusion::NoAnswer(_)) | None => String::new(),
     }

@@ -137,7 +137,7 @@ impl Watcher for Progress {
             purpose_name(record.purpose),
             format!("{} #{}", safe(&record.configuration.label), record.repeat),
             record.verdict,
-            safe(&record.reason),
+            safe(&record.reason.to_string()),
         ));
     }
 

@@ -119,7 +119,7 @@ pub fn store(directory: &Path) -> String {
         started_at_unix_ms: 0,
         slo: "p99<1s".parse().expect("an SLO"),
         verdict: Verdict::Pass,
-        reason: String::new(),
+        reason: String::new().into(),
         objectives: Vec::new(),
         evidence: evidence(),
     };

@@ -68,11 +68,8 @@ impl InstanceSpec {
             // One file is kept, that of the first.
             spec.keep = None;
         }
-        let own = |text: &String| {
-            let lists: Vec<&str> = text.split(';').collect();
-            lists[index as usize % lists.len()].to_owned()
-        };
-        spec.configuration.cpuset = self.configuration.cpuset.as_ref().map(own);
+        let sets = self.configuration.cpuset.as_ref();
+        spec.configuration.cpuset = sets.map(|sets| sets.of_instance(index));
         spec
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, JvmOption, Provenance, StartCache};
+use loadline_analysis::record::{Configuration, CpuSets, JvmOption, Provenance, StartCache};
 use loadline_sizing::{Bytes, Cpus};
 
 use super::Level;
@@ -24,7 +24,7 @@ pub struct Change {
     /// Busy threads in a cgroup beside the application's.
     pub neighbour_threads: Option<u32>,
     /// CPUs it may run on.
-    pub cpuset: Option<String>,
+    pub cpuset: Option<CpuSets>,
     /// Memory limit.
     pub memory: Option<Bytes>,
     /// JDK by name.

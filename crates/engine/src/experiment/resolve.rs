@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
-use loadline_analysis::record::Configuration;
+use loadline_analysis::record::{Configuration, CpuSets};
 use loadline_analysis::slo::{Slo, parse_duration};
 use loadline_load::{Http2, Model};
 use loadline_sizing::{Bytes, Cpus};
@@ -507,24 +507,15 @@ fn period(text: &Text, source: &Source<'_>) -> Checked<Duration> {
     Ok(period)
 }
 
-fn cpuset(text: &Text, source: &Source<'_>) -> Checked<String> {
+fn cpuset(text: &Text, source: &Source<'_>) -> Checked<CpuSets> {
     let value = text.get_ref();
-    let range_ok = |part: &str| {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        matches!((low.parse::<u32>(), high.parse::<u32>()), (Ok(l), Ok(h)) if l <= h)
-    };
-    if value
-        .split(';')
-        .flat_map(|own| own.split(','))
-        .all(range_ok)
-    {
-        return Ok(value.clone());
-    }
-    Err(source.at(
-        text.span(),
-        format!("`{value}` is not a list of CPUs"),
-        "write 0 or 0-3 or 0,2; for two instances 0-1;2-3",
-    ))
+    value.parse().map_err(|_| {
+        source.at(
+            text.span(),
+            format!("`{value}` is not a list of CPUs"),
+            "write 0 or 0-3 or 0,2; for two instances 0-1;2-3",
+        )
+    })
 }
 
 impl Source<'_> {

@@ -33,7 +33,7 @@ fn record(id: &str, key: &TrialKey) -> TrialRecord {
         started_at_unix_ms: unix_ms(),
         slo: "p99<50ms".parse().unwrap(),
         verdict: Verdict::Pass,
-        reason: format!("it kept the SLO at {}", monotonic_ns()),
+        reason: format!("it kept the SLO at {}", monotonic_ns()).into(),
         objectives: Vec::new(),
         evidence: Evidence::default(),
     }

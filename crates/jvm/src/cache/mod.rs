@@ -17,7 +17,8 @@ use std::path::Path;
 
 pub use loadline_sizing::cache::Kind;
 
-use crate::detect::{Jdk, Kind as Vm};
+use crate::detect::Jdk;
+use loadline_sizing::Vm;
 
 /// A cache that this JVM cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

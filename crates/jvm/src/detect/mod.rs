@@ -10,6 +10,8 @@ mod release;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use loadline_sizing::Vm;
+
 pub use places::Places;
 pub use release::Release;
 
@@ -82,24 +84,6 @@ impl fmt::Display for JdkVersion {
     }
 }
 
-/// Which virtual machine a JDK has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// HotSpot: OpenJDK, Temurin, Corretto, Zulu, Oracle, ...
-    HotSpot,
-    /// Eclipse OpenJ9: IBM Semeru.
-    OpenJ9,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::HotSpot => "HotSpot",
-            Self::OpenJ9 => "OpenJ9",
-        })
-    }
-}
-
 /// One JDK (or JRE) of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jdk {
@@ -115,7 +99,7 @@ pub struct Jdk {
     /// Who built it, lower case: `temurin`, `debian`, `semeru`; `openjdk` when it does not say.
     pub vendor: String,
     /// Its virtual machine.
-    pub kind: Kind,
+    pub kind: Vm,
     /// Its modules; empty where the `release` file lists none (JDK 8).
     pub modules: Vec<String>,
 }
@@ -160,7 +144,7 @@ impl Jdk {
 }
 
 /// OpenJ9 says so in its `release` file since JDK 9; before, its library tells.
-fn kind_of(home: &Path, release: &Release) -> Kind {
+fn kind_of(home: &Path, release: &Release) -> Vm {
     let openj9 = [
         "lib/default/libjvm.so",
         "lib/j9vm/libjvm.so",
@@ -170,11 +154,7 @@ fn kind_of(home: &Path, release: &Release) -> Kind {
         Some(variant) => variant.eq_ignore_ascii_case("openj9"),
         None => openj9.iter().any(|below| home.join(below).exists()),
     };
-    if is_openj9 {
-        Kind::OpenJ9
-    } else {
-        Kind::HotSpot
-    }
+    if is_openj9 { Vm::OpenJ9 } else { Vm::HotSpot }
 }
 
 /// What a look around found.

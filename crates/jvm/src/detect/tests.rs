@@ -66,7 +66,7 @@ fn links_to_one_home_are_one_jdk() {
     let found = Found::look(&places(root.path()));
     assert_eq!(found.jdks.len(), 1, "{found:?}");
     assert_eq!(found.jdks[0].name, "17");
-    assert_eq!(found.jdks[0].kind, Kind::HotSpot);
+    assert_eq!(found.jdks[0].kind, Vm::HotSpot);
     let by_path = home.to_string_lossy().into_owned();
     assert_eq!(found.select(&by_path).unwrap(), found.jdks[0]);
 }
@@ -124,8 +124,8 @@ fn openj9_is_told_by_its_file_or_its_library() {
     fake_jdk(&seen, "JAVA_VERSION=\"1.8.0_402\"\n");
     fs::create_dir_all(seen.join("jre/lib/amd64/j9vm")).unwrap();
     let jdk = Jdk::inspect(&said).unwrap();
-    assert_eq!((jdk.kind, jdk.vendor.as_str()), (Kind::OpenJ9, "semeru"));
-    assert_eq!(Jdk::inspect(&seen).unwrap().kind, Kind::OpenJ9);
+    assert_eq!((jdk.kind, jdk.vendor.as_str()), (Vm::OpenJ9, "semeru"));
+    assert_eq!(Jdk::inspect(&seen).unwrap().kind, Vm::OpenJ9);
 }
 
 #[test]

@@ -25,13 +25,13 @@ const LAST_STREAM: u32 = MAX_WINDOW;
 
 /// Room for one request.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct StreamRoom {
     pub(crate) request: Option<InFlight>,
     /// The body of the request, where it differs from one to the next.
     pub(crate) rendered: Vec<u8>,
     /// The answer has no body whatever its head says.
     head_only: bool,
-    answer: Answer,
+    answer: ResponseSoFar,
     search: Option<BodySearch>,
     /// Octets of the request's body that were sent, and how many there are.
     body_sent: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Place {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Answer {
+struct ResponseSoFar {
     /// 0 until the head came.
     status: u16,
     content_length: Option<u64>,
@@ -64,7 +64,7 @@ pub(crate) struct Session {
     reader: Reader,
     decoder: Decoder,
     pub(crate) encoder: Encoder,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<StreamRoom>,
     /// The stream of each place; 0 is none.
     streams: Vec<u32>,
     /// Places without a request.
@@ -96,11 +96,11 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(places: u32, expect: &Expectation) -> Self {
-        let place = || Place {
+        let place = || StreamRoom {
             request: None,
             rendered: Vec::new(),
             head_only: false,
-            answer: Answer::default(),
+            answer: ResponseSoFar::default(),
             search: expect.body_contains.as_deref().map(BodySearch::new),
             body_sent: 0,
             body_length: 0,
@@ -223,7 +223,7 @@ impl Session {
     pub(crate) fn open(
         &mut self,
         place: usize,
-        render: &mut impl FnMut(&mut Place, &mut Encoder, &mut Vec<u8>) -> usize,
+        render: &mut impl FnMut(&mut StreamRoom, &mut Encoder, &mut Vec<u8>) -> usize,
     ) {
         let stream = self.next_stream;
         self.next_stream += 2;
@@ -237,7 +237,7 @@ impl Session {
         room.body_sent = 0;
         room.window = self.initial_window;
         room.received = 0;
-        room.answer = Answer::default();
+        room.answer = ResponseSoFar::default();
         if let Some(search) = &mut room.search {
             search.reset();
         }
@@ -431,7 +431,7 @@ impl Session {
         }
     }
 
-    fn active_places(&mut self) -> impl Iterator<Item = (&mut Place, u32)> {
+    fn active_places(&mut self) -> impl Iterator<Item = (&mut StreamRoom, u32)> {
         let places = self.places.iter_mut().zip(self.streams.iter().copied());
         places.filter(|(_, stream)| *stream != 0)
     }

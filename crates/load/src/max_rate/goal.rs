@@ -1,4 +1,7 @@
 //! One SLO as a trial of the search is held against it.
+//!
+//! Owns what a trial measured of each objective and when it can no longer pass; whether an
+//! objective is met says [`Objective::is_met`].
 
 use std::time::Duration;
 
@@ -11,7 +14,7 @@ use crate::outcome::Totals;
 /// An SLO about load only.
 #[derive(Debug, Clone)]
 pub(super) struct Goal {
-    objectives: Vec<Objective>,
+    slo: Slo,
 }
 
 impl Goal {
@@ -25,38 +28,15 @@ impl Goal {
                 why: format!("`{slo}` is about the start time, which load does not show"),
             });
         }
-        Ok(Self {
-            objectives: slo.objectives.clone(),
-        })
+        Ok(Self { slo: slo.clone() })
     }
 
     /// What the first broken objective measured; `None` when all are kept.
     pub(super) fn broke(&self, totals: &Totals) -> Option<String> {
-        self.objectives.iter().find_map(|objective| {
-            let measured = match objective {
-                Objective::Latency { quantile, bound } => {
-                    let value = totals.latency_quantile(quantile.as_fraction());
-                    (value.is_none_or(|v| v >= *bound)).then(|| match value {
-                        Some(value) => format!("{quantile} {}", duration(value)),
-                        None => format!("{quantile} failed"),
-                    })
-                }
-                Objective::MaxLatency { bound } => {
-                    let value = totals.latency_quantile(1.0);
-                    (value.is_none_or(|v| v >= *bound)).then(|| match value {
-                        Some(value) => format!("max {}", duration(value)),
-                        None => "max failed".to_owned(),
-                    })
-                }
-                Objective::Errors { bound } => {
-                    let failed = totals.failed() + totals.unfinished;
-                    let share = failed as f64 / totals.scheduled.max(1) as f64;
-                    (share >= *bound).then(|| format!("errors {:.2}%", share * 100.0))
-                }
-                Objective::Start { .. } => None,
-            };
-            measured.map(|m| format!("{m} ({objective})"))
-        })
+        let objectives = self.slo.objectives.iter();
+        let mut all = objectives.map(|objective| (*objective, measured(*objective, totals)));
+        let miss = all.find(|(objective, measured)| !objective.is_met(*measured));
+        miss.map(|(objective, measured)| words(objective, measured))
     }
 
     /// Requests of a second that count against the tightest latency objective.
@@ -80,18 +60,10 @@ impl Goal {
         }
     }
 
-    /// The shortest latency that an objective asks for.
-    fn shortest_bound(&self) -> Option<Duration> {
-        let bounds = self.objectives.iter().filter_map(|o| match o {
-            Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
-            Objective::Errors { .. } | Objective::Start { .. } => None,
-        });
-        bounds.min()
-    }
-
     /// The latency objective that allows the fewest slow requests: their share, its bound in ns.
     fn tightest(&self) -> Option<(f64, u64)> {
         let latencies = self
+            .slo
             .objectives
             .iter()
             .filter_map(|objective| match objective {
@@ -105,9 +77,45 @@ impl Goal {
     }
 }
 
+/// What a trial measured of it: seconds, or a share.
+fn measured(objective: Objective, totals: &Totals) -> Option<f64> {
+    let quantile = |q| totals.latency_quantile(q).map(|value| value.as_secs_f64());
+    match objective {
+        Objective::Latency { quantile: q, .. } => quantile(q.as_fraction()),
+        Objective::MaxLatency { .. } => quantile(1.0),
+        Objective::Errors { .. } => {
+            let failed = totals.failed() + totals.unfinished;
+            Some(failed as f64 / totals.scheduled.max(1) as f64)
+        }
+        // `Goal::new` refuses it.
+        Objective::Start { .. } => None,
+    }
+}
+
+/// `p99 90ms (p99<50ms)`, or `p99 failed (p99<50ms)`.
+fn words(objective: Objective, measured: Option<f64>) -> String {
+    let name = match objective {
+        Objective::Latency { quantile, .. } => quantile.to_string(),
+        Objective::MaxLatency { .. } => "max".to_owned(),
+        Objective::Errors { .. } => "errors".to_owned(),
+        Objective::Start { .. } => "start".to_owned(),
+    };
+    let value = match (measured, objective) {
+        (None, _) => "failed".to_owned(),
+        (Some(share), Objective::Errors { .. }) => format!("{:.2}%", share * 100.0),
+        (Some(seconds), _) => {
+            duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+        }
+    };
+    format!("{name} {value} ({objective})")
+}
+
 /// The shortest latency that any of them asks for.
 pub(super) fn shortest_bound(goals: &[Goal]) -> Option<Duration> {
-    goals.iter().filter_map(Goal::shortest_bound).min()
+    goals
+        .iter()
+        .filter_map(|goal| goal.slo.tightest_latency())
+        .min()
 }
 
 #[cfg(test)]
@@ -168,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_generator_is_held_against_the_shortest_bound() {
-        let bound = |text| goal(text).shortest_bound();
+        let bound = |text| shortest_bound(&[goal(text)]);
         assert_eq!(bound("p99<50ms,max<20ms"), Some(Duration::from_millis(20)));
         assert_eq!(bound("errors<1%"), None);
     }

@@ -8,8 +8,9 @@ mod figure;
 mod size;
 mod write;
 
-use loadline_analysis::recommend::{Recommendation, is_proof};
-use loadline_analysis::record::{Configuration, Verdict};
+use loadline_analysis::proof::is_proof;
+use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::record::Configuration;
 
 use crate::content::groups::{self, Group, Names};
 use crate::content::slo_words;
@@ -183,7 +184,7 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
         }
     };
     differ("SLO", slo_words(a), slo_words(b));
-    differ("load", a.load.clone(), b.load.clone());
+    differ("load", a.load.to_string(), b.load.to_string());
     let machine = |v: &ResultView| {
         let m = &v.machine;
         format!("{} CPUs of {}, {}", m.cpus, m.cpu_model, m.kernel)
@@ -211,7 +212,7 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
         let left_out = view
             .trials
             .iter()
-            .filter(|t| matches!(t.verdict, Verdict::Invalid(_) | Verdict::Interrupted))
+            .filter(|t| !t.verdict.is_evidence())
             .count();
         if left_out > 0 {
             found.push(format!(

@@ -39,7 +39,7 @@ impl Recommended {
         Self {
             name: chosen.map_or_else(|| size(recommendation), |chosen| chosen.words()),
             cpu: recommendation.configuration.cpu,
-            memory: recommendation.memory,
+            memory: recommendation.memory(),
             replicas: chosen.map(|c| c.replicas),
             usd_per_month: chosen.map(|c| c.cost.per_month),
         }
@@ -138,7 +138,7 @@ fn has_same_shape(a: &Recommendation, b: &Recommendation) -> bool {
 }
 
 fn memory_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
-    let [before, after] = [before.memory, after.memory];
+    let [before, after] = [before.memory(), after.memory()];
     let [was, is] = [before, after].map(|m| m.as_bytes() as f64);
     let percent = format::percent((is / was.max(1.0) - 1.0).abs());
     let step = Step::of(was, is);
@@ -166,7 +166,7 @@ fn shape_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
             None if has_limits.contains(&true) => f64::INFINITY,
             None => 0.0,
         };
-        f64::from(r.configuration.instances) * price::weight(cpus, r.memory)
+        f64::from(r.configuration.instances) * price::weight(cpus, r.memory())
     };
     let step = Step::of(weigh(before), weigh(after));
     let [before, after] = [before, after].map(size);
@@ -185,7 +185,7 @@ fn shape_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
 
 fn size(recommendation: &Recommendation) -> String {
     groups::size(&Configuration {
-        memory: Some(recommendation.memory),
+        memory: Some(recommendation.memory()),
         ..recommendation.configuration.clone()
     })
 }
@@ -195,7 +195,7 @@ pub fn is_at_least(configuration: &Configuration, recommendation: &Recommendatio
     let least = &recommendation.configuration;
     let has_memory = configuration
         .memory
-        .is_none_or(|memory| memory >= recommendation.memory);
+        .is_none_or(|memory| memory >= recommendation.memory());
     let has_cpu = match (configuration.cpu, least.cpu) {
         (None, _) => true,
         (Some(cpu), Some(least)) => cpu >= least,

@@ -5,7 +5,7 @@ use loadline_analysis::sli::Sli;
 
 use super::groups;
 use super::options::trial_numbers;
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures;
 use crate::format;
 use crate::view::ResultView;
@@ -54,8 +54,10 @@ pub fn section(view: &ResultView) -> Option<Section> {
 fn left_out(view: &ResultView, trial: &TrialRecord) -> String {
     let number = view.number(&trial.id).unwrap_or(0);
     let reason = match trial.verdict {
-        Verdict::Invalid(cause) if trial.reason.is_empty() => figures::invalid_reason(cause),
-        _ => trial.reason.as_str(),
+        Verdict::Invalid(cause) if trial.reason.is_empty() => {
+            figures::invalid_reason(cause).to_owned()
+        }
+        _ => trial.reason.to_string(),
     };
     format!(
         "Trial {number} ({}): {}. {reason}",

@@ -239,7 +239,7 @@ fn own_label(configuration: &Configuration) -> String {
         word.parse().ok() == configuration.memory && configuration.memory.is_some()
             || word.parse().ok() == configuration.cpu && configuration.cpu.is_some()
             || configuration.jdk.as_deref() == Some(*word)
-            || configuration.cpuset.as_deref() == Some(*word)
+            || word.parse().ok() == configuration.cpuset && configuration.cpuset.is_some()
             || configuration
                 .cpu_shares
                 .is_some_and(|shares| shares.to_string() == **word)

@@ -4,7 +4,8 @@
 
 use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
-use loadline_analysis::recommend::{Proof, Recommendation};
+use loadline_analysis::proof::Proof;
+use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Configuration, Machine, Purpose, Verdict};
 
 use super::groups::{self, Group, Names};
@@ -71,7 +72,7 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
         details.push(sentence(&format!(
             "{} is too small{trial}: {}",
             next.memory,
-            super::in_short(&next.breaks)
+            next.breaks.in_short()
         )));
     }
     Headline {
@@ -367,7 +368,7 @@ fn attained(view: &ResultView) -> Option<String> {
     let binding = best.binding?;
     if binding.ratio < 1.0 {
         // Every objective was met: the rate was not answered, or the collector took the CPU.
-        let why = super::in_short(&best.trial.reason);
+        let why = best.trial.reason.in_short();
         return Some(sentence(&format!(
             "The best attained: {size}{rate}{trial}. What stands in the way: {why}"
         )));
@@ -417,7 +418,7 @@ fn nothing_feasible(view: &ResultView) -> Headline {
             None => format!("The search for {} did not finish.", slo_words(view)),
         },
         details: largest
-            .map(|t| sentence(&t.reason))
+            .map(|t| sentence(&t.reason.to_string()))
             .into_iter()
             .chain(attained(view))
             .collect(),

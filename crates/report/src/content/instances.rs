@@ -8,7 +8,7 @@ use loadline_analysis::record::Configuration;
 use loadline_sizing::Bytes;
 
 use super::groups;
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;

@@ -2,7 +2,7 @@
 
 use super::groups;
 use super::headline::slo_words;
-use super::{Block, Section};
+use super::section::{Block, Section};
 use loadline_analysis::latency::Latency;
 
 use crate::figures::{self, QUANTILES};

@@ -1,10 +1,12 @@
 //! "Which sizes keep the SLO?": a grid of variants and memory sizes, or a list when only the
 //! memory varied.
 
+use loadline_analysis::record::{TrialRecord, Verdict};
+use loadline_analysis::verdict::{self, Thresholds};
 use loadline_sizing::Bytes;
 
 use super::groups::{self, Group, Names};
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::{self, FAILED, Figures, Seen, spread};
 use crate::format;
 use crate::table::{Cell, Table, Tone};
@@ -58,11 +60,16 @@ fn meanings(view: &ResultView) -> Option<String> {
             "Shed requests were never sent: every connection was still waiting for an answer.";
         words.push(shed.to_owned());
     }
-    if view.evidence().any(|t| t.reason.contains("thrash")) {
+    if view.evidence().any(is_thrash) {
         let thrash = "Thrash: to stay below the limit the kernel dropped pages of code and jars, and they were read again (file refaults).";
         words.push(thrash.to_owned());
     }
     (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// Whether the reason of the trial speaks of thrash.
+fn is_thrash(trial: &TrialRecord) -> bool {
+    trial.verdict != Verdict::Pass && verdict::is_thrash(&trial.evidence, &Thresholds::default())
 }
 
 fn legend(view: &ResultView) -> String {
@@ -185,12 +192,12 @@ fn worst(figures: &[Figures]) -> String {
 
 fn happened(group: &Group<'_>) -> String {
     match group.first_failure() {
-        Some(failure) => super::in_short(&failure.reason),
+        Some(failure) => failure.reason.in_short(),
         None if group.keeps_slo() => "kept the SLO".to_owned(),
         None => group
             .trials
             .first()
-            .map(|t| t.reason.clone())
+            .map(|t| t.reason.to_string())
             .unwrap_or_default(),
     }
 }

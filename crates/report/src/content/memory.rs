@@ -7,7 +7,7 @@ use loadline_analysis::record::{SecondEvidence, TrialRecord};
 use loadline_sizing::Bytes;
 
 use super::groups::{self, Group, Names};
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::spread;
 use crate::format;
 use crate::table::{Cell, Table};

@@ -15,6 +15,7 @@ pub(crate) mod options;
 pub(crate) mod pauses;
 mod reproduce;
 pub(crate) mod scaling;
+mod section;
 mod smaller;
 pub(crate) mod startup;
 pub mod trials;
@@ -22,64 +23,9 @@ pub(crate) mod warm_up;
 
 pub use headline::{Headline, headline, slo_words};
 pub use reproduce::quoted;
+pub use section::{Block, Section};
 
-use crate::table::Table;
 use crate::view::ResultView;
-
-/// A part of the report.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Section {
-    /// Name in links; the HTML writer hangs charts on it.
-    pub id: &'static str,
-    /// Its heading.
-    pub title: String,
-    /// Its text.
-    pub blocks: Vec<Block>,
-    /// Long: HTML and Markdown fold it, the terminal leaves it out.
-    pub folds: bool,
-    /// For a second look: the terminal leaves it out.
-    pub in_depth: bool,
-}
-
-/// A piece of a section.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Block {
-    /// Sentences.
-    Paragraph(String),
-    /// A table.
-    Table(Table),
-    /// One sentence each.
-    List(Vec<String>),
-    /// Text as it is: commands, files, log lines.
-    Verbatim(String),
-}
-
-impl Section {
-    pub(crate) fn new(id: &'static str, title: impl Into<String>) -> Self {
-        Self {
-            id,
-            title: title.into(),
-            blocks: Vec::new(),
-            folds: false,
-            in_depth: false,
-        }
-    }
-
-    fn in_depth(mut self) -> Self {
-        self.in_depth = true;
-        self
-    }
-
-    fn folded(mut self) -> Self {
-        self.folds = true;
-        self
-    }
-
-    pub(crate) fn with(mut self, block: Block) -> Self {
-        self.blocks.push(block);
-        self
-    }
-}
 
 /// The page, in order: one file each. A new section goes here, where the reader should meet it; it
 /// gives `None` when the records do not hold what it needs. Its charts: [`crate::html()`].
@@ -103,15 +49,4 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
 /// All sections that have something to say, in the order of the page.
 pub fn sections(view: &ResultView) -> Vec<Section> {
     PAGE.iter().filter_map(|section| section(view)).collect()
-}
-
-/// A reason without its middle: the first objective that broke, and what else explains it. The table
-/// of all trials has all of it.
-fn in_short(reason: &str) -> String {
-    let mut parts = reason.split("; ");
-    let first = parts.next().unwrap_or_default();
-    match parts.last() {
-        Some(last) => format!("{first}; {last}"),
-        None => first.to_owned(),
-    }
 }

@@ -9,7 +9,7 @@ use loadline_analysis::interval::median;
 use loadline_analysis::record::{Purpose, Verdict};
 use loadline_analysis::sli::Sli;
 
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::format;
 use crate::table::{Cell, Table};
 use crate::view::ResultView;

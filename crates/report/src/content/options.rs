@@ -3,7 +3,7 @@
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::Provenance;
 
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::redact;
 use crate::table::{Cell, Table, Tone};
 use crate::view::ResultView;

@@ -12,7 +12,7 @@ use loadline_analysis::span::Span;
 use loadline_analysis::standing::Standing;
 
 use super::groups::{Group, Names, groups};
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::spread;
 use crate::format;
 use crate::table::{Cell, Table};

@@ -1,6 +1,6 @@
 //! How to run it again: command, experiment verbatim, machine, versions. Secrets are taken out.
 
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::format;
 use crate::redact;
 use crate::table::{Cell, Table, Tone};

@@ -8,7 +8,7 @@ use loadline_analysis::record::Configuration;
 use loadline_sizing::{Bytes, Cpus};
 
 use super::groups::{self, Group, Names};
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::format;
 use crate::table::{Cell, Table};
 use crate::view::ResultView;

@@ -7,7 +7,7 @@ use loadline_analysis::record::TrialRecord;
 use loadline_analysis::slo::Objective;
 
 use super::groups::{self, Group};
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::{self, Figures, spread};
 use crate::format;
 use crate::table::{Cell, Table, Tone};

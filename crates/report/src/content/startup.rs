@@ -15,7 +15,7 @@ use loadline_analysis::startup::{
 use loadline_sizing::{Bytes, Cpus};
 
 use super::groups::Names;
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::format;
 use crate::table::{Cell, Table};
 use crate::view::ResultView;

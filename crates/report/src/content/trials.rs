@@ -3,7 +3,7 @@
 use loadline_analysis::record::Purpose;
 
 use super::groups;
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::{self, Figures, Seen};
 use crate::format;
 use crate::table::{Cell, Table};
@@ -61,7 +61,7 @@ pub fn table(view: &ResultView) -> Table {
             format::bytes_or(figures.sli.peak_memory).into(),
             or_none(figures.sli.gc_pause_share.map(format::percent)),
             or_none(figures.sli.throttled_periods_share.map(format::percent)),
-            trial.reason.clone().into(),
+            trial.reason.to_string().into(),
         ]);
     }
     table

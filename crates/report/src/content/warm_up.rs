@@ -9,7 +9,7 @@ use loadline_analysis::record::{Phase, SecondEvidence, TrialRecord};
 use loadline_analysis::steady::{self, Rule};
 
 use super::groups::{self, Group, Names};
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::{Seen, latencies, spread};
 use crate::format;
 use crate::table::Table;
@@ -79,7 +79,7 @@ enum Steady {
 
 /// The load of a configuration second by second.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Course {
+pub struct WarmUpCurve {
     /// The configuration.
     pub name: String,
     /// p50 of each second since the load began, the median over the trials; `None` where nothing
@@ -91,9 +91,9 @@ pub struct Course {
 
 /// What the drawing of the warm-up shows: at most so many configurations, the recommended one
 /// first, then the largest.
-pub fn courses(view: &ResultView, most: usize) -> Vec<Course> {
+pub fn curves(view: &ResultView, most: usize) -> Vec<WarmUpCurve> {
     let names = Names::of(view);
-    let course = |(group, loaded): (Group<'_>, Vec<Loaded<'_>>)| {
+    let curve = |(group, loaded): (Group<'_>, Vec<Loaded<'_>>)| {
         let seconds = loaded
             .iter()
             .map(|l| [l.warm_up.as_slice(), l.measured.as_slice()].concat());
@@ -101,13 +101,13 @@ pub fn courses(view: &ResultView, most: usize) -> Vec<Course> {
         // As long as every trial lasted: the end of one alone would be a step.
         let length = seconds.iter().map(Vec::len).min().unwrap_or(0);
         let at = |i: usize| median(seconds.iter().map(|s| s[i]));
-        Course {
+        WarmUpCurve {
             name: names.name(group.configuration),
             p50: (0..length).map(at).collect(),
             warm_up: loaded.iter().map(|l| l.warm_up.len()).min().unwrap_or(0),
         }
     };
-    groups_with_load(view).take(most).map(course).collect()
+    groups_with_load(view).take(most).map(curve).collect()
 }
 
 /// Configurations and the load of their trials, the recommended one first, then by size.

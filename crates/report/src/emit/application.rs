@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 
 use loadline_analysis::record::StartCache;
 
-use super::EmitError;
+use super::error::EmitError;
 use crate::redact;
 use crate::text;
 

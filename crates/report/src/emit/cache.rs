@@ -7,7 +7,7 @@
 use loadline_analysis::record::StartCache;
 use loadline_sizing::cache::Kind;
 
-use super::Ready;
+use super::application::Ready;
 
 /// How often a training run asks, where the trials say nothing.
 pub const REQUESTS: u64 = 20;

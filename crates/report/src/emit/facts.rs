@@ -10,7 +10,11 @@ use loadline_analysis::record::{Phase, TrialRecord};
 use loadline_analysis::startup::{self, Probes};
 use loadline_sizing::{Bytes, Cpus};
 
-use super::{Application, EmitError, Purpose, application, given};
+use super::application::{self, Application};
+use super::error::EmitError;
+use super::given::{self, Backed, Variable};
+use super::names::slug;
+use super::purpose::Purpose;
 use crate::content::groups;
 use crate::content::options::trial_numbers;
 use crate::figures::spread;
@@ -24,24 +28,6 @@ const STOP_FACTOR: u32 = 2;
 const UNKNOWN_START: Duration = Duration::from_secs(40);
 /// Shortest grace time; the default of Kubernetes.
 const SHORTEST_GRACE: Duration = Duration::from_secs(30);
-
-/// A value and why it is what it is; the reason is one clean line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backed<T> {
-    /// The value.
-    pub value: T,
-    /// Its evidence.
-    pub because: String,
-}
-
-/// A variable of the application's environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Variable {
-    /// Its name.
-    pub name: String,
-    /// Its value; `None` when the name is that of a secret.
-    pub value: Option<String>,
-}
 
 /// What the JVMs of the recommended size logged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -95,12 +81,10 @@ impl<'a> Facts<'a> {
         application: &'a Application,
         purposes: &[Purpose],
     ) -> Result<Self, EmitError> {
-        let result = || text::one_line(&view.id);
         let Some(recommendation) = &view.recommendation else {
-            return Err(EmitError::NoRecommendation { result: result() });
-        };
-        let Some(memory) = recommendation.configuration.memory else {
-            return Err(EmitError::NoMemory { result: result() });
+            return Err(EmitError::NoRecommendation {
+                result: text::one_line(&view.id),
+            });
         };
         for option in &recommendation.configuration.jvm_options {
             application::names_no_file(&option.text)?;
@@ -112,7 +96,7 @@ impl<'a> Facts<'a> {
             slug: slug(&application.name),
             origin: origin(view, recommendation),
             memory: Backed {
-                value: memory,
+                value: recommendation.memory(),
                 because: memory_reason(view, recommendation),
             },
             cpu: recommendation.configuration.cpu.map(|value| Backed {
@@ -145,28 +129,6 @@ fn replicas(recommendation: &Recommendation, application: &Application) -> Strin
             format::rate(deployment.each)
         ),
         None => "as asked for; one instance was measured".to_owned(),
-    }
-}
-
-/// A name as a DNS label (RFC 1123): lower-case letters, digits and dashes, at most 40.
-pub fn slug(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.to_ascii_lowercase().chars() {
-        if c.is_ascii_alphanumeric() {
-            out.push(c);
-        } else if !out.is_empty() && !out.ends_with('-') {
-            out.push('-');
-        }
-    }
-    out.truncate(40);
-    let out = out.trim_end_matches('-');
-    if out.is_empty() {
-        "app".to_owned()
-    } else if out.starts_with(|c: char| c.is_ascii_digit()) {
-        // The name of a Service must begin with a letter (RFC 1035).
-        format!("app-{out}")
-    } else {
-        out.to_owned()
     }
 }
 

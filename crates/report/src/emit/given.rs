@@ -8,13 +8,30 @@ use std::collections::BTreeMap;
 use loadline_analysis::recommend::Recommendation;
 use loadline_sizing::cache::Kind;
 
-use super::Application;
-use super::facts::{Backed, Variable, slug};
-use super::kubernetes::secret_name;
+use super::application::Application;
+use super::names::{secret_name, slug};
 use crate::content::options::{chosen_by, evidence};
 use crate::redact;
 use crate::text;
 use crate::view::ResultView;
+
+/// A value and why it is what it is; the reason is one clean line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backed<T> {
+    /// The value.
+    pub value: T,
+    /// Its evidence.
+    pub because: String,
+}
+
+/// A variable of the application's environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value; `None` when the name is that of a secret.
+    pub value: Option<String>,
+}
 
 /// Whether a text can be written, or why not.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,12 @@
 //! that of the Pod Security Standard "restricted". No downward API: the launcher reads its limits
 //! from its cgroup. The test checks every document against the schema of the Kubernetes API.
 
-use super::Ready;
+use super::application::Ready;
 use super::container::UID;
-use super::facts::{Facts, Variable};
+use super::facts::Facts;
+use super::given::Variable;
 use super::jvm_options::{self, TOOL_OPTIONS};
+use super::names::{labels, metadata, secret_name};
 use super::scaling;
 use super::yaml::{Entry, Yaml, entry, list, map};
 use crate::text;
@@ -31,24 +33,10 @@ pub fn manifests(facts: &Facts<'_>) -> String {
     header + &documents.join("---\n")
 }
 
-pub(super) fn labels(facts: &Facts<'_>) -> Yaml {
-    map([entry("app.kubernetes.io/name", facts.slug.clone())])
-}
-
-pub(super) fn metadata(facts: &Facts<'_>) -> Entry {
-    entry(
-        "metadata",
-        map([
-            entry("name", facts.slug.clone()),
-            entry("labels", labels(facts)),
-        ]),
-    )
-}
-
 fn deployment(facts: &Facts<'_>) -> Yaml {
-    let selector = map([entry("matchLabels", labels(facts))]);
+    let selector = map([entry("matchLabels", labels(&facts.slug))]);
     let template = map([
-        entry("metadata", map([entry("labels", labels(facts))])),
+        entry("metadata", map([entry("labels", labels(&facts.slug))])),
         entry("spec", pod(facts)),
     ]);
     let mut spec = vec![
@@ -65,7 +53,7 @@ fn deployment(facts: &Facts<'_>) -> Yaml {
     map([
         entry("apiVersion", "apps/v1"),
         entry("kind", "Deployment"),
-        metadata(facts),
+        metadata(&facts.slug),
         entry("spec", map(spec)),
     ])
 }
@@ -235,11 +223,6 @@ fn literal(value: &str) -> String {
     value.replace("$(", "$$(")
 }
 
-/// The Secret that holds what no file of loadline may.
-pub(super) fn secret_name(slug: &str) -> String {
-    format!("{slug}-secrets")
-}
-
 /// The port that readiness is asked at.
 fn probed(ready: &Ready) -> u16 {
     match ready {
@@ -311,11 +294,11 @@ fn service(facts: &Facts<'_>) -> Yaml {
     map([
         entry("apiVersion", "v1"),
         entry("kind", "Service"),
-        metadata(facts),
+        metadata(&facts.slug),
         entry(
             "spec",
             map([
-                entry("selector", labels(facts)),
+                entry("selector", labels(&facts.slug)),
                 entry("ports", list([port])),
             ]),
         ),

@@ -8,18 +8,23 @@ mod application;
 mod cache;
 mod compose;
 mod container;
+mod error;
 mod facts;
 mod given;
 mod jvm_options;
 mod kubernetes;
+mod names;
 mod profile;
+mod purpose;
 mod scaling;
 mod yaml;
 
 pub use application::{Application, Command, Ready, Scaling};
 pub use cache::{CacheStage, REQUESTS as CACHE_REQUESTS, cache_stage, script as cache_script};
-pub use facts::slug;
+pub use error::EmitError;
 pub use given::{Secret, secret};
+pub use names::slug;
+pub use purpose::Purpose;
 
 use crate::view::ResultView;
 use facts::Facts;
@@ -33,72 +38,10 @@ pub struct Artefact {
     pub text: String,
 }
 
-/// What the artefacts are for; decides which files there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// A Deployment with its Service and what belongs to them. The JVM options are in the image where
-    /// that is emitted too, else in the pod.
-    Kubernetes,
-    /// An image.
-    Docker,
-    /// One machine with Compose; builds the image.
-    Compose,
-    /// The JVM options alone.
-    Options,
-}
-
-impl Purpose {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Options, Self::Docker, Self::Compose, Self::Kubernetes];
-}
-
-/// Why nothing can be emitted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EmitError {
-    /// The result recommends nothing.
-    #[error(
-        "result {result} has no recommendation to emit\nhint: `loadline size` makes one; `loadline report {result}` says why this result has none"
-    )]
-    NoRecommendation {
-        /// Id of the result.
-        result: String,
-    },
-    /// The recommendation has no memory limit.
-    #[error(
-        "the recommendation of result {result} has no memory limit\nhint: give the search a range of memory"
-    )]
-    NoMemory {
-        /// Id of the result.
-        result: String,
-    },
-    /// An option names a file that the image would not have.
-    #[error(
-        "the option {option} names a file that the image would not have\nhint: an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form"
-    )]
-    File {
-        /// The option, without its secrets.
-        option: String,
-    },
-    /// A pod of an image that is not emitted would start without the options that were measured.
-    #[error(
-        "the measured JVM options cannot be said in JAVA_TOOL_OPTIONS: one has both kinds of quotes, or the environment sets the variable to a secret\nhint: let the image's command have them: --for docker,kubernetes"
-    )]
-    ToolOptions,
-    /// The command is not `java ... -jar JAR`.
-    #[error(
-        "cannot tell the jar of the command that was measured: {command}\nhint: the files are made for `java [options] -jar JAR [arguments]`; measure it in this form: a main class with -cp packed into a jar whose manifest names it, an @file written out, a start script replaced by what it starts"
-    )]
-    Command {
-        /// The command.
-        command: String,
-    },
-}
-
 /// The artefacts of a result's recommendation, each once, in the order in which they are read.
 ///
 /// # Errors
-/// [`EmitError`] when the result has no recommendation, or one without a memory limit, or when its
-/// options would have no place in the files.
+/// [`EmitError`] when the result has no recommendation, or when its options would have no place in the files.
 pub fn emit(
     view: &ResultView,
     application: &Application,

@@ -7,9 +7,9 @@
 
 use loadline_analysis::deployment::Deployment;
 
-use super::Scaling;
+use super::application::Scaling;
 use super::facts::Facts;
-use super::kubernetes::{labels, metadata};
+use super::names::{labels, metadata};
 use super::yaml::{Entry, Yaml, entry, list, map};
 use crate::format;
 
@@ -47,7 +47,7 @@ pub fn autoscaler(facts: &Facts<'_>, scaling: Scaling) -> Yaml {
     map([
         entry("apiVersion", "autoscaling/v2"),
         entry("kind", "HorizontalPodAutoscaler"),
-        metadata(facts),
+        metadata(&facts.slug),
         entry(
             "spec",
             map([
@@ -122,7 +122,10 @@ pub fn spread(facts: &Facts<'_>) -> Entry {
         entry("maxSkew", 1_u64),
         entry("topologyKey", "kubernetes.io/hostname"),
         entry("whenUnsatisfiable", "ScheduleAnyway"),
-        entry("labelSelector", map([entry("matchLabels", labels(facts))])),
+        entry(
+            "labelSelector",
+            map([entry("matchLabels", labels(&facts.slug))]),
+        ),
     ]);
     entry("topologySpreadConstraints", list([constraint]))
         .because("a node that is lost takes as few pods as possible")
@@ -162,7 +165,7 @@ pub fn disruption_budget(facts: &Facts<'_>) -> Yaml {
     map([
         entry("apiVersion", "policy/v1"),
         entry("kind", "PodDisruptionBudget"),
-        metadata(facts),
+        metadata(&facts.slug),
         entry(
             "spec",
             map([
@@ -170,7 +173,7 @@ pub fn disruption_budget(facts: &Facts<'_>) -> Yaml {
                     "a drained node takes one pod at a time; {}",
                     without_one(facts)
                 )),
-                entry("selector", map([entry("matchLabels", labels(facts))])),
+                entry("selector", map([entry("matchLabels", labels(&facts.slug))])),
             ]),
         ),
     ])

@@ -31,7 +31,7 @@ pub struct Charts {
     /// The SLO's bounds as lines: latencies in ms.
     slo: Vec<Bound>,
     percentile: Percentile,
-    trials: Vec<Course>,
+    trials: Vec<TrialChart>,
 }
 
 #[derive(Serialize)]
@@ -57,7 +57,7 @@ struct Line {
 
 /// One trial over time.
 #[derive(Serialize)]
-struct Course {
+struct TrialChart {
     name: String,
     /// What the charts show, in a sentence: for who cannot see them.
     #[serde(skip)]
@@ -170,7 +170,7 @@ fn rank(view: &ResultView, group: &Group<'_>) -> u8 {
     if is_next { 1 } else { 2 }
 }
 
-fn courses(view: &ResultView) -> Vec<Course> {
+fn courses(view: &ResultView) -> Vec<TrialChart> {
     let mut trials: Vec<(u8, usize, &TrialRecord)> = Vec::new();
     for group in groups::groups(view) {
         let rank = rank(view, &group);
@@ -195,7 +195,7 @@ fn courses(view: &ResultView) -> Vec<Course> {
         .collect()
 }
 
-fn course(number: usize, trial: &TrialRecord, names: &Names) -> Course {
+fn course(number: usize, trial: &TrialRecord, names: &Names) -> TrialChart {
     let evidence = &trial.evidence;
     let first_phase = evidence.phases.iter().map(|p| p.start).min();
     let origin = first_phase
@@ -213,7 +213,7 @@ fn course(number: usize, trial: &TrialRecord, names: &Names) -> Course {
     let memory_limit = configuration.memory.map(|m| m.as_mib() * instances);
     let cpu_limit = configuration.cpu.map(|c| c.as_f64() * instances);
     let series = series(trial, since);
-    Course {
+    TrialChart {
         words: words(&series, memory_limit, cpu_limit),
         name: text::label(&format!(
             "Trial {number}, {}: {}",

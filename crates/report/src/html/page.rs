@@ -6,8 +6,9 @@ use base64::Engine as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{assets, charts, escape, escape_file, json_in_script, policy_hash};
+use super::{assets, charts};
 use crate::content::{self, Block, Section};
+use crate::escape;
 use crate::export;
 use crate::svg;
 use crate::table::Tone;
@@ -46,7 +47,7 @@ pub fn html(view: &ResultView) -> String {
     out.push_str(&footer(view));
     out.push_str(&format!(
         "<script type=\"application/json\" id=\"charts\">{}</script>\n",
-        json_in_script(&charts_json)
+        escape::json_in_script(&charts_json)
     ));
     out.push_str(&records(view));
     out.push_str(&format!(
@@ -72,21 +73,21 @@ fn head(view: &ResultView, style: &str) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta name=\"generator\" content=\"loadline {}\">\n\
          <title>{} – loadline</title>\n<style>{style}</style>\n</head>\n",
-        policy_hash(assets::UPLOT_JS),
-        policy_hash(assets::REPORT_JS),
-        policy_hash(style),
-        escape(&view.machine.loadline),
-        escape(&view.title),
+        assets::policy_hash(assets::UPLOT_JS),
+        assets::policy_hash(assets::REPORT_JS),
+        assets::policy_hash(style),
+        escape::html(&view.machine.loadline),
+        escape::html(&view.title),
     )
 }
 
 fn header(view: &ResultView, sections: &[Section], has_course: bool) -> String {
     let mut out = format!(
         "<header><h1>{}</h1>\n<nav aria-label=\"Sections\"><ul>",
-        escape(&view.title)
+        escape::html(&view.title)
     );
     for section in sections {
-        let (id, title) = (section.id, escape(&section.title));
+        let (id, title) = (section.id, escape::html(&section.title));
         out.push_str(&format!("<li><a href=\"#{id}\">{title}</a></li>"));
         if has_course && comes_before_time(section, sections) {
             out.push_str(&format!("<li><a href=\"#time\">{OVER_TIME}</a></li>"));
@@ -105,18 +106,18 @@ fn verdict(view: &ResultView) -> String {
     };
     let mut out = format!(
         "<section id=\"verdict\" class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"badge\">{}</p><p class=\"sentence\">{}</p>\n",
-        escape(headline.badge),
-        escape(&headline.sentence)
+        escape::html(headline.badge),
+        escape::html(&headline.sentence)
     );
     for detail in &headline.details {
-        out.push_str(&format!("<p>{}</p>\n", escape(detail)));
+        out.push_str(&format!("<p>{}</p>\n", escape::html(detail)));
     }
     out.push_str("</section>\n");
     out
 }
 
 fn section_html(section: &Section, view: &ResultView, charts: &charts::Charts) -> String {
-    let title = escape(&section.title);
+    let title = escape::html(&section.title);
     let mut out = format!("<section id=\"{}\">\n<h2>{title}</h2>\n", section.id);
     out.push_str(&figure_before(section.id, view, charts));
     if section.folds {
@@ -124,19 +125,19 @@ fn section_html(section: &Section, view: &ResultView, charts: &charts::Charts) -
     }
     for block in &section.blocks {
         match block {
-            Block::Paragraph(words) => out.push_str(&format!("<p>{}</p>\n", escape(words))),
+            Block::Paragraph(words) => out.push_str(&format!("<p>{}</p>\n", escape::html(words))),
             Block::Table(table) => out.push_str(&table.html(&section.title)),
             Block::List(items) => {
                 out.push_str("<ul>\n");
                 for item in items {
-                    out.push_str(&format!("<li>{}</li>\n", escape(item)));
+                    out.push_str(&format!("<li>{}</li>\n", escape::html(item)));
                 }
                 out.push_str("</ul>\n");
             }
             Block::Verbatim(text) => {
                 out.push_str(&format!(
                     "<pre tabindex=\"0\">{}</pre>\n",
-                    escape_file(text)
+                    escape::html_file(text)
                 ));
             }
         }
@@ -224,7 +225,10 @@ fn over_time(charts: &charts::Charts) -> String {
         "</h2>\n<p class=\"choice\"><label for=\"trial\">Trial</label> <select id=\"trial\">",
     );
     for (i, name) in names.iter().enumerate() {
-        out.push_str(&format!("<option value=\"{i}\">{}</option>", escape(name)));
+        out.push_str(&format!(
+            "<option value=\"{i}\">{}</option>",
+            escape::html(name)
+        ));
     }
     out.push_str("</select></p>\n");
     for (id, caption) in [
@@ -243,7 +247,11 @@ fn over_time(charts: &charts::Charts) -> String {
     }
     out.push_str("<details><summary>The same in words</summary>\n<ul>\n");
     for (name, words) in charts.course_words() {
-        out.push_str(&format!("<li>{}: {}.</li>\n", escape(name), escape(words)));
+        out.push_str(&format!(
+            "<li>{}: {}.</li>\n",
+            escape::html(name),
+            escape::html(words)
+        ));
     }
     out.push_str("</ul>\n</details>\n</section>\n");
     out
@@ -282,8 +290,8 @@ fn footer(view: &ResultView) -> String {
          <p>Made by loadline {} from the records of result {}. Charts: uPlot 1.6.32.</p>\n\
          <details><summary>Licence of uPlot</summary><pre>{}</pre></details>\n\
          <noscript><p>The charts need JavaScript; all tables work without.</p></noscript></footer>\n",
-        escape(&view.machine.loadline),
-        escape(&view.id),
-        escape_file(assets::UPLOT_LICENSE),
+        escape::html(&view.machine.loadline),
+        escape::html(&view.id),
+        escape::html_file(assets::UPLOT_LICENSE),
     )
 }

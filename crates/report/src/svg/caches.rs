@@ -2,9 +2,9 @@
 
 use loadline_analysis::interval::Interval;
 
+use super::frame::shortened;
 use super::frame::{Anchor, Drawing, Key, WIDTH};
 use super::scale::Scale;
-use super::shortened;
 use crate::content::startup::{CacheRow, cache_families};
 use crate::format;
 use crate::view::ResultView;

@@ -4,7 +4,8 @@
 //! them): colours come from classes of `assets/report.css`; shapes or dashes differ as well.
 
 use super::scale::Scale;
-use crate::html::escape;
+use crate::escape;
+use crate::text;
 
 /// Width of every drawing; the page scales it.
 pub(super) const WIDTH: f64 = 760.0;
@@ -65,7 +66,7 @@ impl Drawing {
         Self {
             out: format!(
                 "<svg class=\"{class}\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">\n",
-                escape(label)
+                escape::html(label)
             ),
         }
     }
@@ -85,7 +86,7 @@ impl Drawing {
         };
         self.out.push_str(&format!(
             "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{}</text>\n",
-            escape(text)
+            escape::html(text)
         ));
     }
 
@@ -108,7 +109,7 @@ impl Drawing {
     pub(super) fn area(&mut self, class: &str, (x, y): At, (width, height): At, title: &str) {
         self.out.push_str(&format!(
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{}</title></rect>\n",
-            escape(title)
+            escape::html(title)
         ));
     }
 
@@ -122,7 +123,7 @@ impl Drawing {
         };
         self.out.push_str(&format!(
             "<g><title>{}</title>{ring}{}</g>\n",
-            escape(title),
+            escape::html(title),
             shape(mark, at)
         ));
     }
@@ -241,6 +242,15 @@ pub(super) fn line_class(series: usize) -> &'static str {
         "trend s1", "trend s2", "trend s3", "trend s4", "trend s5", "trend s6", "trend s7",
         "trend s8",
     ][series % 8]
+}
+
+/// A name cut to so many characters.
+pub fn shortened(name: &str, most: usize) -> String {
+    let name = text::label(name);
+    if name.chars().count() <= most {
+        return name;
+    }
+    name.chars().take(most - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

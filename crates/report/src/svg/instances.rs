@@ -3,8 +3,8 @@
 use loadline_analysis::instances::{Count, Study};
 
 use crate::content::instances::studies;
+use crate::escape;
 use crate::format;
-use crate::html::escape;
 use crate::view::ResultView;
 
 const WIDTH: f64 = 760.0;
@@ -109,7 +109,7 @@ impl Axes {
         let (from, to, base) = (self.x(0.0), self.x(self.most), self.y(0.0));
         let mut out = format!(
             "<text class=\"tick\" x=\"{from:.1}\" y=\"14\">{}</text><line class=\"grid\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{base:.1}\" y2=\"{base:.1}\"/>\n",
-            escape(name)
+            escape::html(name)
         );
         for share in [0.5, 1.0] {
             let value = self.highest / 1.1 * share;
@@ -136,7 +136,7 @@ impl Axes {
             let (x, y) = (self.x(*n), self.y(*value));
             out.push_str(&format!(
                 "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{n} instances: {}</title></circle><text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{n}</text>\n",
-                escape(&words(*value)),
+                escape::html(&words(*value)),
                 base + 16.0
             ));
         }

@@ -2,8 +2,8 @@
 
 use loadline_sizing::Bytes;
 
+use super::frame::shortened;
 use super::frame::{Anchor, Drawing, Key, WIDTH};
-use super::shortened;
 use crate::content::memory::{Fill, fills};
 use crate::format;
 use crate::view::ResultView;

@@ -25,14 +25,3 @@ pub use scaling::scaling;
 pub use search_path::search_path;
 pub use start_cpu::start_cpu;
 pub use warm_up::warm_up;
-
-use crate::text;
-
-/// A name cut to so many characters.
-fn shortened(name: &str, most: usize) -> String {
-    let name = text::label(name);
-    if name.chars().count() <= most {
-        return name;
-    }
-    name.chars().take(most - 1).chain(['…']).collect()
-}

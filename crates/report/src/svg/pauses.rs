@@ -12,8 +12,8 @@ use loadline_analysis::record::SecondEvidence;
 use loadline_analysis::span::{Span, Spans};
 
 use crate::content::pauses::worst;
+use crate::escape;
 use crate::format;
-use crate::html::escape;
 use crate::view::ResultView;
 
 const WIDTH: f64 = 860.0;
@@ -192,7 +192,7 @@ impl Drawing<'_> {
             WIDTH - RIGHT - LEFT,
             LEFT - 8.0,
             y + LANE - 3.0,
-            escape(lane.label),
+            escape::html(lane.label),
             path(lane.class, &title, y + LANE, bars),
         )
     }
@@ -262,7 +262,7 @@ fn path(
     let shape: String = joined.iter().map(bar).collect();
     format!(
         "<path class=\"{class}\" d=\"{shape}\"><title>{}</title></path>\n",
-        escape(title)
+        escape::html(title)
     )
 }
 

@@ -2,9 +2,9 @@
 
 use loadline_analysis::slo::Objective;
 
+use super::frame::shortened;
 use super::frame::{Anchor, Drawing, Key, Mark, WIDTH};
 use super::scale::Scale;
-use super::shortened;
 use crate::content::money::{Bought, bought};
 use crate::format;
 use crate::view::ResultView;

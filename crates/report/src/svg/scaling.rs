@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::frame::shortened;
 use super::frame::{Drawing, Key, Mark, WIDTH, line_class};
 use super::scale::Scale;
-use super::shortened;
 use crate::content::scaling::{Size, sizes};
 use crate::format;
 use crate::view::ResultView;

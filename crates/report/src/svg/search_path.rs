@@ -82,7 +82,7 @@ fn of_verdict(verdict: Verdict) -> Mark {
     match verdict {
         Verdict::Pass => Mark::Kept,
         Verdict::SloMiss | Verdict::AppKo(_) => Mark::Broke,
-        Verdict::Invalid(_) | Verdict::Interrupted => Mark::Silent,
+        Verdict::Invalid(_) => Mark::Silent,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::frame::shortened;
 use super::frame::{Drawing, Key, Mark, WIDTH, line_class};
 use super::scale::Scale;
-use super::shortened;
 use crate::content::startup::{Limits, limit_families};
 use crate::format;
 use crate::view::ResultView;

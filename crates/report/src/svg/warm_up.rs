@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::frame::shortened;
 use super::frame::{Drawing, Key, WIDTH, line_class};
 use super::scale::Scale;
-use super::shortened;
-use crate::content::warm_up::{Course, courses};
+use crate::content::warm_up::{WarmUpCurve, curves};
 use crate::format;
 use crate::view::ResultView;
 
@@ -22,14 +22,14 @@ const NAME: usize = 30;
 
 /// The drawing; `None` where no trial had a warm-up under load.
 pub fn warm_up(view: &ResultView) -> Option<String> {
-    let courses = courses(view, MOST);
-    let ms = |course: &Course| -> Vec<Option<f64>> {
-        let values = course.p50.iter();
+    let curves = curves(view, MOST);
+    let ms = |curve: &WarmUpCurve| -> Vec<Option<f64>> {
+        let values = curve.p50.iter();
         values
             .map(|p50| Some((*p50)?.as_secs_f64() * 1e3))
             .collect()
     };
-    let values: Vec<Vec<Option<f64>>> = courses.iter().map(ms).collect();
+    let values: Vec<Vec<Option<f64>>> = curves.iter().map(ms).collect();
     let longest = values.iter().map(Vec::len).max()?;
     let x = Scale::linear([longest as f64], (LEFT, WIDTH - RIGHT))?;
     let mut drawing = Drawing::new(
@@ -37,7 +37,7 @@ pub fn warm_up(view: &ResultView) -> Option<String> {
         HEIGHT,
         "p50 of each second since the load began; the table has the ends.",
     );
-    let names: Vec<String> = courses.iter().map(|c| shortened(&c.name, NAME)).collect();
+    let names: Vec<String> = curves.iter().map(|c| shortened(&c.name, NAME)).collect();
     let mut entries: Vec<(Key, &str)> = vec![(Key::Line("edge"), "from here on judged")];
     let lines = names.iter().enumerate();
     entries.extend(lines.map(|(i, name)| (Key::Line(line_class(i)), name.as_str())));
@@ -53,7 +53,7 @@ pub fn warm_up(view: &ResultView) -> Option<String> {
         &ticks,
         "p50, the median over the trials (log scale)",
     );
-    if let Some(judged) = courses.first().map(|c| x.at(c.warm_up as f64)) {
+    if let Some(judged) = curves.first().map(|c| x.at(c.warm_up as f64)) {
         drawing.line("edge", &[(judged, top), (judged, bottom)]);
     }
     for (i, values) in values.iter().enumerate() {

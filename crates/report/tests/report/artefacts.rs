@@ -339,7 +339,7 @@ fn the_start_probe_waits_three_times_the_slowest_start() {
         .recommendation
         .as_ref()
         .expect("a recommendation")
-        .memory;
+        .memory();
     let at_size = view
         .trials
         .iter()

@@ -23,7 +23,7 @@ fn slower() -> ResultView {
 fn sized(mib: u64) -> ResultView {
     let mut view = fixture::search();
     let recommendation = view.recommendation.as_mut().expect("a recommendation");
-    recommendation.memory = Bytes::from_mib(mib);
+    recommendation.configuration.memory = Some(Bytes::from_mib(mib));
     view
 }
 
@@ -270,7 +270,8 @@ fn what_was_not_measured_is_neither_worse_nor_the_same() {
 #[test]
 fn what_differs_besides_is_said_first() {
     let mut other = fixture::search();
-    other.load = "GET /slow, open model, 10/s for 5 s".to_owned();
+    other.load =
+        loadline_report::Load::without_rate("GET /slow, open model, 10/s for 5 s".to_owned());
     other.machine.cpus = 64;
     let lines = compare(&fixture::search(), &other).differences;
     assert!(lines[0].starts_with("The load differs: "), "{lines:?}");
@@ -346,7 +347,7 @@ fn failing() -> ResultView {
         .recommendation
         .as_ref()
         .expect("a recommendation")
-        .memory;
+        .memory();
     let of_size = |t: &&mut TrialRecord| t.configuration.memory == Some(size);
     for trial in view.trials.iter_mut().filter(of_size).skip(2) {
         for load in &mut trial.evidence.load {

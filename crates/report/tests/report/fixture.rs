@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use loadline_analysis::latency;
 use loadline_analysis::recommend::recommend;
 use loadline_analysis::record::*;
-use loadline_analysis::search::min_memory::Answer;
+use loadline_analysis::search::min_memory::MemoryFound;
 use loadline_analysis::slo::{Objective, Slo};
 use loadline_report::ResultView;
 use loadline_sizing::{Bytes, Cpus};
@@ -185,8 +185,7 @@ pub fn trial(number: u64, plan: &Plan) -> TrialRecord {
         &[
             (Phase::Start, 0, start_s),
             (Phase::WarmUp, start_s, start_s + warm),
-            (Phase::Measure, start_s + warm, start_s + warm + measure),
-            (Phase::Drain, start_s + warm + measure, total - 1),
+            (Phase::Measure, start_s + warm, total - 1),
             (Phase::Stop, total - 1, total),
         ]
     } else {
@@ -215,7 +214,7 @@ pub fn trial(number: u64, plan: &Plan) -> TrialRecord {
         started_at_unix_ms: START_UNIX_MS + number * 90_000,
         slo,
         verdict,
-        reason,
+        reason: reason.into(),
         objectives,
         evidence: Evidence {
             phases,
@@ -478,7 +477,7 @@ fn make_search() -> ResultView {
         })
         .collect();
     let next = trials.last().expect("there are trials").clone();
-    let answer = Answer {
+    let answer = MemoryFound {
         size: Bytes::from_mib(212),
         confirmed: Bytes::from_mib(197),
         failed: Bytes::from_mib(195),
@@ -493,7 +492,11 @@ fn make_search() -> ResultView {
         question: None,
         command: ["loadline", "size", "--slo", "p99<50ms,errors<0.1%,start<20s", "--rate", "300/s", "--cpu", "1", "--url", "http://localhost:8080/owners?lastName=Da", "--", "java", "-jar", "spring-web.jar"].map(str::to_owned).to_vec(),
         experiment: "[app]\ncommand = [\"java\", \"-jar\", \"spring-web.jar\"]\nready = { http = \"/health\", port = 8080 }\n\n[load]\npath = \"/owners?lastName=Da\"\nrate = \"300/s\"\n\n[slo]\nobjectives = \"p99<50ms,errors<0.1%,start<20s\"\n".to_owned(),
-        load: "GET /owners?lastName=Da at 300/s (open model, 30 s)".to_owned(),
+        load: loadline_report::Load {
+            before: "GET /owners?lastName=Da at ".to_owned(),
+            rate_per_second: Some(300.0),
+            after: " (open model, 30 s)".to_owned(),
+        },
         machine: machine(),
         slo: slo(),
         recommendation: Some(recommendation),

@@ -369,9 +369,9 @@ fn the_parts_of_a_report_agree() {
     let view = fixture::search();
     let text = loadline_report::terminal(&view, 200);
     let recommended = view.recommendation.as_ref().expect("a recommendation");
-    let memory = recommended.memory.to_string();
+    let memory = recommended.memory().to_string();
     let passed = |t: &&loadline_analysis::record::TrialRecord| {
-        t.configuration.memory == Some(recommended.memory) && t.verdict == Verdict::Pass
+        t.configuration.memory == Some(recommended.memory()) && t.verdict == Verdict::Pass
     };
     let passes = view.trials.iter().filter(passed).count();
     assert!(

@@ -1,7 +1,7 @@
 //! Records that attack their reader: markup, quotes, escape sequences, huge texts, no numbers.
 
 use crate::fixture;
-use loadline_analysis::record::{Provenance, Verdict};
+use loadline_analysis::record::{Invalid, Provenance, Verdict};
 use loadline_report::ResultView;
 
 /// One text with everything in it.
@@ -16,7 +16,7 @@ pub fn view() -> ResultView {
     view.command.push("--db.password=hunter2".to_owned());
     view.experiment.push_str(ATTACK);
     view.experiment.push_str("\npassword = \"hunter2\"\n");
-    view.load = ATTACK.to_owned();
+    view.load = loadline_report::Load::without_rate(ATTACK.to_owned());
     view.warnings = vec![ATTACK.to_owned(), "x".repeat(1_000_000)];
     view.incomplete = Some(ATTACK.to_owned());
     view.id = ATTACK.to_owned();
@@ -26,7 +26,7 @@ pub fn view() -> ResultView {
     view.machine.cgroup = ATTACK.to_owned();
     view.machine.loadline = ATTACK.to_owned();
     for trial in &mut view.trials {
-        trial.reason = format!("{ATTACK}{}", "y".repeat(100_000));
+        trial.reason = format!("{ATTACK}{}", "y".repeat(100_000)).into();
         trial.configuration.label = ATTACK.to_owned();
         trial.configuration.jdk = Some(ATTACK.to_owned());
         trial
@@ -60,7 +60,7 @@ pub fn view() -> ResultView {
     if let Some(recommendation) = &mut view.recommendation {
         recommendation.configuration = view.trials[14].configuration.clone();
         if let Some(next) = &mut recommendation.next_smaller {
-            next.breaks = ATTACK.to_owned();
+            next.breaks = ATTACK.to_owned().into();
         }
     }
     view
@@ -119,11 +119,11 @@ fn a_reason_that_quotes_a_secret_is_exported_without_it() {
     let mut view = fixture::search();
     let quote = "the last lines it wrote: password=hunter2".to_owned();
     for trial in &mut view.trials {
-        trial.reason.clone_from(&quote);
+        trial.reason = quote.clone().into();
     }
     let recommendation = view.recommendation.as_mut().expect("it has one");
     let smaller = recommendation.next_smaller.as_mut().expect("it has one");
-    smaller.breaks.clone_from(&quote);
+    smaller.breaks = quote.clone().into();
     recommendation
         .proof
         .failures
@@ -175,10 +175,11 @@ fn trials_that_say_nothing_are_no_verdict() {
     let mut view = fixture::search();
     view.recommendation = None;
     for trial in &mut view.trials {
-        trial.verdict = Verdict::Interrupted;
+        trial.verdict = Verdict::Invalid(Invalid::ToolError);
     }
     assert!(
-        loadline_report::terminal(&view, 80).starts_with("Could not measure: no trial was valid.")
+        loadline_report::terminal(&view, 80)
+            .starts_with("Could not measure: no trial was valid (last: ")
     );
     assert!(loadline_report::junit(&view).contains("errors=\"9\""));
 }

@@ -23,7 +23,7 @@ fn view(trials: &[(f64, f64)]) -> ResultView {
         } else {
             Verdict::SloMiss
         };
-        trial.reason = "p99 was too long".to_owned();
+        trial.reason = "p99 was too long".to_owned().into();
         trial.objectives = vec![ObjectiveResult {
             objective,
             measured: Some(bound(objective) * factor),

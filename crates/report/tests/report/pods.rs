@@ -1,7 +1,7 @@
 //! The artefacts of a deployment of several pods: their rate, autoscaler and disruption budget.
 
-use loadline_report::ResultView;
 use loadline_report::emit::{Application, Scaling};
+use loadline_report::{Load, ResultView};
 
 use crate::artefacts::{all, application, documents, text};
 use crate::{drawings, fixture};
@@ -9,7 +9,11 @@ use crate::{drawings, fixture};
 /// The cheapest deployment of the drawings with a load in the words of the program.
 fn cheapest() -> ResultView {
     let mut view = drawings::cheapest();
-    view.load = "GET /owners, open model, 900/s for 20 s, 32 connections".to_owned();
+    view.load = Load {
+        before: "GET /owners, open model, ".to_owned(),
+        rate_per_second: Some(900.0),
+        after: " for 20 s, 32 connections".to_owned(),
+    };
     let recommendation = view.recommendation.as_mut().expect("it has one");
     recommendation.configuration.rate = Some(450.0);
     for trial in &mut view.trials {

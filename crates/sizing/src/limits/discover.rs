@@ -2,8 +2,8 @@
 
 use super::value::quota_of;
 use super::{Files, Found, Hierarchy, Host, Limits, Place, Quota, Unreadable, places};
-use super::{count_cpu_list, parse_cpu_max, parse_limit};
-use crate::Bytes;
+use super::{parse_cpu_max, parse_limit};
+use crate::{Bytes, CpuSet};
 
 /// Finds every limit of this process.
 pub fn discover(files: &impl Files, host: Host) -> Limits {
@@ -179,9 +179,9 @@ impl<F: Files> Walk<'_, F> {
             };
             for name in names {
                 let path = format!("{}/{name}", place.directories[0]);
-                let count = self.text(&path).and_then(|text| count_cpu_list(&text));
-                if let Some(count) = count {
-                    return Some(Found::new(count, path));
+                let cpus: Option<CpuSet> = self.text(&path).and_then(|text| text.parse().ok());
+                if let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) {
+                    return Some(Found::new(cpus.len() as u32, path));
                 }
             }
         }

@@ -17,7 +17,7 @@ use crate::{Bytes, Cpus};
 
 pub use discover::discover;
 pub use place::{Hierarchy, Mount, Place, mounts, own_paths, places, places_of_first_mounts};
-pub use value::{count_cpu_list, parse_cpu_max, parse_limit};
+pub use value::{parse_cpu_max, parse_limit};
 
 /// Where files are read. Implemented over the file system by those who may, over a map in tests.
 pub trait Files {

@@ -45,18 +45,6 @@ pub(super) fn quota_of(quota_us: Option<u64>, period_us: u64) -> Option<Quota> {
     })
 }
 
-/// How many processors a list like `0-3,8,10-11` names. `None` for an empty or malformed list.
-pub fn count_cpu_list(text: &str) -> Option<u32> {
-    let mut count: u32 = 0;
-    for range in text.trim().split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let first: u32 = first.trim().parse().ok()?;
-        let last: u32 = last.trim().parse().ok()?;
-        count = count.checked_add(last.checked_sub(first)?.checked_add(1)?)?;
-    }
-    Some(count)
-}
-
 fn is_huge(text: &str) -> bool {
     text.len() > 19 && text.bytes().all(|b| b.is_ascii_digit())
 }
@@ -99,14 +87,5 @@ mod tests {
         assert_eq!(parse_cpu_max("5000").unwrap().unwrap().period_us, 100_000);
         assert_eq!(parse_cpu_max("5000 0"), Ok(None));
         assert!(parse_cpu_max("").is_err());
-    }
-
-    #[test]
-    fn cpu_lists_are_counted() {
-        assert_eq!(count_cpu_list("0-3,8,10-11\n"), Some(7));
-        assert_eq!(count_cpu_list("0"), Some(1));
-        for text in ["", "\n", "3-1", "a", "0-4294967295"] {
-            assert_eq!(count_cpu_list(text), None, "{text}");
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use loadline_analysis::advice::{Advice, GC_THREADS, Kind as AdviceKind};
+use loadline_analysis::advice::{Advice, AdviceKind, GC_THREADS};
 use loadline_analysis::effect::Effect;
 use loadline_analysis::interval::Bootstrap;
 use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord};

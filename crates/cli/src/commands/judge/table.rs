@@ -92,7 +92,7 @@ pub fn table(
                 money(per_month, 2),
                 difference(per_month, reference),
                 money(row.cost.and_then(|p| p.per_million_requests), 4),
-                failure.map_or_else(String::new, |r| r.reason.clone()),
+                failure.map_or_else(String::new, |r| r.reason.to_string()),
             ]
             .map(Cell::from),
         );

@@ -1,6 +1,6 @@
 //! `loadline size --prices`: from the search for the cheapest deployment to its recommendation.
 
-use loadline_analysis::deployment::{Asked, Course};
+use loadline_analysis::deployment::{Asked, Grounds};
 use loadline_analysis::recommend::{
     NoAnswer, Recommendation, recommend_deployment, recommend_refined,
 };
@@ -35,7 +35,7 @@ fn derived(search: &Prices, priced: Priced) -> Concluded {
     let variants = search.variants.iter();
     let labels: Vec<String> = variants.map(|v| v.configuration.label.clone()).collect();
     let today = format::day(unix_ms());
-    let course = Course {
+    let grounds = Grounds {
         offer: &search.pricing.offer,
         search: &priced.searched.search,
         asked: &priced.searched.asked,
@@ -44,15 +44,15 @@ fn derived(search: &Prices, priced: Priced) -> Concluded {
         today: &today,
     };
     match priced.found {
-        Some(found) => Concluded::Found(Box::new(recommend(&course, found))),
-        None => none(&priced.searched, &course),
+        Some(found) => Concluded::Found(Box::new(recommend(&grounds, found))),
+        None => none(&priced.searched, &grounds),
     }
 }
 
-fn recommend(course: &Course<'_>, found: Found) -> Recommendation {
-    let own = course.trials_of(found.choice.cell, found.choice.replicas);
+fn recommend(grounds: &Grounds<'_>, found: Found) -> Recommendation {
+    let own = grounds.trials_of(found.choice.cell, found.choice.replicas);
     let mut own: Vec<_> = own.cloned().collect();
-    let mut deployment = course.deployment(found.choice, found.is_proven);
+    let mut deployment = grounds.deployment(found.choice, found.is_proven);
     let mut configuration = found.configuration;
     if let Some(tuned) = found.tuned {
         deployment.compared = tuned.compared;
@@ -66,7 +66,7 @@ fn recommend(course: &Course<'_>, found: Found) -> Recommendation {
         Refined::AsFound(_) => recommend_deployment(configuration, deployment, &own),
         Refined::Smaller(smaller) => recommend_refined(
             smaller.configuration,
-            deployment.refined(course.offer, &smaller.answer),
+            deployment.refined(grounds.offer, &smaller.answer),
             &smaller.answer,
             &owned(&smaller.trials),
         ),
@@ -75,13 +75,13 @@ fn recommend(course: &Course<'_>, found: Found) -> Recommendation {
 
 /// Nothing feasible is an answer (exit 1). Nothing found is none (exit 4), and a search that could
 /// not begin was asked for something that is not there (exit 2).
-fn none(searched: &Searched, course: &Course<'_>) -> Concluded {
+fn none(searched: &Searched, grounds: &Grounds<'_>) -> Concluded {
     let error = why_none(searched);
     let undecided = match searched.end {
         End::Unknown => error.as_ref().map(|e| e.message().to_owned()),
         End::Found { .. } | End::Infeasible => None,
     };
-    let left_out = course.left_out();
+    let left_out = grounds.left_out();
     Concluded::None {
         left: NoAnswer {
             undecided,

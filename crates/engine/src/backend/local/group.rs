@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_cgroup::{CgroupError, Controller, CpuSet, Group, Layout, Limits};
+use loadline_cgroup::{CgroupError, Controller, Group, Layout, Limits};
+use loadline_sizing::CpuSet;
 
 use super::cpus::CpuPlan;
 

@@ -6,8 +6,9 @@
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 
+use loadline_analysis::record::CpuSets;
 use loadline_cgroup::host::{Memory, outer_conflict, outer_limits};
-use loadline_cgroup::{CpuSet, GroupName, Limits};
+use loadline_cgroup::{GroupName, Limits};
 
 use super::LocalBackend;
 use super::cpus::{self, CpuPlan};
@@ -150,23 +151,20 @@ fn plan_cpus(
     let (Some(all), Some(own)) = (&configuration.cpuset, &own.configuration.cpuset) else {
         return Ok(plan(None));
     };
-    let all = cpus_of(backend, &all.replace(';', ","))?;
-    let own = cpus_of(backend, own)?;
+    let all = here(backend, all)?;
+    let own = here(backend, own)?;
     Ok(CpuPlan {
         application: own,
         ..plan(Some(&all))
     })
 }
 
-/// The CPUs of a list, sorted; all of them CPUs of this machine.
-fn cpus_of(backend: &LocalBackend, text: &str) -> Result<Vec<u32>, BackendError> {
-    let what = format!("the cpuset `{text}` of the configuration");
-    let wanted: CpuSet = text
-        .parse()
-        .map_err(|error| unable(&what, error, "write CPUs as the kernel does: 0-1,3"))?;
-    let wanted: Vec<u32> = wanted.iter().collect();
-    let here = cpus::list(&backend.cpus);
-    if wanted.is_empty() || wanted.iter().any(|cpu| !backend.cpus.contains(cpu)) {
+/// The CPUs of these sets, sorted; all of them CPUs of this machine.
+fn here(backend: &LocalBackend, sets: &CpuSets) -> Result<Vec<u32>, BackendError> {
+    let wanted: Vec<u32> = sets.all().iter().collect();
+    if wanted.iter().any(|cpu| !backend.cpus.contains(cpu)) {
+        let what = format!("the cpuset `{sets}` of the configuration");
+        let here = cpus::list(&backend.cpus);
         let why = format!("loadline may use CPUs {here} of this machine");
         return Err(unable(&what, why, "choose among these CPUs"));
     }

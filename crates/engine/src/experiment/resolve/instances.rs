@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use loadline_analysis::record::Configuration;
+use loadline_analysis::record::{Configuration, CpuSets};
 use toml::Spanned;
 
 use super::Checked;
@@ -52,10 +52,7 @@ fn refusal(
     configuration: &Configuration,
 ) -> Option<(String, &'static str)> {
     let instances = configuration.instances;
-    let lists = configuration
-        .cpuset
-        .as_ref()
-        .map_or(1, |text| text.split(';').count());
+    let lists = configuration.cpuset.as_ref().map_or(1, CpuSets::count);
     if lists > 1 && lists != instances as usize {
         return Some((
             format!("the cpuset has {lists} lists of CPUs for {instances} instances"),

@@ -1,8 +1,10 @@
-//! A set of CPUs in the kernel's list form: `0-3,8`.
+//! A set of CPUs in the kernel's list form: `0-3,8`; the only reader and writer of it.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+
+use crate::units::ParseUnitError;
 
 /// Highest CPU number that is taken. Linux is built for at most 8192 CPUs (NR_CPUS_RANGE_END).
 const MAX_CPU: u32 = 8191;
@@ -10,14 +12,6 @@ const MAX_CPU: u32 = 8191;
 /// A set of CPU numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct CpuSet(BTreeSet<u32>);
-
-/// A text that is no CPU list.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a list of CPUs, such as 0, 0-3 or 0,2-3 (CPUs 0 to {MAX_CPU})")]
-pub struct ParseCpuSetError {
-    /// The text as it was given.
-    pub text: String,
-}
 
 impl CpuSet {
     /// The CPUs in order.
@@ -53,12 +47,13 @@ impl FromIterator<u32> for CpuSet {
 }
 
 impl FromStr for CpuSet {
-    type Err = ParseCpuSetError;
+    type Err = ParseUnitError;
 
     /// Accepts the kernel's list form; the empty text is the empty set.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseCpuSetError {
+        let error = || ParseUnitError {
             text: text.chars().take(80).collect(),
+            expected: "a list of CPUs, such as 0, 0-3 or 0,2-3 (CPUs 0 to 8191)",
         };
         let number = |s: &str| match s.trim().parse::<u32>() {
             Ok(n) if n <= MAX_CPU => Ok(n),

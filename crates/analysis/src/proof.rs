@@ -1,0 +1,139 @@
+//! Fresh starts at exactly the recommended size, and what they prove.
+//!
+//! Owns the one rule for every proof, of a size and of a deployment. The starts do not choose the
+//! size: they are counted after it is found.
+
+use loadline_sizing::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::failure_upper_bound;
+use crate::record::{Purpose, TrialRecord, Verdict};
+use crate::text;
+
+/// Confidence of every bound in a recommendation.
+pub const CONFIDENCE: f64 = 0.95;
+/// One fresh start in this many may fail in a proof.
+pub const STARTS_PER_FAILURE: u64 = 20;
+
+/// Whether so many passes of so many fresh starts prove a size: the one rule for every proof.
+pub fn is_proof(passes: u64, starts: u64) -> bool {
+    starts > 0 && starts.saturating_sub(passes) * STARTS_PER_FAILURE <= starts
+}
+
+/// Fresh starts at the recommended size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Proof {
+    /// Starts that kept the SLO.
+    pub passes: u64,
+    /// Starts that counted.
+    pub starts: u64,
+    /// Starts that could not be measured; they show nothing, and too many leave it unproven.
+    pub not_measured: u64,
+    /// With 95 % confidence the probability of a failing start is below this, in [0, 1]
+    /// (Clopper-Pearson, one-sided); 1 when nothing was proven.
+    pub failure_upper_bound: f64,
+    /// The starts that failed: trial id and reason.
+    pub failures: Vec<(String, String)>,
+}
+
+/// Counts the fresh starts at this size that ran as proof.
+pub fn prove(size: Bytes, trials: &[TrialRecord]) -> Proof {
+    let proofs = trials
+        .iter()
+        .filter(|t| t.purpose == Purpose::Prove && t.configuration.memory == Some(size));
+    let (counted, not): (Vec<_>, Vec<_>) = proofs.partition(|t| t.verdict.is_evidence());
+    let failures: Vec<_> = counted
+        .iter()
+        .filter(|t| t.verdict != Verdict::Pass)
+        .map(|t| (t.id.clone(), t.reason.to_string()))
+        .collect();
+    let starts = counted.len() as u64;
+    Proof {
+        passes: starts - failures.len() as u64,
+        starts,
+        not_measured: not.len() as u64,
+        failure_upper_bound: failure_upper_bound(failures.len() as u64, starts, CONFIDENCE),
+        failures,
+    }
+}
+
+impl Proof {
+    /// Whether the starts prove the size: there are some, and all but one in
+    /// [`STARTS_PER_FAILURE`] of those that ran kept the SLO.
+    pub fn is_proven(&self) -> bool {
+        is_proof(self.passes, self.starts + self.not_measured)
+    }
+
+    /// Whether it would be proven if what could not be measured had kept the SLO.
+    pub fn is_undecided(&self) -> bool {
+        let possible = self.passes + self.not_measured;
+        !self.is_proven() && is_proof(possible, self.starts + self.not_measured)
+    }
+
+    /// `20 of 20 fresh starts passed: less than 13.9 % fail (95 % confidence)`.
+    pub fn sentence(&self) -> String {
+        let not_measured = match self.not_measured {
+            0 => String::new(),
+            n => format!("; {n} could not be measured"),
+        };
+        if self.starts == 0 {
+            return format!("not proven: no fresh start ran at this size{not_measured}");
+        }
+        format!(
+            "{} of {} fresh starts passed: less than {} fail ({} confidence){not_measured}",
+            self.passes,
+            self.starts,
+            text::percent(self.failure_upper_bound),
+            text::percent(CONFIDENCE),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::trial;
+    use crate::record::Invalid;
+
+    #[test]
+    fn one_start_in_twenty_may_fail() {
+        for (passes, starts, wanted) in [
+            (0, 0, false),
+            (1, 1, true),
+            (18, 19, false),
+            (19, 20, true),
+            (18, 20, false),
+            (0, 20, false),
+            (38, 40, true),
+        ] {
+            assert_eq!(is_proof(passes, starts), wanted, "{passes} of {starts}");
+        }
+    }
+
+    #[test]
+    fn starts_that_could_not_be_measured_show_nothing() {
+        let proof = |passes, failed, not_measured| {
+            let trials = [
+                vec![Verdict::Pass; passes],
+                vec![Verdict::SloMiss; failed],
+                vec![Verdict::Invalid(Invalid::Noise); not_measured],
+            ];
+            let trials: Vec<_> = trials
+                .concat()
+                .into_iter()
+                .map(|verdict| trial("p", Purpose::Prove, 324, verdict))
+                .collect();
+            let proof = prove(Bytes::from_mib(324), &trials);
+            (proof.is_proven(), proof.is_undecided())
+        };
+        assert_eq!(proof(20, 0, 0), (true, false));
+        assert_eq!(proof(19, 0, 1), (true, false));
+        assert_eq!(proof(18, 0, 2), (false, true));
+        assert_eq!(proof(1, 0, 19), (false, true));
+        assert_eq!(proof(0, 0, 20), (false, true));
+        assert_eq!(proof(17, 1, 2), (false, true));
+        assert_eq!(proof(17, 2, 1), (false, false));
+        assert_eq!(proof(0, 0, 0), (false, false));
+    }
+}

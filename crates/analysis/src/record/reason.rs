@@ -1,0 +1,105 @@
+//! Why a trial has its verdict: sentences, first what broke, then what lies behind it.
+//!
+//! Owns their text form, which is what records store: the sentences, separated by `; `. Never
+//! judges; `verdict` and `app_ko` write the sentences.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const SEPARATOR: &str = "; ";
+
+/// Sentences that say why, in the order of what they explain.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Reason(Vec<String>);
+
+impl Reason {
+    /// Adds a sentence. One that quotes an application may hold the separator; a comma then stands
+    /// for it, so that the text reads back as the same sentences.
+    pub fn push(&mut self, sentence: &str) {
+        self.0.push(sentence.replace(SEPARATOR, ", "));
+    }
+
+    /// The same with these words before the first sentence.
+    pub fn prefixed(mut self, words: &str) -> Self {
+        if let Some(first) = self.0.first_mut() {
+            first.insert_str(0, words);
+        }
+        self
+    }
+
+    /// Without its middle: the first thing that broke, and what else explains it. The table of all
+    /// trials has all of it.
+    pub fn in_short(&self) -> String {
+        match self.0.as_slice() {
+            [first, .., last] => format!("{first}{SEPARATOR}{last}"),
+            all => all.concat(),
+        }
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<S: AsRef<str>> FromIterator<S> for Reason {
+    fn from_iter<I: IntoIterator<Item = S>>(sentences: I) -> Self {
+        let mut reason = Self::default();
+        reason.extend(sentences);
+        reason
+    }
+}
+
+impl<S: AsRef<str>> Extend<S> for Reason {
+    fn extend<I: IntoIterator<Item = S>>(&mut self, sentences: I) {
+        for sentence in sentences {
+            self.push(sentence.as_ref());
+        }
+    }
+}
+
+/// One sentence, or the text form of several.
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        match text.is_empty() {
+            true => Self::default(),
+            false => Self(text.split(SEPARATOR).map(str::to_owned).collect()),
+        }
+    }
+}
+
+impl From<Reason> for String {
+    fn from(reason: Reason) -> Self {
+        reason.to_string()
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.join(SEPARATOR))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_reason_reads_back_as_the_same_sentences() {
+        let mut reason = Reason::from("p99 was 83ms".to_owned());
+        assert_eq!(reason.in_short(), "p99 was 83ms");
+        reason.extend(["it said `a; b`", "GC took 30 % of the CPU"]);
+        let text = reason.to_string();
+        assert_eq!(
+            text,
+            "p99 was 83ms; it said `a, b`; GC took 30 % of the CPU"
+        );
+        assert_eq!(Reason::from(text), reason);
+        assert_eq!(reason.in_short(), "p99 was 83ms; GC took 30 % of the CPU");
+        assert_eq!(Reason::from(String::new()), Reason::default());
+    }
+}

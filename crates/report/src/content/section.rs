@@ -1,0 +1,58 @@
+//! A part of the report, laid out by no format yet.
+
+use crate::table::Table;
+
+/// A part of the report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// Name in links; the HTML writer hangs charts on it.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: String,
+    /// Its text.
+    pub blocks: Vec<Block>,
+    /// Long: HTML and Markdown fold it, the terminal leaves it out.
+    pub folds: bool,
+    /// For a second look: the terminal leaves it out.
+    pub in_depth: bool,
+}
+
+/// A piece of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    /// Sentences.
+    Paragraph(String),
+    /// A table.
+    Table(Table),
+    /// One sentence each.
+    List(Vec<String>),
+    /// Text as it is: commands, files, log lines.
+    Verbatim(String),
+}
+
+impl Section {
+    pub(crate) fn new(id: &'static str, title: impl Into<String>) -> Self {
+        Self {
+            id,
+            title: title.into(),
+            blocks: Vec::new(),
+            folds: false,
+            in_depth: false,
+        }
+    }
+
+    pub(super) fn in_depth(mut self) -> Self {
+        self.in_depth = true;
+        self
+    }
+
+    pub(super) fn folded(mut self) -> Self {
+        self.folds = true;
+        self
+    }
+
+    pub(crate) fn with(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+}

@@ -1,0 +1,43 @@
+//! What things are called in the artefacts: one name as a DNS label, and what follows from it.
+
+use super::yaml::{Entry, Yaml, entry, map};
+
+/// A name as a DNS label (RFC 1123): lower-case letters, digits and dashes, at most 40.
+pub fn slug(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.to_ascii_lowercase().chars() {
+        if c.is_ascii_alphanumeric() {
+            out.push(c);
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+    }
+    out.truncate(40);
+    let out = out.trim_end_matches('-');
+    if out.is_empty() {
+        "app".to_owned()
+    } else if out.starts_with(|c: char| c.is_ascii_digit()) {
+        // The name of a Service must begin with a letter (RFC 1035).
+        format!("app-{out}")
+    } else {
+        out.to_owned()
+    }
+}
+
+/// The Secret that holds what no file of loadline may.
+pub(super) fn secret_name(slug: &str) -> String {
+    format!("{slug}-secrets")
+}
+
+/// The labels of everything that belongs to the application.
+pub(super) fn labels(slug: &str) -> Yaml {
+    map([entry("app.kubernetes.io/name", slug)])
+}
+
+/// The metadata of an object of its name.
+pub(super) fn metadata(slug: &str) -> Entry {
+    entry(
+        "metadata",
+        map([entry("name", slug), entry("labels", labels(slug))]),
+    )
+}

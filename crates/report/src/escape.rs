@@ -1,0 +1,119 @@
+//! Foreign text made part of HTML or Markdown, where none of it is markup.
+//!
+//! Owns the escaping of both formats, apart from their writers, because tables and drawings write
+//! both. Control characters are [`text`]'s.
+
+use crate::text;
+
+/// A text as HTML, for elements and quoted attributes; control characters are gone.
+pub fn html(foreign: &str) -> String {
+    html_clean(&text::clean(foreign))
+}
+
+/// [`html`] for whole files.
+pub fn html_file(foreign: &str) -> String {
+    html_clean(&text::clean_file(foreign))
+}
+
+fn html_clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON that may stand inside a script element: it cannot end the element or start a comment.
+pub fn json_in_script(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text in Markdown in which nothing is markup, a mention or a link.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            // An empty comment keeps `@name` from notifying somebody.
+            '@' => out.push_str("@<!-- -->"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text as a code span of Markdown: a fence longer than any run of backticks in it. A pipe ends a table cell
+/// even in code, so it is escaped.
+pub fn markdown_code(text: &str) -> String {
+    let text = text.replace('|', "\\|");
+    let fence = "`".repeat(longest_run(&text) + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+/// Text as a fenced block of Markdown.
+pub fn markdown_fence(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{fence}text\n{}\n{fence}\n", text.trim_end())
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_become_markup() {
+        assert_eq!(
+            html("\"><img onerror='x'>\u{1b}[31m"),
+            "&quot;&gt;&lt;img onerror=&#39;x&#39;&gt;"
+        );
+        assert_eq!(
+            json_in_script("\"</script>\u{2028}\""),
+            "\"\\u003c/script\\u003e\\u2028\""
+        );
+    }
+
+    #[test]
+    fn in_markdown_nothing_is_markup() {
+        assert_eq!(
+            markdown("a|b <img> @me *x*"),
+            "a\\|b &lt;img&gt; @<!-- -->me \\*x\\*"
+        );
+        assert_eq!(markdown_code("a`b|c"), "``a`b\\|c``");
+        assert_eq!(markdown_code("`x`"), "`` `x` ``");
+        assert!(markdown_fence("```\nx").starts_with("````text\n"));
+    }
+}

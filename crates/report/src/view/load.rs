@@ -1,0 +1,51 @@
+//! The load of an experiment in words, its rate apart from them.
+//!
+//! Owns the sentence. Why the rate stands apart: configurations may have rates of their own, and
+//! then it is the one word of the sentence that is theirs.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::format;
+
+/// A load in words: `GET /owners, open model, 300/s for 20 s`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Load {
+    /// What stands before the rate: `GET /owners, open model, `; all of it where there is no rate.
+    pub before: String,
+    /// Requests a second; null for a closed model, which has none.
+    pub rate_per_second: Option<f64>,
+    /// What stands after the rate: ` for 20 s`.
+    pub after: String,
+}
+
+impl Load {
+    /// One whose words do not say where its rate is.
+    pub fn without_rate(words: String) -> Self {
+        Self {
+            before: words,
+            rate_per_second: None,
+            after: String::new(),
+        }
+    }
+
+    /// The same at another rate, in words.
+    pub fn at(&self, rate: &str) -> String {
+        let Self { before, after, .. } = self;
+        match self.rate_per_second {
+            Some(_) => format!("{before}{rate}{after}"),
+            None => format!("{before} ({rate})"),
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rate_per_second {
+            Some(rate) => f.write_str(&self.at(&format::rate(rate))),
+            None => f.write_str(&self.before),
+        }
+    }
+}
