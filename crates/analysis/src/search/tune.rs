@@ -46,9 +46,17 @@ pub struct Tuned {
     pub spent: Duration,
 }
 
-/// Stages that have ended: records never change, and the intervals of a stage take long to compute.
+/// What was computed of each stage: records never change, and histograms and intervals take long.
 #[derive(Debug, Default)]
-pub struct Stages([OnceCell<Ended>; 4]);
+pub struct Stages([Known; 4]);
+
+/// What is known of a stage.
+#[derive(Debug, Default)]
+struct Known {
+    /// Which of its racers stop after the first rounds.
+    dropped: OnceCell<Vec<bool>>,
+    ended: OnceCell<Ended>,
+}
 
 /// A stage at its end.
 #[derive(Debug, Clone, Default)]
@@ -127,7 +135,7 @@ impl Prices {
         spent: Duration,
         seen: &Seen,
     ) -> Next<Vec<Vec<Arc<TrialRecord>>>> {
-        let known = &self.compared.0[rounds.index as usize];
+        let known = &self.compared.0[rounds.index as usize].ended;
         let ended = match known.get() {
             Some(ended) => ended,
             None => {
@@ -175,7 +183,11 @@ impl Prices {
         let halving = rounds.pairs.min(ROUNDS_BEFORE_HALVING);
         spent += self.run(&mut racers, rounds, 1..=halving, seen)?;
         if rounds.pairs >= ROUNDS_BEFORE_HALVING {
-            halve(&mut racers);
+            let known = &self.compared.0[rounds.index as usize].dropped;
+            let dropped = known.get_or_init(|| worse_half(&racers));
+            for (racer, is_dropped) in racers.iter_mut().zip(dropped) {
+                racer.is_dropped = *is_dropped;
+            }
         }
         spent += self.run(&mut racers, rounds, halving + 1..=rounds.pairs, seen)?;
         Ok(conclude(racers, rounds.stage, self.seed, spent))
@@ -292,12 +304,13 @@ fn conclude(racers: Vec<Racer>, stage: Stage, seed: u64, spent: Duration) -> End
     }
 }
 
-/// Drops the worse half of many: those that failed first, then by the CPU they took. A trial that
-/// could not be measured says nothing of its candidate.
-fn halve(racers: &mut [Racer]) {
+/// Which are the worse half of many: those that failed first, then by the CPU they took. A trial
+/// that could not be measured says nothing of its candidate.
+fn worse_half(racers: &[Racer]) -> Vec<bool> {
     let others = racers.len().saturating_sub(1);
+    let mut dropped = vec![false; racers.len()];
     if others <= FEW {
-        return;
+        return dropped;
     }
     let cost = |r: &Racer| {
         let counted = || r.trials.iter().filter(|t| t.verdict.is_evidence());
@@ -311,8 +324,9 @@ fn halve(racers: &mut [Racer]) {
     let mut order: Vec<(usize, f64)> = (1..racers.len()).map(|i| (i, cost(&racers[i]))).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     for (index, _) in order.into_iter().skip(others.div_ceil(2)) {
-        racers[index].is_dropped = true;
+        dropped[index] = true;
     }
+    dropped
 }
 
 /// The configuration with a candidate's options behind its own.
@@ -352,10 +366,8 @@ mod tests {
         // The reference, four that failed, then four of which one trial each was disturbed.
         let miss = Verdict::SloMiss;
         let verdicts = [pass, miss, miss, miss, miss, noise, noise, noise, noise];
-        let mut racers: Vec<Racer> = verdicts.into_iter().map(racer).collect();
-        halve(&mut racers);
-        let dropped: Vec<bool> = racers.iter().map(|r| r.is_dropped).collect();
+        let racers: Vec<Racer> = verdicts.into_iter().map(racer).collect();
         let (t, f) = (true, false);
-        assert_eq!(dropped, [f, t, t, t, t, f, f, f, f]);
+        assert_eq!(worse_half(&racers), [f, t, t, t, t, f, f, f, f]);
     }
 }
