@@ -12,7 +12,7 @@ use loadline_analysis::search::matrix::{Cell, Matrix};
 use loadline_sizing::Cpus;
 
 use crate::experiment::{Experiment, Factor};
-use crate::trial::expected_length;
+use loadline_host::trial::expected_length;
 
 /// Start and stop of an application nobody has seen yet.
 const START_GUESS: Duration = Duration::from_secs(12);

@@ -5,19 +5,15 @@
 
 pub mod advice;
 pub mod agenda;
-pub mod application_pauses;
 pub mod backend;
 pub mod cache;
 pub mod command;
 pub mod experiment;
-pub mod gc_evidence;
 pub mod ground;
 pub mod host;
 pub mod lock;
 pub mod logs;
 mod order;
 pub mod runner;
-pub mod samples;
 pub mod searches;
 pub mod store;
-pub mod trial;

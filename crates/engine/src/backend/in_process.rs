@@ -9,12 +9,12 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use loadline_analysis::record::{Evidence, Failure, Invalid, Machine};
+use loadline_host::trial::{self, TrialPlan};
 use loadline_trial::{App, Ending, Event, Order, Progress, Refusal};
 
 use super::local::LocalBackend;
 use super::{Backend, BackendError, InstanceSpec, Keep, Observer, monotonic_ns};
 use crate::host::{Delivery, Host, Running};
-use crate::trial::{self, TrialPlan};
 
 /// This machine, with one slot.
 pub struct InProcess {

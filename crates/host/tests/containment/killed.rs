@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline_engine::backend::Backend;
-use loadline_engine::backend::local::{LocalBackend, Options};
+use loadline_host::backend::Backend;
+use loadline_host::{LocalBackend, Options};
 
 use crate::lab::{Lab, Quiet, UID, load, spec};
 use crate::oracle::{groups, processes};

@@ -292,7 +292,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::backend::local::test_spec;
+    use crate::test_spec;
 
     /// Nobody's user id; the files of the test belong to whoever runs it.
     const STRANGER: Account = Account {

@@ -21,8 +21,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
-        Some("init") => code(loadline_engine::backend::local::init::run()),
-        Some("load-part") => code(loadline_engine::backend::local::load_part(
+        Some("init") => code(loadline_host::init::run()),
+        Some("load-part") => code(loadline_host::load_part(
             std::io::stdin().lock(),
             std::io::stdout().lock(),
         )),

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use loadline_cgroup::{Group, GroupName, Layout, Limits};
-use loadline_engine::backend::{InstanceSpec, Readiness};
+use loadline_host::backend::{InstanceSpec, Readiness};
 use loadline_sizing::{Bytes, Cpus};
 
 use crate::lab::{Lab, PORT};
@@ -327,7 +327,7 @@ fn jvm_that_hangs_is_dumped() {
         path: "/".to_owned(),
     };
     let mut observer = crate::lab::Quiet::default();
-    let mut instance = loadline_engine::backend::Backend::prepare(&mut lab.backend, &spec)
+    let mut instance = loadline_host::backend::Backend::prepare(&mut lab.backend, &spec)
         .expect("it can be prepared");
     let start = instance.start(Duration::from_secs(20), &mut observer);
     let start = start.expect("not being ready is no error");

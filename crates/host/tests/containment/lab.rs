@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Configuration, Evidence, Phase, StartEvidence};
-use loadline_engine::backend::local::{LocalBackend, Options};
-use loadline_engine::backend::{
+use loadline_host::backend::{
     Account, Backend, BackendError, Driven, InstanceSpec, LoadPhase, Network, Observer, Progress,
     Readiness,
 };
+use loadline_host::{LocalBackend, Options};
 use loadline_load::{Model, Plan, RequestSpec};
 use loadline_sizing::{Bytes, Cpus};
 

@@ -115,7 +115,7 @@ mod tests {
     use loadline_sizing::Cpus;
 
     use super::*;
-    use crate::backend::local::test_spec;
+    use crate::test_spec;
 
     /// The kernel's list of user-mode Linux 6.1, which has no cpusets.
     struct WithoutCpuset;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use loadline_engine::backend::{Backend, BackendError, InstanceSpec, Network, Readiness};
+use loadline_host::backend::{Backend, BackendError, InstanceSpec, Network, Readiness};
 use loadline_sizing::Bytes;
 
 use crate::lab::{Lab, PORT, Quiet, UID, load};
@@ -170,7 +170,7 @@ fn several_at_once() {
         "the sum of all: {anon:?}"
     );
     for index in 0..3 {
-        let samples = loadline_engine::backend::instance_path(&spec.samples, index);
+        let samples = loadline_host::backend::instance_path(&spec.samples, index);
         assert!(samples.is_file(), "{}", samples.display());
     }
     lab.assert_clean();

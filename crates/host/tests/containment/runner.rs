@@ -3,8 +3,8 @@
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-use loadline_engine::backend::Backend;
-use loadline_engine::backend::local::{LocalBackend, Options};
+use loadline_host::backend::Backend;
+use loadline_host::{LocalBackend, Options};
 
 use crate::{cases, hundred, java, killed, uml};
 

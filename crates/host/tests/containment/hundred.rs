@@ -44,7 +44,7 @@ fn hundred_hostile_trials() {
         let spec = lab.spec(ZOO[number % ZOO.len()]);
         let trial = Instant::now();
         let mut observer = crate::lab::Quiet::default();
-        let mut instance = loadline_engine::backend::Backend::prepare(&mut lab.backend, &spec)
+        let mut instance = loadline_host::backend::Backend::prepare(&mut lab.backend, &spec)
             .expect("it can be prepared");
         // Ready or not, dead or alive: the trial must come to its end.
         let start = instance.start(Duration::from_secs(1), &mut observer);

@@ -11,11 +11,14 @@
 //! [`instance`] (the phases), [`fleet`] (several at once), [`stop`] (the end). Facts and measurements behind the design:
 //! ARCHITECTURE.md, "Containment".
 
+pub mod application_pauses;
 mod at_ready;
+pub mod backend;
 mod cpus;
 mod errors;
 mod fleet;
 mod gc;
+pub mod gc_evidence;
 mod generator;
 mod group;
 pub mod init;
@@ -29,15 +32,17 @@ mod prepare;
 mod probe;
 mod protocol;
 mod reach;
+mod recording;
 pub mod rootless;
 mod samplefile;
-mod samples;
+pub mod samples;
 mod sandbox;
 mod scratch;
 mod sight;
 mod spawner;
 mod stop;
 mod sweep;
+pub mod trial;
 mod watching;
 
 use std::path::{Path, PathBuf};
@@ -55,7 +60,7 @@ pub use scratch::{gc_log, output_log};
 pub use sight::blindness;
 pub use sweep::Swept;
 
-use super::{Backend, BackendError, Instance, InstanceSpec};
+use backend::{Backend, BackendError, Instance, InstanceSpec};
 use errors::cgroup_unable;
 use fleet::{Fleet, Place};
 use pagecache::PageCache;
@@ -173,14 +178,14 @@ pub(crate) fn test_spec() -> InstanceSpec {
         command: vec!["java".to_owned()],
         env: Default::default(),
         directory: PathBuf::from("/"),
-        readiness: super::Readiness::Tcp { port: 1 },
-        network: super::Network::Own,
-        account: super::Account { uid: 1, gid: 1 },
+        readiness: crate::backend::Readiness::Tcp { port: 1 },
+        network: crate::backend::Network::Own,
+        account: crate::backend::Account { uid: 1, gid: 1 },
         scratch: PathBuf::new(),
         samples: PathBuf::new(),
         gc_log: None,
         log_line: None,
         keep: None,
-        sampling: super::Sampling::Period,
+        sampling: crate::backend::Sampling::Period,
     }
 }

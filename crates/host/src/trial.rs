@@ -242,7 +242,7 @@ mod tests {
     fn a_refusal_in_the_middle_ends_the_run_and_keeps_its_hint() {
         let stops = Rc::new(Cell::new(0));
         let plan = TrialPlan {
-            instance: crate::backend::local::test_spec(),
+            instance: crate::test_spec(),
             start_deadline: Duration::from_secs(1),
             load: Vec::new(),
             stop_grace: Duration::ZERO,

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::gc;
 use super::instance::LocalInstance;
 use super::probe::{Finding, Probing, Question};
-use super::samples;
+use super::recording as samples;
 use crate::application_pauses;
 use crate::backend::{Observer, Readiness};
 
