@@ -139,7 +139,10 @@ impl<R: Read> Reader<R> {
 
 fn record(payload: &[u8]) -> Result<Record, LogError> {
     let (label, packed) = payload.split_at(LABEL);
-    let instance = label.last_chunk::<4>().copied().map_or(0, u32::from_le_bytes);
+    let instance = label
+        .last_chunk::<4>()
+        .copied()
+        .map_or(0, u32::from_le_bytes);
     match Content::of(label[0]) {
         Some(content) => Ok(Record::Piece(Piece {
             content,
