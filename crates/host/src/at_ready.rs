@@ -12,7 +12,7 @@ use loadline_jvm::hsperf::Counters;
 use loadline_sizing::Bytes;
 
 /// Reads them; what a kernel or another kind of program does not tell is `None`.
-pub(super) fn read(processes: &[u32]) -> StartEvidence {
+pub(crate) fn read(processes: &[u32]) -> StartEvidence {
     let texts = rollups(processes);
     let sum = |name| sum(&texts, name);
     let hugetlb = sum("Shared_Hugetlb:")
@@ -31,7 +31,7 @@ pub(super) fn read(processes: &[u32]) -> StartEvidence {
 }
 
 /// RSS and PSS of processes now.
-pub(super) fn memory(processes: &[u32]) -> (Option<Bytes>, Option<Bytes>) {
+pub(crate) fn memory(processes: &[u32]) -> (Option<Bytes>, Option<Bytes>) {
     let texts = rollups(processes);
     (sum(&texts, "Rss:"), sum(&texts, "Pss:"))
 }

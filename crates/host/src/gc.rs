@@ -1,77 +1,92 @@
-//! The GC log of an application that has ended: fetched, kept as evidence, read.
+//! The GC log of a running application: into the event log as it grows, read when it has ended.
 //!
-//! Owns the way from a file that the application wrote to loadline's own copy: nothing the
+//! Owns the way from a file that the application writes to loadline's own copy: nothing the
 //! application planted in its place is followed, and the size is capped. The log's format is
 //! `loadline_jvm::gclog`'s.
 
 use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use loadline_analysis::record::Evidence;
 use loadline_jvm::gclog::{Builder, GcLog};
+use loadline_trial::log::{Content, Log, PIECE};
 
-use super::instance::LocalInstance;
-use super::{scratch, sight};
-use crate::gc_evidence::{KEPT_PAUSES, add_standstills, cut, gc_evidence};
+use crate::container::Container;
+use crate::gc_evidence::KEPT_PAUSES;
 
-/// More of a log is not read: a trial of minutes writes a few MiB.
+/// More of a log is not kept: a trial of minutes writes a few MiB.
 const CAP: u64 = 256 << 20;
 
-/// Adds the GC figures and when threads stood; none where there is no log or nothing in it. What is
-/// wrong with a log that should be there is a warning of the trial, and so is a JVM that did not
-/// see its limits.
-pub(super) fn collect(instance: &mut LocalInstance, evidence: &mut Evidence) {
-    // An application that was never executed has no log to miss.
-    if instance.state.exec_ns.is_none() {
-        return;
-    }
-    let log = read(instance);
-    if instance.is_jvm {
-        let (header, home) = (log.as_ref().map(|log| &log.header), instance.jdk.as_deref());
-        let blind = sight::warning(&instance.spec, header, home, &sight::Machine);
-        instance.state.warnings.extend(blind);
-    }
-    let Some(log) = log else { return };
-    evidence.gc = gc_evidence(&log);
-    instance.state.warnings.extend(cut(&log));
-    if let Some(pauses) = &mut evidence.pauses {
-        add_standstills(&log, pauses);
-    }
+/// The log of one application.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    seen: PathBuf,
+    log: Arc<Log>,
+    instance: u32,
+    file: Option<File>,
+    taken: u64,
 }
 
-/// Fetches the log, keeps it and reads it.
-fn read(instance: &mut LocalInstance) -> Option<GcLog> {
-    let seen = instance.spec.gc_log.clone()?;
-    let bytes = match instance.scratch.read(&seen, CAP) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            instance.state.warnings.push(format!("GC log: {error}"));
-            return None;
+impl Tail {
+    /// Of an instance, from 0, that writes its log to a path as it sees it.
+    pub(crate) fn new(seen: PathBuf, log: Arc<Log>, instance: u32) -> Self {
+        Self {
+            seen,
+            log,
+            instance,
+            file: None,
+            taken: 0,
         }
-    };
-    if let Err(error) = keep(&scratch::gc_log(&instance.spec.scratch), &bytes) {
-        let text = format!("the GC log could not be kept: {error}");
-        instance.state.warnings.push(text);
     }
-    if bytes.len() as u64 == CAP {
-        let text = format!(
-            "the GC log is longer than {} MiB: the figures are of the part before that",
-            CAP >> 20
-        );
-        instance.state.warnings.push(text);
-    }
-    let mut log = Builder::new(KEPT_PAUSES).window(instance.state.measure);
-    log.read(bytes.as_slice());
-    Some(log.finish())
-}
 
-fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(bytes)
+    /// Copies what was written since the last time.
+    ///
+    /// # Errors
+    /// A log that is not there yet, or cannot be read.
+    pub(crate) fn copy(&mut self, container: &dyn Container) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(container.open(&self.seen)?),
+        };
+        let mut part = Vec::with_capacity(PIECE);
+        loop {
+            part.clear();
+            let room = CAP.saturating_sub(self.taken).min(PIECE as u64);
+            file.take(room).read_to_end(&mut part)?;
+            if part.is_empty() {
+                return Ok(());
+            }
+            self.taken += part.len() as u64;
+            self.log.piece(Content::GcLog, self.instance, &part);
+        }
+    }
+
+    /// Reads the copy; `measure` is the measure phase on CLOCK_MONOTONIC. What is wrong with a log
+    /// that should be there is a warning.
+    pub(crate) fn read(
+        &mut self,
+        container: &dyn Container,
+        measure: Option<(u64, u64)>,
+        warnings: &mut Vec<String>,
+    ) -> Option<GcLog> {
+        let copied = self.copy(container).and_then(|()| self.log.reader());
+        let reader = match copied {
+            Ok(reader) => reader,
+            Err(error) => {
+                let seen = self.seen.display();
+                warnings.push(format!("GC log: cannot read {seen}: {error}"));
+                return None;
+            }
+        };
+        if self.taken >= CAP {
+            warnings.push(format!(
+                "the GC log is longer than {} MiB: the figures are of the part before that",
+                CAP >> 20
+            ));
+        }
+        let mut log = Builder::new(KEPT_PAUSES).window(measure);
+        log.read(reader.join(Content::GcLog, self.instance));
+        Some(log.finish())
+    }
 }

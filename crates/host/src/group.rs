@@ -8,7 +8,7 @@ use std::time::Duration;
 use loadline_analysis::record::Configuration;
 use loadline_cgroup::{CgroupError, Controller, CpuSet, Group, Layout, Limits};
 
-use super::cpus::CpuPlan;
+use crate::cpus::CpuPlan;
 
 /// Tasks where the configuration names no limit: room for any server, none for a fork bomb.
 const TASKS: u64 = 16_384;
@@ -18,14 +18,14 @@ const END: Duration = Duration::from_secs(10);
 
 /// A group that is killed and removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct TrialGroup {
+pub(crate) struct TrialGroup {
     group: Group,
     is_removed: bool,
 }
 
 impl TrialGroup {
     /// Makes the group and sets its limits.
-    pub(super) fn make(layout: &Layout, name: &str, limits: &Limits) -> Result<Self, CgroupError> {
+    pub(crate) fn make(layout: &Layout, name: &str, limits: &Limits) -> Result<Self, CgroupError> {
         let group = Self {
             group: Group::create(layout, name)?,
             is_removed: false,
@@ -35,17 +35,12 @@ impl TrialGroup {
     }
 
     /// The group itself.
-    pub(super) fn group(&self) -> &Group {
+    pub(crate) fn group(&self) -> &Group {
         &self.group
     }
 
-    /// Kills everything in it; what survives is found when it is removed.
-    pub(super) fn kill_quietly(&self) {
-        let _ = self.group.kill(END);
-    }
-
     /// Kills what is in it and removes it.
-    pub(super) fn remove(&mut self) -> Result<(), CgroupError> {
+    pub(crate) fn remove(&mut self) -> Result<(), CgroupError> {
         if self.is_removed {
             return Ok(());
         }
@@ -66,7 +61,7 @@ impl Drop for TrialGroup {
 /// The limits of a configuration, on the CPUs of the plan. Where the kernel has no cpuset
 /// controller, only a configuration that asks for one gets one (and is refused); otherwise the
 /// application's CPU mask alone keeps it there.
-pub(super) fn limits(layout: &Layout, configuration: &Configuration, plan: &CpuPlan) -> Limits {
+pub(crate) fn limits(layout: &Layout, configuration: &Configuration, plan: &CpuPlan) -> Limits {
     let has_cpuset = layout.place(Controller::Cpuset).is_some();
     let cpuset = has_cpuset || configuration.cpuset.is_some();
     Limits {

@@ -1,131 +1,99 @@
-//! One prepared application on this machine: the phases of a trial, from start to stop.
+//! One instance of a trial: its container, what watches it, and what is known of it so far.
 //!
-//! Owns the state of a trial and who tells it what: init's events, the readiness probe, the
-//! output and the load generator all send a [`Note`] to the one thread that runs the trial.
-//! Making it is in [`super::prepare`], ending it in [`super::stop`], load in [`super::generator`].
+//! Owns how one is made, and the rules of its start. All instances of a trial are driven together
+//! ([`crate::instances`]); whatever holds the application is a [`Container`].
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use loadline_analysis::record::{Evidence, Failure, Invalid, NoiseEvidence, Phase, StartEvidence};
-use loadline_cgroup::{Group, Layout, Noise, NoiseMeter, Sample};
+use loadline_analysis::record::{Failure, StartEvidence};
+use loadline_cgroup::{Group, GroupName, Limits, Pace};
+use loadline_load::Part;
 use loadline_sizing::Bytes;
+use loadline_trial::log::Log;
+use loadline_trial::{Network, Order, Readiness};
 
-use super::Options;
-use super::at_ready;
-use super::cpus::CpuPlan;
-use super::errors::{cgroup_unable, unable};
-use super::fleet::Place;
-use super::generator::{self, Line};
-use super::group::TrialGroup;
-use super::listener;
-use super::neighbour::Neighbour;
-use super::output::Output;
-use super::probe::{Finding, Probe, Probing, Question};
-use super::protocol::Event;
-use super::recording::Recording;
-use super::samplefile::SampleFile;
-use super::sandbox::Sandbox;
-use super::scratch::Scratch;
-use super::watching;
-use crate::backend::monotonic_ns;
-use crate::backend::{
-    BackendError, Driven, Instance, InstanceSpec, LoadPhase, Network, Observer, Progress, Readiness,
-};
+use crate::at_ready;
+use crate::clock::monotonic_ns;
+use crate::container::{Container, Told};
+use crate::cpus::CpuPlan;
+use crate::gc::Tail;
+use crate::group::{self, TrialGroup};
+use crate::halt::{self, Halt, refused};
+use crate::notes::{Note, Teller};
+use crate::output::{Copy, Output, Watch};
+use crate::own::{Own, Wanted};
+use crate::probe::{Finding, Probe, Probing, Question};
+use crate::program::Program;
+use crate::recording::{Recording, Spool};
+use crate::site::Site;
+use crate::watching;
 
-/// How often a waiting trial looks at its observer.
-const TICK: Duration = Duration::from_millis(50);
+/// Shares of the generator where it shares CPUs with the application: it must keep its schedule,
+/// and it takes little.
+const GENERATOR_SHARES: u64 = 16 * 1024;
 
-/// What the threads of a trial tell it.
-pub(super) enum Note {
-    /// From init.
-    Event(Event),
-    /// Every process of the trial is dead.
-    Gone,
-    /// The line that the experiment names was written; it does not decide.
-    LogLine {
-        /// CLOCK_MONOTONIC.
-        at_ns: u64,
-    },
-    /// The line that says "ready" was written.
-    LineFound {
-        /// CLOCK_MONOTONIC.
-        at_ns: u64,
-    },
-    /// From the readiness probe.
-    Probe(Finding),
-    /// From the load generator.
-    Generator(Line),
+const START_HINT: &str =
+    "the program must be executable for the application's user; another user: --user";
+
+/// One application of a trial. The fields are dropped in order: who watches before what is watched.
+pub(crate) struct Instance {
+    pub(crate) part: Part,
+    pub(crate) plan: CpuPlan,
+    pub(crate) is_jvm: bool,
+    pub(crate) pace: Pace,
+    pub(crate) recording: Option<Recording>,
+    probing: Option<Probing>,
+    pub(crate) container: Box<dyn Container>,
+    pub(crate) output: Output,
+    pub(crate) gc: Option<Tail>,
+    pub(crate) generator_group: Option<TrialGroup>,
+    pub(crate) teller: Teller,
+    log: Arc<Log>,
+    pub(crate) state: State,
 }
 
 /// How the application's process ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
-    pub(super) code: Option<i32>,
-    pub(super) signal: Option<i32>,
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
 }
 
-/// One application of a trial. The fields are dropped in order: processes before their group,
-/// the group before their files.
-pub(super) struct LocalInstance {
-    pub(super) spec: InstanceSpec,
-    pub(super) place: Place,
-    pub(super) options: Options,
-    pub(super) layout: Layout,
-    pub(super) plan: CpuPlan,
-    pub(super) is_jvm: bool,
-    /// Home of the JDK whose `java` is the command, where it is one.
-    pub(super) jdk: Option<PathBuf>,
-    pub(super) recording: Option<Recording>,
-    pub(super) sandbox: Sandbox,
-    pub(super) output: Output,
-    pub(super) group: TrialGroup,
-    pub(super) generator_group: Option<TrialGroup>,
-    pub(super) neighbour: Option<Neighbour>,
-    pub(super) scratch: Scratch,
-    pub(super) notes: Receiver<Note>,
-    pub(super) tell: Sender<Note>,
-    pub(super) state: State,
-}
-
-/// What is known of the trial so far.
-#[derive(Default)]
-pub(super) struct State {
-    pub(super) exec_ns: Option<u64>,
-    pub(super) ready_ns: Option<u64>,
-    pub(super) log_line_ns: Option<u64>,
-    pub(super) ended: Option<Ended>,
-    pub(super) is_gone: bool,
-    pub(super) is_oom: bool,
+/// What is known of it so far. Times are CLOCK_MONOTONIC ns.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) exec_ns: Option<u64>,
+    pub(crate) ready_ns: Option<u64>,
+    pub(crate) log_line_ns: Option<u64>,
+    pub(crate) ended: Option<Ended>,
+    is_gone: bool,
+    is_oom: bool,
     /// Why the command could not be executed.
-    pub(super) stage_failure: Option<String>,
-    pub(super) last_probe: String,
-    pub(super) foreign_listener: bool,
-    /// Ends of the generator's seconds, CLOCK_MONOTONIC.
-    pub(super) load_ends: Vec<u64>,
-    pub(super) measure: Option<(u64, u64)>,
+    stage_failure: Option<String>,
+    last_probe: String,
+    foreign_listener: bool,
+    /// How it became ready, or did not.
+    pub(crate) start: Option<StartEvidence>,
+    /// Ends of the generator's seconds.
+    pub(crate) load_ends: Vec<u64>,
+    pub(crate) measure: Option<(u64, u64)>,
     /// RSS and PSS right after the measure phase.
-    pub(super) loaded: (Option<Bytes>, Option<Bytes>),
-    pub(super) noise: NoiseEvidence,
-    pub(super) warnings: Vec<String>,
-    /// How it became ready, for the sum of several.
-    pub(super) start: StartEvidence,
-    pub(super) failure: Option<Failure>,
+    pub(crate) loaded: (Option<Bytes>, Option<Bytes>),
+    pub(crate) warnings: Vec<String>,
+    pub(crate) failure: Option<Failure>,
 }
 
 impl State {
-    /// Takes a note. Notes of the generator are for [`generator`].
-    pub(super) fn take(&mut self, note: Note) {
+    /// Takes a note. Notes of the generator are for whoever drives it.
+    pub(crate) fn take(&mut self, note: Note) {
         match note {
-            Note::Event(Event::Exec { at_ns }) => self.exec_ns = Some(at_ns),
-            Note::Event(Event::Exited { code, signal, .. }) => {
+            Note::Told(Told::Exec { at_ns }) => self.exec_ns = Some(at_ns),
+            Note::Told(Told::Exited { code, signal }) => {
                 self.ended = Some(Ended { code, signal });
             }
-            Note::Event(Event::Failed { detail }) => self.stage_failure = Some(detail),
-            Note::Event(Event::Held { .. } | Event::Prepared) | Note::Generator(_) => {}
-            Note::Gone => self.is_gone = true,
+            Note::Told(Told::Failed { detail }) => self.stage_failure = Some(detail),
+            Note::Told(Told::Gone) => self.is_gone = true,
             Note::LineFound { at_ns } => self.ready_ns = Some(at_ns),
             Note::LogLine { at_ns } => self.log_line_ns = Some(at_ns),
             Note::Probe(Finding::Ready { at_ns, detail }) => {
@@ -134,335 +102,294 @@ impl State {
             }
             Note::Probe(Finding::NotYet { detail }) => self.last_probe = detail,
             Note::Probe(Finding::Foreign) => self.foreign_listener = true,
-            Note::Probe(Finding::Broken { detail }) => {
-                self.failure = Some(Failure {
-                    cause: Invalid::ToolError,
-                    detail,
-                });
-            }
+            Note::Probe(Finding::Broken { detail }) => self.failure = Some(halt::failure(detail)),
+            Note::Generator(_) => {}
         }
     }
 
     /// Whether the application has ended, or everything.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.ended.is_some() || self.is_gone
+    }
+
+    /// Whether it was executed and has not ended.
+    pub(crate) fn is_running(&self) -> bool {
+        self.exec_ns.is_some() && !self.is_over()
+    }
+
+    /// Whether it became ready, as its start was judged.
+    pub(crate) fn was_ready(&self) -> bool {
+        self.start
+            .as_ref()
+            .is_some_and(|start| start.ready.is_some())
     }
 }
 
-impl LocalInstance {
-    /// Waits for the next note, at most a tick, then takes all that are there. Looks after the
-    /// out-of-memory rule too.
-    pub(super) fn tick(&mut self) {
-        // Outside of load phases a generator has nothing to say that matters.
-        drop(self.tick_for_generator());
-    }
-
-    /// The same; hands out what the generator said.
-    pub(super) fn tick_for_generator(&mut self) -> Vec<Line> {
-        // It cannot be disconnected: this instance holds a sender itself.
-        let first = self.notes.recv_timeout(TICK).ok();
-        let more: Vec<Note> = self.notes.try_iter().collect();
-        let mut lines = Vec::new();
-        for note in first.into_iter().chain(more) {
-            match note {
-                Note::Generator(line) => lines.push(line),
-                note => self.state.take(note),
-            }
-        }
-        self.end_after_oom();
-        lines
-    }
-
-    /// A container dies as a whole when the kernel kills one of its processes for memory. v2 does
-    /// that by memory.oom.group, which `Group::apply` sets; for v1 it is done here.
-    pub(super) fn end_after_oom(&mut self) {
-        let is_oom = self.recording.as_ref().is_some_and(Recording::is_oom);
-        if is_oom && !self.state.is_oom {
-            self.state.is_oom = true;
-            self.group.kill_quietly();
-        }
-    }
-
-    /// A sample of the trial's group now; `None` when it is gone.
-    pub(super) fn sample(&self) -> Option<Sample> {
-        self.group.group().read().ok()
-    }
-
-    fn record(&mut self) -> Result<(), BackendError> {
-        let all = self.plan.application.iter().chain(&self.plan.generator);
-        let machine = all.max().map_or(0, |cpu| *cpu as usize + 1);
-        let file = SampleFile::create(&self.spec.samples, machine);
-        let file = file.map_err(|e| invalid(e.to_string()))?;
-        let options = watching::options(self.spec.sampling, &self.spec.configuration);
-        let cpus = self.plan.application.len();
-        let own = self.plan.generator.clone();
-        let recording = Recording::start(self.group.group(), options, cpus, own, file);
-        self.recording = Some(recording.map_err(|e| cgroup_unable("sampling the cgroup", &e))?);
-        Ok(())
-    }
-
-    /// Begins to watch what else happens on the machine; `generator` is the process that makes
-    /// the load. Noise that cannot be measured is told as `None` in the record; of several instances
-    /// the fleet measures it.
-    pub(super) fn begin_window(&self, generator: Option<u32>) -> Option<NoiseMeter> {
-        if self.place.of > 1 {
-            return None;
-        }
-        let groups = self.groups();
-        let alone = generator.filter(|_| self.generator_group.is_none());
-        NoiseMeter::start(&self.layout, &groups, alone.as_slice()).ok()
-    }
-
-    /// All groups of this instance, the application's first.
-    pub(super) fn groups(&self) -> Vec<&Group> {
-        let mut groups = vec![self.group.group()];
-        groups.extend(self.generator_group.as_ref().map(TrialGroup::group));
-        groups.extend(self.neighbour.as_ref().map(Neighbour::group));
-        groups
-    }
-
-    /// RSS and PSS of the application now, from smaps_rollup.
-    pub(super) fn weigh(&mut self) {
-        if !self.state.is_over() {
-            let processes = self.group.group().processes().unwrap_or_default();
-            self.state.loaded = at_ready::memory(&processes);
-        }
-    }
-
-    /// Ends the window; the last one counts: the measure phase of a trial that got so far.
-    pub(super) fn end_window(&mut self, meter: Option<NoiseMeter>) {
-        if let Some(noise) = meter.and_then(|meter| meter.finish().ok()) {
-            self.state.noise = noise_evidence(noise);
-        }
-    }
-
-    /// One load phase: this instance's share of it, from a moment on CLOCK_MONOTONIC or at once.
-    pub(super) fn drive_from(
-        &mut self,
-        load: &LoadPhase,
-        from_ns: Option<u64>,
-        observer: &mut dyn Observer,
-    ) -> Result<Driven, BackendError> {
-        let driven = generator::drive(self, load, from_ns, observer)?;
-        if load.phase == Phase::Measure {
-            self.state.measure = Some((driven.start_ns, driven.end_ns));
-        }
-        let ends = driven.seconds.iter().map(|second| second.at_ns);
-        self.state.load_ends.extend(ends);
-        Ok(driven)
-    }
-
-    fn refuse_taken_port(&self) -> Result<(), BackendError> {
-        let port = match (self.spec.network, &self.spec.readiness) {
-            (Network::Own, _) | (_, Readiness::LogLine { .. }) => return Ok(()),
-            (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
+impl Instance {
+    /// Makes everything but the application's process.
+    ///
+    /// # Errors
+    /// [`Halt`]; what was made is gone again.
+    pub(crate) fn prepare(
+        site: &Site,
+        order: &Order,
+        program: &Program,
+        part: Part,
+        (log, teller): (Arc<Log>, Teller),
+    ) -> Result<Self, Halt> {
+        let configuration = &order.configuration;
+        let plan = site.plan_cpus(configuration, part.index)?;
+        let limits = group::limits(&site.layout, configuration, &plan);
+        site.refuse_too_large(&limits, part.of)?;
+        let name = numbered(&order.trial, part.index);
+        let generator_group = generator_group(site, &name, &plan, part)?;
+        let (reader, writer) = std::io::pipe().map_err(halt::step("making a pipe"))?;
+        let copy = Copy {
+            log: Arc::clone(&log),
+            instance: part.index,
         };
-        port_is_free(port)
+        let output = Output::read(reader, copy, watch(order, &teller), plan.generator.clone());
+        let output = output.map_err(halt::step("starting the thread that reads the output"))?;
+        let scratch = order.scratch.with_file_name(numbered(
+            &order
+                .scratch
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy(),
+            part.index,
+        ));
+        let wanted = Wanted {
+            program,
+            name: &name,
+            limits: &limits,
+            cpus: &plan.application,
+            own_network: order.network == Network::Own,
+            scratch: &scratch,
+            open_files: site.options.open_files,
+            evict_page_cache: site.options.evict_page_cache,
+            loadline: &site.options.program,
+        };
+        let mut state = State::default();
+        let told = teller.clone();
+        let tell = move |what| told.tell(Note::Told(what));
+        let container = Own::prepare(&site.layout, &wanted, writer, tell, &mut state.warnings)?;
+        let gc = order.gc_log.clone();
+        Ok(Self {
+            part,
+            // A start script has no JDK of its own, but the caller may know better.
+            is_jvm: container.jdk().is_some() || order.gc_log.is_some(),
+            pace: watching::pace(order.sampling, configuration),
+            recording: None,
+            probing: None,
+            container: Box::new(container),
+            output,
+            gc: gc.map(|seen| Tail::new(seen, Arc::clone(&log), part.index)),
+            generator_group,
+            teller,
+            log,
+            state,
+            plan,
+        })
     }
 
-    fn probe(&self) -> Result<Option<Probing>, BackendError> {
-        let (port, question) = match &self.spec.readiness {
+    /// Starts to sample its cgroup, then the application.
+    pub(crate) fn start(&mut self) -> Result<(), Halt> {
+        let spool = Spool::new(Arc::clone(&self.log), self.part.index);
+        let options = watching::options(self.pace);
+        let own = self.plan.generator.clone();
+        let recording = Recording::start(self.container.group(), options, own, spool);
+        let recording = recording.map_err(|e| halt::cgroup("sampling the cgroup", &e))?;
+        self.recording = Some(recording);
+        self.container.start()
+    }
+
+    /// One look at a start under way: begins to ask once it is executed. `true` when there is
+    /// nothing more to wait for.
+    ///
+    /// # Errors
+    /// [`Halt`] when it cannot be started, or another server answers in its place.
+    pub(crate) fn look(&mut self, order: &Order) -> Result<bool, Halt> {
+        if let Some(detail) = self.state.stage_failure.take() {
+            return Err(refused("starting the application", detail, START_HINT));
+        }
+        if self.state.foreign_listener {
+            return Err(foreign(&order.readiness));
+        }
+        let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
+        if is_decided || self.state.is_over() {
+            self.settle(order);
+            return Ok(true);
+        }
+        if self.probing.is_none() && self.state.exec_ns.is_some() {
+            let teller = self.teller.clone();
+            self.probing = self.ask(order, move |finding| teller.tell(Note::Probe(finding)))?;
+        }
+        Ok(false)
+    }
+
+    /// The start as it is now, once; nobody asks any more.
+    pub(crate) fn settle(&mut self, order: &Order) {
+        if self.state.start.is_none() {
+            self.probing = None;
+            self.state.start = Some(self.start_evidence(order));
+        }
+    }
+
+    /// Asks the application whether it answers, until dropped; `None` where only its output tells.
+    pub(crate) fn ask(
+        &self,
+        order: &Order,
+        tell: impl Fn(Finding) + Send + 'static,
+    ) -> Result<Option<Probing>, Halt> {
+        let (port, question) = match &order.readiness {
             Readiness::Http { port, path } => (*port, Question::Http { path: path.clone() }),
             Readiness::Tcp { port } => (*port, Question::Tcp),
             Readiness::LogLine { .. } => return Ok(None),
         };
-        let probe = self.probe_for(port, question)?;
-        let tell = self.tell.clone();
-        let tell = move |finding| drop(tell.send(Note::Probe(finding)));
-        let started = Probing::start(probe, tell);
-        started.map(Some).map_err(tool_error("starting the probe"))
-    }
-
-    pub(super) fn probe_for(&self, port: u16, question: Question) -> Result<Probe, BackendError> {
-        let group = self.group.group().clone();
+        let group = self.container.group().clone();
         let processes = move || group.processes().unwrap_or_default();
-        let network = match self.spec.network {
-            Network::Host => None,
-            Network::Own => {
-                let network = self.sandbox.network();
-                Some(network.map_err(tool_error("opening the trial's network namespace"))?)
+        let network = match self.container.network() {
+            None => None,
+            Some(path) => {
+                let opened = std::fs::File::open(path);
+                Some(opened.map_err(halt::step("opening the trial's network namespace"))?)
             }
         };
-        Ok(Probe {
+        let probe = Probe {
             port,
             question,
             processes: network.is_none().then(|| Box::new(processes) as _),
-            network,
+            network: network.map(Into::into),
             cpus: self.plan.generator.clone(),
-        })
+        };
+        let started = Probing::start(probe, tell);
+        started.map(Some).map_err(halt::step("starting the probe"))
     }
 
-    /// Waits for readiness; returns when there is nothing more to wait for.
-    fn await_ready(
-        &mut self,
-        deadline: Duration,
-        observer: &mut dyn Observer,
-    ) -> Result<(), BackendError> {
-        let begin = Instant::now();
-        let mut probing = None;
-        while begin.elapsed() < deadline {
-            self.tick();
-            if let Some(detail) = self.state.stage_failure.take() {
-                return Err(unable("starting the application", detail, START_HINT));
-            }
-            if self.state.foreign_listener {
-                return Err(foreign(&self.spec.readiness));
-            }
-            let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
-            if is_decided || self.state.is_over() {
-                break;
-            }
-            if probing.is_none() && self.state.exec_ns.is_some() {
-                probing = self.probe()?;
-            }
-            observer.progress(Progress {
-                phase: Phase::Start,
-                elapsed: begin.elapsed(),
-                p99: None,
-                rate: None,
-            });
-            if observer.interrupted() {
-                return Err(BackendError::Interrupted);
-            }
-        }
-        Ok(())
-    }
-
-    fn start_evidence(&self, deadline: Duration) -> StartEvidence {
+    fn start_evidence(&self, order: &Order) -> StartEvidence {
         let state = &self.state;
-        let sample = self.sample();
+        let sample = self.container.group().read().ok();
         let cpu = sample.as_ref().map(|sample| &sample.cpu);
         // An application that has ended was never ready, even if a probe got through first.
         let ready = state.ready_ns.filter(|_| !state.is_over());
-        let last_probe = match &self.spec.readiness {
+        let last_probe = match &order.readiness {
             Readiness::LogLine { contains } if ready.is_none() => {
                 format!("no line with `{contains}`")
             }
             Readiness::LogLine { contains } => format!("a line with `{contains}`"),
             _ => state.last_probe.clone(),
         };
+        let at_ready = match ready {
+            Some(_) => at_ready::read(&self.processes()),
+            None => StartEvidence::default(),
+        };
         StartEvidence {
             ready: ready
                 .zip(state.exec_ns)
                 .map(|(ready, exec)| Duration::from_nanos(ready.saturating_sub(exec))),
-            deadline,
+            deadline: order.start_deadline,
             cpu: cpu.and_then(|cpu| cpu.usage),
             throttled: cpu.and_then(|cpu| cpu.throttled_time),
             last_probe,
-            ..self.at_ready()
+            ..at_ready
         }
     }
 
-    /// What the application's processes had when it was ready, which is now.
-    fn at_ready(&self) -> StartEvidence {
-        if self.state.ready_ns.is_none() || self.state.is_over() {
-            return StartEvidence::default();
-        }
-        let processes = self.group.group().processes().unwrap_or_default();
-        at_ready::read(&processes)
+    fn processes(&self) -> Vec<u32> {
+        self.container.group().processes().unwrap_or_default()
     }
 
-    /// Exec to the line that the experiment names.
-    pub(super) fn log_line(&self) -> Option<Duration> {
-        let since = self.state.log_line_ns?.checked_sub(self.state.exec_ns?);
-        since.map(Duration::from_nanos)
-    }
-}
-
-const START_HINT: &str =
-    "the program must be executable for the application's user; another user: --user";
-
-impl Instance for LocalInstance {
-    fn start(
-        &mut self,
-        deadline: Duration,
-        observer: &mut dyn Observer,
-    ) -> Result<StartEvidence, BackendError> {
-        self.refuse_taken_port()?;
-        self.record()?;
-        let noise = self.begin_window(None);
-        let started = self.sandbox.start();
-        started.map_err(|e| invalid(format!("starting the application: {e}")))?;
-        self.await_ready(deadline, observer)?;
-        self.end_window(noise);
-        Ok(self.start_evidence(deadline))
-    }
-
-    fn addresses(&self) -> Vec<SocketAddr> {
-        match &self.spec.readiness {
-            Readiness::Http { port, .. } | Readiness::Tcp { port } => {
-                vec![SocketAddr::from((Ipv4Addr::LOCALHOST, *port))]
-            }
-            Readiness::LogLine { .. } => Vec::new(),
+    /// A container dies as a whole when the kernel kills one of its processes for memory. v2 does
+    /// that by memory.oom.group, which `Group::apply` sets; for v1 it is done here.
+    pub(crate) fn end_after_oom(&mut self) {
+        let is_oom = self.recording.as_ref().is_some_and(Recording::is_oom);
+        if is_oom && !self.state.is_oom {
+            self.state.is_oom = true;
+            // What survives is found when the trial ends.
+            let _ = self.container.kill();
         }
     }
 
-    fn drive(
-        &mut self,
-        load: &LoadPhase,
-        observer: &mut dyn Observer,
-    ) -> Result<Driven, BackendError> {
-        let driven = self.drive_from(load, None, observer)?;
-        if load.phase == Phase::Measure {
-            self.weigh();
+    /// Copies what it wrote into the event log.
+    pub(crate) fn copy(&mut self) {
+        self.output.flush();
+        if let Some(gc) = &mut self.gc {
+            // Not there yet, or never: that is told when the trial ends.
+            let _ = gc.copy(self.container.as_ref());
         }
-        Ok(driven)
     }
 
-    fn stop(&mut self, grace: Duration, observer: &mut dyn Observer) -> Evidence {
-        super::stop::stop(self, grace, observer)
+    /// Takes RSS and PSS of the application now, from smaps_rollup.
+    pub(crate) fn weigh(&mut self) {
+        if !self.state.is_over() {
+            self.state.loaded = at_ready::memory(&self.processes());
+        }
     }
-}
 
-/// A window's noise as a record has it.
-pub(super) fn noise_evidence(noise: Noise) -> NoiseEvidence {
-    NoiseEvidence {
-        steal: noise.steal,
-        foreign_cpu: noise.foreign_cpu,
-        host_cpu_pressure: noise.host_cpu_pressure,
-        contention: noise.contention,
-        swap_in_pages: noise.swap_in_pages,
-        clock_jump: Some(noise.clock_jump),
-        outer_throttled: noise.outer_throttled,
+    /// Its groups, the application's first.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
+        let generator = self.generator_group.as_ref().map(TrialGroup::group);
+        std::iter::once(self.container.group()).chain(generator)
     }
 }
 
-/// Refuses to start an application whose port another server has: its answers would be measured.
-pub(super) fn port_is_free(port: u16) -> Result<(), BackendError> {
-    match listener::taken(port) {
-        None => Ok(()),
-        Some(error) => Err(unable(
-            &format!("port {port} of this machine"),
-            format!("another program listens on it ({error}); nothing was sent to it"),
-            "stop the other program, choose another port, or give the application a network of its own (the default)",
-        )),
+/// The name of one of several instances: the trial's for the first, with `-2` for the second.
+fn numbered(name: &str, index: u32) -> String {
+    match index {
+        0 => name.to_owned(),
+        _ => format!("{name}-{}", index + 1),
     }
 }
 
-fn foreign(readiness: &Readiness) -> BackendError {
+/// A group of its own for the generator, where it would otherwise compete with the application; of
+/// several generators always, so that what they use is known not to be noise.
+fn generator_group(
+    site: &Site,
+    name: &str,
+    plan: &CpuPlan,
+    part: Part,
+) -> Result<Option<TrialGroup>, Halt> {
+    if !plan.is_shared() && part.of == 1 {
+        return Ok(None);
+    }
+    let making = |error| halt::cgroup("making the load generator's cgroup", &error);
+    let trial = format!("{name}-generator");
+    let name = GroupName::new(std::path::Path::new("/proc"), &trial).map_err(making)?;
+    let limits = Limits {
+        cpu_shares: Some(GENERATOR_SHARES),
+        ..Limits::default()
+    };
+    let group = TrialGroup::make(&site.layout, &name.to_string(), &limits);
+    Ok(Some(group.map_err(making)?))
+}
+
+fn watch(order: &Order, teller: &Teller) -> Option<Watch> {
+    let teller = teller.clone();
+    match (&order.readiness, &order.log_line) {
+        (Readiness::LogLine { contains }, _) => Some(Watch {
+            text: contains.clone(),
+            found: Box::new(move || {
+                let at_ns = monotonic_ns();
+                teller.tell(Note::LineFound { at_ns });
+            }),
+        }),
+        (_, Some(text)) => Some(Watch {
+            text: text.clone(),
+            found: Box::new(move || {
+                let at_ns = monotonic_ns();
+                teller.tell(Note::LogLine { at_ns });
+            }),
+        }),
+        (_, None) => None,
+    }
+}
+
+fn foreign(readiness: &Readiness) -> Halt {
     let port = match readiness {
         Readiness::Http { port, .. } | Readiness::Tcp { port } => *port,
         Readiness::LogLine { .. } => 0,
     };
-    invalid(format!(
+    halt::failed(format_args!(
         "port {port} is served by a process that is not part of the trial; nothing was sent to it"
     ))
-}
-
-pub(super) fn invalid(detail: String) -> BackendError {
-    BackendError::Invalid {
-        cause: Invalid::ToolError,
-        detail,
-    }
-}
-
-pub(super) fn tool_error(step: &str) -> impl FnOnce(std::io::Error) -> BackendError + '_ {
-    move |error| invalid(format!("{step}: {error}"))
-}
-
-/// The note for a line of the output.
-pub(super) fn line_found() -> Note {
-    Note::LineFound {
-        at_ns: monotonic_ns(),
-    }
 }

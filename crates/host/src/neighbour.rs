@@ -10,50 +10,42 @@ use std::process::{Child, Command, Stdio};
 use loadline_cgroup::{Group, GroupName, Limits};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::LocalBackend;
-use super::cpus;
-use super::errors::cgroup_unable;
-use super::group::TrialGroup;
-use super::instance::tool_error;
-use super::spawner;
-use crate::backend::{BackendError, InstanceSpec};
+use crate::cpus;
+use crate::group::TrialGroup;
+use crate::halt::{self, Halt};
+use crate::site::Site;
+use crate::spawner;
 
 /// The running neighbour; dropping it kills it, then its group goes.
-pub(super) struct Neighbour {
+pub(crate) struct Neighbour {
     child: Child,
     group: TrialGroup,
 }
 
 impl Neighbour {
-    /// Starts as many threads as the configuration wants, on the application's CPUs, with the
-    /// weight that every group has unless it is given another; `None` where it wants none.
-    pub(super) fn start(
-        backend: &LocalBackend,
-        spec: &InstanceSpec,
-        own: &[u32],
-    ) -> Result<Option<Self>, BackendError> {
-        let Some(threads) = spec.configuration.neighbour_threads else {
-            return Ok(None);
-        };
-        let making = |error| cgroup_unable("making the neighbour's cgroup", &error);
-        let trial = format!("{}-neighbour", spec.trial);
+    /// Starts so many threads on the application's CPUs, with the weight that every group has unless
+    /// it is given another.
+    pub(crate) fn start(site: &Site, trial: &str, threads: u32, own: &[u32]) -> Result<Self, Halt> {
+        let making = |error| halt::cgroup("making the neighbour's cgroup", &error);
+        let trial = format!("{trial}-neighbour");
         let name = GroupName::new(Path::new("/proc"), &trial).map_err(making)?;
         let limits = Limits::default();
-        let group = TrialGroup::make(&backend.layout, &name.to_string(), &limits);
+        let group = TrialGroup::make(&site.layout, &name.to_string(), &limits);
         let group = group.map_err(making)?;
-        let mut command = Command::new(&backend.options.program);
+        let mut command = Command::new(&site.options.program);
         command.args(["neighbour", &threads.to_string(), &cpus::list(own)]);
-        command.stdin(Stdio::piped()).stdout(Stdio::null());
-        let child = spawner::spawn(command).map_err(tool_error("starting the neighbour"))?;
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let child = spawner::spawn(command).map_err(halt::step("starting the neighbour"))?;
         let mut neighbour = Self { child, group };
         neighbour
             .join()
-            .map_err(tool_error("starting the neighbour"))?;
-        Ok(Some(neighbour))
+            .map_err(halt::step("starting the neighbour"))?;
+        Ok(neighbour)
     }
 
     /// Its group: what it uses is part of the trial, not noise.
-    pub(super) fn group(&self) -> &Group {
+    pub(crate) fn group(&self) -> &Group {
         self.group.group()
     }
 

@@ -1,21 +1,22 @@
 //! What the application writes: read, kept, and watched for a line.
 //!
-//! Owns the thread that empties the pipe (a full pipe would stop the application), the copy in
-//! `output.log` up to a cap, and the last 64 KiB for people. Nothing the application writes
-//! reaches a terminal with its control characters.
+//! Owns the thread that empties the pipe (a full pipe would stop the application), the copy in the
+//! event log up to a cap, and the last 64 KiB for people. Nothing the application writes reaches a
+//! terminal with its control characters.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{PipeReader, Read, Write};
+use std::io::{PipeReader, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::cpus;
+use loadline_trial::log::{Content, Log, PIECE};
+
+use crate::cpus;
 
 /// Of the output, so much is kept in memory.
 const TAIL: usize = 64 << 10;
 
-/// Of the output, so much is kept on disk; the rest is counted.
+/// Of the output, so much goes into the event log; the rest is counted.
 pub const LOG_CAP: u64 = 16 << 20;
 
 /// Lines shown to people, and the longest of them in characters.
@@ -25,6 +26,7 @@ const LINE_LENGTH: usize = 2000;
 /// The output of one application.
 pub struct Output {
     state: Arc<Mutex<State>>,
+    to: Copy,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -32,7 +34,17 @@ pub struct Output {
 struct State {
     tail: VecDeque<u8>,
     total: u64,
-    log_failure: Option<String>,
+    /// Not yet in the log.
+    waiting: Vec<u8>,
+}
+
+/// Where the copy goes.
+#[derive(Debug, Clone)]
+pub struct Copy {
+    /// The event log of the trial.
+    pub log: Arc<Log>,
+    /// Whose output it is, from 0.
+    pub instance: u32,
 }
 
 /// A text to look for, and whom to tell.
@@ -50,20 +62,21 @@ impl Output {
     /// When no thread can be started.
     pub fn read(
         pipe: PipeReader,
-        log: File,
+        to: Copy,
         watch: Option<Watch>,
         cpus: Vec<u32>,
     ) -> std::io::Result<Self> {
         let state = Arc::new(Mutex::new(State::default()));
-        let shared = Arc::clone(&state);
+        let (shared, copy) = (Arc::clone(&state), to.clone());
         let reader = std::thread::Builder::new()
             .name("output".to_owned())
             .spawn(move || {
                 cpus::pin_this_thread(&cpus);
-                drain(pipe, log, watch, &shared);
+                drain(pipe, &copy, watch, &shared);
             })?;
         Ok(Self {
             state,
+            to,
             reader: Some(reader),
         })
     }
@@ -86,14 +99,18 @@ impl Output {
         lines(self.tail().get(skip..).unwrap_or_default(), usize::MAX)
     }
 
-    /// Why the copy on disk is not complete, if it is not.
-    pub fn log_failure(&self) -> Option<String> {
-        let (failure, total) = self.with(|state| (state.log_failure.clone(), state.total));
-        failure.or_else(|| {
-            (total > LOG_CAP).then(|| {
-                format!("the application wrote {total} bytes; output.log has the first {LOG_CAP}")
-            })
-        })
+    /// Writes what waits to the log. Called now and then: an application that logs by single bytes
+    /// shall not become a log of single bytes.
+    pub fn flush(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.to.write(&mut state);
+    }
+
+    /// What the copy in the log lacks, if it lacks something.
+    pub fn cut(&self) -> Option<String> {
+        let total = self.total();
+        (total > LOG_CAP)
+            .then(|| format!("the application wrote {total} bytes; the first {LOG_CAP} are kept"))
     }
 
     /// Waits for the end of the output. Call when every writer is dead; it blocks before.
@@ -102,6 +119,7 @@ impl Output {
             // A panic of the reader loses output, nothing else; what was read is still there.
             let _ = reader.join();
         }
+        self.flush();
     }
 
     fn tail(&self) -> Vec<u8> {
@@ -113,7 +131,7 @@ impl Output {
     }
 }
 
-fn drain(mut pipe: PipeReader, mut log: File, mut watch: Option<Watch>, shared: &Mutex<State>) {
+fn drain(mut pipe: PipeReader, to: &Copy, mut watch: Option<Watch>, shared: &Mutex<State>) {
     let mut buffer = vec![0; TAIL];
     let mut seam = Vec::new();
     loop {
@@ -125,7 +143,7 @@ fn drain(mut pipe: PipeReader, mut log: File, mut watch: Option<Watch>, shared: 
         };
         {
             let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            keep_log(&mut state, &mut log, chunk);
+            to.take(&mut state, chunk);
             state.total += chunk.len() as u64;
             state.tail.extend(chunk);
             let excess = state.tail.len().saturating_sub(TAIL);
@@ -150,14 +168,20 @@ fn look(watch: Watch, seam: &mut Vec<u8>, chunk: &[u8]) -> Option<Watch> {
     Some(watch)
 }
 
-fn keep_log(state: &mut State, log: &mut File, chunk: &[u8]) {
-    let room = usize::try_from(LOG_CAP.saturating_sub(state.total)).unwrap_or(usize::MAX);
-    let part = &chunk[..chunk.len().min(room)];
-    if state.log_failure.is_none()
-        && !part.is_empty()
-        && let Err(error) = log.write_all(part)
-    {
-        state.log_failure = Some(format!("output.log: {error}"));
+impl Copy {
+    /// Takes as much of a chunk as the log has room for.
+    fn take(&self, state: &mut State, chunk: &[u8]) {
+        let room = usize::try_from(LOG_CAP.saturating_sub(state.total)).unwrap_or(usize::MAX);
+        state.waiting.extend(&chunk[..chunk.len().min(room)]);
+        if state.waiting.len() >= PIECE {
+            self.write(state);
+        }
+    }
+
+    fn write(&self, state: &mut State) {
+        self.log
+            .piece(Content::Output, self.instance, &state.waiting);
+        state.waiting.clear();
     }
 }
 
@@ -220,22 +244,31 @@ fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::sync::mpsc::channel;
 
     use super::*;
 
-    fn reading(watch: Option<Watch>) -> (std::io::PipeWriter, Output, tempfile::TempDir) {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let log = File::create(directory.path().join("output.log")).expect("a file");
+    fn reading(watch: Option<Watch>) -> (std::io::PipeWriter, Output) {
+        let log = Arc::new(Log::begin(tempfile().expect("a file")).expect("it is empty"));
         let (reader, writer) = std::io::pipe().expect("a pipe");
-        let output =
-            Output::read(reader, log, watch, cpus::available().expect("known")).expect("a thread");
-        (writer, output, directory)
+        let cpus = cpus::available().expect("known");
+        let output = Output::read(reader, Copy { log, instance: 0 }, watch, cpus);
+        (writer, output.expect("a thread"))
+    }
+
+    /// A file without a name.
+    fn tempfile() -> std::io::Result<std::fs::File> {
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::File::options()
+            .read(true)
+            .append(true)
+            .open(file.path())
     }
 
     #[test]
     fn the_tail_is_kept_and_the_log_is_capped() {
-        let (mut writer, mut output, directory) = reading(None);
+        let (mut writer, mut output) = reading(None);
         let line = [b"0123456789abcde".as_slice(), b"\n"].concat().repeat(4096);
         let rounds = LOG_CAP / line.len() as u64 + 3;
         for _ in 0..rounds {
@@ -245,16 +278,13 @@ mod tests {
         drop(writer);
         output.finish();
         assert_eq!(output.total(), rounds * line.len() as u64 + 7);
-        let log = std::fs::metadata(directory.path().join("output.log")).expect("the log");
-        assert_eq!(log.len(), LOG_CAP);
+        let log = output.to.log.reader().expect("it is read again");
+        let kept = std::io::copy(&mut log.join(Content::Output, 0), &mut std::io::sink());
+        assert_eq!(kept.expect("it is whole"), LOG_CAP);
         let last = output.last_lines();
         assert_eq!(last.len(), LINES);
         assert_eq!(last.last().map(String::as_str), Some("the end"));
-        assert!(
-            output
-                .log_failure()
-                .is_some_and(|f| f.contains("output.log has the first"))
-        );
+        assert!(output.cut().is_some_and(|f| f.contains("are kept")));
         assert_eq!(output.lines_since(output.total() - 3), ["end"]);
     }
 
@@ -265,7 +295,7 @@ mod tests {
             text: "Started Shop".to_owned(),
             found: Box::new(move || found.send(()).expect("someone waits")),
         };
-        let (mut writer, mut output, _directory) = reading(Some(watch));
+        let (mut writer, mut output) = reading(Some(watch));
         for part in ["... Star", "ted S", "hop in 3 s\n", "Started Shop again\n"] {
             writer.write_all(part.as_bytes()).expect("it is read");
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -283,7 +313,7 @@ mod tests {
             text: "ready".to_owned(),
             found: Box::new(move || found.send(()).expect("someone waits")),
         };
-        let (mut writer, mut output, _directory) = reading(Some(watch));
+        let (mut writer, mut output) = reading(Some(watch));
         writer.write_all(b"one\nready\n").expect("it is read");
         let begin = std::time::Instant::now();
         while output.total() == 0 && begin.elapsed() < std::time::Duration::from_secs(10) {

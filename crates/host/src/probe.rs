@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::cpus;
-use super::listener::{Listener, listener};
-use crate::backend::monotonic_ns;
+use crate::clock::monotonic_ns;
+use crate::cpus;
+use crate::listener::{Listener, listener};
 
 /// Pause between two attempts: the resolution of start times.
 const INTERVAL: Duration = Duration::from_millis(10);

@@ -9,11 +9,9 @@
 use std::fs;
 
 use loadline_sys::{Namespaces, unshare};
+use loadline_trial::Refusal;
 use rustix::io::Errno;
 use rustix::thread::{self, CapabilitySet};
-
-use super::errors::unable;
-use crate::backend::BackendError;
 
 /// What forbids user namespaces, where something does.
 const HINT: &str = "run as root, or allow user namespaces: sysctl -w user.max_user_namespaces=10000, on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0; in a container they need a seccomp profile that allows unshare and mount";
@@ -22,13 +20,13 @@ const HINT: &str = "run as root, or allow user namespaces: sysctl -w user.max_us
 /// one thread.
 ///
 /// # Errors
-/// [`BackendError::Refused`] where user namespaces are not allowed.
-pub fn enter() -> Result<(), BackendError> {
+/// [`Refusal`] where user namespaces are not allowed.
+pub fn enter() -> Result<(), Refusal> {
     if rustix::process::geteuid().is_root() || may_make_namespaces() {
         return Ok(());
     }
     enter_own().map_err(|why| {
-        unable(
+        Refusal::new(
             "making a user namespace, to run trials without root",
             why,
             HINT,

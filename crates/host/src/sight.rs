@@ -7,12 +7,13 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use loadline_analysis::record::Configuration;
 use loadline_jvm::detect::Jdk as Installed;
 use loadline_jvm::gclog::Header;
 use loadline_sizing::limits::{Files, Unreadable};
 use loadline_sizing::{Bytes, Jdk, Options, sight};
 
-use crate::backend::InstanceSpec;
+use crate::program::Program;
 
 /// What to do about it, for those who only look at trials.
 const REMEDY: &str = "in a container on such a kernel it is as blind: set -Xmx and -XX:ActiveProcessorCount, start it through loadline-launch, or take JDK 25";
@@ -39,12 +40,13 @@ impl Files for Machine {
 /// The warning for a JVM that did not see its limits. `header` is the head of its GC log, `home`
 /// its JDK where that is known.
 pub(super) fn warning(
-    spec: &InstanceSpec,
+    program: &Program,
+    configuration: &Configuration,
     header: Option<&Header>,
     home: Option<&Path>,
     files: &impl Files,
 ) -> Option<String> {
-    let options = Options::from_words(words(spec));
+    let options = Options::from_words(words(program));
     let stated = header.and_then(|header| header.jdk.clone());
     let version = stated.or_else(|| Some(Installed::inspect(home?).ok()?.version.full));
     let jdk = version.and_then(|text| text.parse().ok()).map(Jdk::hotspot);
@@ -52,14 +54,14 @@ pub(super) fn warning(
     let because = reason.as_ref().map(|why| format!(": {why}"));
     let because = because.unwrap_or_default();
     let Some(memory) = header.and_then(|header| header.memory_bytes) else {
-        let limit = limits(spec)?;
+        let limit = limits(configuration)?;
         reason?;
         return Some(format!(
             "the JVM cannot see its limits ({limit}){because}; {REMEDY}"
         ));
     };
     let cpus = header.and_then(|header| header.cpus_available);
-    let wrong = differences(spec, Bytes::from_bytes(memory), cpus, &options);
+    let wrong = differences(configuration, Bytes::from_bytes(memory), cpus, &options);
     (!wrong.is_empty()).then(|| {
         let wrong = wrong.join(" and ");
         format!("the JVM did not see its limits, it took {wrong}{because}; {REMEDY}")
@@ -68,12 +70,11 @@ pub(super) fn warning(
 
 /// What the JVM took for its memory and its processors, where that is more than it may use.
 fn differences(
-    spec: &InstanceSpec,
+    configuration: &Configuration,
     memory: Bytes,
     cpus: Option<u64>,
     options: &Options,
 ) -> Vec<String> {
-    let configuration = &spec.configuration;
     let mut wrong = Vec::new();
     if let Some(limit) = configuration.memory.filter(|limit| memory > *limit) {
         wrong.push(format!(
@@ -94,8 +95,7 @@ fn differences(
 }
 
 /// The limits of the configuration in words; `None` when there is nothing to be blind to.
-fn limits(spec: &InstanceSpec) -> Option<String> {
-    let configuration = &spec.configuration;
+fn limits(configuration: &Configuration) -> Option<String> {
     let memory = configuration.memory.map(|limit| format!("{limit} memory"));
     let cpu = configuration.cpu.map(|limit| format!("{limit} CPU"));
     let both: Vec<String> = memory.into_iter().chain(cpu).collect();
@@ -103,11 +103,11 @@ fn limits(spec: &InstanceSpec) -> Option<String> {
 }
 
 /// The command and the options that a JVM takes from its environment, roughly split.
-fn words(spec: &InstanceSpec) -> Vec<String> {
+fn words(program: &Program) -> Vec<String> {
     const VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
-    let set = VARIABLES.iter().filter_map(|name| spec.env.get(*name));
+    let set = VARIABLES.iter().filter_map(|name| program.env.get(*name));
     let set = set.flat_map(|text| text.split_whitespace().map(str::to_owned));
-    set.chain(spec.command.iter().cloned()).collect()
+    set.chain(program.command.iter().cloned()).collect()
 }
 
 #[cfg(test)]
@@ -115,7 +115,6 @@ mod tests {
     use loadline_sizing::Cpus;
 
     use super::*;
-    use crate::test_spec;
 
     /// The kernel's list of user-mode Linux 6.1, which has no cpusets.
     struct WithoutCpuset;
@@ -132,13 +131,20 @@ mod tests {
         }
     }
 
-    fn spec(options: &[&str]) -> InstanceSpec {
-        let mut spec = test_spec();
-        spec.configuration.cpu = Some(Cpus::from_millis(900));
-        spec.configuration.memory = Some(Bytes::from_mib(256));
-        let options = options.iter().map(|word| (*word).to_owned());
-        spec.command.extend(options);
-        spec
+    fn program(options: &[&str]) -> Program {
+        let words = ["java"].iter().chain(options);
+        Program {
+            command: words.map(|word| (*word).to_owned()).collect(),
+            ..Program::default()
+        }
+    }
+
+    fn limited() -> Configuration {
+        Configuration {
+            cpu: Some(Cpus::from_millis(900)),
+            memory: Some(Bytes::from_mib(256)),
+            ..crate::test_configuration()
+        }
     }
 
     fn header(jdk: &str, memory: Option<u64>, cpus: u64) -> Header {
@@ -150,7 +156,13 @@ mod tests {
     }
 
     fn said(header: &Header, options: &[&str]) -> Option<String> {
-        warning(&spec(options), Some(header), None, &WithoutCpuset)
+        warning(
+            &program(options),
+            &limited(),
+            Some(header),
+            None,
+            &WithoutCpuset,
+        )
     }
 
     #[test]
@@ -182,9 +194,8 @@ mod tests {
             ),
             "{text}"
         );
-        let mut free = spec(&[]);
-        (free.configuration.memory, free.configuration.cpu) = (None, None);
-        let header = header("11.0.20", None, 1);
-        assert_eq!(warning(&free, Some(&header), None, &WithoutCpuset), None);
+        let (free, header) = (crate::test_configuration(), header("11.0.20", None, 1));
+        let said = warning(&program(&[]), &free, Some(&header), None, &WithoutCpuset);
+        assert_eq!(said, None);
     }
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_cgroup::{GroupName, Layout};
+use loadline_trial::Refusal;
 
-use super::errors::cgroup_unable;
-use super::{LocalBackend, scratch};
-use crate::backend::BackendError;
+use crate::site::Site;
+use crate::{halt, own};
 
 /// How long one group may take to die, and to be removed.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -35,17 +35,17 @@ impl Swept {
     }
 }
 
-impl LocalBackend {
+impl Site {
     /// Removes leftovers of dead owners; what a living loadline has is not touched. Called at
     /// start and by `loadline clean`.
     ///
     /// # Errors
-    /// [`BackendError::Refused`] when the cgroups cannot be listed.
-    pub fn sweep(&self) -> Result<Swept, BackendError> {
+    /// [`Refusal`] when the cgroups cannot be listed.
+    pub fn sweep(&self) -> Result<Swept, Refusal> {
         let proc = Path::new("/proc");
         let mut swept = sweep_groups(&self.layout, proc)?;
         if let Some(root) = &self.options.scratch_root {
-            let (directories, failures) = scratch::sweep(root, proc);
+            let (directories, failures) = own::sweep(root, proc);
             swept.directories = directories;
             swept
                 .failures
@@ -55,7 +55,7 @@ impl LocalBackend {
     }
 }
 
-fn sweep_groups(layout: &Layout, proc: &Path) -> Result<Swept, BackendError> {
+fn sweep_groups(layout: &Layout, proc: &Path) -> Result<Swept, Refusal> {
     // Unknown is alive.
     let is_dead = |name: &str| {
         name.parse::<GroupName>()
@@ -63,7 +63,7 @@ fn sweep_groups(layout: &Layout, proc: &Path) -> Result<Swept, BackendError> {
             .is_ok_and(|alive| !alive)
     };
     let done = loadline_cgroup::sweep(layout, is_dead, DEADLINE)
-        .map_err(|error| cgroup_unable("looking for leftovers of earlier trials", &error))?;
+        .map_err(|error| halt::cgroup("looking for leftovers of earlier trials", &error))?;
     Ok(Swept {
         groups: done.removed,
         killed: done.killed,

@@ -1,163 +1,296 @@
-//! One trial: an instance taken through its phases, and what was measured on the way.
+//! The phases of one trial: prepare, start, the load, stop, and what was measured on the way.
 //!
-//! Owns the order of the phases and their times. Knows no cgroup and no verdict: the backend
-//! does the one, `loadline-analysis` the other.
+//! Owns their order and their times. Knows no cgroup and no verdict.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{
-    Evidence, Failure, LoadEvidence, Phase, PhaseSpan, SecondEvidence, StartEvidence,
-};
+use loadline_analysis::record::{Evidence, LoadEvidence, Phase, PhaseSpan, SecondEvidence};
+use loadline_analysis::together;
+use loadline_trial::log::Log;
+use loadline_trial::{LoadPhase, Network, Order, Progress, Readiness};
 
-use loadline_load::Model;
+use crate::clock::monotonic_ns;
+use crate::generator::{Driven, Generator, Wanted};
+use crate::group::TrialGroup;
+use crate::halt::{self, Halt, refused};
+use crate::instance::Instance;
+use crate::instances::Instances;
+use crate::program::Program;
+use crate::site::Site;
+use crate::{ending, listener};
 
-use crate::backend::{Backend, BackendError, Driven, Instance, InstanceSpec, LoadPhase, Observer};
-
-/// Grace for an application that never got ready, or whose trial is interrupted.
+/// Grace for an application that never got ready, or whose trial is told to stop.
 const SHORT_GRACE: Duration = Duration::from_secs(1);
 
-/// Everything one trial needs.
-#[derive(Debug, Clone)]
-pub struct TrialPlan {
-    /// The instance.
-    pub instance: InstanceSpec,
-    /// How long the start may take.
-    pub start_deadline: Duration,
-    /// Load phases in order.
-    pub load: Vec<LoadPhase>,
-    /// Time between SIGTERM and kill.
-    pub stop_grace: Duration,
-}
+/// From the order to the first request of several generators: time for each to start and connect.
+const LEAD_NS: u64 = 500_000_000;
 
-/// What the phases give before the instance hands over its own part.
-#[derive(Default)]
-struct Course {
+/// Whether the trial must stop now.
+pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// One trial under way.
+struct Trial<'a> {
+    site: &'a Site,
+    order: &'a Order,
+    stop: Stop<'a>,
+    instances: Instances,
     phases: Vec<PhaseSpan>,
     load: Vec<LoadEvidence>,
     seconds: Vec<SecondEvidence>,
-    failure: Option<Failure>,
-    /// What ends the run and not only this trial.
-    refusal: Option<BackendError>,
 }
 
-/// Runs one trial. A failing application is evidence, not an error.
+/// Carries an order out. A failing application is evidence, not an error.
 ///
 /// # Errors
-/// [`BackendError::Refused`] when this machine cannot, whichever phase finds it out;
-/// [`BackendError::Interrupted`] when the observer said stop. Nothing is left running in either
-/// case.
-pub fn run(
-    backend: &mut dyn Backend,
-    plan: &TrialPlan,
-    observer: &mut dyn Observer,
-) -> Result<Evidence, BackendError> {
-    let mut course = Course::default();
-    let began = backend.now_ns();
-    let mut instance = match backend.prepare(&plan.instance) {
-        Ok(instance) => instance,
-        Err(BackendError::Invalid { cause, detail }) => {
+/// [`Halt::Refused`] when this host cannot, whichever phase finds it out; [`Halt::Stopped`] when it
+/// was told to stop before the application was stopped. Nothing is left running in either case.
+pub(crate) fn run(
+    site: &Site,
+    order: &Order,
+    log: &Arc<Log>,
+    stop: Stop<'_>,
+) -> Result<Evidence, Halt> {
+    let program = Program::of(order)?;
+    let began = monotonic_ns();
+    let prepared =
+        refuse_taken_port(order).and_then(|()| Instances::prepare(site, order, &program, log));
+    let instances = match prepared {
+        Ok(instances) => instances,
+        Err(Halt::Failed(failure)) => {
             return Ok(Evidence {
-                failure: Some(Failure { cause, detail }),
+                failure: Some(failure),
                 ..Evidence::default()
             });
         }
-        Err(other) => return Err(other),
+        Err(halt) => return Err(halt),
     };
-    let prepared = backend.now_ns();
-    course.phase(Phase::Prepare, began, prepared);
-    let start = course.start(instance.as_mut(), plan, observer);
-    let started = backend.now_ns();
-    course.phase(Phase::Start, prepared, started);
-    if course.may_go_on() && start.as_ref().is_some_and(|s| s.ready.is_some()) {
-        course.drive(instance.as_mut(), &plan.load, observer);
-    }
-    let stopping = backend.now_ns();
-    // Nothing is learned from a slow end of what never started, or of what the user stops.
-    let was_ready = start.as_ref().is_some_and(|s| s.ready.is_some());
-    let grace = if was_ready && course.refusal.is_none() {
-        plan.stop_grace
-    } else {
-        plan.stop_grace.min(SHORT_GRACE)
+    let mut trial = Trial {
+        site,
+        order,
+        stop,
+        instances,
+        phases: Vec::new(),
+        load: Vec::new(),
+        seconds: Vec::new(),
     };
-    let mut evidence = instance.stop(grace, observer);
-    drop(instance);
-    course.phase(Phase::Stop, stopping, backend.now_ns());
-    if let Some(refusal) = course.refusal {
-        return Err(refusal);
-    }
-    if let Some(start) = start {
-        // The line may come after ready, so only the end of the trial knows.
-        let log_line = evidence.start.log_line;
-        evidence.start = StartEvidence { log_line, ..start };
-    }
-    evidence.phases = course.phases;
-    evidence.load = course.load;
-    evidence.failure = course.failure.or(evidence.failure);
-    merge_seconds(&mut evidence.seconds, course.seconds);
-    Ok(evidence)
+    trial.span(Phase::Prepare, began, monotonic_ns());
+    let halted = trial.start().and_then(|()| trial.drive_all()).err();
+    trial.end(&program, log, halted)
 }
 
-impl Course {
-    fn phase(&mut self, phase: Phase, start: u64, end: u64) {
+impl Trial<'_> {
+    fn span(&mut self, phase: Phase, start: u64, end: u64) {
         self.phases.push(PhaseSpan { phase, start, end });
     }
 
-    fn may_go_on(&self) -> bool {
-        self.refusal.is_none() && self.failure.is_none()
-    }
-
-    fn start(
-        &mut self,
-        instance: &mut dyn Instance,
-        plan: &TrialPlan,
-        observer: &mut dyn Observer,
-    ) -> Option<StartEvidence> {
-        match instance.start(plan.start_deadline, observer) {
-            Ok(start) => Some(start),
-            Err(error) => {
-                self.fail(error);
-                None
-            }
+    fn go_on(&self) -> Result<(), Halt> {
+        match (self.stop)() {
+            true => Err(Halt::Stopped),
+            false => Ok(()),
         }
     }
 
-    fn drive(
-        &mut self,
-        instance: &mut dyn Instance,
-        load: &[LoadPhase],
-        observer: &mut dyn Observer,
-    ) {
-        for phase in load {
-            match instance.drive(phase, observer) {
-                Ok(driven) => {
-                    let ended = driven.application_ended;
-                    self.take(phase.phase, driven);
-                    if ended {
-                        return;
-                    }
+    fn start(&mut self) -> Result<(), Halt> {
+        let began = self.instances.begin(Phase::Start);
+        let started = self.await_ready();
+        self.span(Phase::Start, began, monotonic_ns());
+        started
+    }
+
+    /// Starts every instance and waits until each is ready, has ended, or the deadline has passed.
+    fn await_ready(&mut self) -> Result<(), Halt> {
+        refuse_taken_port(self.order)?;
+        self.instances.begin_window(&[]);
+        for instance in &mut self.instances.all {
+            instance.start()?;
+        }
+        let begin = Instant::now();
+        while begin.elapsed() < self.order.start_deadline {
+            self.instances.tick();
+            let mut waiting = 0;
+            for instance in &mut self.instances.all {
+                waiting += u32::from(!instance.look(self.order)?);
+            }
+            if waiting == 0 {
+                break;
+            }
+            self.instances.pass(Phase::Start, begin.elapsed());
+            self.go_on()?;
+        }
+        for instance in &mut self.instances.all {
+            instance.settle(self.order);
+        }
+        self.instances.end_window();
+        Ok(())
+    }
+
+    /// All load phases, as long as every application is there.
+    fn drive_all(&mut self) -> Result<(), Halt> {
+        for load in &self.order.load {
+            let is_fit = |i: &Instance| i.state.was_ready() && !i.state.is_over();
+            if !self.instances.all.iter().all(is_fit) {
+                break;
+            }
+            self.instances.begin(load.phase);
+            let generators = self.drive(load)?;
+            self.take(load, generators)?;
+        }
+        Ok(())
+    }
+
+    /// One load phase: each instance's generator takes its slots of one schedule.
+    fn drive(&mut self, load: &LoadPhase) -> Result<Vec<Generator>, Halt> {
+        let is_one = self.instances.all.len() == 1;
+        let from_ns = (!is_one).then(|| monotonic_ns() + LEAD_NS);
+        let start = |instance: &Instance| {
+            let wanted = Wanted {
+                loadline: &self.site.options.program,
+                trial: &self.order.trial,
+                group: instance.generator_group.as_ref().map(TrialGroup::group),
+                part: instance.part,
+                from_ns,
+                cpus: &instance.plan,
+                network: instance.container.network(),
+            };
+            Generator::start(load, &wanted, instance.teller.clone())
+        };
+        let started = self.instances.all.iter().map(start);
+        let mut generators = started.collect::<Result<Vec<_>, _>>()?;
+        let without_group = |(generator, instance): (&Generator, &Instance)| {
+            instance.generator_group.is_none().then(|| generator.id())
+        };
+        let both = generators.iter().zip(&self.instances.all);
+        let alone: Vec<u32> = both.filter_map(without_group).collect();
+        self.instances.begin_window(&alone);
+        let (begin, mut live) = (Instant::now(), Live::new(generators.len()));
+        while !generators.iter().all(Generator::is_over) {
+            for (index, line) in self.instances.tick() {
+                let second = generators[index].take(line);
+                if let Some((p99, rate)) = second.and_then(|second| live.pass(index, second)) {
+                    self.instances.progress(Progress {
+                        phase: load.phase,
+                        elapsed: begin.elapsed(),
+                        p99,
+                        rate: Some(rate),
+                    });
                 }
-                Err(error) => return self.fail(error),
+            }
+            self.go_on()?;
+            for (generator, instance) in generators.iter_mut().zip(&self.instances.all) {
+                if instance.state.is_over() {
+                    generator.stop();
+                }
+                if generator.is_stuck() {
+                    return Err(halt::failed("the load generator did not end"));
+                }
             }
         }
+        self.instances.end_window();
+        Ok(generators)
     }
 
-    fn take(&mut self, phase: Phase, driven: Driven) {
-        self.phase(phase, driven.start_ns, driven.end_ns);
-        self.load.extend(driven.load);
-        self.seconds.extend(driven.seconds);
-    }
-
-    fn fail(&mut self, error: BackendError) {
-        match error {
-            BackendError::Invalid { cause, detail } => {
-                self.failure = Some(Failure { cause, detail });
+    /// Takes over what the generators of a phase gave.
+    fn take(&mut self, load: &LoadPhase, generators: Vec<Generator>) -> Result<(), Halt> {
+        let (mut start, mut end) = (u64::MAX, 0);
+        let mut all: Option<Vec<SecondEvidence>> = None;
+        for (generator, instance) in generators.into_iter().zip(&mut self.instances.all) {
+            let Driven {
+                load: of,
+                seconds,
+                start_ns,
+                end_ns,
+            } = generator.finish(load, instance.part)?;
+            (start, end) = (start.min(start_ns), end.max(end_ns));
+            let state = &mut instance.state;
+            state
+                .load_ends
+                .extend(seconds.iter().map(|second| second.at_ns));
+            if load.phase == Phase::Measure {
+                state.measure = Some((start_ns, end_ns));
+                // One after the other, when all carry their full memory: pages that they share
+                // count in parts.
+                instance.weigh();
             }
-            // Another attempt would come to the same; its hint is for the user.
-            BackendError::Interrupted | BackendError::Refused(_) => self.refusal = Some(error),
+            self.load.push(of);
+            all = Some(match all {
+                Some(sum) => together::seconds_of_two(sum, seconds),
+                None => seconds,
+            });
         }
+        self.span(load.phase, start, end);
+        self.seconds.extend(all.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Stops everything and puts together what was measured.
+    fn end(mut self, program: &Program, log: &Log, halted: Option<Halt>) -> Result<Evidence, Halt> {
+        // Nothing is learned from a slow end of what never started, or of what the user stops.
+        let was_ready = self.instances.all.iter().all(|i| i.state.was_ready());
+        let is_cut = matches!(halted, Some(Halt::Refused(_) | Halt::Stopped));
+        let grace = match was_ready && !is_cut {
+            true => self.order.stop_grace,
+            false => self.order.stop_grace.min(SHORT_GRACE),
+        };
+        let began = self.instances.begin(Phase::Stop);
+        let mut parts = ending::end(&mut self.instances, self.order, program, grace, log);
+        let mut evidence = match parts.len() {
+            1 => parts.remove(0),
+            _ => together::together(parts),
+        };
+        evidence.noise = std::mem::take(&mut self.instances.noise);
+        // Removes what is left of the containers.
+        drop(self.instances);
+        self.phases.push(PhaseSpan {
+            phase: Phase::Stop,
+            start: began,
+            end: monotonic_ns(),
+        });
+        match halted {
+            Some(Halt::Failed(failure)) => evidence.failure = Some(failure),
+            Some(halt) => return Err(halt),
+            None => {}
+        }
+        evidence.phases = self.phases;
+        evidence.load = self.load;
+        merge_seconds(&mut evidence.seconds, self.seconds);
+        Ok(evidence)
     }
 }
 
+/// Refuses to start an application whose port another server has: its answers would be measured.
+fn refuse_taken_port(order: &Order) -> Result<(), Halt> {
+    let port = match (order.network, &order.readiness) {
+        (Network::Own, _) | (_, Readiness::LogLine { .. }) => return Ok(()),
+        (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
+    };
+    match listener::taken(port) {
+        None => Ok(()),
+        Some(error) => Err(refused(
+            &format!("port {port} of this machine"),
+            format!("another program listens on it ({error}); nothing was sent to it"),
+            "stop the other program, choose another port, or give the application a network of its own (the default)",
+        )),
+    }
+}
+
+/// The latest figures of each instance, shown as one.
+struct Live(Vec<Option<SecondEvidence>>);
+
+impl Live {
+    fn new(instances: usize) -> Self {
+        Self(vec![None; instances])
+    }
+
+    /// 99th percentile and rate, once for all: when the first instance says something.
+    fn pass(&mut self, index: usize, second: &SecondEvidence) -> Option<(Option<Duration>, f64)> {
+        self.0[index] = Some(second.clone());
+        let known = || self.0.iter().flatten();
+        let rates = known().filter_map(|second| second.achieved);
+        let p99 = known().filter_map(|second| second.p99).max();
+        (index == 0).then(|| (p99, rates.sum::<u64>() as f64))
+    }
+}
 /// Puts the load's figures into the second of the instance's series that ends nearest to theirs.
 fn merge_seconds(series: &mut Vec<SecondEvidence>, load: Vec<SecondEvidence>) {
     const HALF: u64 = 500_000_000;
@@ -177,85 +310,9 @@ fn merge_seconds(series: &mut Vec<SecondEvidence>, load: Vec<SecondEvidence>) {
     }
 }
 
-/// The length of a load phase, for estimates; a closed phase of requests is guessed at 10 s.
-pub fn expected_length(model: &Model) -> Duration {
-    model.duration().unwrap_or(Duration::from_secs(10))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::rc::Rc;
-
-    use loadline_trial::Refusal;
-
     use super::*;
-
-    /// Refuses to start, as a machine does that cannot execute the program; counts stops.
-    struct Refusing(Rc<Cell<u32>>);
-
-    impl Backend for Refusing {
-        fn machine(&self) -> loadline_analysis::record::Machine {
-            unreachable!("a trial does not ask")
-        }
-
-        fn prepare(&mut self, _: &InstanceSpec) -> Result<Box<dyn Instance>, BackendError> {
-            Ok(Box::new(Refusing(Rc::clone(&self.0))))
-        }
-    }
-
-    impl Instance for Refusing {
-        fn start(
-            &mut self,
-            _: Duration,
-            _: &mut dyn Observer,
-        ) -> Result<loadline_analysis::record::StartEvidence, BackendError> {
-            let hint = "choose another user";
-            Err(Refusal::new("starting the application", "permission denied", hint).into())
-        }
-
-        fn addresses(&self) -> Vec<std::net::SocketAddr> {
-            Vec::new()
-        }
-
-        fn drive(&mut self, _: &LoadPhase, _: &mut dyn Observer) -> Result<Driven, BackendError> {
-            unreachable!("it never started")
-        }
-
-        fn stop(&mut self, _: Duration, _: &mut dyn Observer) -> Evidence {
-            self.0.set(self.0.get() + 1);
-            Evidence::default()
-        }
-    }
-
-    struct Nobody;
-
-    impl Observer for Nobody {
-        fn progress(&mut self, _: crate::backend::Progress) {}
-
-        fn interrupted(&self) -> bool {
-            false
-        }
-    }
-
-    #[test]
-    fn a_refusal_in_the_middle_ends_the_run_and_keeps_its_hint() {
-        let stops = Rc::new(Cell::new(0));
-        let plan = TrialPlan {
-            instance: crate::test_spec(),
-            start_deadline: Duration::from_secs(1),
-            load: Vec::new(),
-            stop_grace: Duration::ZERO,
-        };
-        let refused = run(&mut Refusing(Rc::clone(&stops)), &plan, &mut Nobody);
-        let Err(BackendError::Refused(refusal)) = refused else {
-            panic!("it is refused: {refused:?}");
-        };
-        let text = refusal.to_string();
-        assert_eq!(text, "starting the application: permission denied");
-        assert_eq!(refusal.hint, "choose another user");
-        assert_eq!(stops.get(), 1, "it is stopped all the same");
-    }
 
     fn at(ns: u64) -> SecondEvidence {
         SecondEvidence {

@@ -11,9 +11,9 @@ use loadline_analysis::estimate::{
 use loadline_analysis::pauses::{KEPT, PauseEvidence, SamplerEvidence, no_room};
 use loadline_analysis::record::Configuration;
 use loadline_analysis::span::{Span, Spans};
-use loadline_cgroup::{CpuSample, Pace, Sample, SamplerOptions, SamplerReport};
+use loadline_cgroup::{Pace, SamplerOptions, SamplerReport};
 
-use crate::backend::Sampling;
+use loadline_trial::Sampling;
 
 /// Distance of samples where nothing can be throttled, and of memory and PSI always.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -29,46 +29,39 @@ const LONG_PERIOD: Duration = Duration::from_millis(10);
 const FLATLINE_PER_CPU: &str = "flatline-per-cpu";
 
 /// When the counters are read.
-pub(super) fn options(sampling: Sampling, configuration: &Configuration) -> SamplerOptions {
+pub(crate) fn pace(sampling: Sampling, configuration: &Configuration) -> Pace {
     let period = configuration.cpu_period;
-    let pace = match sampling {
+    match sampling {
         Sampling::Every(distance) => Pace::Every(distance),
         Sampling::Period if configuration.cpu.is_none() => Pace::Every(INTERVAL),
         Sampling::Period if period > INTERVAL => Pace::Every(LONG_PERIOD),
         Sampling::Period => Pace::PhaseLocked(period),
-    };
+    }
+}
+
+/// The same, with how often memory is read.
+pub(crate) fn options(pace: Pace) -> SamplerOptions {
     SamplerOptions {
         pace,
         ..SamplerOptions::every(INTERVAL)
     }
 }
 
-/// The counters that the estimators read; `None` where the kernel has no quota to account for.
-pub(super) fn counters(sample: &Sample) -> Option<estimate::Sample> {
-    let cpu: &CpuSample = &sample.cpu;
-    let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
-    Some(estimate::Sample {
-        at: sample.at_ns,
-        usage: nanos(cpu.usage?),
-        per_cpu: cpu.usage_percpu.iter().copied().map(nanos).collect(),
-        throttled: nanos(cpu.throttled_time?),
-    })
-}
-
-/// What watching gave and cost, with what is to be said about it. `cpus` is how many the application
-/// may run on, `measure` the measure phase on CLOCK_MONOTONIC.
-pub(super) fn evidence(
-    counters: &[estimate::Sample],
+/// What watching gave and cost, with what is to be said about it. `counters` reads the samples from
+/// the first on, each time it is called; `cpus` is how many the application may run on, `measure` the
+/// measure phase on CLOCK_MONOTONIC.
+pub(crate) fn evidence<C: Iterator<Item = estimate::Sample>>(
+    counters: impl Fn() -> C,
     report: &SamplerReport,
-    options: SamplerOptions,
+    pace: Pace,
     cpus: usize,
     measure: Option<(u64, u64)>,
 ) -> (PauseEvidence, Vec<String>) {
     let measure = measure.map(|(from, to)| Span::new(from, to));
-    let (estimator, interval, throttled) = place(counters, report, options.pace, cpus);
+    let (estimator, interval, throttled) = place(&counters, report, pace, cpus);
     let lock = report.phase_lock;
     let partly = match estimator {
-        FLATLINE_PER_CPU => throttled.intersection(&ran_spans(counters, Flatline::default())),
+        FLATLINE_PER_CPU => ran_spans(counters(), Flatline::default(), &throttled),
         _ => Spans::default(),
     };
     let (throttled_ns, lost) = kept(&throttled, measure);
@@ -77,7 +70,7 @@ pub(super) fn evidence(
         ("throttled spans", lost),
         ("partly throttled spans", partly_lost),
     ];
-    let unplaced = unplaced(counters, report, options.pace, measure);
+    let unplaced = unplaced(counters(), report, pace, measure);
     let warnings = no_room(&lists).into_iter().chain(unplaced).collect();
     let evidence = PauseEvidence {
         sampler: SamplerEvidence {
@@ -116,7 +109,7 @@ fn kept(spans: &Spans, measure: Option<Span>) -> (Vec<(u64, u64)>, u64) {
 /// Why it is not known when it was throttled, although it was: the samples found no boundary of the
 /// period, because the group did not use whole periods up or because they came late.
 fn unplaced(
-    counters: &[estimate::Sample],
+    counters: impl Iterator<Item = estimate::Sample>,
     report: &SamplerReport,
     pace: Pace,
     measure: Option<Span>,
@@ -124,12 +117,18 @@ fn unplaced(
     if !matches!(pace, Pace::PhaseLocked(_)) || report.phase_lock.is_some() {
         return None;
     }
-    let until = |moment: u64| {
-        let before = counters.partition_point(|c| c.at <= moment);
-        counters.get(before.saturating_sub(1))
-    };
     let (from, to) = measure.map_or((0, u64::MAX), |m| (m.start, m.end));
-    let throttled = until(to)?.throttled.saturating_sub(until(from)?.throttled);
+    // The last counters before each end; the first of all where there is none before.
+    let (mut begin, mut end) = (None, None);
+    for counter in counters {
+        if counter.at <= from || begin.is_none() {
+            begin = Some(counter.throttled);
+        }
+        if counter.at <= to || end.is_none() {
+            end = Some(counter.throttled);
+        }
+    }
+    let throttled = end?.saturating_sub(begin?);
     (throttled > 0).then(|| {
         format!(
             "it was throttled for {:.1} ms, summed over its CPUs, but when is not known: the samples did not find the boundary of the CFS period, so no pause is told as throttled; samples = \"1ms\" finds such spans without it",
@@ -138,25 +137,26 @@ fn unplaced(
     })
 }
 
-fn place(
-    counters: &[estimate::Sample],
+fn place<C: Iterator<Item = estimate::Sample>>(
+    counters: impl Fn() -> C,
     report: &SamplerReport,
     pace: Pace,
     cpus: usize,
 ) -> (&'static str, Duration, Spans) {
-    let has_cpus = counters.first().is_some_and(|c| !c.per_cpu.is_empty());
+    let first = counters().next();
+    let has_cpus = first.as_ref().is_some_and(|c| !c.per_cpu.is_empty());
     let flatline = if has_cpus {
         FLATLINE_PER_CPU
     } else {
         "flatline"
     };
     match (pace, report.phase_lock) {
-        (_, _) if counters.is_empty() => ("none", INTERVAL, Spans::default()),
+        (_, _) if first.is_none() => ("none", INTERVAL, Spans::default()),
         (Pace::Every(distance), _) if distance > FLATLINE_UP_TO => {
             ("none", distance, Spans::default())
         }
         (Pace::Every(distance), _) => {
-            let spans = throttled_spans(counters, Flatline::default());
+            let spans = throttled_spans(counters(), Flatline::default());
             (flatline, distance, spans)
         }
         (Pace::PhaseLocked(period), Some(lock)) => {
@@ -164,7 +164,7 @@ fn place(
                 at: lock.boundary_ns,
                 period: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX),
             };
-            let spans = phase_locked_spans(counters, boundaries, cpus);
+            let spans = phase_locked_spans(counters(), boundaries, cpus);
             ("phase-locked", period, spans)
         }
         // Never found: the group was not busy for a whole period, or the samples came late.
@@ -178,28 +178,15 @@ mod tests {
 
     fn configuration(cpu: Option<&str>, period: u64) -> Configuration {
         Configuration {
-            label: String::new(),
             cpu: cpu.map(|c| c.parse().expect("CPUs")),
             cpu_period: Duration::from_millis(period),
-            cpuset: None,
-            cpu_burst: None,
-            instances: 1,
-            neighbour_threads: None,
-            rate: None,
-            cache: None,
-            cpu_shares: None,
-            memory: None,
-            pids: None,
-            jdk: None,
-            jvm_options: Vec::new(),
-            args: Vec::new(),
-            env: std::collections::BTreeMap::new(),
+            ..crate::test_configuration()
         }
     }
 
     #[test]
     fn the_pace_follows_the_period_unless_one_is_asked_for() {
-        let pace = |sampling, cpu, period| options(sampling, &configuration(cpu, period)).pace;
+        let pace = |sampling, cpu, period| super::pace(sampling, &configuration(cpu, period));
         let ms = Duration::from_millis;
         let period = Sampling::Period;
         assert_eq!(pace(period, None, 100), Pace::Every(ms(100)));
@@ -218,14 +205,15 @@ mod tests {
             ..estimate::Sample::default()
         });
         let report = SamplerReport::default();
-        let slow = SamplerOptions::every(INTERVAL);
-        let none = evidence(&counters, &report, slow, 2, None).0;
+        let slow = Pace::Every(INTERVAL);
+        let read = || counters.iter().cloned();
+        let none = evidence(read, &report, slow, 2, None).0;
         assert_eq!(
             (none.sampler.estimator.as_str(), none.throttled_ns.len()),
             ("none", 0)
         );
-        let fast = SamplerOptions::every(Duration::from_millis(1));
-        let some = evidence(&counters, &report, fast, 2, None).0;
+        let fast = Pace::Every(Duration::from_millis(1));
+        let some = evidence(read, &report, fast, 2, None).0;
         assert_eq!(some.sampler.estimator, "flatline");
         assert_eq!(some.throttled_ns, [(0, 1_000_000_000)]);
     }
@@ -246,13 +234,9 @@ mod tests {
             })
             .collect();
         let told = |pace, measure: Option<(u64, u64)>| {
-            let options = SamplerOptions {
-                pace,
-                ..SamplerOptions::every(INTERVAL)
-            };
             let report = SamplerReport::default();
             let measure = measure.map(|(from, to)| (from * second, to * second));
-            let (seen, warnings) = evidence(&counters, &report, options, 2, measure);
+            let (seen, warnings) = evidence(|| counters.iter().cloned(), &report, pace, 2, measure);
             assert_eq!(seen.throttled_ns, []);
             warnings.join("\n")
         };

@@ -17,7 +17,7 @@ mod writer;
 
 use crate::Event;
 
-pub use reader::Reader;
+pub use reader::{Joined, Reader};
 pub use writer::Log;
 
 const MAGIC: &[u8] = b"LLEL1\n";

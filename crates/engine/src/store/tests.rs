@@ -1,10 +1,10 @@
 //! What the store promises: finished trials stay, unfinished ones are known as such.
 
 use loadline_analysis::record::{Evidence, SCHEMA, Verdict};
+use loadline_host::monotonic_ns;
 
 use super::reading::{read_only, uri};
 use super::*;
-use crate::backend::monotonic_ns;
 
 fn key(result: &str, label: &str, repeat: u32) -> TrialKey {
     let configuration = Configuration {

@@ -5,10 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use loadline_host::backend::{Backend, BackendError, InstanceSpec, Network, Readiness};
+use loadline_analysis::record::{Invalid, Phase};
+use loadline_host::samples::Rows;
 use loadline_sizing::Bytes;
+use loadline_trial::log::{Content, Reader};
+use loadline_trial::{Ending, Event, Network, Readiness};
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::lab::{Lab, PORT, Quiet, UID, load};
+use crate::lab::{Lab, PORT, Part, Spec, UID, load};
 use crate::runner::Case;
 
 pub const CASES: [Case; 22] = [
@@ -92,14 +96,12 @@ fn served_and_measured() {
     let mut lab = Lab::new();
     let spec = lab.spec(&["serve", "heap_mib=20", "ready_ms=100"]);
     let trial = lab.run(&spec, Some(&load(100.0, Duration::from_secs(3))));
-    let start = trial.start.expect("it starts");
+    let start = trial.start;
     let ready = start.ready.expect("it gets ready");
     assert!(ready >= Duration::from_millis(100), "{ready:?}");
     assert_eq!(start.last_probe, "HTTP 200");
     assert!(start.cpu.is_some_and(|cpu| !cpu.is_zero()));
-    let driven = trial.driven.expect("it was driven").expect("it works");
-    assert_eq!((driven.load[0].scheduled, driven.load[0].ok), (300, 300));
-    assert!(!driven.application_ended);
+    assert_eq!((trial.load[0].scheduled, trial.load[0].ok), (300, 300));
     let evidence = trial.evidence;
     assert_eq!(evidence.exit.signal, Some(15));
     assert!(!evidence.exit.before_stop && !evidence.exit.unclean_stop);
@@ -116,7 +118,11 @@ fn served_and_measured() {
     assert!(evidence.seconds.len() >= 3, "{:#?}", evidence.seconds);
     assert!(evidence.noise.foreign_cpu.is_some() && evidence.noise.clock_jump.is_some());
     assert_eq!(evidence.failure, None);
-    assert!(spec.samples.is_file());
+    let kept = Rows::new(
+        Reader::new(std::fs::File::open(&spec.log).expect("its log")),
+        0,
+    );
+    assert!(kept.count() > 25, "its samples are kept");
     lab.assert_clean();
 }
 
@@ -127,21 +133,20 @@ fn several_at_once() {
     spec.configuration.instances = 3;
     spec.configuration.cpu = Some(loadline_sizing::Cpus::from_millis(200));
     let trial = lab.run(&spec, Some(&load(90.0, Duration::from_secs(3))));
-    let driven = trial.driven.expect("it was driven").expect("it works");
-    let seen: Vec<_> = driven
+    let seen: Vec<_> = trial
         .load
         .iter()
         .map(|l| (l.instance, l.scheduled, l.ok, l.offered_rate))
         .collect();
     let share = |n| (Some(n), 90, 90, Some(30.0));
     assert_eq!(seen, [share(1), share(2), share(3)]);
-    let seconds: u64 = driven.seconds.iter().filter_map(|s| s.achieved).sum();
-    assert_eq!(seconds, 270, "{:#?}", driven.seconds);
     let evidence = trial.evidence;
+    let seconds: u64 = evidence.seconds.iter().filter_map(|s| s.achieved).sum();
+    assert_eq!(seconds, 270, "{:#?}", evidence.seconds);
     assert_eq!(evidence.failure, None);
     assert_eq!(evidence.instances.len(), 3);
     let ready = evidence.instances.iter().map(|i| i.start.ready);
-    let start = trial.start.expect("it starts").ready;
+    let start = trial.start.ready;
     assert_eq!(start, ready.max().flatten(), "ready when the last one is");
     let mut sum = 0;
     for instance in &evidence.instances {
@@ -170,8 +175,8 @@ fn several_at_once() {
         "the sum of all: {anon:?}"
     );
     for index in 0..3 {
-        let samples = loadline_host::backend::instance_path(&spec.samples, index);
-        assert!(samples.is_file(), "{}", samples.display());
+        let log = Reader::new(std::fs::File::open(&spec.log).expect("its log"));
+        assert!(Rows::new(log, index).count() > 25, "samples of {index}");
     }
     lab.assert_clean();
 }
@@ -182,8 +187,8 @@ fn one_of_several_dies() {
     let mut spec = lab.spec(&["serve", "heap_mib=100"]);
     spec.configuration.instances = 2;
     let trial = lab.run(&spec, Some(&load(20.0, Duration::from_secs(1))));
-    assert_eq!(trial.start.expect("no error of loadline").ready, None);
-    assert!(trial.driven.is_none());
+    assert_eq!(trial.start.ready, None);
+    assert_eq!(trial.load, []);
     let evidence = trial.evidence;
     assert!(evidence.exit.before_stop, "{:?}", evidence.exit);
     assert!(evidence.cgroup.oom_kills >= Some(1));
@@ -198,8 +203,7 @@ fn shared_cpus() {
     let mut spec = lab.spec(&["serve"]);
     spec.configuration.cpu = None;
     let trial = lab.run(&spec, Some(&load(50.0, Duration::from_secs(1))));
-    let driven = trial.driven.expect("it was driven").expect("it works");
-    assert_eq!(driven.load[0].ok, 50);
+    assert_eq!(trial.load[0].ok, 50);
     let warnings = trial.evidence.warnings;
     assert!(
         warnings.iter().any(|w| w.contains("shares CPUs")),
@@ -214,7 +218,7 @@ fn log_line_and_tcp_readiness() {
     spec.readiness = Readiness::LogLine {
         contains: "Started Zoo".to_owned(),
     };
-    let start = lab.run(&spec, None).start.expect("it starts");
+    let start = lab.run(&spec, None).start;
     assert!(
         start
             .ready
@@ -222,7 +226,7 @@ fn log_line_and_tcp_readiness() {
     );
     let mut spec = lab.spec(&["hang"]);
     spec.readiness = Readiness::Tcp { port: PORT };
-    let start = lab.run(&spec, None).start.expect("it starts");
+    let start = lab.run(&spec, None).start;
     assert_eq!(start.last_probe, "connected");
     assert!(start.ready.is_some());
     lab.assert_clean();
@@ -247,11 +251,11 @@ fn closed_home() {
     spec.directory = app.clone();
     spec.command[0] = "./program".to_owned();
     let trial = lab.run(&spec, None);
-    assert!(trial.start.expect("it starts").ready.is_some());
+    assert!(trial.start.ready.is_some());
     open(&program, 0o700);
     let mut again = lab.spec(&["serve"]);
     (again.directory, again.command) = (spec.directory, spec.command);
-    let text = refusal(&mut lab, &again);
+    let text = refusal(&again);
     assert!(
         text.contains("cannot be read by uid") && text.contains("hint:"),
         "{text}"
@@ -259,11 +263,11 @@ fn closed_home() {
     lab.assert_clean();
 }
 
-/// What a backend says that refuses to prepare a trial.
-fn refusal(lab: &mut Lab, spec: &InstanceSpec) -> String {
-    match lab.backend.prepare(spec) {
-        Ok(_) => panic!("it was prepared"),
-        Err(error) => error.to_string(),
+/// What a host says that refuses a trial.
+fn refusal(spec: &Spec) -> String {
+    match spec.start().end() {
+        Some(Ending::Refused(refusal)) => format!("{refusal}\nhint: {}", refusal.hint),
+        other => panic!("it was not refused: {other:?}"),
     }
 }
 
@@ -277,7 +281,7 @@ fn early_exit() {
             begin.elapsed() < Duration::from_secs(50),
             "it waited for the deadline"
         );
-        assert_eq!(trial.start.expect("it starts").ready, None);
+        assert_eq!(trial.start.ready, None);
         assert!(trial.evidence.exit.before_stop);
         assert_eq!(trial.evidence.exit.code, Some(code));
     }
@@ -293,12 +297,7 @@ fn exit_under_load() {
         begin.elapsed() < Duration::from_secs(60),
         "the load went on"
     );
-    let driven = trial
-        .driven
-        .expect("it was driven")
-        .expect("the generator works");
-    assert!(driven.application_ended);
-    assert!(driven.load[0].ok > 0, "{:?}", driven.load);
+    assert!(trial.load[0].ok > 0, "{:?}", trial.load);
     assert!(trial.evidence.exit.before_stop);
     assert_eq!(trial.evidence.exit.code, Some(1));
     lab.assert_clean();
@@ -361,41 +360,37 @@ fn daemons_left() {
     let mut lab = Lab::new();
     let spec = lab.spec(&["daemons", "count=20"]);
     let trial = lab.run(&spec, None);
-    assert!(trial.start.expect("it starts").ready.is_some());
+    assert!(trial.start.ready.is_some());
     assert_eq!(trial.evidence.exit.leftover_processes, 20);
     lab.assert_clean();
 }
 
 fn never_ready() {
     let mut lab = Lab::new();
-    let spec = lab.spec(&["never-ready"]);
-    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
+    let mut spec = lab.spec(&["never-ready"]);
+    spec.start_deadline = Duration::from_secs(5);
+    spec.stop_grace = Duration::from_secs(1);
     let begin = Instant::now();
-    let start = instance.start(Duration::from_secs(5), &mut Quiet::default());
-    let waited = begin.elapsed();
-    let start = start.expect("not being ready is no error");
+    let evidence = lab.run(&spec, None).evidence;
+    let (waited, start) = (begin.elapsed(), &evidence.start);
     assert_eq!(start.ready, None);
     assert_eq!(start.last_probe, "connection refused");
     assert!(
         waited >= Duration::from_secs(5) && waited < Duration::from_secs(60),
         "{waited:?}"
     );
-    let evidence = instance.stop(Duration::from_secs(1), &mut Quiet::default());
     assert!(!evidence.exit.before_stop);
-    drop(instance);
     lab.assert_clean();
 }
 
 fn answers_500() {
     let mut lab = Lab::new();
     // It answers so until it is stopped: one that ends by itself may reset the last connection.
-    let spec = lab.spec(&["exit", "status=500", "after_ms=600000"]);
-    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
-    let start = instance.start(Duration::from_secs(5), &mut Quiet::default());
-    let start = start.expect("not being ready is no error");
+    let mut spec = lab.spec(&["exit", "status=500", "after_ms=600000"]);
+    spec.start_deadline = Duration::from_secs(5);
+    spec.stop_grace = Duration::from_secs(1);
+    let start = lab.run(&spec, None).start;
     assert_eq!((start.ready, start.last_probe.as_str()), (None, "HTTP 500"));
-    instance.stop(Duration::from_secs(1), &mut Quiet::default());
-    drop(instance);
     lab.assert_clean();
 }
 
@@ -404,10 +399,10 @@ fn output_flood() {
     let mut spec = lab.spec(&["flood", "mib=200"]);
     spec.configuration.cpu = None;
     let trial = lab.run(&spec, None);
-    assert!(trial.start.expect("it starts").ready.is_some());
-    let log = spec.scratch.join("output.log");
-    let length = std::fs::metadata(log).expect("it is kept").len();
-    assert_eq!(length, 16 << 20);
+    assert!(trial.start.ready.is_some());
+    let log = Reader::new(std::fs::File::open(&spec.log).expect("its log"));
+    let kept = std::io::copy(&mut log.join(Content::Output, 0), &mut std::io::sink());
+    assert_eq!(kept.expect("it is whole"), 16 << 20);
     let warnings = trial.evidence.warnings;
     assert!(
         warnings.iter().any(|w| w.contains("wrote 209715200 bytes")),
@@ -430,7 +425,9 @@ fn planted_link() {
     spec.gc_log = Some("/tmp/gc.log".into());
     let evidence = lab.run(&spec, None).evidence;
     assert_eq!(evidence.gc, None);
-    assert!(!spec.scratch.join("gc.log").exists());
+    let log = Reader::new(std::fs::File::open(&spec.log).expect("its log"));
+    let kept = std::io::copy(&mut log.join(Content::GcLog, 0), &mut std::io::sink());
+    assert_eq!(kept.expect("it is whole"), 0);
     lab.assert_clean();
 }
 
@@ -445,11 +442,10 @@ fn planted_counters() {
             let target = format!("target={target}");
             let spec = lab.spec(&["plant", "path=/tmp/hsperfdata_x/2", &target]);
             let trial = lab.run(&spec, Some(&load(50.0, Duration::from_secs(1))));
-            let start = trial.start.expect("it starts");
+            let start = &trial.start;
             assert!(start.ready.is_some() && start.rss.is_some(), "{start:?}");
             assert_eq!(start.classes, None);
-            let driven = trial.driven.expect("it was driven").expect("it works");
-            assert_eq!(driven.load[0].ok, 50);
+            assert_eq!(trial.load[0].ok, 50);
             assert_eq!(trial.evidence.exit.signal, Some(15));
             assert!(!trial.evidence.exit.unclean_stop);
             lab.assert_clean();
@@ -477,18 +473,32 @@ fn foreign_server() {
         port,
         path: "/".to_owned(),
     };
-    let text = refusal(&mut lab, &spec);
+    let text = refusal(&spec);
     assert!(text.contains("another program listens"), "{text}");
     assert!(server.accept().is_err(), "the foreign server was spoken to");
     drop(server);
-    // Taken in the middle: after prepare, before the application listens.
-    let mut instance = lab.backend.prepare(&spec).expect("the port is free");
+    // Taken in the middle: after the start, by another than the application.
+    spec.command.truncate(2);
+    spec.command.push("never-ready".to_owned());
+    spec.log = spec.log.with_extension("again");
+    spec.start_deadline = Duration::from_secs(60);
+    let mut part = spec.start();
+    part.until_phase(Phase::Start);
+    std::thread::sleep(Duration::from_millis(500));
     let server = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
     server.set_nonblocking(true).expect("a descriptor");
-    let refused = instance.start(Duration::from_secs(5), &mut Quiet::default());
-    assert!(refused.is_err(), "{refused:?}");
+    let ended = part.end();
+    let Some(Ending::Measured(evidence)) = ended else {
+        panic!("{ended:?}");
+    };
+    let failure = evidence.failure.expect("it could not be measured");
+    assert_eq!(failure.cause, Invalid::ToolError);
+    assert!(
+        failure.detail.contains("not part of the trial"),
+        "{failure:?}"
+    );
     assert!(server.accept().is_err(), "the foreign server was spoken to");
-    drop((instance, server));
+    drop(server);
     // With the port free the application is measured on the machine's network.
     let mut spec = lab.spec(&["serve", &format!("port={port}")]);
     spec.network = Network::Host;
@@ -496,35 +506,29 @@ fn foreign_server() {
         port,
         path: "/".to_owned(),
     };
-    let start = lab.run(&spec, None).start.expect("it starts");
+    let start = lab.run(&spec, None).start;
     assert_eq!(start.last_probe, "HTTP 200");
     lab.assert_clean();
 }
 
 fn interrupted() {
     let mut lab = Lab::new();
-    let spec = lab.spec(&["never-ready"]);
-    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
-    let mut observer = Quiet {
-        stop_after: Some(3),
-        ..Quiet::default()
+    let signal = |part: &Part, signal| {
+        let pid = Pid::from_raw(part.child.id() as i32).expect("a process");
+        kill_process(pid, signal).expect("it runs");
     };
-    let start = instance.start(Duration::from_secs(60), &mut observer);
-    assert!(matches!(start, Err(BackendError::Interrupted)), "{start:?}");
-    instance.stop(Duration::from_secs(1), &mut observer);
-    drop(instance);
-    let spec = lab.spec(&["serve"]);
-    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
-    let started = instance.start(Duration::from_secs(20), &mut Quiet::default());
-    assert!(started.is_ok_and(|start| start.ready.is_some()));
-    let load = load(10.0, Duration::from_secs(60));
-    let driven = instance.drive(&load, &mut observer);
-    assert!(
-        matches!(driven, Err(BackendError::Interrupted)),
-        "{driven:?}"
-    );
-    // A trial that is dropped in the middle leaves nothing either.
-    drop(instance);
+    let mut part = lab.spec(&["never-ready"]).start();
+    part.until_phase(Phase::Start);
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&part, Signal::TERM);
+    assert_eq!(part.end(), Some(Ending::Stopped));
+    let mut spec = lab.spec(&["serve"]);
+    spec.load = vec![load(10.0, Duration::from_secs(60))];
+    let mut part = spec.start();
+    let is_driven = |e: &Event| matches!(e, Event::Progress(p) if p.phase == Phase::Measure);
+    assert!(part.until(is_driven).is_some());
+    signal(&part, Signal::TERM);
+    assert_eq!(part.end(), Some(Ending::Stopped));
     lab.assert_clean();
 }
 
@@ -532,23 +536,16 @@ fn cannot_start() {
     let mut lab = Lab::new();
     let mut spec = lab.spec(&["serve"]);
     spec.command[0] = "/nonexistent/java".to_owned();
-    let text = refusal(&mut lab, &spec);
+    let text = refusal(&spec);
     assert!(text.contains("/nonexistent/java cannot be found"), "{text}");
     // Readable, but no program.
     let mut spec = lab.spec(&[]);
     spec.command = vec!["/etc/passwd".to_owned()];
-    let mut instance = lab.backend.prepare(&spec).expect("it can be prepared");
-    let start = instance.start(Duration::from_secs(5), &mut Quiet::default());
-    let text = start.map(drop).map_err(|e| e.to_string());
-    assert!(
-        text.as_ref()
-            .is_err_and(|e| e.contains("executing /etc/passwd")),
-        "{text:?}"
-    );
-    drop(instance);
+    let text = refusal(&spec);
+    assert!(text.contains("executing /etc/passwd"), "{text}");
     let mut spec = lab.spec(&["serve"]);
     spec.configuration.memory = Some(Bytes::from_gib(1 << 20));
-    let text = refusal(&mut lab, &spec);
+    let text = refusal(&spec);
     assert!(text.contains("of memory are available"), "{text}");
     lab.assert_clean();
 }

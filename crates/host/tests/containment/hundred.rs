@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use loadline_analysis::record::Phase;
+
 use crate::lab::Lab;
 use crate::oracle::num_cgroups;
 use crate::runner::Case;
@@ -41,18 +43,15 @@ fn hundred_hostile_trials() {
     let begin = Instant::now();
     let mut slowest = Duration::ZERO;
     for number in 0..TRIALS {
-        let spec = lab.spec(ZOO[number % ZOO.len()]);
-        let trial = Instant::now();
-        let mut observer = crate::lab::Quiet::default();
-        let mut instance = loadline_host::backend::Backend::prepare(&mut lab.backend, &spec)
-            .expect("it can be prepared");
+        let mut spec = lab.spec(ZOO[number % ZOO.len()]);
         // Ready or not, dead or alive: the trial must come to its end.
-        let start = instance.start(Duration::from_secs(1), &mut observer);
-        start.expect("that it is not ready is no error");
-        let stop = Instant::now();
-        let evidence = instance.stop(Duration::from_millis(200), &mut observer);
-        slowest = slowest.max(stop.elapsed());
-        drop(instance);
+        spec.start_deadline = Duration::from_secs(1);
+        spec.stop_grace = Duration::from_millis(200);
+        let trial = Instant::now();
+        let evidence = lab.run(&spec, None).evidence;
+        let stop = evidence.phases.iter().find(|p| p.phase == Phase::Stop);
+        let stop = stop.map_or(0, |stop| stop.end - stop.start);
+        slowest = slowest.max(Duration::from_nanos(stop));
         assert_eq!(evidence.failure, None, "{:?}", ZOO[number % ZOO.len()]);
         assert!(
             trial.elapsed() < Duration::from_secs(20),

@@ -6,10 +6,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use loadline_cgroup::{Group, GroupName, Layout, Limits};
-use loadline_host::backend::{InstanceSpec, Readiness};
 use loadline_sizing::{Bytes, Cpus};
+use loadline_trial::Readiness;
+use loadline_trial::log::{Content, Reader};
 
-use crate::lab::{Lab, PORT};
+use crate::lab::{Lab, PORT, Spec};
 use crate::runner::Case;
 
 pub const CASES: [Case; 6] = [
@@ -70,7 +71,7 @@ fn javas() -> Vec<PathBuf> {
 }
 
 /// A spec for the program, compiled into the lab's directory. `None`: this machine has no JDK.
-fn spec(lab: &mut Lab, arguments: &[&str]) -> InstanceSpec {
+fn spec(lab: &mut Lab, arguments: &[&str]) -> Spec {
     let java = java().expect("the runner has looked");
     let classes = lab.scratch.path().join("classes");
     if !classes.join("Probe.class").is_file() {
@@ -105,7 +106,7 @@ fn jvm_beside_another() {
     spec.configuration.instances = 2;
     spec.configuration.cpu = Some(Cpus::from_millis(450));
     let trial = lab.run(&spec, None);
-    assert!(trial.start.expect("they start").ready.is_some());
+    assert!(trial.start.ready.is_some());
     let evidence = trial.evidence;
     assert_eq!(evidence.instances.len(), 2, "{:?}", evidence.failure);
     let heap = |i: usize| evidence.instances[i].gc.as_ref().and_then(|gc| gc.heap_max);
@@ -174,7 +175,7 @@ fn compare(lab: &mut Lab, java: &Path, preload: Option<&Path>) -> u64 {
     let bare = bare(&spec);
     let trial = lab.run(&spec, None);
     let lines = &trial.evidence.last_output;
-    let is_ready = trial.start.expect("it starts").ready.is_some();
+    let is_ready = trial.start.ready.is_some();
     assert!(is_ready, "{lines:#?}");
     let (heap, in_bare) = (fact(lines, "heap "), fact(&bare, "heap "));
     assert_eq!(heap, in_bare, "{} in a trial and outside", java.display());
@@ -194,7 +195,7 @@ fn compare(lab: &mut Lab, java: &Path, preload: Option<&Path>) -> u64 {
 }
 
 /// What the same command says in a plain cgroup with the same limits, as a container has it.
-fn bare(spec: &InstanceSpec) -> Vec<String> {
+fn bare(spec: &Spec) -> Vec<String> {
     let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc")).expect("cgroups");
     let name = GroupName::new(Path::new("/proc"), "bare").expect("a name");
     let group = Group::create(&layout, &name.to_string()).expect("a group");
@@ -280,7 +281,9 @@ fn jvm_log_is_collected() {
     let gc = evidence.gc.expect("the log is read");
     assert_eq!((gc.collector.as_str(), gc.full_gcs), ("Serial", 1));
     assert_eq!(gc.pause_spans_ns.len(), 1, "{gc:?}");
-    assert!(spec.scratch.join("gc.log").is_file(), "it is kept");
+    let log = Reader::new(std::fs::File::open(&spec.log).expect("its log"));
+    let kept = std::io::read_to_string(log.join(Content::GcLog, 0)).expect("it is whole");
+    assert!(kept.contains("Pause Full"), "it is kept: {kept}");
     assert_eq!(
         evidence.warnings.iter().find(|w| w.contains("GC log")),
         None
@@ -297,7 +300,7 @@ fn jvm_classes_are_counted() {
         spec.command[0] = java.display().to_string();
         spec.command.retain(|word| word != "-XX:-UsePerfData");
         let trial = lab.run(&spec, None);
-        let start = trial.start.expect("it starts");
+        let start = trial.start;
         let counted = start.classes.zip(start.classes_archived);
         let (all, archived) = counted.unwrap_or_else(|| panic!("{java:?}: {start:#?}"));
         // A JVM that says hello loads some 450; without an archive not one is from it.
@@ -326,14 +329,10 @@ fn jvm_that_hangs_is_dumped() {
         port: PORT,
         path: "/".to_owned(),
     };
-    let mut observer = crate::lab::Quiet::default();
-    let mut instance = loadline_host::backend::Backend::prepare(&mut lab.backend, &spec)
-        .expect("it can be prepared");
-    let start = instance.start(Duration::from_secs(20), &mut observer);
-    let start = start.expect("not being ready is no error");
-    assert_eq!(start.ready, None);
-    let evidence = instance.stop(Duration::from_secs(2), &mut observer);
-    drop(instance);
+    spec.start_deadline = Duration::from_secs(20);
+    spec.stop_grace = Duration::from_secs(2);
+    let evidence = lab.run(&spec, None).evidence;
+    assert_eq!(evidence.start.ready, None);
     let dump = evidence.thread_dump.join("\n");
     assert!(
         dump.contains("Full thread dump") && dump.contains("Probe.main"),

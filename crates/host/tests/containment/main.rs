@@ -1,7 +1,7 @@
-//! Trials with hostile applications through the real backend, and nothing left behind.
+//! Trials with hostile applications through `trial-part`, and nothing left behind.
 //!
-//! One program plays all parts: the test runner, `init` and `load-part` (as loadline would), and
-//! the applications (`zoo MODE`). Needs root and cgroups; without them every test is skipped by
+//! One program plays all parts: the test runner, `trial-part`, `init` and `load-part` (as loadline
+//! would), and the applications (`zoo MODE`). Needs root and cgroups; without them every test is skipped by
 //! name. `containment [FILTER]` runs the tests whose name contains the filter.
 
 // It is its own test runner: it prints what the usual one would.
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("init") => code(loadline_host::init::run()),
+        Some("trial-part") => trial_part(),
         Some("load-part") => code(loadline_host::load_part(
             std::io::stdin().lock(),
             std::io::stdout().lock(),
@@ -34,6 +35,22 @@ fn main() -> ExitCode {
             runner::run(filter, arguments.any(|text| text == "--exact"))
         }
     }
+}
+
+/// SIGTERM asks for the end, as in loadline.
+fn trial_part() -> ExitCode {
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = std::sync::Arc::clone(&stop);
+    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGTERM, flag) {
+        return code(Err(error));
+    }
+    let parent = std::env::var(loadline_host::part::PARENT).ok();
+    code(loadline_host::part::run(
+        std::io::stdin().lock(),
+        std::io::stdout(),
+        parent.and_then(|text| text.parse().ok()),
+        &|| stop.load(std::sync::atomic::Ordering::Relaxed),
+    ))
 }
 
 fn code<E: std::fmt::Display>(result: Result<(), E>) -> ExitCode {

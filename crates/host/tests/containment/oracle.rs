@@ -11,7 +11,7 @@ pub struct Traces {
     processes: BTreeSet<String>,
     /// Children of this process that were not waited for, or still run.
     children: BTreeSet<String>,
-    /// Directories of this process's groups, in every hierarchy.
+    /// Directories of these tests' groups, in every hierarchy.
     groups: BTreeSet<PathBuf>,
     /// Lines of this process's mount table.
     mounts: usize,
@@ -19,17 +19,17 @@ pub struct Traces {
     descriptors: Vec<String>,
     /// Files in shared directories that the zoo writes.
     strays: BTreeSet<PathBuf>,
-    /// What runs of trials keep in the scratch directory: nothing but evidence.
+    /// Directories of trials in the scratch directory: none stays.
     scratch: BTreeSet<PathBuf>,
 }
 
 impl Traces {
     /// Looks now. `uid` is the user that only applications of this test run as.
-    pub fn now(uid: u32, owner: u32, scratch: &Path) -> Self {
+    pub fn now(uid: u32, scratch: &Path) -> Self {
         Self {
             processes: processes(uid),
             children: children(),
-            groups: groups(owner),
+            groups: groups(),
             mounts: read("/proc/self/mountinfo").lines().count(),
             descriptors: descriptors(),
             strays: strays(),
@@ -102,17 +102,16 @@ fn children() -> BTreeSet<String> {
         .collect()
 }
 
-/// Directories `loadline-<boot>-<owner>-...` two levels below the cgroup root: v1 and hybrid have
-/// one level of controllers, v2 has none.
-pub fn groups(owner: u32) -> BTreeSet<PathBuf> {
+/// Directories `loadline-<boot>-<owner>-<start>-containment-...` two levels below the cgroup root: v1
+/// and hybrid have one level of controllers, v2 has none.
+pub fn groups() -> BTreeSet<PathBuf> {
     let root = Path::new("/sys/fs/cgroup");
     let is_ours = |path: &PathBuf| {
         let name = path
             .file_name()
             .and_then(|n| n.to_str())
             .unwrap_or_default();
-        let mut fields = name.split('-');
-        fields.next() == Some("loadline") && fields.nth(1) == Some(owner.to_string().as_str())
+        name.starts_with("loadline-") && name.contains("-containment-")
     };
     let below = entries(root).into_iter().flat_map(entries);
     entries(root)
@@ -149,8 +148,10 @@ fn strays() -> BTreeSet<PathBuf> {
 }
 
 fn unfinished(scratch: &Path) -> BTreeSet<PathBuf> {
-    let below = entries(scratch).into_iter().flat_map(entries);
-    below
-        .filter(|path| path.ends_with("private") || path.ends_with("owner"))
-        .collect()
+    let name = |path: &PathBuf| path.file_name().map(|n| n.to_string_lossy().into_owned());
+    let is_trial = |path: &PathBuf| {
+        let name = name(path);
+        path.is_dir() && name.is_some_and(|name| name.starts_with("containment-"))
+    };
+    entries(scratch).into_iter().filter(is_trial).collect()
 }

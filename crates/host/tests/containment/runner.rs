@@ -3,8 +3,7 @@
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-use loadline_host::backend::Backend;
-use loadline_host::{LocalBackend, Options};
+use loadline_host::{Options, Site};
 
 use crate::{cases, hundred, java, killed, uml};
 
@@ -26,8 +25,8 @@ pub fn run(filter: Option<&str>, is_exact: bool) -> ExitCode {
 
 /// Runs what `uml` wants to see in its guest.
 pub fn run_in_guest() -> ExitCode {
-    if let Ok(backend) = LocalBackend::new(Options::default()) {
-        println!("cgroup {}", backend.machine().cgroup);
+    if let Ok(site) = Site::find(Options::default()) {
+        println!("cgroup {}", site.machine().cgroup);
     }
     let not_there = [java::HANGS, java::V1_ALONE];
     let of_java = java::CASES
@@ -80,7 +79,7 @@ fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root".to_owned());
     }
-    LocalBackend::new(Options::default())
+    Site::find(Options::default())
         .err()
         .map(|error| error.to_string().replace('\n', "; "))
 }

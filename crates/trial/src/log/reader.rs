@@ -3,7 +3,7 @@
 //! Owns the way from bytes to records. Trusts nothing: a length, a checksum or a body that is wrong
 //! is an error, never a panic and never a large allocation.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use super::{Content, HEAD, LABEL, LARGEST_PAYLOAD, LogError, MAGIC, Piece, Record};
 use super::{checksum, unpack};
@@ -152,5 +152,44 @@ fn record(payload: &[u8]) -> Result<Record, LogError> {
         None => serde_json::from_slice(&unpack(packed)?)
             .map(Record::Event)
             .map_err(|error| LogError::Damaged(format!("an event is not understood: {error}"))),
+    }
+}
+
+/// One file of a log, its pieces joined.
+#[derive(Debug)]
+pub struct Joined<R> {
+    log: Reader<R>,
+    content: Content,
+    instance: u32,
+    part: io::Cursor<Vec<u8>>,
+}
+
+impl<R: Read> Reader<R> {
+    /// What is left of a file of an instance, from 0.
+    pub fn join(self, content: Content, instance: u32) -> Joined<R> {
+        Joined {
+            log: self,
+            content,
+            instance,
+            part: io::Cursor::default(),
+        }
+    }
+}
+
+impl<R: Read> Read for Joined<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let length = self.part.read(buffer)?;
+            if length > 0 || buffer.is_empty() {
+                return Ok(length);
+            }
+            match self.log.next_piece().map_err(io::Error::other)? {
+                Some(piece) if (piece.content, piece.instance) == (self.content, self.instance) => {
+                    self.part = io::Cursor::new(piece.bytes().map_err(io::Error::other)?);
+                }
+                Some(_) => {}
+                None => return Ok(0),
+            }
+        }
     }
 }

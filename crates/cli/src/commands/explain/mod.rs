@@ -95,7 +95,7 @@ fn told(store: &Store, id: &str) -> Result<Told, Error> {
             &attempt::stored(&row)?.app.command,
             row.machine.cpus,
         ),
-        log: logs::gc_log(&store.logs(&record.id)),
+        log: logs::gc_log(store, &record.id),
         explanation,
         record,
     })

@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 
 use super::error::{InitError, Step};
-use crate::protocol::View;
+use crate::own::protocol::View;
 
 /// What a mount for an application never needs.
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);

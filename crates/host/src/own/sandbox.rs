@@ -3,7 +3,6 @@
 //! Owns the process handle and the socket of one trial. What the other end does is in
 //! [`super::init`]. When the last process of the trial is dead the socket closes: nothing is left.
 
-use std::fs::File;
 use std::io::{self, BufReader, PipeWriter};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -14,7 +13,7 @@ use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use super::protocol::{Command, Event, Order, ProtocolError, receive, send};
-use super::spawner;
+use crate::spawner;
 
 /// How long namespaces and mounts may take; milliseconds as a rule.
 const PREPARE: Duration = Duration::from_secs(20);
@@ -133,14 +132,6 @@ impl Sandbox {
     /// The file that stands for the application's network namespace, while init lives.
     pub fn network_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/ns/net", self.init))
-    }
-
-    /// The application's network namespace, open.
-    ///
-    /// # Errors
-    /// When init is not there any more.
-    pub fn network(&self) -> io::Result<OwnedFd> {
-        File::open(self.network_path()).map(OwnedFd::from)
     }
 
     /// Ends init and with it everything in its namespace; waits until all of it is dead.

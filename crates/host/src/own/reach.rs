@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::protocol::View;
-use crate::backend::{Account, InstanceSpec};
+use crate::program::Program;
 
 const READ: u32 = 0o4;
 const SEARCH: u32 = 0o1;
@@ -49,11 +49,11 @@ const JVM_VARIABLES: [&str; 4] = [
 ];
 
 impl Needs {
-    /// Finds what the command of a spec names.
+    /// Finds what the command of a program names.
     ///
     /// # Errors
     /// When the program does not exist.
-    pub fn of(spec: &InstanceSpec) -> Result<Self, Unreachable> {
+    pub fn of(spec: &Program) -> Result<Self, Unreachable> {
         let program = find_program(spec)?;
         let real = fs::canonicalize(&program).unwrap_or_else(|_| program.clone());
         let jdk = real
@@ -75,13 +75,13 @@ impl Needs {
 }
 
 /// As execvp does, but with the application's own PATH and directory.
-fn find_program(spec: &InstanceSpec) -> Result<PathBuf, Unreachable> {
+fn find_program(spec: &Program) -> Result<PathBuf, Unreachable> {
     let name = spec.command.first().map_or("", String::as_str);
     let missing = || Unreachable {
         what: "the program".to_owned(),
         path: PathBuf::from(name),
         access: "found",
-        uid: spec.account.uid,
+        uid: spec.uid,
     };
     if name.is_empty() {
         return Err(missing());
@@ -117,13 +117,14 @@ fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// When the program, a jar or the working directory is closed to the user.
 pub fn view(
-    spec: &InstanceSpec,
+    spec: &Program,
     needs: &Needs,
     replaced: Vec<(PathBuf, PathBuf)>,
     warn: &mut Vec<String>,
 ) -> Result<View, Unreachable> {
     let mut plan = Planner {
-        account: spec.account,
+        uid: spec.uid,
+        gid: spec.gid,
         covers: replaced.iter().map(|(seen, _)| seen.clone()).collect(),
         masked: BTreeSet::new(),
         kept: BTreeSet::new(),
@@ -148,7 +149,8 @@ pub fn view(
 }
 
 struct Planner {
-    account: Account,
+    uid: u32,
+    gid: u32,
     /// Directories covered by another anyway.
     covers: Vec<PathBuf>,
     masked: BTreeSet<PathBuf>,
@@ -163,7 +165,7 @@ impl Planner {
             what: "the working directory".to_owned(),
             path: path.to_owned(),
             access,
-            uid: self.account.uid,
+            uid: self.uid,
         };
         if !path.is_dir() {
             return Err(unreachable("found"));
@@ -196,7 +198,7 @@ impl Planner {
                     what: what.to_owned(),
                     path,
                     access: "read",
-                    uid: self.account.uid,
+                    uid: self.uid,
                 });
             }
             let parent = path.parent().map(Path::to_owned);
@@ -232,7 +234,7 @@ impl Planner {
     }
 
     fn may(&self, path: &Path, access: u32) -> bool {
-        fs::metadata(path).is_ok_and(|metadata| may(self.account, &metadata, access))
+        fs::metadata(path).is_ok_and(|metadata| may((self.uid, self.gid), &metadata, access))
     }
 
     /// Drops what lies below something that is hidden or kept already. What is closed inside a kept
@@ -276,10 +278,10 @@ fn both_names(path: &Path) -> BTreeSet<PathBuf> {
 
 /// Whether an account without supplementary groups and capabilities has this access, by the mode
 /// bits. Source: path_resolution(7), "Permissions".
-fn may(account: Account, metadata: &Metadata, access: u32) -> bool {
-    let shift = if metadata.uid() == account.uid {
+fn may((uid, gid): (u32, u32), metadata: &Metadata, access: u32) -> bool {
+    let shift = if metadata.uid() == uid {
         6
-    } else if metadata.gid() == account.gid {
+    } else if metadata.gid() == gid {
         3
     } else {
         0
@@ -292,13 +294,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::test_spec;
 
     /// Nobody's user id; the files of the test belong to whoever runs it.
-    const STRANGER: Account = Account {
-        uid: 64_999,
-        gid: 64_999,
-    };
+    const STRANGER: u32 = 64_999;
 
     struct Tree {
         root: tempfile::TempDir,
@@ -337,21 +335,22 @@ mod tests {
                 .expect("an own file");
         }
 
-        fn spec(&self, directory: &str, arguments: &[&str]) -> InstanceSpec {
+        fn spec(&self, directory: &str, arguments: &[&str]) -> Program {
             let java = self.path("jdk/bin/java").display().to_string();
             let command = arguments
                 .iter()
                 .map(|a| a.replace("ROOT", &self.root.path().display().to_string()));
-            InstanceSpec {
+            Program {
                 command: [java].into_iter().chain(command).collect(),
                 directory: self.path(directory),
-                account: STRANGER,
-                ..test_spec()
+                uid: STRANGER,
+                gid: STRANGER,
+                ..Program::default()
             }
         }
 
         /// The view, with the paths below the tree's root only: (hidden, kept).
-        fn view(&self, spec: &InstanceSpec) -> Result<(Vec<String>, Vec<String>), Unreachable> {
+        fn view(&self, spec: &Program) -> Result<(Vec<String>, Vec<String>), Unreachable> {
             let view = view(spec, &Needs::of(spec)?, Vec::new(), &mut Vec::new())?;
             let names = |paths: Vec<PathBuf>| {
                 let name = |p: PathBuf| {

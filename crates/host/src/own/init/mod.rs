@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 pub use error::InitError;
 
 use super::protocol::{Command, Event, Order, receive, send};
-use crate::backend::monotonic_ns;
+use crate::clock::monotonic_ns;
 use error::Step;
 
 /// The socket to loadline: standard input of the holder, inherited by init.

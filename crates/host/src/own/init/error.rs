@@ -2,7 +2,7 @@
 
 use loadline_sys::SysError;
 
-use crate::protocol::ProtocolError;
+use crate::own::protocol::ProtocolError;
 
 /// A stage of `loadline init` that failed.
 #[derive(Debug, thiserror::Error)]

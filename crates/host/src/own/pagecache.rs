@@ -4,7 +4,7 @@
 //! smallest memory ends about 20 MB too low (facts: applications.md, rule 1). Owns the list of
 //! files and the eviction. Facts: posix_fadvise(2): only clean pages that nobody has mapped go.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -17,26 +17,10 @@ use super::reach::Needs;
 const FILES: usize = 20_000;
 const DEPTH: usize = 6;
 
-/// Evicts, and remembers which files there are.
-#[derive(Debug, Default)]
-pub struct PageCache {
-    trees: BTreeMap<PathBuf, Vec<PathBuf>>,
-    synced: BTreeSet<PathBuf>,
-}
-
-impl PageCache {
-    /// Evicts the files that a command needs. Files that cannot be opened are left alone.
-    pub fn evict(&mut self, needs: &Needs) {
-        for root in roots(needs) {
-            let files = match self.trees.get(&root) {
-                Some(files) => files.clone(),
-                None => walk(&root),
-            };
-            for path in &files {
-                evict(path, self.synced.insert(path.clone()));
-            }
-            self.trees.insert(root, files);
-        }
+/// Evicts the files that a command needs. Files that cannot be opened are left alone.
+pub fn evict(needs: &Needs) {
+    for root in roots(needs) {
+        walk(&root).iter().for_each(|path| evict_file(path));
     }
 }
 
@@ -75,8 +59,8 @@ fn walk(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The first time a file is written back: pages of a jar that was just built are dirty and stay.
-fn evict(path: &Path, first_time: bool) {
+/// Written back first: pages of a jar that was just built are dirty, and would stay.
+fn evict_file(path: &Path) {
     // O_NONBLOCK: the file may have become a FIFO.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let open = OpenOptions::new()
@@ -84,10 +68,8 @@ fn evict(path: &Path, first_time: bool) {
         .custom_flags(flags.bits().cast_signed())
         .open(path);
     let Ok(file) = open else { return };
-    if first_time {
-        // It only matters for files that are dirty; then a failure leaves them cached.
-        let _ = File::sync_data(&file);
-    }
+    // It only matters for files that are dirty; then a failure leaves them cached.
+    let _ = File::sync_data(&file);
     let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
 }
 
@@ -124,7 +106,7 @@ mod tests {
             jdk: None,
             named: BTreeSet::from([jar.clone()]),
         };
-        PageCache::default().evict(&needs);
+        evict(&needs);
         assert_eq!(
             (cached_pages(&jar), cached_pages(&neighbour)),
             (Some(0), Some(0))

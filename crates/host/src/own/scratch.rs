@@ -1,8 +1,8 @@
 //! The files of one trial: where they lie, who may write them, and what a killed loadline left.
 //!
-//! Owns the layout of a scratch directory: `output.log`, `gc.log` (after the trial), and while the
-//! trial runs `private/` (its /tmp and /var/tmp) and `owner` (who runs it). A directory with an
-//! `owner` that is dead is a leftover and is removed; one without is evidence and never touched.
+//! Owns the layout of a scratch directory, which is there while the trial runs: `private/` (its /tmp
+//! and /var/tmp) and `owner` (who runs it). A directory with an `owner` that is dead is a leftover
+//! and is removed; one without is not ours and never touched.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -12,18 +12,6 @@ use std::path::{Path, PathBuf};
 use loadline_cgroup::GroupName;
 use loadline_jvm::beneath;
 use rustix::fs::{Mode, OFlags};
-
-use crate::backend::Account;
-
-/// The application's output, control characters and all, up to [`super::output::LOG_CAP`].
-pub fn output_log(scratch: &Path) -> PathBuf {
-    scratch.join("output.log")
-}
-
-/// The JVM's GC log, copied when the trial stops.
-pub fn gc_log(scratch: &Path) -> PathBuf {
-    scratch.join("gc.log")
-}
 
 /// Directories that every user may write, and the trial's own in their place.
 const SHARED: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
@@ -90,14 +78,14 @@ impl Scratch {
     ///
     /// # Errors
     /// A list that cannot be read, a copy that cannot be made.
-    pub fn named(&self, account: Account) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
+    pub fn named(&self, uid: u32, gid: u32) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
         let seen = PathBuf::from(ACCOUNTS);
         if !seen.is_file() {
             return Ok(None);
         }
         // Bytes: names of people may be in any encoding.
         let list = fs::read(&seen).map_err(failed("read", &seen))?;
-        let Some(list) = with_account(list, account) else {
+        let Some(list) = with_account(list, uid, gid) else {
             return Ok(None);
         };
         let copy = self.root.join("private/passwd");
@@ -108,51 +96,24 @@ impl Scratch {
         Ok(Some((seen, copy)))
     }
 
-    /// Reads a file by its path as the application sees it, below one of its own directories; at
-    /// most `cap` bytes. Nothing that the application may have planted is followed.
+    /// Opens a file by its path as the application sees it, below one of its own directories.
+    /// Nothing that the application may have planted is followed.
     ///
     /// # Errors
     /// A file that is not there, is not below such a directory, has a link on its way or is no
     /// regular file.
-    pub fn read(&self, seen: &Path, cap: u64) -> Result<Vec<u8>, ScratchError> {
+    pub fn open(&self, seen: &Path) -> io::Result<File> {
         let (directory, name) = self.place_of(seen)?;
         open_beneath(&directory, &name)
-            .and_then(|file| beneath::read(file, cap))
-            .map_err(failed("read", seen))
-    }
-
-    /// Copies a file, found as [`Scratch::read`] finds it, to a new path of loadline's own.
-    ///
-    /// # Errors
-    /// As [`Scratch::read`]; a path that exists, a full disk (what was half written is gone).
-    pub fn keep(&self, seen: &Path, to: &Path) -> Result<(), ScratchError> {
-        let (directory, name) = self.place_of(seen)?;
-        let mut from = open_beneath(&directory, &name).map_err(failed("read", seen))?;
-        let mut file = create_new(to).map_err(failed("create", to))?;
-        io::copy(&mut from, &mut file).map(drop).map_err(|source| {
-            // The copy's error is the one to report.
-            let _ = fs::remove_file(to);
-            failed("write", to)(source)
-        })
     }
 
     /// The real directory and the name in it of a path that the application sees.
-    fn place_of(&self, seen: &Path) -> Result<(PathBuf, PathBuf), ScratchError> {
+    fn place_of(&self, seen: &Path) -> io::Result<(PathBuf, PathBuf)> {
         let found = self.replaced().into_iter().find_map(|(directory, real)| {
             let name = seen.strip_prefix(directory).ok()?;
             Some((real, name.to_owned()))
         });
-        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is not below /tmp");
-        found.ok_or_else(|| failed("read", seen)(outside()))
-    }
-
-    /// A new file for the application's output.
-    ///
-    /// # Errors
-    /// A file that is there already or cannot be made.
-    pub fn create_output_log(&self) -> Result<File, ScratchError> {
-        let path = output_log(&self.root);
-        create_new(&path).map_err(failed("create", &path))
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is not below /tmp"))
     }
 }
 
@@ -161,7 +122,7 @@ impl Drop for Scratch {
         // Every process of the trial is dead. Failing here leaves the owner file as well: the
         // next sweep tries again.
         if fs::remove_dir_all(self.root.join("private")).is_ok() {
-            let _ = fs::remove_file(self.root.join("owner"));
+            let _ = fs::remove_dir_all(&self.root);
         }
     }
 }
@@ -186,8 +147,8 @@ pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>)
 
 /// A list of accounts with this one at its end; `None` when it is there. Its home is /, as container
 /// engines write it for a user without an entry (podman-run(1), `--passwd`).
-fn with_account(mut list: Vec<u8>, account: Account) -> Option<Vec<u8>> {
-    let uid = account.uid.to_string();
+fn with_account(mut list: Vec<u8>, id: u32, gid: u32) -> Option<Vec<u8>> {
+    let uid = id.to_string();
     let has = |line: &[u8]| line.split(|b| *b == b':').nth(2) == Some(uid.as_bytes());
     if list.split(|b| *b == b'\n').any(has) {
         return None;
@@ -195,7 +156,7 @@ fn with_account(mut list: Vec<u8>, account: Account) -> Option<Vec<u8>> {
     if !list.is_empty() && !list.ends_with(b"\n") {
         list.push(b'\n');
     }
-    let line = format!("loadline-{uid}:*:{uid}:{}::/:/sbin/nologin\n", account.gid);
+    let line = format!("loadline-{uid}:*:{uid}:{}::/:/sbin/nologin\n", gid);
     list.extend(line.into_bytes());
     Some(list)
 }
@@ -248,6 +209,8 @@ fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     fn owner() -> GroupName {
@@ -256,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_trial_keeps_its_evidence_and_nothing_else() {
+    fn nothing_is_left_of_a_trial_that_is_over() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path().join("trial");
         let scratch = Scratch::make(&root, &owner()).expect("it is made");
@@ -267,26 +230,14 @@ mod tests {
             .mode();
         assert_eq!(mode & 0o7777, 0o1777);
         fs::write(tmp.join("x"), "x").expect("it is writable");
-        drop(scratch.create_output_log().expect("it is made"));
-        assert!(
-            scratch.create_output_log().is_err(),
-            "it must not be overwritten"
-        );
         drop(scratch);
-        let mut left: Vec<_> = fs::read_dir(&root)
-            .expect("it is there")
-            .flatten()
-            .map(|entry| entry.file_name())
-            .collect();
-        left.sort();
-        assert_eq!(left, ["output.log"]);
+        assert!(!root.exists());
     }
 
     #[test]
     fn a_user_without_a_name_gets_one_and_nobody_else_is_changed() {
-        let account = Account { uid: 7, gid: 8 };
         let text = |list: &[u8]| {
-            let list = with_account(list.to_vec(), account)?;
+            let list = with_account(list.to_vec(), 7, 8)?;
             Some(String::from_utf8_lossy(&list).into_owned())
         };
         // Neither a group nor a part of a number is the user's.
@@ -338,19 +289,16 @@ mod tests {
         let fifo = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, tmp.join("fifo"), fifo, Mode::RUSR, 0)
             .expect("a FIFO");
-        let read = |name: &str| scratch.read(Path::new(name), 4).ok();
-        assert_eq!(read("/tmp/logs/plain"), Some(b"0123".to_vec()));
-        let kept = directory.path().join("kept");
-        let keep = |name: &str| scratch.keep(Path::new(name), &kept);
-        for name in ["/tmp/link", "/tmp/etc/passwd", "/tmp/fifo", "/etc/passwd"] {
-            assert!(keep(name).is_err() && !kept.exists(), "{name}");
-        }
-        keep("/tmp/logs/plain").expect("an own file");
-        assert_eq!(fs::read(&kept).expect("it is kept"), b"0123456789");
-        assert!(
-            keep("/tmp/logs/plain").is_err(),
-            "it must not be overwritten"
-        );
+        let read = |name: &str| {
+            let mut text = String::new();
+            scratch
+                .open(Path::new(name))
+                .ok()?
+                .read_to_string(&mut text)
+                .ok()?;
+            Some(text)
+        };
+        assert_eq!(read("/tmp/logs/plain").as_deref(), Some("0123456789"));
         for name in ["/tmp/link", "/tmp/etc/passwd", "/tmp/fifo", "/tmp/missing"] {
             assert_eq!(read(name), None, "{name}");
         }

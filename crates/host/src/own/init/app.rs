@@ -16,8 +16,8 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets, CpuSet};
 
 use super::error::{InitError, Step};
 use super::mounts;
-use crate::backend::monotonic_ns;
-use crate::protocol::{Event, Order, send};
+use crate::clock::monotonic_ns;
+use crate::own::protocol::{Event, Order, send};
 
 /// Preferred victim when the whole machine runs out of memory: the application, not loadline.
 const OOM_SCORE_ADJ: &str = "500";
