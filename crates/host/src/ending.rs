@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, ExitEvidence, Phase, StartEvidence};
+use loadline_cgroup::{Pace, SamplerReport};
 use loadline_trial::Order;
 use loadline_trial::log::{Content, Log, PIECE};
 use rustix::process::Signal;
@@ -206,31 +207,47 @@ fn samples(instance: &mut Instance, log: &Log, evidence: &mut Evidence) {
     };
     let recorded = recording.finish(|| instance.container.group().read().ok());
     let (state, index) = (&instance.state, instance.part.index);
-    let rows = || {
-        log.reader()
-            .into_iter()
-            .flat_map(|log| Rows::new(log, index))
-    };
     let times = Times {
         start: state.exec_ns.unwrap_or(u64::MAX),
         end: recorded.end_ns,
         load_ends: &state.load_ends,
         measure: state.measure,
     };
-    (evidence.cgroup, evidence.seconds) = summary(rows(), times);
+    let cpus = instance.plan.application.len();
+    let warnings = evaluate(
+        log,
+        index,
+        times,
+        &recorded.report,
+        (instance.pace, cpus),
+        evidence,
+    );
     evidence.cgroup.peak_rss = recorded.peak_rss;
     (evidence.cgroup.loaded_rss, evidence.cgroup.loaded_pss) = state.loaded;
-    let (pauses, warnings) = watching::evidence(
-        || rows().filter_map(|row: Row| row.counters()),
-        &recorded.report,
-        instance.pace,
-        instance.plan.application.len(),
-        state.measure,
-    );
-    evidence.pauses = Some(pauses);
     evidence.warnings.extend(warnings);
     let ended = recorded.report.failure.filter(|error| !error.is_gone());
     evidence.failure = ended.map(halt::failure);
+}
+
+/// Fills in what follows from the samples of an instance, read from the log as often as it takes;
+/// gives what is to be said about them.
+fn evaluate(
+    log: &Log,
+    instance: u32,
+    times: Times<'_>,
+    report: &SamplerReport,
+    (pace, cpus): (Pace, usize),
+    evidence: &mut Evidence,
+) -> Vec<String> {
+    let rows = || {
+        let log = log.reader().into_iter();
+        log.flat_map(move |log| Rows::new(log, instance))
+    };
+    (evidence.cgroup, evidence.seconds) = summary(rows(), times);
+    let counters = || rows().filter_map(|row: Row| row.counters());
+    let (pauses, warnings) = watching::evidence(counters, report, pace, cpus, times.measure);
+    evidence.pauses = Some(pauses);
+    warnings
 }
 
 /// Adds the GC figures and when threads stood; none where there is no log or nothing in it. A JVM
@@ -309,5 +326,104 @@ fn hand_over(
         evidence
             .warnings
             .push(format!("cannot read {seen}: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::process::Command;
+    use std::sync::Arc;
+
+    use loadline_cgroup::Sample;
+
+    use super::*;
+    use crate::recording::Spool;
+
+    /// An hour at 1 ms.
+    const SAMPLES: u64 = 3_600_000;
+
+    /// What the process of a trial may take, KiB.
+    const ALLOWED: u64 = 64 << 10;
+
+    /// Where the child writes its log; without it this is the test.
+    const CHILD: &str = "LOADLINE_TEST_LOG";
+
+    /// Two CPUs, throttled at the end of every other period of 100 ms.
+    fn sample(n: u64) -> Sample {
+        let (period, within) = (n / 100, n % 100);
+        let ran = match period % 2 {
+            0 => within / 2,
+            _ => within.min(50),
+        };
+        let usage = Duration::from_millis(period * 50 + ran);
+        let mut sample = Sample {
+            at_ns: n * 1_000_000,
+            ..Sample::default()
+        };
+        sample.cpu.usage = Some(2 * usage);
+        sample.cpu.usage_percpu = vec![usage, usage];
+        sample.cpu.nr_periods = Some(period);
+        sample.cpu.throttled_time = Some(Duration::from_millis(period / 2 * 100));
+        sample.memory = (within == 0).then(Default::default);
+        sample
+    }
+
+    /// Peaks are of a whole process, so this is one of its own.
+    #[test]
+    fn an_hour_of_samples_at_1_ms_stays_below_64_mib() {
+        if let Some(path) = std::env::var_os(CHILD) {
+            return child(Path::new(&path));
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = directory.path().join("log");
+        let name = "ending::tests::an_hour_of_samples_at_1_ms_stays_below_64_mib";
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", name, "--nocapture"])
+            .env(CHILD, &log)
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}");
+        let peak = said.lines().find_map(|line| line.split_once("VmHWM:"));
+        let peak = peak.and_then(|(_, text)| text.split_whitespace().next()?.parse().ok());
+        let peak: u64 = peak.expect("it says its peak");
+        let length = std::fs::metadata(&log).expect("its log").len();
+        println!(
+            "{SAMPLES} samples: peak {peak} KiB, log {} KiB",
+            length >> 10
+        );
+        assert!(peak < ALLOWED, "{peak} KiB");
+    }
+
+    fn child(path: &Path) {
+        let mut options = File::options();
+        let options = options.read(true).append(true).create_new(true);
+        let file = options.open(path).expect("a file");
+        let log = Arc::new(Log::begin(file).expect("it is empty"));
+        let mut spool = Spool::new(Arc::clone(&log), 0);
+        (0..SAMPLES).for_each(|n| spool.add(&sample(n)));
+        spool.flush();
+        let end = SAMPLES * 1_000_000;
+        let times = Times {
+            start: 0,
+            end,
+            load_ends: &[],
+            measure: Some((0, end)),
+        };
+        let mut evidence = Evidence::default();
+        let pace = Pace::Every(Duration::from_millis(1));
+        let report = SamplerReport::default();
+        evaluate(&log, 0, times, &report, (pace, 2), &mut evidence);
+        assert_eq!(evidence.seconds.len(), 3600);
+        let pauses = evidence.pauses.expect("it is watched");
+        assert!(
+            pauses.throttled_ns.len() > 5000,
+            "{}",
+            pauses.throttled_ns.len()
+        );
+        let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+        let peak = status.lines().find(|line| line.starts_with("VmHWM:"));
+        println!("\n{}", peak.expect("a peak"));
     }
 }
