@@ -8,7 +8,8 @@ use std::io::Read;
 use std::path::Path;
 
 use loadline_analysis::span::Span;
-use loadline_host::samples::{Row, Rows};
+use loadline_analysis::timeline::{Step, around, steps};
+use loadline_host::samples::Rows;
 use loadline_trial::log::{Content, Reader};
 
 use crate::store::Store;
@@ -38,29 +39,23 @@ fn text(from: impl Read) -> Option<String> {
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The samples of a trial that lie in a span or next to it, of its first instance; empty where there
-/// are none.
-pub fn samples_within(store: &Store, trial: &str, spans: &[Span]) -> Vec<Vec<Row>> {
+/// What the cgroup of a trial's first instance used around each of these pauses; empty where samples
+/// were not kept or counted nothing.
+pub fn timelines(store: &Store, trial: &str, pauses: &[Span]) -> Vec<Vec<Step>> {
+    let spans: Vec<Span> = pauses.iter().map(|pause| around(*pause)).collect();
     let mut found = vec![Vec::new(); spans.len()];
-    let Ok(log) = File::open(store.log(trial)) else {
-        return found;
-    };
-    let mut before: Option<Row> = None;
-    for row in Rows::new(Reader::new(log), 0) {
-        for (span, rows) in spans.iter().zip(&mut found) {
-            let is_inside = span.start <= row.at_ns && row.at_ns <= span.end;
-            let is_next =
-                row.at_ns > span.end && rows.last().is_some_and(|last: &Row| last.at_ns < span.end);
-            if is_inside && rows.is_empty() {
-                rows.extend(before.clone());
-            }
-            if is_inside || is_next {
-                rows.push(row.clone());
+    let log = File::open(store.log(trial)).into_iter();
+    for row in log.flat_map(|log| Rows::new(Reader::new(log), 0)) {
+        let Some(sample) = row.counters() else {
+            continue;
+        };
+        for (span, samples) in spans.iter().zip(&mut found) {
+            if span.start <= sample.at && sample.at <= span.end {
+                samples.push(sample.clone());
             }
         }
-        before = Some(row);
     }
-    found
+    found.iter().map(|samples| steps(samples)).collect()
 }
 
 /// The lines of a log with CLOCK_MONOTONIC stamps (`[123ns]`) that tell of pauses and safepoints
@@ -84,7 +79,9 @@ pub fn lines_within(log: &str, span: Span) -> Vec<&str> {
 }
 #[cfg(test)]
 mod tests {
-    use loadline_host::samples::encode;
+    use std::time::Duration;
+
+    use loadline_host::samples::{Row, encode};
     use loadline_trial::log::Log;
 
     use super::*;
@@ -125,7 +122,7 @@ garbage
     }
 
     #[test]
-    fn the_samples_of_a_span_have_one_before_and_one_after() {
+    fn the_samples_around_a_pause_are_found() {
         let directory = tempfile::tempdir().expect("a directory");
         let store = Store::open(directory.path()).expect("a store");
         let mut file = File::options();
@@ -134,14 +131,15 @@ garbage
         let log = Log::begin(file).expect("it is empty");
         let row = |at_ns| Row {
             at_ns,
+            cpu: Some(Duration::from_nanos(2 * at_ns)),
+            throttled: Some(Duration::ZERO),
             ..Row::default()
         };
-        let rows: Vec<Row> = (1..10).map(|n| row(n * 10)).collect();
+        let rows: Vec<Row> = (1..100).map(|n| row(n * 10)).collect();
         log.piece(Content::Samples, 0, &encode(&rows));
-        let spans = [Span::new(35, 55), Span::new(500, 600)];
-        let found = samples_within(&store, "t", &spans);
-        let times: Vec<u64> = found[0].iter().map(|row| row.at_ns).collect();
-        assert_eq!(times, [30, 40, 50, 60]);
-        assert_eq!(found[1], []);
+        let pauses = [Span::new(100, 200), Span::new(5000, 6000)];
+        let found = timelines(&store, "t", &pauses);
+        assert_eq!((found[0].len(), found[1].len()), (14, 0));
+        assert_eq!((found[0][0].from_ns, found[0][0].cpus), (80, 2.0));
     }
 }
