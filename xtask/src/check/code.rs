@@ -57,7 +57,7 @@ pub fn exits(project: &Project) -> Vec<Finding> {
     )
 }
 
-/// `cgroup` and the local backend write below the cgroup mount. A file elsewhere that names the
+/// `cgroup` and `host` write below the cgroup mount. A file elsewhere that names the
 /// mount may read there, so it must not write anywhere; the launcher writes nowhere at all.
 pub fn cgroup_writes(project: &Project) -> Vec<Finding> {
     let owns =

@@ -433,6 +433,10 @@ impl Store {
             let column = if table == "trial" { "state" } else { "status" };
             for (id, owner) in rows {
                 if !is_alive(&owner) {
+                    if table == "trial" {
+                        // Half a trial is no evidence.
+                        let _ = fs::remove_file(self.log(&id));
+                    }
                     self.check(self.connection.execute(
                         &format!("UPDATE {table} SET {column} = {dead} WHERE id = ?1"),
                         [id],
