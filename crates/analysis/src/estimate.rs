@@ -4,7 +4,10 @@
 //! (phase-locked), and the growth of the counter spread backwards (what samples a second apart
 //! allow; for comparison). The kernel tells throttled time only when it is over and as a sum over
 //! CPUs, so a span has to be found. Dividing the growth by the number of CPUs looks simpler and
-//! fails when only some of them are throttled. Everything is on CLOCK_MONOTONIC.
+//! fails when only some of them are throttled. Samples are taken one after the other and not kept: an
+//! hour of them at 1 kHz does not fit into memory. Everything is on CLOCK_MONOTONIC.
+
+use std::borrow::Borrow;
 
 use crate::span::{Span, Spans};
 
@@ -73,15 +76,17 @@ impl Boundaries {
 /// between them: it stopped that long after the first, it began that long before the second. Those
 /// CPUs stood whose lengths L add up to D best, each for L·D/ΣL. With the total alone, the last
 /// sample at which it grew is the begin, and t the end, but no more than D before it.
-pub fn throttled_spans(samples: &[Sample], rule: Flatline) -> Spans {
-    let Some(first) = samples.first() else {
-        return Spans::default();
-    };
-    let cpus = first.per_cpu.len();
-    let mut stopped = vec![first.at; cpus.max(1)];
+pub fn throttled_spans(
+    samples: impl IntoIterator<Item = impl Borrow<Sample>>,
+    rule: Flatline,
+) -> Spans {
+    let mut stopped = Vec::new();
     let mut spans = Vec::new();
-    for pair in samples.windows(2) {
-        let (before, now) = (&pair[0], &pair[1]);
+    each_pair(samples, |before, now| {
+        let cpus = before.per_cpu.len();
+        if stopped.is_empty() {
+            stopped = vec![before.at; cpus.max(1)];
+        }
         let throttled = now.throttled.saturating_sub(before.throttled);
         if throttled > 0 {
             let found = match cpus {
@@ -102,22 +107,47 @@ pub fn throttled_spans(samples: &[Sample], rule: Flatline) -> Spans {
                 };
             }
         }
-    }
+    });
     spans.into_iter().collect()
 }
 
-/// When the group ran on some CPU, as fast samples tell it.
+/// Hands each sample out with the one before it.
+fn each_pair(
+    samples: impl IntoIterator<Item = impl Borrow<Sample>>,
+    mut with: impl FnMut(&Sample, &Sample),
+) {
+    let mut samples = samples.into_iter();
+    let Some(mut before) = samples.next() else {
+        return;
+    };
+    for now in samples {
+        with(before.borrow(), now.borrow());
+        before = now;
+    }
+}
+
+/// Spans that are kept apart while they are collected; more are joined first.
+const COLLECTED: usize = 1 << 16;
+
+/// When the group ran on some CPU within these spans, as fast samples tell it.
 ///
 /// The kernel adds to usage at its ticks and when a thread leaves a CPU: growth by G at sample t
 /// means that the CPU ran for the last G, as far as it had not been seen to run before.
-pub fn ran_spans(samples: &[Sample], rule: Flatline) -> Spans {
-    let Some(first) = samples.first() else {
-        return Spans::default();
+pub fn ran_spans(
+    samples: impl IntoIterator<Item = impl Borrow<Sample>>,
+    rule: Flatline,
+    within: &Spans,
+) -> Spans {
+    let mut ran_to = Vec::new();
+    let (mut spans, mut found) = (Vec::new(), Spans::default());
+    let joined = |found: &Spans, spans: &mut Vec<Span>| {
+        let more: Spans = spans.drain(..).collect();
+        found.union(&more.intersection(within))
     };
-    let mut ran_to = vec![first.at; first.per_cpu.len().max(1)];
-    let mut spans = Vec::new();
-    for pair in samples.windows(2) {
-        let (before, now) = (&pair[0], &pair[1]);
+    each_pair(samples, |before, now| {
+        if ran_to.is_empty() {
+            ran_to = vec![before.at; before.per_cpu.len().max(1)];
+        }
         for (cpu, ran_to) in ran_to.iter_mut().enumerate() {
             let growth = usage_growth(before, now, cpu);
             if growth > rule.running {
@@ -126,8 +156,11 @@ pub fn ran_spans(samples: &[Sample], rule: Flatline) -> Spans {
                 *ran_to = now.at;
             }
         }
-    }
-    spans.into_iter().collect()
+        if spans.len() >= COLLECTED {
+            found = joined(&found, &mut spans);
+        }
+    });
+    joined(&found, &mut spans)
 }
 
 /// How long each CPU stood before sample `now`, as far as its usage tells.
@@ -179,14 +212,27 @@ fn scaled(length: u64, by: u64, of: u64) -> u64 {
 /// from their usage: the fewest whose free time in the period holds the growth D. Without usage
 /// per CPU they count as alike. It holds while CPUs that are throttled stop at about the same
 /// time; a CPU that was idle before it was throttled looks as if it had stood longer.
-pub fn phase_locked_spans(samples: &[Sample], boundaries: Boundaries, cpus: usize) -> Spans {
+pub fn phase_locked_spans(
+    samples: impl IntoIterator<Item = impl Borrow<Sample>>,
+    boundaries: Boundaries,
+    cpus: usize,
+) -> Spans {
     let mut spans = Vec::new();
-    let firsts = first_of_each_period(samples, boundaries);
-    for pair in firsts.windows(2) {
-        let (before, now) = (pair[0], pair[1]);
+    let mut last = None;
+    // The first sample after each boundary: fast samples at the begin are passed over.
+    let firsts = samples.into_iter().filter(|sample| {
+        let at = sample.borrow().at;
+        let boundary = boundaries.before(at);
+        let is_first = last.is_none_or(|last| last < boundary);
+        if is_first {
+            last = Some(at);
+        }
+        is_first
+    });
+    each_pair(firsts, |before, now| {
         let growth = now.throttled.saturating_sub(before.throttled);
         if growth == 0 {
-            continue;
+            return;
         }
         let (from, to) = (boundaries.before(before.at), boundaries.before(now.at));
         let stood = longest_stand(before, now, to - from, growth, cpus);
@@ -195,20 +241,8 @@ pub fn phase_locked_spans(samples: &[Sample], boundaries: Boundaries, cpus: usiz
         let each = stood / periods.max(1);
         let ends = (0..periods).map(|back| to - back * boundaries.period);
         spans.extend(ends.map(|end| Span::new(end.saturating_sub(each), end)));
-    }
+    });
     spans.into_iter().collect()
-}
-
-/// The first sample after each boundary: fast samples at the begin are passed over.
-fn first_of_each_period(samples: &[Sample], boundaries: Boundaries) -> Vec<&Sample> {
-    let mut firsts: Vec<&Sample> = Vec::new();
-    for sample in samples {
-        let boundary = boundaries.before(sample.at);
-        if firsts.last().is_none_or(|last| last.at < boundary) {
-            firsts.push(sample);
-        }
-    }
-    firsts
 }
 
 /// Length of the longest stand of a CPU within `window` ns in which throttled time grew.
@@ -257,6 +291,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const NOTHING: [Sample; 0] = [];
     const PERIOD: Boundaries = Boundaries {
         at: 0,
         period: 100 * MS,
@@ -363,11 +398,17 @@ mod tests {
             cpu(&[(0, 60), (100, 130)], &[(60, 100)]),
         ];
         let samples = sampled(&cpus, 0..131, true);
-        let ran = ran_spans(&samples, Flatline::default());
+        let all = ms(&[(0, 200)]);
+        let ran = ran_spans(&samples, Flatline::default(), &all);
         near(&ran, &ms(&[(0, 60), (100, 130)]), MS);
         let stood = throttled_spans(&samples, Flatline::default());
-        near(&stood.intersection(&ran), &ms(&[(30, 60)]), MS);
-        assert_eq!(ran_spans(&[], Flatline::default()), Spans::default());
+        let partly = ran_spans(&samples, Flatline::default(), &stood);
+        near(&partly, &ms(&[(30, 60)]), MS);
+        assert_eq!(partly, stood.intersection(&ran));
+        assert_eq!(
+            ran_spans(NOTHING, Flatline::default(), &all),
+            Spans::default()
+        );
     }
 
     /// Usage says when a CPU stopped and began again, also where samples are late.
@@ -420,8 +461,8 @@ mod tests {
             let short = sampled(&cpu(&[(50, 51)]), 0..100, per_cpu);
             assert_eq!(throttled_spans(&short, rule), none);
         }
-        assert_eq!(throttled_spans(&[], rule), none);
-        assert_eq!(phase_locked_spans(&[], PERIOD, 1), none);
+        assert_eq!(throttled_spans(NOTHING, rule), none);
+        assert_eq!(phase_locked_spans(NOTHING, PERIOD, 1), none);
         assert_eq!(smeared_spans(&[], 0), none);
     }
 
@@ -456,7 +497,8 @@ mod tests {
             samples.sort_by_key(|s| s.at);
             samples.dedup_by_key(|s| s.at);
             throttled_spans(&samples, Flatline::default());
-            ran_spans(&samples, Flatline::default());
+            let all: Spans = std::iter::once(Span::new(0, u64::MAX)).collect();
+            ran_spans(&samples, Flatline::default(), &all);
             smeared_spans(&samples, cpus);
             // A period far below the distance of samples would make as many spans as periods.
             let boundaries = Boundaries { at, period: period.max(1 << 28) };

@@ -35,6 +35,7 @@ pub mod startup;
 pub mod steady;
 pub mod text;
 pub mod throttle;
+pub mod timeline;
 pub mod together;
 pub mod tuning;
 pub mod usl;

@@ -38,17 +38,13 @@ pub enum CgroupError {
         detail: String,
     },
     /// There is no cgroup file system where it was looked for.
-    #[error(
-        "no cgroup file system is mounted below {}\nhint: mount -t cgroup2 none {}",
-        root.display(),
-        root.display()
-    )]
+    #[error("no cgroup file system is mounted below {}", root.display())]
     NotMounted {
         /// Where it was looked for.
         root: PathBuf,
     },
     /// loadline may not make a group here.
-    #[error("not permitted to make a cgroup below {}: {why}\nhint: {hint}", path.display())]
+    #[error("not permitted to make a cgroup below {}: {why}", path.display())]
     NotPermitted {
         /// The parent directory.
         path: PathBuf,
@@ -58,7 +54,7 @@ pub enum CgroupError {
         hint: String,
     },
     /// A limit needs a controller that this machine does not offer.
-    #[error("this machine offers no `{controller}` controller, which {what} needs\nhint: {hint}")]
+    #[error("this machine offers no `{controller}` controller, which {what} needs")]
     NoController {
         /// The controller.
         controller: Controller,
@@ -68,7 +64,7 @@ pub enum CgroupError {
         hint: String,
     },
     /// A limit lies outside what the kernel takes.
-    #[error("{what} = {given} is out of range\nhint: {allowed}")]
+    #[error("{what} = {given} is out of range: {allowed}")]
     OutOfRange {
         /// Which limit.
         what: &'static str,
@@ -78,7 +74,7 @@ pub enum CgroupError {
         allowed: String,
     },
     /// A group around the trials has a limit that would act before the trial's own.
-    #[error("the group {} around the trials is limited to {limit} ({what}), and the trial asks for {wanted}\nhint: raise that limit, run loadline outside of it, or stay below it", dir.display())]
+    #[error("the group {} around the trials is limited to {limit} ({what}), and the trial asks for {wanted}", dir.display())]
     OuterLimit {
         /// The group's directory.
         dir: PathBuf,
@@ -101,14 +97,14 @@ pub enum CgroupError {
     },
     /// A name that may not be used for a group.
     #[error(
-        "`{name}` is not a name for a group\nhint: it must be `loadline-` and letters, digits or hyphens, at most 200 in all"
+        "`{name}` is not a name for a group: it must be `loadline-` and letters, digits or hyphens, at most 200 in all"
     )]
     BadName {
         /// The name.
         name: String,
     },
     /// Processes were still there when the deadline passed.
-    #[error("{} still has processes after {waited_ms} ms: {processes:?}\nhint: they cannot be killed (uninterruptible I/O, or another PID namespace); see `ps`", path.display())]
+    #[error("{} still has processes after {waited_ms} ms: {processes:?}", path.display())]
     StillPopulated {
         /// The group.
         path: PathBuf,
@@ -125,6 +121,26 @@ impl CgroupError {
             action,
             path: path.to_owned(),
             source: source.into(),
+        }
+    }
+
+    /// What to do about it, where there is something of its own to do.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotMounted { root } => Some(format!("mount -t cgroup2 none {}", root.display())),
+            Self::NotPermitted { hint, .. } | Self::NoController { hint, .. } => Some(hint.clone()),
+            Self::OuterLimit { .. } => {
+                Some("raise that limit, run loadline outside of it, or stay below it".to_owned())
+            }
+            Self::StillPopulated { .. } => Some(
+                "they cannot be killed (uninterruptible I/O, or another PID namespace); see `ps`"
+                    .to_owned(),
+            ),
+            Self::File { .. }
+            | Self::Malformed { .. }
+            | Self::OutOfRange { .. }
+            | Self::NotTaken { .. }
+            | Self::BadName { .. } => None,
         }
     }
 

@@ -76,13 +76,11 @@ impl Check {
 
     /// An error as a check: its hint becomes the fix.
     fn broken(name: &'static str, error: &CgroupError) -> Self {
-        let text = error.to_string();
-        let (detail, fix) = text.split_once("\nhint: ").unwrap_or((&text, ""));
         Self {
             name,
             status: Status::Broken,
-            detail: detail.to_owned(),
-            fix: (!fix.is_empty()).then(|| fix.to_owned()),
+            detail: error.to_string(),
+            fix: error.hint(),
         }
     }
 }

@@ -6,7 +6,6 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use loadline_engine::backend::BackendError;
 use loadline_trial::Refusal;
 
 /// A command that ran to its end.
@@ -109,13 +108,5 @@ impl Error {
     /// A refusal, as it is: this machine cannot.
     pub fn refused(refusal: &Refusal) -> Self {
         Self::new(Kind::Environment, refusal).hint(&refusal.hint)
-    }
-
-    /// A backend's refusal: this machine cannot.
-    pub fn from_backend(error: &BackendError) -> Self {
-        match error {
-            BackendError::Refused(refusal) => Self::refused(refusal),
-            other => Self::new(Kind::Environment, other),
-        }
     }
 }

@@ -9,20 +9,20 @@ use clap::Args;
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
-use loadline_engine::backend::in_process::InProcess;
-use loadline_engine::backend::local::{LocalBackend, Options, rootless};
-use loadline_engine::backend::{Account, Backend};
 use loadline_engine::cache::CacheError;
 use loadline_engine::command::{CommandError, assemble};
 use loadline_engine::experiment::Experiment;
 use loadline_engine::ground::{changed, fingerprint};
 use loadline_engine::host::Host;
+use loadline_engine::local::Local;
 use loadline_engine::lock::{LockError, MachineLock};
 use loadline_engine::runner::{Measurement, RunError, Runner};
 use loadline_engine::store::{
     Kind as ResultKind, NewResult, ResultRow, Status as ResultStatus, Store, StoreError,
 };
+use loadline_host::{Options, rootless};
 use loadline_jvm::detect::{Found, Places};
+use loadline_trial::Account;
 
 use crate::error::{Error, Kind};
 use crate::experiment::{Given, refused};
@@ -102,9 +102,9 @@ impl Measuring {
         let signals = Signals::watch()?;
         let lock = lock(flags.wait, &signals)?;
         let store = open_store(flags.state.as_deref())?;
-        let backend = backend(&store)?;
-        try_machine(&backend)?;
-        let machine = machine(&backend, &given.experiment, &jdks);
+        let host = host(&store)?;
+        try_machine(&host)?;
+        let machine = machine(&host, &given.experiment, &jdks);
         // A file that cannot be read now is told by the trial that needs it.
         let ground = fingerprint(&given.experiment, &machine).ok();
         let command: Vec<String> = std::env::args().collect();
@@ -128,7 +128,7 @@ impl Measuring {
             reuse: ground.filter(|_| flags.reuse),
             retries: false,
             signals,
-            host: Box::new(InProcess::new(backend)),
+            host: Box::new(host),
             jdks,
             places,
             _lock: lock,
@@ -146,8 +146,8 @@ impl Measuring {
         preflight(&experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
         let lock = lock(wait, &signals)?;
-        let backend = backend(&store)?;
-        let now = machine(&backend, &experiment, &jdks);
+        let host = host(&store)?;
+        let now = machine(&host, &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
         let begun = store.ground(&row.id).map_err(|e| store_refused(&e))?;
         if let Some(why) = changed((&row.machine, &now), begun.as_deref(), ground.as_deref()) {
@@ -167,7 +167,7 @@ impl Measuring {
                 ResultStatus::Running | ResultStatus::Interrupted
             ),
             signals,
-            host: Box::new(InProcess::new(backend)),
+            host: Box::new(host),
             jdks,
             places,
             _lock: lock,
@@ -285,12 +285,13 @@ fn java() -> (Found, Places) {
 /// Without root trials need a user namespace, and only a process with one thread can enter one:
 /// this comes first.
 fn enter_namespace() -> Result<(), Error> {
-    rootless::enter().map_err(|e| Error::from_backend(&e))
+    rootless::enter().map_err(|e| Error::refused(&e))
 }
 
 /// What trials need, tried by doing, before the first of them.
-fn try_machine(backend: &LocalBackend) -> Result<(), Error> {
-    let broken: Vec<_> = backend
+fn try_machine(host: &Local) -> Result<(), Error> {
+    let broken: Vec<_> = host
+        .site()
         .preflight()
         .into_iter()
         .filter(|c| c.status == Status::Broken)
@@ -314,26 +315,26 @@ fn try_machine(backend: &LocalBackend) -> Result<(), Error> {
     Err(error.hint("`loadline doctor` shows everything that was tried"))
 }
 
-/// The backend, after what killed loadlines left is gone.
-pub fn backend(store: &Store) -> Result<LocalBackend, Error> {
+/// This machine, after what killed loadlines left is gone.
+pub fn host(store: &Store) -> Result<Local, Error> {
     let options = Options {
         scratch_root: Some(store.scratch_root()),
         ..Options::default()
     };
-    let backend = LocalBackend::new(options).map_err(|e| Error::from_backend(&e))?;
-    let swept = backend.sweep().map_err(|e| Error::from_backend(&e))?;
+    let host = Local::new(options).map_err(|e| Error::refused(&e))?;
+    let swept = host.site().sweep().map_err(|e| Error::refused(&e))?;
     for failure in &swept.failures {
         eprintln!("warning: left over from an earlier trial and not removed: {failure}");
     }
-    Ok(backend)
+    Ok(host)
 }
 
 fn machine(
-    backend: &LocalBackend,
+    host: &Local,
     experiment: &Experiment,
     jdks: &Found,
 ) -> loadline_analysis::record::Machine {
-    let mut machine = backend.machine();
+    let mut machine = host.site().machine();
     let mut wanted: Vec<String> = experiment
         .configurations()
         .iter()

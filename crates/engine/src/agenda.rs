@@ -9,10 +9,10 @@ use std::time::Duration;
 use loadline_analysis::random::Random;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::search::matrix::{Cell, Matrix};
+use loadline_load::Model;
 use loadline_sizing::Cpus;
 
 use crate::experiment::{Experiment, Factor};
-use crate::trial::expected_length;
 
 /// Start and stop of an application nobody has seen yet.
 const START_GUESS: Duration = Duration::from_secs(12);
@@ -143,4 +143,9 @@ fn shuffled(
         configurations.swap(last, random.below(last + 1));
     }
     configurations.into_iter().map(|c| (c, None)).collect()
+}
+
+/// The length of a load phase, for estimates; a closed phase of requests is guessed at 10 s.
+fn expected_length(model: &Model) -> Duration {
+    model.duration().unwrap_or(Duration::from_secs(10))
 }

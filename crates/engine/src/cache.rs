@@ -25,10 +25,10 @@ use loadline_sizing::Bytes;
 use loadline_sizing::cache::Manifest;
 use loadline_trial::{LoadPhase, Order, Sampling};
 
-use crate::backend::local::gc_log;
 use crate::command::{Assembled, assemble};
 use crate::experiment::{DEFAULT_PERIOD, Experiment, Load};
 use crate::host::Delivery;
+use crate::logs::gc_log_in;
 use crate::order;
 use crate::runner::{Measurement, RunError};
 use crate::store::StoreError;
@@ -127,7 +127,7 @@ pub(crate) struct Training {
     pub configuration: Configuration,
     /// The order for the host.
     pub order: Order,
-    /// Where the JVM's file and the samples go.
+    /// Where the JVM's file and the event log go.
     pub delivery: Delivery,
     wanted: StartCache,
     place: PathBuf,
@@ -188,16 +188,16 @@ impl Training {
 
     /// Removes what a run left that was stopped.
     pub fn discard(self) {
-        // What stays is swept by its owner file, or removed before the next training.
-        let _ = fs::remove_dir_all(&self.order.scratch);
+        // What stays is removed before the next training.
+        let _ = fs::remove_file(&self.delivery.log);
         let _ = fs::remove_file(&self.raw);
     }
 
     /// Puts the cache in place after its run.
     pub fn install(self, evidence: &Evidence) -> Result<Built, RunError> {
-        let log = fs::read_to_string(gc_log(&self.order.scratch)).unwrap_or_default();
-        // Nothing of a training run is evidence for a size; a leftover is swept by its owner file.
-        let _ = fs::remove_dir_all(&self.order.scratch);
+        let log = gc_log_in(&self.delivery.log).unwrap_or_default();
+        // Nothing of a training run is evidence for a size.
+        let _ = fs::remove_file(&self.delivery.log);
         if !is_trained(evidence) || !self.raw.is_file() {
             // A cache of a run that failed would be an archive of the failure.
             let _ = fs::remove_file(&self.raw);
@@ -275,8 +275,8 @@ pub(crate) fn witness(
 }
 
 /// What a witness saw; `None` when the JVM wrote no such log.
-pub(crate) fn witnessed(order: &Order, delivery: &Delivery) -> Option<Classes> {
-    let _ = fs::remove_dir_all(&order.scratch);
+pub(crate) fn witnessed(delivery: &Delivery) -> Option<Classes> {
+    let _ = fs::remove_file(&delivery.log);
     let log = delivery.files.first()?;
     let text = fs::read_to_string(log).unwrap_or_default();
     let _ = fs::remove_file(log);
@@ -308,9 +308,11 @@ fn errand(
         )
     };
     let delivery = Delivery {
-        log: order.scratch.join("samples"),
+        log: to.with_extension("events"),
         files: vec![to.to_owned()],
     };
+    // Left over from a run that was killed.
+    let _ = fs::remove_file(&delivery.log);
     (order, delivery)
 }
 

@@ -11,8 +11,8 @@ use loadline_analysis::record::Configuration;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_jvm::log_option::gc_log_options;
 
-use crate::application_pauses;
 use crate::experiment::App;
+use loadline_host::application_pauses;
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
 const GC_LOG: &str = "/tmp/loadline-gc.log";

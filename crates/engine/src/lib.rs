@@ -1,23 +1,19 @@
 //! Runs experiments: file to search, what it asks for to trials, trials to records.
 //!
-//! Owns the experiment, the runner, the phases of a local trial and the store. Never prints; never
+//! Owns the experiment, the runner, this machine as a host, and the store. Never prints; never
 //! judges: what a trial means is for `loadline-analysis`. Read [`host`] and [`runner`] first.
 
 pub mod advice;
 pub mod agenda;
-pub mod application_pauses;
-pub mod backend;
 pub mod cache;
 pub mod command;
 pub mod experiment;
-pub mod gc_evidence;
 pub mod ground;
 pub mod host;
+pub mod local;
 pub mod lock;
 pub mod logs;
 mod order;
 pub mod runner;
-pub mod samples;
 pub mod searches;
 pub mod store;
-pub mod trial;

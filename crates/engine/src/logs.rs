@@ -1,103 +1,61 @@
-//! The logs of a finished trial: packed and kept, because every figure in a record must be
-//! derivable again from what the application wrote.
+//! The raw evidence of a finished trial, read again: every figure of a record must be derivable from
+//! what the application wrote and the kernel counted.
 //!
-//! Owns the move from a trial's scratch directory to the store, the end of the former, and reading
-//! a kept log again.
+//! Owns the reading, from the event log of a trial; of trials of older versions, the packed GC log.
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use loadline_analysis::span::Span;
+use loadline_analysis::timeline::{Step, around, steps};
+use loadline_host::samples::Rows;
+use loadline_trial::log::{Content, Reader};
 
-use crate::backend::{instance_path, local};
+use crate::store::Store;
 
-const LEVEL: i32 = 3;
-
-/// Name of the kept GC log.
+/// Name of the GC log in the directory that older versions kept for each trial.
 const GC_LOG: &str = "gc.log.zst";
 
-/// Longest log that is kept, bytes; a trial of minutes writes far less.
+/// More of a log is not read, bytes.
 const LARGEST: u64 = 256 << 20;
 
-/// A log that could not be kept, or a directory that could not be removed.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {source}", path.display())]
-pub struct LogError {
-    path: PathBuf,
-    source: io::Error,
-}
-
-/// Packs the GC log and the output of a trial into `to` and removes the scratch directory. A
-/// trial without logs leaves nothing.
-///
-/// # Errors
-/// [`LogError`]; the scratch directory is gone all the same if it can be.
-pub fn keep(scratch: &Path, to: &Path) -> Result<(), LogError> {
-    let packed = pack(&local::gc_log(scratch), to, GC_LOG).and(pack(
-        &local::output_log(scratch),
-        to,
-        "output.log.zst",
-    ));
-    let at = |path: &Path, source| LogError {
-        path: path.to_owned(),
-        source,
-    };
-    match fs::remove_dir_all(scratch) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(at(scratch, e)),
-        _ => packed,
-    }
-}
-
-/// The same for a trial of several instances; the logs of the second lie in a directory `2`.
-///
-/// # Errors
-/// As [`keep`], the first of them.
-pub fn keep_all(scratch: &Path, to: &Path, instances: u32) -> Result<(), LogError> {
-    (0..instances)
-        .map(|index| match index {
-            0 => keep(scratch, to),
-            _ => keep(
-                &instance_path(scratch, index),
-                &to.join((index + 1).to_string()),
-            ),
-        })
-        .fold(Ok(()), Result::and)
-}
-
-fn pack(from: &Path, to: &Path, name: &str) -> Result<(), LogError> {
-    let at = |path: &Path, source| LogError {
-        path: path.to_owned(),
-        source,
-    };
-    let input = match File::open(from) {
-        Ok(input) => input.take(LARGEST),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(at(from, e)),
-    };
-    let path = to.join(name);
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(to)
-        .map_err(|e| at(to, e))?;
-    let output = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(|e| at(&path, e))?;
-    zstd::stream::copy_encode(input, output, LEVEL).map_err(|e| at(&path, e))
-}
-
 /// The kept GC log of a trial; `None` where there is none or it cannot be read.
-pub fn gc_log(kept: &Path) -> Option<String> {
-    let file = File::open(kept.join(GC_LOG)).ok()?;
+pub fn gc_log(store: &Store, trial: &str) -> Option<String> {
+    gc_log_in(&store.log(trial)).or_else(|| {
+        let packed = File::open(store.older_logs(trial).join(GC_LOG)).ok()?;
+        text(zstd::Decoder::new(packed).ok()?)
+    })
+}
+
+/// The GC log in an event log.
+pub(crate) fn gc_log_in(log: &Path) -> Option<String> {
+    text(Reader::new(File::open(log).ok()?).join(Content::GcLog, 0))
+}
+
+fn text(from: impl Read) -> Option<String> {
     let mut bytes = Vec::new();
-    let decoder = zstd::Decoder::new(file).ok()?;
-    decoder.take(LARGEST).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    from.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What the cgroup of a trial's first instance used around each of these pauses; empty where samples
+/// were not kept or counted nothing.
+pub fn timelines(store: &Store, trial: &str, pauses: &[Span]) -> Vec<Vec<Step>> {
+    let spans: Vec<Span> = pauses.iter().map(|pause| around(*pause)).collect();
+    let mut found = vec![Vec::new(); spans.len()];
+    let log = File::open(store.log(trial)).into_iter();
+    for row in log.flat_map(|log| Rows::new(Reader::new(log), 0)) {
+        let Some(sample) = row.counters() else {
+            continue;
+        };
+        for (span, samples) in spans.iter().zip(&mut found) {
+            if span.start <= sample.at && sample.at <= span.end {
+                samples.push(sample.clone());
+            }
+        }
+    }
+    found.iter().map(|samples| steps(samples)).collect()
 }
 
 /// The lines of a log with CLOCK_MONOTONIC stamps (`[123ns]`) that tell of pauses and safepoints
@@ -119,9 +77,13 @@ pub fn lines_within(log: &str, span: Span) -> Vec<&str> {
     let is_within = |line: &&str| stamp(line).is_some_and(|at| span.start < at && at <= late);
     log.lines().filter(is_within).filter(tells).collect()
 }
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use loadline_host::samples::{Row, encode};
+    use loadline_trial::log::Log;
+
     use super::*;
 
     #[test]
@@ -140,11 +102,44 @@ garbage
     }
 
     #[test]
-    fn a_kept_log_is_read_again() {
+    fn a_log_is_read_again_also_one_of_an_older_version() {
         let directory = tempfile::tempdir().expect("a directory");
-        assert_eq!(gc_log(directory.path()), None);
-        let packed = zstd::encode_all("hello".as_bytes(), LEVEL).expect("it is packed");
-        fs::write(directory.path().join(GC_LOG), packed).expect("it is written");
-        assert_eq!(gc_log(directory.path()).as_deref(), Some("hello"));
+        let store = Store::open(directory.path()).expect("a store");
+        assert_eq!(gc_log(&store, "none"), None);
+        let mut file = File::options();
+        file.read(true).append(true).create(true);
+        let file = file.open(store.log("new")).expect("a file");
+        let log = Log::begin(file).expect("it is empty");
+        log.piece(Content::GcLog, 0, b"hel");
+        log.piece(Content::GcLog, 1, b"another's");
+        log.piece(Content::GcLog, 0, b"lo");
+        assert_eq!(gc_log(&store, "new").as_deref(), Some("hello"));
+        let older = store.older_logs("old");
+        std::fs::create_dir(&older).expect("a directory");
+        let packed = zstd::encode_all("hello".as_bytes(), 3).expect("it is packed");
+        std::fs::write(older.join(GC_LOG), packed).expect("it is written");
+        assert_eq!(gc_log(&store, "old").as_deref(), Some("hello"));
+    }
+
+    #[test]
+    fn the_samples_around_a_pause_are_found() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Store::open(directory.path()).expect("a store");
+        let mut file = File::options();
+        file.read(true).append(true).create(true);
+        let file = file.open(store.log("t")).expect("a file");
+        let log = Log::begin(file).expect("it is empty");
+        let row = |at_ns| Row {
+            at_ns,
+            cpu: Some(Duration::from_nanos(2 * at_ns)),
+            throttled: Some(Duration::ZERO),
+            ..Row::default()
+        };
+        let rows: Vec<Row> = (1..100).map(|n| row(n * 10)).collect();
+        log.piece(Content::Samples, 0, &encode(&rows));
+        let pauses = [Span::new(100, 200), Span::new(5000, 6000)];
+        let found = timelines(&store, "t", &pauses);
+        assert_eq!((found[0].len(), found[1].len()), (14, 0));
+        assert_eq!((found[0][0].from_ns, found[0][0].cpus), (80, 2.0));
     }
 }

@@ -173,7 +173,7 @@ impl<'a> Runner<'a> {
     ) -> Result<Option<Classes>, RunError> {
         let (with, order, delivery) = cache::witness(&self.of, configuration, built)?;
         self.alone(&with, &order, &delivery)?;
-        Ok(cache::witnessed(&order, &delivery))
+        Ok(cache::witnessed(&delivery))
     }
 
     fn until_answered<S: Search>(&mut self, search: &S) -> Result<S::Answer, RunError> {

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::pauses::ApplicationPauses;
-use loadline_engine::application_pauses::{VARIABLE, parse};
+use loadline_host::application_pauses::{VARIABLE, parse};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use rustix::process::{Pid, Signal, kill_process};
 

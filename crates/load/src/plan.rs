@@ -112,6 +112,13 @@ pub struct Part {
     pub of: u32,
 }
 
+impl Part {
+    /// Its share in a whole number of things, such as connections: at least 1.
+    pub fn share_of(self, whole: u32) -> u32 {
+        (whole / self.of + u32::from(self.index < whole % self.of)).max(1)
+    }
+}
+
 impl Default for Part {
     fn default() -> Self {
         Self { index: 0, of: 1 }

@@ -5,8 +5,7 @@
 
 use loadline_analysis::record::{Evidence, LoadEvidence, NoiseEvidence, StartEvidence};
 use loadline_analysis::together;
-use loadline_engine::backend::share_of;
-use loadline_load::{Model, Plan};
+use loadline_load::{Model, Part, Plan};
 use loadline_trial::LoadPhase;
 
 use crate::service::Service;
@@ -101,7 +100,7 @@ fn share(load: &LoadPhase, index: u32, of: u32) -> LoadPhase {
         phase: load.phase,
         plan: Plan {
             model,
-            connections: share_of(whole.connections, index, of),
+            connections: Part { index, of }.share_of(whole.connections),
             ..whole.clone()
         },
     }

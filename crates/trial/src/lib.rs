@@ -1,9 +1,11 @@
 //! What a trial is, in words that cross processes and machines: the order, its events, a refusal.
 //!
-//! Owns plain types and their serialised form. Runs nothing, reads no clock, judges nothing: a host
-//! carries an [`Order`] out and answers in [`Event`]s, whichever machine it is on.
+//! Owns plain types, their serialised form, and the file they travel in ([`log`]). Runs nothing,
+//! reads no clock, judges nothing: a host carries an [`Order`] out and answers in [`Event`]s,
+//! whichever machine it is on.
 
 mod event;
+pub mod log;
 mod order;
 mod refusal;
 

@@ -57,12 +57,11 @@ pub fn exits(project: &Project) -> Vec<Finding> {
     )
 }
 
-/// `cgroup` and the local backend write below the cgroup mount. A file elsewhere that names the
+/// `cgroup` and `host` write below the cgroup mount. A file elsewhere that names the
 /// mount may read there, so it must not write anywhere; the launcher writes nowhere at all.
 pub fn cgroup_writes(project: &Project) -> Vec<Finding> {
-    let owns = |path: &str| {
-        path.starts_with("crates/cgroup/") || path.starts_with("crates/engine/src/backend/local")
-    };
+    let owns =
+        |path: &str| path.starts_with("crates/cgroup/") || path.starts_with("crates/host/src/");
     let names_mount = |file: &File| {
         file.code()
             .any(|(_, line)| line.contains("\"/sys/fs/cgroup"))
@@ -250,7 +249,7 @@ mod tests {
         );
         assert!(places(cgroup_writes, "crates/jvm/src/a.rs", read).is_empty());
         assert!(places(cgroup_writes, "crates/cgroup/src/a.rs", write).is_empty());
-        assert!(places(cgroup_writes, "crates/engine/src/backend/local/a.rs", write).is_empty());
+        assert!(places(cgroup_writes, "crates/host/src/a.rs", write).is_empty());
         assert_eq!(
             places(
                 cgroup_writes,

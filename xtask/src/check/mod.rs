@@ -48,7 +48,7 @@ const RULES: &[(&str, Rule)] = &[
     ("only crate cli prints", code::prints),
     ("only main ends the process", code::exits),
     (
-        "only the local backend and crate cgroup write below the cgroup mount",
+        "only crates host and cgroup write below the cgroup mount",
         code::cgroup_writes,
     ),
     (

@@ -213,10 +213,9 @@ mod tests {
         for limits in [with(1500, 512), with(500, 1024), Limits::default()] {
             outer_conflict(&found, &limits).unwrap_err();
         }
-        let error = outer_conflict(&found, &with(2000, 1024))
-            .unwrap_err()
-            .to_string();
-        let error = error.replace(&fake.root().display().to_string(), "ROOT");
+        let error = outer_conflict(&found, &with(2000, 1024)).unwrap_err();
+        let error = format!("{error}\nhint: {}", error.hint().unwrap())
+            .replace(&fake.root().display().to_string(), "ROOT");
         insta::assert_snapshot!(error, @r"
         the group ROOT/slice around the trials is limited to 1500m (CPU), and the trial asks for 2
         hint: raise that limit, run loadline outside of it, or stay below it

@@ -115,7 +115,8 @@ fn a_second_loadline_in_the_same_scope_is_found_beside_the_supervisor() {
 fn root_under_systemd_is_refused_a_v2_group_that_is_not_delegated() {
     let fake = systemd_v2("user.slice/run.scope");
     let refusal = fake.layout(ROOT_UNDER_SYSTEMD).check_permission();
-    let text = refusal.unwrap_err().to_string();
+    let error = refusal.unwrap_err();
+    let text = format!("{error}\nhint: {}", error.hint().unwrap());
     let text = text.replace(&fake.root().display().to_string(), "ROOT");
     insta::assert_snapshot!(text, @"
     not permitted to make a cgroup below ROOT/user.slice/run.scope: systemd manages it and has not delegated it
@@ -130,7 +131,8 @@ fn a_user_without_delegation_is_told_what_to_do() {
         .layout(USER)
         .check_permission()
         .unwrap_err()
-        .to_string();
+        .hint()
+        .unwrap();
     assert!(
         refusal.ends_with("systemd-run --user --scope -p Delegate=yes loadline ..."),
         "{refusal}"
@@ -154,6 +156,6 @@ fn a_container_sees_a_part_of_the_hierarchy() {
 #[test]
 fn no_mount_is_an_error_with_a_hint() {
     let fake = Fake::new("1 2 0:1 / / rw - ext4 /dev/vda rw\n", "0::/\n");
-    let text = fake.detect(ROOT).unwrap_err().to_string();
-    assert!(text.contains("hint: mount -t cgroup2"), "{text}");
+    let hint = fake.detect(ROOT).unwrap_err().hint().unwrap();
+    assert!(hint.contains("mount -t cgroup2"), "{hint}");
 }

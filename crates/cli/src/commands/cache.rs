@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_analysis::record::Configuration;
 use loadline_engine::agenda::Agenda;
-use loadline_engine::backend::Account;
 use loadline_engine::cache::{Built, CacheError};
 use loadline_engine::command::assemble;
 use loadline_engine::experiment::Experiment;
@@ -24,6 +23,7 @@ use loadline_jvm::cache::destination::{Destination, Writer};
 use loadline_jvm::cache::{self as caches, Kind as CacheKind, manifest, scc};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_sizing::Bytes;
+use loadline_trial::Account;
 use toml::Spanned;
 
 use super::{OutputFlags, print};
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn without_a_url_a_connection_is_enough() {
-        use loadline_engine::backend::Readiness;
+        use loadline_trial::Readiness;
         let experiment = file("-- java -jar app.jar");
         assert_eq!(experiment.app.readiness, Readiness::Tcp { port: 8080 });
         let experiment = file("--ready /health -- java -jar app.jar");

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use loadline_cgroup::host::Host;
 use loadline_cgroup::{Check, Status};
-use loadline_engine::backend::local::{Options, blindness, preflight, rootless};
+use loadline_host::{Options, blindness, preflight, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_report::table::{Cell, Table, Tone};
 use schemars::JsonSchema;
@@ -51,13 +51,12 @@ pub fn run(arguments: DoctorArguments) -> Result<Outcome, Error> {
 
 /// Only where it does not work; the check of namespaces stands on it.
 fn without_root() -> Option<Check> {
-    let error = rootless::enter().err()?.to_string();
-    let (detail, fix) = error.split_once("\nhint: ").unwrap_or((&error, ""));
+    let refusal = rootless::enter().err()?;
     Some(Check {
         name: "trials without root",
         status: Status::Broken,
-        detail: detail.to_owned(),
-        fix: Some(fix.to_owned()),
+        detail: refusal.to_string(),
+        fix: Some(refusal.hint),
     })
 }
 

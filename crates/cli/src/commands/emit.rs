@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 use clap::{Args, ValueEnum};
 use loadline_analysis::deployment::CellResult;
 use loadline_analysis::record::StartCache;
-use loadline_engine::backend::Readiness;
 use loadline_engine::experiment::Experiment;
 use loadline_jvm::cache::application::Application as Jars;
 use loadline_report::content::quoted;
@@ -17,6 +16,7 @@ use loadline_report::emit::{
 use loadline_report::{ResultView, redact};
 use loadline_sizing::cache::Kind as CacheKind;
 use loadline_sizing::jdk::Version;
+use loadline_trial::Readiness;
 
 use super::print;
 use crate::error::{Error, Kind, Outcome};

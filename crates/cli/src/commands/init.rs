@@ -1,7 +1,7 @@
 //! `loadline init` (hidden): the processes between loadline and an application under test. All of
-//! it is in [`loadline_engine::backend::local::init`].
+//! it is in [`loadline_host::init`].
 
-use loadline_engine::backend::local::init::{self, InitError};
+use loadline_host::init::{self, InitError};
 
 use crate::error::{Error, Kind, Outcome};
 

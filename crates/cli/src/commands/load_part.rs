@@ -1,7 +1,7 @@
 //! `loadline load-part` (hidden): one load generator process of a trial. All of it is in
 //! [`loadline_load::part`].
 
-use loadline_engine::backend::local::load_part;
+use loadline_host::load_part;
 use loadline_load::LoadError;
 
 use crate::error::{Error, Kind, Outcome};

@@ -21,6 +21,7 @@ mod schema;
 mod show;
 mod size;
 mod store;
+mod trial_part;
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -84,6 +85,9 @@ pub enum Command {
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
+    /// One whole trial; started by loadline itself.
+    #[command(hide = true)]
+    TrialPart,
     /// The busy neighbour of a trial; started by loadline itself.
     #[command(hide = true)]
     Neighbour(neighbour::NeighbourArguments),
@@ -128,6 +132,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Footprint(arguments) => footprint::run(&arguments),
         Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
+        Command::TrialPart => trial_part::run(),
         Command::Neighbour(arguments) => neighbour::run(&arguments),
     }
 }

@@ -1,8 +1,8 @@
 //! `loadline neighbour` (hidden): the busy neighbour of a trial. All of it is in
-//! [`loadline_engine::backend::local::neighbour`].
+//! [`loadline_host::neighbour`].
 
 use clap::Args;
-use loadline_engine::backend::local::neighbour;
+use loadline_host::neighbour;
 
 use crate::error::{Error, Kind, Outcome};
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
-use loadline_engine::backend::local::{LocalBackend, Options};
 use loadline_engine::store::{Kind as ResultKind, ResultRow, Status};
+use loadline_host::{Options, Site};
 use loadline_report::ResultView;
 use loadline_report::table::{Cell, Table};
 use schemars::JsonSchema;
@@ -261,8 +261,8 @@ pub fn clean(arguments: CleanArguments) -> Result<Outcome, Error> {
         scratch_root: Some(store.scratch_root()),
         ..Options::default()
     };
-    let backend = LocalBackend::new(options).map_err(|e| Error::from_backend(&e))?;
-    let swept = backend.sweep().map_err(|e| Error::from_backend(&e))?;
+    let site = Site::find(options).map_err(|e| Error::refused(&e))?;
+    let swept = site.sweep().map_err(|e| Error::refused(&e))?;
     let (groups, killed, directories) = (swept.groups.len(), swept.killed, swept.directories.len());
     print(&format!(
         "removed {groups} control groups with {killed} processes, and {directories} trial directories"

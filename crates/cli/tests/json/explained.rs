@@ -125,7 +125,7 @@ pub fn store(directory: &Path) -> String {
     };
     store.finish_trial(&record).expect("a record");
     let log = "[110000000ns][info][gc          ] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 19M->11M(256M) 99.205ms\n";
-    let kept = store.logs(&id);
+    let kept = store.older_logs(&id);
     fs::create_dir_all(&kept).expect("a directory");
     let packed = zstd::encode_all(log.as_bytes(), 3).expect("it is packed");
     fs::write(kept.join("gc.log.zst"), packed).expect("it is written");

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::lab::{ANSWER, Lab, recommended};
 use crate::process::POLL;
 use crate::runner::{Case, Outcome};
-use crate::traces::{assert_dead, assert_nothing_left, networks, processes};
+use crate::traces::{assert_dead, assert_nothing_left, networks, processes, trials};
 
 pub const CASES: [Case; 3] = [
     (
@@ -37,7 +37,7 @@ fn a_signal_ends_it_and_resume_goes_on() -> Outcome {
                 .filter(|line| !line.contains("(from the store)"));
             new.filter(|line| line.contains(" #")).count() >= 2
         });
-        owners.push(sizing.id());
+        owners.extend(trials(&lab));
         let networks = networks(&lab);
         sizing.signal(signal);
         let ended = sizing.end().expect_code(code);
@@ -96,6 +96,7 @@ fn a_second_signal_ends_it_at_once() -> Outcome {
         std::thread::sleep(POLL);
     }
     let (owner, networks) = (running.id(), networks(&lab));
+    let owners = trials(&lab);
     running.signal(Signal::INT);
     // Two that wait together are one.
     let loadline = PathBuf::from(format!("/proc/{owner}"));
@@ -107,7 +108,7 @@ fn a_second_signal_ends_it_at_once() -> Outcome {
     assert_eq!(ended.signal, Some(2), "{ended}");
     assert_dead(&lab, Duration::from_secs(10));
     lab.call("clean").into_end().expect_code(0);
-    assert_nothing_left(&lab, &[owner], &networks);
+    assert_nothing_left(&lab, &owners, &networks);
     None
 }
 

@@ -1,15 +1,17 @@
-//! loadline killed by SIGKILL at random times: its trial dies with it, nothing finished is lost,
-//! and `resume` comes to the result of a run that nobody disturbed.
+//! loadline, the process of its trial, or both killed by SIGKILL at random times: everything of the
+//! trial dies, nothing finished is lost, and `resume` comes to the result of a run that nobody
+//! disturbed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::lab::{ANSWER, Lab, recommended};
 use crate::process::{Call, Ended, POLL, Running};
 use crate::runner::{Case, Outcome};
-use crate::traces::{assert_dead, assert_nothing_left, networks};
+use crate::traces::{assert_dead, assert_nothing_left, networks, trials};
 
 pub const CASES: [Case; 1] = [("killed_at_random_times", killed_at_random_times)];
 
@@ -25,6 +27,9 @@ const LATEST_MS: u64 = 2000;
 /// Longest time between the start of a trial and the kill: shorter than a trial.
 const LATEST_IN_TRIAL_MS: u64 = 250;
 
+/// Time for loadline to notice that its trial is dead, and to clean up after it.
+const FOUND_OUT: Duration = Duration::from_millis(500);
+
 /// Trials that were printed as finished, by result: purpose, configuration and repeat.
 type Printed = BTreeMap<String, BTreeSet<String>>;
 
@@ -33,7 +38,7 @@ fn killed_at_random_times() -> Outcome {
     let kills = kills.and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let lab = Lab::new();
     let (mut owners, mut spaces) = (Vec::new(), BTreeSet::new());
-    let (mut printed, mut finished, mut in_trial) = (Printed::new(), 0, 0);
+    let (mut printed, mut finished, mut in_trial, mut alone) = (Printed::new(), 0, 0, 0);
     // A simple generator of times: the test must be the same each time it runs.
     let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
     for kill in 0..kills {
@@ -55,10 +60,22 @@ fn killed_at_random_times() -> Outcome {
             LATEST_IN_TRIAL_MS
         };
         std::thread::sleep(Duration::from_millis((random >> 33) % latest));
-        owners.push(victim.id());
+        let trials = trials(&lab);
+        owners.extend(&trials);
         let seen = networks(&lab);
         in_trial += u32::from(!seen.is_empty());
         spaces.extend(seen);
+        // Loadline alone, the trial alone, both; the times of the kills go through fours.
+        let whom = kill / 4 % 3;
+        if whom > 0 {
+            alone += u32::from(whom == 1 && !trials.is_empty());
+            trials.iter().for_each(|trial| kill_trial(*trial));
+        }
+        if whom == 1 {
+            // It shall find out, and go on with another attempt.
+            std::thread::sleep(FOUND_OUT);
+            owners.extend(crate::traces::trials(&lab));
+        }
         victim.kill();
         assert_dead(&lab, DEAD_WITHIN);
         note(&lab, &victim.end(), &mut printed);
@@ -93,7 +110,7 @@ fn killed_at_random_times() -> Outcome {
     assert_nothing_left(&lab, &owners, &spaces);
     let searches = lab.results().len();
     println!(
-        "{kills} kills, {in_trial} of them in a trial; {searches} searches, {finished} trials, none lost"
+        "{kills} kills, {in_trial} of them in a trial, {alone} of the trial alone; {searches} searches, {finished} trials, none lost"
     );
     assert!(
         in_trial * 4 >= kills,
@@ -104,6 +121,12 @@ fn killed_at_random_times() -> Outcome {
         "of the quarter that waits for a finished trial, half at least must see one"
     );
     None
+}
+
+/// It may have ended since it was seen.
+fn kill_trial(trial: u32) {
+    let pid = i32::try_from(trial).ok().and_then(Pid::from_raw);
+    let _ = kill_process(pid.expect("a process"), Signal::KILL);
 }
 
 /// Waits until a trial has its network, or the victim has ended.

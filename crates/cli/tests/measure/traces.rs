@@ -43,6 +43,19 @@ pub fn assert_dead(lab: &Lab, within: Duration) {
     }
 }
 
+/// The processes of this lab's trials, which own their groups.
+pub fn trials(lab: &Lab) -> Vec<u32> {
+    let is_trial = |process: &PathBuf| {
+        let command = fs::read(process.join("cmdline")).unwrap_or_default();
+        command.split(|byte| *byte == 0).nth(1) == Some(b"trial-part")
+            && fs::read_link(process.join("exe"))
+                .is_ok_and(|program| program.starts_with(lab.path()))
+    };
+    let trials = all_processes().into_iter().filter(is_trial);
+    let pid = |process: PathBuf| process.file_name()?.to_str()?.parse().ok();
+    trials.filter_map(pid).collect()
+}
+
 /// Network namespaces of the lab's processes but the one of this test.
 pub fn networks(lab: &Lab) -> BTreeSet<PathBuf> {
     let own = fs::read_link("/proc/self/ns/net").ok();

@@ -166,7 +166,7 @@ fn fast_sources(seen: &Seen, logged: &Sources) -> Sources {
     let (samples, rule) = (&seen.fast.0, Flatline::default());
     let throttled = throttled_spans(samples, rule);
     Sources {
-        partly: throttled.intersection(&ran_spans(samples, rule)),
+        partly: ran_spans(samples, rule, &throttled),
         ..with(logged, throttled)
     }
 }

@@ -77,7 +77,7 @@ pub fn run(
     let mut seen = seen?;
     let text = fs::File::open(log.path())?;
     let read = loadline_jvm::gclog::read(text, loadline_analysis::pauses::KEPT);
-    loadline_engine::gc_evidence::add_standstills(&read, &mut seen.log);
+    loadline_host::gc_evidence::add_standstills(&read, &mut seen.log);
     Ok(seen)
 }
 

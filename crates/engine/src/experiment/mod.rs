@@ -29,7 +29,7 @@ pub use loadline_analysis::search::prices::Pricing;
 pub(crate) use resolve::CPU_PERIOD as DEFAULT_PERIOD;
 pub use wire::ExperimentFile;
 
-use crate::backend::{Account, Network, Readiness, Sampling};
+use loadline_trial::{Account, Network, Readiness, Sampling};
 
 /// A checked experiment.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ use super::wire::{
     AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable, Text,
 };
 use super::{App, Experiment, ExperimentError, Factor, Level, Load};
-use crate::backend::{Account, Network, Readiness};
+use loadline_trial::{Account, Network, Readiness};
 
 pub const CPU_PERIOD: Duration = Duration::from_millis(100);
 const START_DEADLINE: Duration = Duration::from_secs(60);

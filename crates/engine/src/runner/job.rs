@@ -9,8 +9,8 @@ use super::attempts::Tried;
 use super::{Measurement, RunError, Runner};
 use crate::cache::{Built, Training};
 use crate::host::{Delivery, Running};
+use crate::order;
 use crate::store::{TrialKey, unix_ms};
-use crate::{logs, order};
 
 /// What runs in a slot.
 pub(super) struct Job {
@@ -93,7 +93,7 @@ impl Runner<'_> {
             return Err(refusal.into());
         }
         let delivery = Delivery {
-            log: self.of.store.samples(&trial.id),
+            log: self.of.store.log(&trial.id),
             files: Vec::new(),
         };
         Ok(self.host.launch(slot, &order, &delivery)?)
@@ -151,35 +151,31 @@ impl Runner<'_> {
     /// A trial that was stopped is no trial.
     fn drop_trial(&mut self, slot: usize, trial: &Trial) -> Result<(), RunError> {
         self.watcher.slot_ends(slot);
-        // Nobody reads the logs of what is no trial; the directory goes with them.
-        let _ = self.keep_logs(trial);
+        self.forget(trial);
         Ok(self.of.store.interrupt_trial(&trial.id)?)
     }
 
     fn end_trial(&mut self, slot: usize, trial: &Trial, ending: Ending) -> Result<bool, RunError> {
-        let kept = self.keep_logs(trial);
         let mut evidence = match measured(ending) {
             Ok(evidence) => evidence,
             Err(refused) => {
                 self.watcher.slot_ends(slot);
+                self.forget(trial);
                 self.of.store.interrupt_trial(&trial.id)?;
                 return Err(refused);
             }
         };
         evidence.cache = trial.cache.as_ref().map(|built| built.evidence.clone());
-        let mut record = record(&self.of, trial, evidence);
-        if let Err(error) = kept {
-            record.evidence.warnings.push(error.to_string());
-        }
+        let record = record(&self.of, trial, evidence);
         self.of.store.finish_trial(&record)?;
         self.watcher.trial_ends(Some(slot), &record);
         self.attempted(&trial.ask, record)
     }
 
-    fn keep_logs(&self, trial: &Trial) -> Result<(), logs::LogError> {
-        let store = self.of.store;
-        let instances = trial.key.configuration.instances;
-        logs::keep_all(&store.scratch(&trial.id), &store.logs(&trial.id), instances)
+    /// Nobody reads the event log of what is no trial.
+    fn forget(&self, trial: &Trial) {
+        // What stays is removed when the store is opened again.
+        let _ = std::fs::remove_file(self.of.store.log(&trial.id));
     }
 }
 

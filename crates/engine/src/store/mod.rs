@@ -1,10 +1,9 @@
-//! Results and trials on disk: one SQLite database and one sample file a trial.
+//! Results and trials on disk: one SQLite database and one event log a trial.
 //!
 //! Owns the state directory (0700): `loadline.db` (WAL, synchronous FULL: a committed trial
-//! survives kill -9 and power loss), `samples/`, `logs/` (what finished trials
-//! wrote, packed), `trials/` (files of running trials). A trial is
-//! a row from before its start; its record is committed before anyone acts on it. Records are
-//! never changed afterwards. Facts: SQLite "How To Corrupt", wal.html.
+//! survives kill -9 and power loss), `logs/` (event logs), `trials/` (files of running trials). A
+//! trial is a row from before its start; its record is committed before anyone acts on it. Records
+//! are never changed afterwards. Facts: SQLite "How To Corrupt", wal.html.
 
 mod reading;
 mod reuse;
@@ -211,7 +210,7 @@ impl Store {
             .mode(0o700)
             .create(directory)
             .map_err(|e| refuse(e.to_string()))?;
-        for part in ["samples", "trials", "logs"] {
+        for part in ["trials", "logs"] {
             fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -249,15 +248,13 @@ impl Store {
         &self.directory
     }
 
-    /// Where the samples of a trial lie.
-    pub fn samples(&self, trial: &str) -> PathBuf {
-        self.directory
-            .join("samples")
-            .join(format!("{trial}.samples"))
+    /// The event log of a trial: its raw evidence.
+    pub fn log(&self, trial: &str) -> PathBuf {
+        self.directory.join("logs").join(format!("{trial}.log"))
     }
 
-    /// Where the logs of a finished trial lie, packed.
-    pub fn logs(&self, trial: &str) -> PathBuf {
+    /// Where older versions kept the packed logs of a trial.
+    pub fn older_logs(&self, trial: &str) -> PathBuf {
         self.directory.join("logs").join(trial)
     }
 
@@ -436,6 +433,10 @@ impl Store {
             let column = if table == "trial" { "state" } else { "status" };
             for (id, owner) in rows {
                 if !is_alive(&owner) {
+                    if table == "trial" {
+                        // Half a trial is no evidence.
+                        let _ = fs::remove_file(self.log(&id));
+                    }
                     self.check(self.connection.execute(
                         &format!("UPDATE {table} SET {column} = {dead} WHERE id = ?1"),
                         [id],

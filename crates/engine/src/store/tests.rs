@@ -1,17 +1,29 @@
 //! What the store promises: finished trials stay, unfinished ones are known as such.
 
 use loadline_analysis::record::{Evidence, SCHEMA, Verdict};
+use loadline_host::monotonic_ns;
 
 use super::reading::{read_only, uri};
 use super::*;
-use crate::backend::local::test_spec;
-use crate::backend::monotonic_ns;
 
 fn key(result: &str, label: &str, repeat: u32) -> TrialKey {
     let configuration = Configuration {
         label: label.to_owned(),
         memory: Some(loadline_sizing::Bytes::from_mib(u64::from(repeat) * 64)),
-        ..test_spec().configuration
+        cpu: None,
+        cpu_period: std::time::Duration::from_millis(100),
+        cpuset: None,
+        cpu_burst: None,
+        instances: 1,
+        neighbour_threads: None,
+        cpu_shares: None,
+        pids: None,
+        jdk: None,
+        jvm_options: Vec::new(),
+        args: Vec::new(),
+        rate: None,
+        env: Default::default(),
+        cache: None,
     };
     TrialKey {
         result: result.to_owned(),

@@ -9,7 +9,6 @@ use loadline_analysis::record::{Configuration, Machine, TrialRecord};
 use loadline_analysis::search::prices::{Prices, Pricing};
 use loadline_analysis::search::{Ask, Search};
 use loadline_analysis::verdict::Thresholds;
-use loadline_engine::backend::Account;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::host::Host;
 use loadline_engine::runner::{Measurement, RunError, Runner, Watcher};
@@ -17,6 +16,7 @@ use loadline_engine::searches;
 use loadline_engine::store::{Kind, NewResult, Store};
 use loadline_jvm::detect::{Found, Places};
 use loadline_simulated::{Simulated, World};
+use loadline_trial::Account;
 use loadline_trial::Progress;
 
 /// Counts what came and went; stops everything after so many records of its own.

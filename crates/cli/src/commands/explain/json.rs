@@ -3,6 +3,7 @@
 use loadline_analysis::advice::Advice;
 use loadline_analysis::attribution::{Attribution, Class};
 use loadline_analysis::effect::{Effect, Side};
+use loadline_analysis::timeline::Step;
 use loadline_engine::logs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -81,6 +82,22 @@ struct Pause {
     classes: Classes,
     /// Lines of the GC log in it.
     log: Vec<String>,
+    /// What the cgroup used, from a quarter of the pause before it to a quarter after; empty where
+    /// the samples were not kept.
+    cpu: Vec<Used>,
+}
+
+/// What the cgroup used between two samples, or several.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Used {
+    /// Begin and end, CLOCK_MONOTONIC.
+    from_ns: u64,
+    /// Its end.
+    to_ns: u64,
+    /// CPUs, on average.
+    cpus: f64,
+    /// Growth of throttled time, summed over CPUs.
+    throttled_seconds: f64,
 }
 
 /// How the cgroup was watched.
@@ -168,7 +185,8 @@ fn document(told: &Told, tried: Option<(&Advice, &Effect)>) -> Document {
         longest: explanation
             .longest()
             .iter()
-            .map(|p| pause(told, p))
+            .enumerate()
+            .map(|(number, p)| pause(told, number, p))
             .collect(),
         sampler: sampler.map(|s| Sampler {
             estimator: s.estimator.clone(),
@@ -205,7 +223,8 @@ fn classes(of: impl Fn(Class) -> u64) -> Classes {
     }
 }
 
-fn pause(told: &Told, pause: &Attribution) -> Pause {
+fn pause(told: &Told, number: usize, pause: &Attribution) -> Pause {
+    let steps = told.timelines.get(number).map_or(&[][..], Vec::as_slice);
     let log = told.log.as_deref().unwrap_or_default();
     let lines = logs::lines_within(log, pause.pause);
     Pause {
@@ -216,6 +235,16 @@ fn pause(told: &Told, pause: &Attribution) -> Pause {
         error_seconds: seconds(pause.error_ns),
         classes: classes(|class| pause.of(class)),
         log: lines.into_iter().map(str::to_owned).collect(),
+        cpu: steps.iter().map(used).collect(),
+    }
+}
+
+fn used(step: &Step) -> Used {
+    Used {
+        from_ns: step.from_ns,
+        to_ns: step.to_ns,
+        cpus: step.cpus,
+        throttled_seconds: step.throttled.as_secs_f64(),
     }
 }
 

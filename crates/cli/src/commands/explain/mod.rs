@@ -12,6 +12,8 @@ use clap::Args;
 use loadline_analysis::advice::{self, Advice};
 use loadline_analysis::explain::Explanation;
 use loadline_analysis::record::TrialRecord;
+use loadline_analysis::span::Span;
+use loadline_analysis::timeline::Step;
 use loadline_engine::logs;
 use loadline_engine::store::Store;
 
@@ -47,6 +49,8 @@ struct Told {
     advice: Vec<Advice>,
     /// The GC log of the trial, where it was kept.
     log: Option<String>,
+    /// What the cgroup used around each of the longest pauses; empty where samples were not kept.
+    timelines: Vec<Vec<Step>>,
 }
 
 /// Explains it, and tries the advice where asked.
@@ -88,6 +92,7 @@ fn told(store: &Store, id: &str) -> Result<Told, Error> {
     let row = store
         .result(&record.result)
         .map_err(|e| store_refused(&e))?;
+    let spans: Vec<Span> = explanation.longest().iter().map(|p| p.pause).collect();
     Ok(Told {
         advice: advice::advice(
             &record,
@@ -95,7 +100,8 @@ fn told(store: &Store, id: &str) -> Result<Told, Error> {
             &attempt::stored(&row)?.app.command,
             row.machine.cpus,
         ),
-        log: logs::gc_log(&store.logs(&record.id)),
+        log: logs::gc_log(store, &record.id),
+        timelines: logs::timelines(store, &record.id, &spans),
         explanation,
         record,
     })

@@ -8,6 +8,7 @@ use loadline_analysis::attribution::{Attribution, Class};
 use loadline_analysis::effect::{Effect, Side};
 use loadline_analysis::explain::words;
 use loadline_analysis::pauses::SamplerEvidence;
+use loadline_analysis::timeline::{self, Step};
 use loadline_engine::logs;
 
 use super::Told;
@@ -35,6 +36,10 @@ pub fn text(told: &Told) -> String {
     }
     for (number, pause) in longest.iter().enumerate() {
         let _ = writeln!(out, "{}", one(number + 1, pause, explanation.window.start));
+        let steps = told.timelines.get(number).map_or(&[][..], Vec::as_slice);
+        if let Some(line) = used(steps) {
+            let _ = writeln!(out, "      {line}");
+        }
         for line in lines(told, pause) {
             let _ = writeln!(out, "      {line}");
         }
@@ -97,6 +102,19 @@ fn one(number: usize, pause: &Attribution, start: u64) -> String {
         parts.collect::<Vec<_>>().join(", "),
         ns(pause.error_ns),
     )
+}
+
+/// `CPU ▇▇▁▁▇▇`: what the cgroup used, from a quarter of the pause before it to a quarter after.
+fn used(steps: &[Step]) -> Option<String> {
+    let (first, last) = (steps.first()?, steps.last()?);
+    let most = steps.iter().map(|step| step.cpus).fold(0.0, f64::max);
+    let throttled: Duration = steps.iter().map(|step| step.throttled).sum();
+    Some(format!(
+        "CPU {} up to {most:.1} CPUs, {} in all, throttled for {} over its CPUs",
+        timeline::bars(steps),
+        ns(last.to_ns - first.from_ns),
+        ms(throttled),
+    ))
 }
 
 fn lines<'a>(told: &'a Told, pause: &Attribution) -> Vec<&'a str> {

@@ -6,10 +6,10 @@ use loadline_analysis::record::{Configuration, CpuSets};
 use toml::Spanned;
 
 use super::Checked;
-use crate::backend::Network;
 use crate::experiment::error::Source;
 use crate::experiment::wire::Text;
 use crate::experiment::{Experiment, ExperimentError};
+use loadline_trial::Network;
 
 /// Each instance has namespaces, a cgroup and a load generator of its own; more than this says
 /// more about the machine than about the application.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::error::Source;
 use super::super::wire::Text;
 use super::Checked;
-use crate::backend::Sampling;
+use loadline_trial::Sampling;
 
 /// Closer samples cost more than they tell; seconds are cut from samples at most 100 ms apart.
 const SAMPLES_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));

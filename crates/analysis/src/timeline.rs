@@ -1,0 +1,98 @@
+//! What a cgroup used of the CPU around a pause, step by step.
+//!
+//! Owns the thinning of samples to what can be looked at. Samples come from the raw evidence of a
+//! trial, at the distance at which they were taken; nothing here is an estimate.
+
+use std::time::Duration;
+
+use crate::estimate::Sample;
+use crate::span::Span;
+
+/// Most steps: a line of a terminal, with room for words.
+const STEPS: usize = 40;
+
+/// The time between two samples, or several.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// The first sample, CLOCK_MONOTONIC.
+    pub from_ns: u64,
+    /// The last one.
+    pub to_ns: u64,
+    /// CPUs used, on average.
+    pub cpus: f64,
+    /// Growth of throttled time: a sum over CPUs, told when the throttling is over.
+    pub throttled: Duration,
+}
+
+/// The time around a pause whose samples are worth a look: a quarter of it before and after.
+pub fn around(pause: Span) -> Span {
+    let more = pause.len() / 4;
+    Span::new(
+        pause.start.saturating_sub(more),
+        pause.end.saturating_add(more),
+    )
+}
+
+/// Samples in order of time as at most 40 steps; empty for less than two.
+pub fn steps(samples: &[Sample]) -> Vec<Step> {
+    let between = samples.len().saturating_sub(1);
+    let each = between.div_ceil(STEPS).max(1);
+    let step = |index: usize| {
+        let (first, last) = (&samples[index], &samples[(index + each).min(between)]);
+        let wall = last.at.saturating_sub(first.at).max(1);
+        Step {
+            from_ns: first.at,
+            to_ns: last.at,
+            cpus: last.usage.saturating_sub(first.usage) as f64 / wall as f64,
+            throttled: Duration::from_nanos(last.throttled.saturating_sub(first.throttled)),
+        }
+    };
+    (0..between).step_by(each).map(step).collect()
+}
+
+/// The steps as a line of bars, each a share of the highest; empty for none.
+pub fn bars(steps: &[Step]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = steps.iter().map(|step| step.cpus).fold(0.0, f64::max);
+    let bar = |step: &Step| {
+        let share = if most > 0.0 { step.cpus / most } else { 0.0 };
+        BARS[((share * 7.0).round() as usize).min(7)]
+    };
+    steps.iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One CPU runs for 50 ms of 100, then stands throttled.
+    fn samples(milliseconds: u64) -> Vec<Sample> {
+        let sample = |ms: u64| Sample {
+            at: ms * 1_000_000,
+            usage: (ms / 100 * 50 + (ms % 100).min(50)) * 1_000_000,
+            throttled: ms / 100 * 50_000_000,
+            ..Sample::default()
+        };
+        (0..=milliseconds).map(sample).collect()
+    }
+
+    #[test]
+    fn few_samples_are_shown_as_they_are_and_many_in_groups() {
+        assert_eq!(steps(&samples(0)), []);
+        let few = steps(&samples(10));
+        assert_eq!((few.len(), few[0].to_ns, few[0].cpus), (10, 1_000_000, 1.0));
+        let many = steps(&samples(400));
+        assert_eq!((many.len(), many[0].to_ns), (40, 10_000_000));
+        let throttled: Duration = many.iter().map(|step| step.throttled).sum();
+        assert_eq!(throttled, Duration::from_millis(200));
+        insta::assert_snapshot!(bars(&many), @"█████▁▁▁▁▁█████▁▁▁▁▁█████▁▁▁▁▁█████▁▁▁▁▁");
+        assert_eq!(bars(&[]), "");
+    }
+
+    #[test]
+    fn around_a_pause_is_a_quarter_more_on_each_side() {
+        let span = around(Span::new(100, 200));
+        assert_eq!(span, Span::new(75, 225));
+        assert_eq!(around(Span::new(1, 101)).start, 0);
+    }
+}

@@ -1,0 +1,23 @@
+//! `loadline trial-part` (hidden): one whole trial. All of it is in [`loadline_host::part`].
+
+use loadline_host::part::{self, PartError};
+
+use crate::error::{Error, Kind, Outcome};
+use crate::signals::Signals;
+
+/// Reads the order from stdin, appends its events to the file that is stdout.
+pub fn run() -> Result<Outcome, Error> {
+    let signals = Signals::watch()?;
+    let parent = std::env::var(part::PARENT).ok();
+    let parent = parent.and_then(|text| text.parse().ok());
+    let stop = || signals.came();
+    part::run(std::io::stdin().lock(), std::io::stdout(), parent, &stop)
+        .map(|()| Outcome::Done)
+        .map_err(|error| {
+            let kind = match &error {
+                PartError::NotForPeople => Kind::Usage,
+                PartError::Orphan | PartError::Log(_) => Kind::Environment,
+            };
+            Error::new(kind, &error).hint(error.hint())
+        })
+}

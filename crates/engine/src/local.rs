@@ -1,0 +1,320 @@
+//! This machine as a host: each trial is a process of its own, `loadline trial-part`.
+//!
+//! Owns that process: its start, its event log, its end however it comes. What a trial does is
+//! [`loadline_host`]'s. One trial at a time: two would disturb each other.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{Evidence, Failure, Invalid, Machine};
+use loadline_host::part::PARENT;
+use loadline_host::{Options, Site, monotonic_ns, plain, spawn};
+use loadline_trial::log::{Content, LogError, Piece, Reader, Record};
+use loadline_trial::{App, Ending, Event, Order, Refusal};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::host::{Delivery, Host, Running};
+
+/// How often the log of a running trial is looked at.
+const POLL: Duration = Duration::from_millis(25);
+
+/// A trial that was told to stop kills and cleans up within seconds; one that does not is killed.
+const STOPPING: Duration = Duration::from_secs(60);
+
+/// From its last event to the end of the process; milliseconds as a rule.
+const LEAVING: Duration = Duration::from_secs(10);
+
+/// A state directory with less room than this is full.
+const ROOM: u64 = 64 << 10;
+
+/// Of the last words of a trial that was lost, so much is read.
+const LAST_WORDS: usize = 4096;
+
+/// Trials on this machine.
+#[derive(Debug)]
+pub struct Local {
+    site: Site,
+}
+
+impl Local {
+    /// Looks at the machine; makes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal`] when trials cannot run here.
+    pub fn new(options: Options) -> Result<Self, Refusal> {
+        Site::find(options).map(|site| Self { site })
+    }
+
+    /// The machine.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+}
+
+impl Host for Local {
+    fn machine(&self) -> Machine {
+        self.site.machine()
+    }
+
+    fn slots(&self) -> usize {
+        1
+    }
+
+    fn refuses(&self, order: &Order) -> Option<Refusal> {
+        let App::Image { reference, .. } = &order.app else {
+            return None;
+        };
+        Some(Refusal::new(
+            format!("starting the image {reference}"),
+            "this host starts programs only, it has no container engine",
+            "give the application as a command: loadline size ... -- java -jar app.jar",
+        ))
+    }
+
+    fn launch(
+        &mut self,
+        _slot: usize,
+        order: &Order,
+        delivery: &Delivery,
+    ) -> Result<Box<dyn Running>, Refusal> {
+        let failed = |what: &str, error: io::Error| {
+            Refusal::new(
+                what,
+                error,
+                "the state directory must be writable, on a disk with space",
+            )
+        };
+        let making = format!("making the event log {}", delivery.log.display());
+        let log = File::options()
+            .append(true)
+            .read(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&delivery.log)
+            .map_err(|error| failed(&making, error))?;
+        let reading = File::open(&delivery.log).map_err(|error| failed(&making, error))?;
+        let child = self
+            .start(order, log)
+            .map_err(|error| failed("starting `loadline trial-part`", error))?;
+        Ok(Box::new(Part {
+            child,
+            site: self.site.clone(),
+            log: Reader::new(reading),
+            delivery: delivery.clone(),
+            ending: None,
+            asked: None,
+            is_over: false,
+        }))
+    }
+
+    fn wait(&mut self, patience: Duration) {
+        std::thread::sleep(patience.min(POLL));
+    }
+
+    fn now_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+}
+
+impl Local {
+    fn start(&self, order: &Order, log: File) -> io::Result<Child> {
+        let mut command = Command::new(&self.site.options().program);
+        command
+            .arg("trial-part")
+            .env_clear()
+            .env("LOADLINE_TRIAL", &order.trial)
+            .env(PARENT, std::process::id().to_string())
+            .current_dir("/")
+            // A Ctrl-C is for loadline, which tells the trial.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::from(log))
+            .stderr(Stdio::piped());
+        let text = serde_json::to_vec(order)?;
+        let mut child = spawn(command)?;
+        if let Some(stderr) = &child.stderr {
+            // Whatever it leaves open must not hold us when its last words are read.
+            rustix::io::ioctl_fionbio(stderr, true)?;
+        }
+        let given = match child.stdin.take() {
+            // Dropping it ends the order.
+            Some(mut stdin) => stdin.write_all(&text),
+            None => Err(io::Error::other("it has no standard input")),
+        };
+        // One that ended at once says why in its last words.
+        match given {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(child),
+        }
+    }
+}
+
+/// A trial in its process.
+#[derive(Debug)]
+struct Part {
+    child: Child,
+    site: Site,
+    log: Reader<File>,
+    delivery: Delivery,
+    /// Its last event, which is told when nothing of it is left, and since when it is known.
+    ending: Option<(Ending, Instant)>,
+    /// When it was told to stop.
+    asked: Option<Instant>,
+    is_over: bool,
+}
+
+impl Running for Part {
+    fn next(&mut self) -> Option<Event> {
+        if self.is_over {
+            return None;
+        }
+        if self.ending.is_none() {
+            // Before the log is read: nothing is written after the end.
+            let ended = self.child.try_wait().ok().flatten();
+            match self.read() {
+                Ok(Some(Event::Ended(ending))) => self.ending = Some((ending, Instant::now())),
+                Ok(Some(event)) => return Some(event),
+                Ok(None) => {
+                    if let Some(status) = ended {
+                        return Some(self.lost(&status.to_string(), status));
+                    }
+                    if self.asked.is_some_and(|asked| asked.elapsed() > STOPPING) {
+                        self.kill();
+                    }
+                    return None;
+                }
+                Err(error) => {
+                    let status = self.kill();
+                    return Some(self.lost(&error.to_string(), status));
+                }
+            }
+        }
+        self.leave()
+    }
+
+    fn stop(&mut self) {
+        self.asked.get_or_insert_with(Instant::now);
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
+            // It is our child and not reaped yet: the id cannot be another's.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.stop();
+            let begin = Instant::now();
+            while matches!(self.child.try_wait(), Ok(None)) && begin.elapsed() < STOPPING {
+                std::thread::sleep(POLL);
+            }
+            self.clean_up();
+        }
+    }
+}
+
+impl Part {
+    /// The next event; files that are handed over become files on the way.
+    fn read(&mut self) -> Result<Option<Event>, LogError> {
+        loop {
+            match self.log.next()? {
+                Some(Record::Event(event)) => return Ok(Some(event)),
+                Some(Record::Piece(piece)) => deliver(&piece, &self.delivery)?,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The last event, once the process is gone.
+    fn leave(&mut self) -> Option<Event> {
+        let (_, since) = self.ending.as_ref()?;
+        if matches!(self.child.try_wait(), Ok(None)) {
+            if since.elapsed() < LEAVING {
+                return None;
+            }
+            self.clean_up();
+        }
+        self.is_over = true;
+        let (ending, _) = self.ending.take()?;
+        Some(Event::Ended(ending))
+    }
+
+    /// Its end without a last event, after everything of it is gone.
+    fn lost(&mut self, why: &str, status: ExitStatus) -> Event {
+        self.clean_up();
+        for file in &self.delivery.files {
+            // Half a file is none; one that never came is none either.
+            let _ = fs::remove_file(file);
+        }
+        self.is_over = true;
+        if self.asked.is_some() {
+            return Event::Ended(Ending::Stopped);
+        }
+        let said = self.last_words().unwrap_or_default();
+        let failure = if status.signal().is_none() && is_full(&self.delivery.log) {
+            Failure {
+                cause: Invalid::DiskFull,
+                detail: format!("the disk of {} is full", self.delivery.log.display()),
+            }
+        } else {
+            Failure {
+                cause: Invalid::RuntimeLost,
+                detail: format!("the process of the trial was lost ({why}){said}"),
+            }
+        };
+        Event::Ended(Ending::Measured(Box::new(Evidence {
+            failure: Some(failure),
+            ..Evidence::default()
+        })))
+    }
+
+    /// The last line that it wrote to its standard error.
+    fn last_words(&mut self) -> Option<String> {
+        let mut bytes = vec![0; LAST_WORDS];
+        let length = self.child.stderr.as_mut()?.read(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        let line = text.lines().rfind(|line| !line.trim().is_empty())?;
+        Some(format!("; it said: {}", plain(line)))
+    }
+
+    fn kill(&mut self) -> ExitStatus {
+        // Already ended: then there is nothing to kill, only to reap.
+        let _ = self.child.kill();
+        self.child.wait().unwrap_or_default()
+    }
+
+    /// Kills it, and removes what it had no time to remove. Its processes die with it.
+    fn clean_up(&mut self) {
+        self.kill();
+        // What cannot be removed now is found by the sweep of the next start.
+        let _ = self.site.sweep();
+    }
+}
+
+/// Writes a piece of a file that is handed over to its place.
+fn deliver(piece: &Piece, delivery: &Delivery) -> Result<(), LogError> {
+    let Content::File(number) = piece.content else {
+        return Ok(());
+    };
+    let Some(path) = delivery.files.get(usize::from(number)) else {
+        return Ok(());
+    };
+    let open = File::options()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path);
+    Ok(open?.write_all(&piece.bytes()?)?)
+}
+
+/// Whether the disk of a file has no room left.
+fn is_full(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM)
+}

@@ -1,0 +1,86 @@
+//! What the application's processes had at the moment it was ready: memory and classes; memory also
+//! after the load.
+//!
+//! Owns the readings of /proc and of HotSpot's counters. Taken after the CPU time of the start has
+//! been read and before any load, and after the judged load, never in between: smaps_rollup walks the page tables. Sources:
+//! Documentation/filesystems/proc.rst (smaps_rollup); hsperf counters `java.cls.*`.
+
+use std::fs;
+
+use loadline_analysis::record::StartEvidence;
+use loadline_jvm::hsperf::Counters;
+use loadline_sizing::Bytes;
+
+/// Reads them; what a kernel or another kind of program does not tell is `None`.
+pub(crate) fn read(processes: &[u32]) -> StartEvidence {
+    let texts = rollups(processes);
+    let sum = |name| sum(&texts, name);
+    let hugetlb = sum("Shared_Hugetlb:")
+        .zip(sum("Private_Hugetlb:"))
+        .map(|(shared, private)| shared.saturating_add(private));
+    // One JVM as a rule; of several the first that keeps counters speaks.
+    let counters = processes.iter().find_map(|pid| Counters::of(*pid).ok());
+    StartEvidence {
+        rss: sum("Rss:"),
+        pss: sum("Pss:"),
+        hugetlb,
+        classes: counters.as_ref().and_then(Counters::classes_loaded),
+        classes_archived: counters.as_ref().and_then(Counters::classes_archived),
+        ..StartEvidence::default()
+    }
+}
+
+/// RSS and PSS of processes now.
+pub(crate) fn memory(processes: &[u32]) -> (Option<Bytes>, Option<Bytes>) {
+    let texts = rollups(processes);
+    (sum(&texts, "Rss:"), sum(&texts, "Pss:"))
+}
+
+fn rollups(processes: &[u32]) -> Vec<String> {
+    let read = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
+    processes.iter().filter_map(read).collect()
+}
+
+fn sum(rollups: &[String], name: &str) -> Option<Bytes> {
+    let values = rollups.iter().filter_map(|text| field(text, name));
+    values.reduce(Bytes::saturating_add)
+}
+
+/// `Pss:                9876 kB`.
+fn field(text: &str, name: &str) -> Option<Bytes> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let number = rest.trim().strip_suffix("kB")?.trim();
+    number.parse().ok().map(Bytes::from_kib)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// /proc/PID/smaps_rollup of a Tomcat on JDK 17, Linux 6.18, shortened; the huge page is put in.
+    const ROLLUP: &str = "\
+e0000000-ffffffffff601000 ---p 00000000 00:00 0                          [rollup]
+Rss:               91580 kB
+Pss:               89155 kB
+Pss_Dirty:         71408 kB
+AnonHugePages:         0 kB
+Shared_Hugetlb:        0 kB
+Private_Hugetlb:    2048 kB
+";
+
+    #[test]
+    fn memory_is_what_the_kernel_says() {
+        assert_eq!(field(ROLLUP, "Rss:"), Some(Bytes::from_kib(91_580)));
+        assert_eq!(field(ROLLUP, "Pss:"), Some(Bytes::from_kib(89_155)));
+        assert_eq!(field(ROLLUP, "Private_Hugetlb:"), Some(Bytes::from_mib(2)));
+        assert_eq!(field(ROLLUP, "Swap:"), None);
+    }
+
+    #[test]
+    fn a_process_that_is_no_jvm_has_memory_and_no_classes() {
+        let evidence = read(&[std::process::id()]);
+        assert!(evidence.rss > Some(Bytes::from_kib(100)), "{evidence:?}");
+        assert_eq!(evidence.classes, None);
+        assert_eq!(read(&[]), StartEvidence::default());
+    }
+}

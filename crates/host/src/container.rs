@@ -1,0 +1,83 @@
+//! One application on a host: what a trial needs of whatever holds it.
+//!
+//! Owns the trait, and nothing of how it is done. The trial makes the containers of its instances,
+//! starts and stops them all by the same code, samples their cgroups and reads what they wrote.
+//! Kinds: [`crate::own`], namespaces and a cgroup that loadline makes itself.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use loadline_cgroup::{CgroupError, Group};
+use rustix::process::Signal;
+
+use crate::halt::Halt;
+
+/// What a container tells of its application, on a thread of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// It is about to execute the command.
+    Exec {
+        /// CLOCK_MONOTONIC, ns.
+        at_ns: u64,
+    },
+    /// Its process has ended.
+    Exited {
+        /// Exit code, when it exited.
+        code: Option<i32>,
+        /// Signal, when a signal ended it.
+        signal: Option<i32>,
+    },
+    /// The command could not be executed; nothing of it runs.
+    Failed {
+        /// The step with its path, and why.
+        detail: String,
+    },
+    /// Every process in the container is dead.
+    Gone,
+}
+
+/// One prepared application. It is made with its limits, its network and its files, and with what
+/// takes its output and its [`Told`]s. Dropping it ends the application and removes all of it.
+pub trait Container {
+    /// Starts the application; [`Told::Exec`] or [`Told::Failed`] follows.
+    ///
+    /// # Errors
+    /// [`Halt`] when the machinery is not there any more.
+    fn start(&mut self) -> Result<(), Halt>;
+
+    /// Sends the application's process a signal. One that has ended does not mind.
+    fn signal(&mut self, signal: Signal);
+
+    /// The cgroup that holds the application, and nothing else.
+    fn group(&self) -> &Group;
+
+    /// Kills every process in the container, now; [`Told::Exited`] still follows.
+    ///
+    /// # Errors
+    /// Processes that do not die.
+    fn kill(&mut self) -> Result<(), CgroupError>;
+
+    /// Ends what is around the application too, and waits until all of it is dead; `false` when
+    /// something was still there after 10 s.
+    fn end(&mut self) -> bool;
+
+    /// Removes the cgroup, once everything is dead.
+    ///
+    /// # Errors
+    /// A group that cannot be removed.
+    fn remove(&mut self) -> Result<(), CgroupError>;
+
+    /// The network namespace of the application; `None` is the host's.
+    fn network(&self) -> Option<PathBuf>;
+
+    /// Opens a file that the application wrote, by its path as the application sees it. No link it
+    /// may have planted is followed.
+    ///
+    /// # Errors
+    /// A file that is not there, is no regular one, or is not the application's own.
+    fn open(&self, seen: &Path) -> io::Result<File>;
+
+    /// Whether the application is a JVM as far as its command tells, and its JDK where that is known.
+    fn jdk(&self) -> Option<&Path>;
+}

@@ -1,0 +1,311 @@
+//! Load from a process of its own: `loadline load-part`.
+//!
+//! Owns the translation of a load phase into the generator's order and of its messages into
+//! evidence, and the life of the process. How load is made is `loadline-load`'s.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{LoadEvidence, SecondEvidence};
+use loadline_cgroup::Group;
+use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
+use loadline_load::{LoadError, Model, Part, Plan};
+use loadline_trial::LoadPhase;
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+
+use crate::cpus::CpuPlan;
+use crate::halt::{self, Halt};
+use crate::notes::{Line, Note, Teller};
+use crate::output::plain;
+use crate::spawner;
+
+/// Beyond the phase and its drain, so long may the generator take before it counts as stuck.
+const SLACK: Duration = Duration::from_secs(20);
+
+/// After SIGTERM the result comes as soon as answers stop coming.
+const STOPPED: Duration = Duration::from_secs(3);
+
+/// Of the generator's own complaint, so much is kept.
+const COMPLAINT: u64 = 4096;
+
+/// The process itself, `loadline load-part`: dies with the loadline that started it, instead of
+/// going on for the rest of the phase.
+///
+/// # Errors
+/// As [`loadline_load::part::run`].
+pub fn load_part(
+    order: impl std::io::Read,
+    messages: impl std::io::Write,
+) -> Result<(), LoadError> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| LoadError::System {
+        call: "prctl(PR_SET_PDEATHSIG)",
+        errno,
+        hint: "a seccomp profile may forbid it",
+    })?;
+    loadline_load::part::run(order, messages)
+}
+
+/// What one generator process gets beside the load of its phase.
+pub(crate) struct Wanted<'a> {
+    /// The program with the subcommand `load-part`; loadline itself.
+    pub(crate) loadline: &'a Path,
+    /// UUID of the trial, which marks the process.
+    pub(crate) trial: &'a str,
+    /// Its own group, where it has one.
+    pub(crate) group: Option<&'a Group>,
+    /// This share of the load.
+    pub(crate) part: Part,
+    /// From this moment on CLOCK_MONOTONIC, or at once.
+    pub(crate) from_ns: Option<u64>,
+    /// The CPUs of the instance and of its generator.
+    pub(crate) cpus: &'a CpuPlan,
+    /// The application's network namespace; `None` is the host's.
+    pub(crate) network: Option<PathBuf>,
+}
+
+/// One instance's share of a load phase under way. Dropping it kills the generator.
+pub(crate) struct Generator {
+    child: Child,
+    begin: Instant,
+    allowed: Duration,
+    drain: Duration,
+    stopped: Option<Instant>,
+    seconds: Vec<SecondEvidence>,
+    result: Option<Box<ResultMessage>>,
+    complaint: Option<String>,
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        // Already ended: then there is nothing to kill, only to reap.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Generator {
+    /// Starts the process and gives it its order; what it says goes to `tell`.
+    pub(crate) fn start(load: &LoadPhase, wanted: &Wanted<'_>, tell: Teller) -> Result<Self, Halt> {
+        let mut command = Command::new(wanted.loadline);
+        command
+            .arg("load-part")
+            .env_clear()
+            .env("LOADLINE_TRIAL", wanted.trial)
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = spawner::spawn(command).map_err(halt::step("starting the load generator"))?;
+        let mut generator = Self {
+            child,
+            begin: Instant::now(),
+            allowed: longest(&load.plan),
+            drain: load.plan.drain,
+            stopped: None,
+            seconds: Vec::new(),
+            result: None,
+            complaint: None,
+        };
+        generator.join(wanted.group)?;
+        let order = serde_json::to_vec(&order(load, wanted))
+            .map_err(halt::step("writing the load generator's order"))?;
+        let (stdin, stdout, stderr) = (
+            generator.child.stdin.take(),
+            generator.child.stdout.take(),
+            generator.child.stderr.take(),
+        );
+        let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(halt::failed("the load generator has no pipes"));
+        };
+        stdin
+            .write_all(&order)
+            .map_err(halt::step("sending the load generator its order"))?;
+        // Closing it ends the order.
+        drop(stdin);
+        std::thread::Builder::new()
+            .name("generator".to_owned())
+            .spawn(move || read(stdout, stderr, &tell))
+            .map_err(halt::step("starting a thread"))?;
+        Ok(generator)
+    }
+
+    /// Puts it into its own group before it gets its order, that is before it does anything.
+    fn join(&self, group: Option<&Group>) -> Result<(), Halt> {
+        for file in group.iter().flat_map(|group| group.join_files()) {
+            std::fs::write(&file, self.child.id().to_string()).map_err(|error| {
+                let file = file.display();
+                halt::failed(format_args!("moving the generator by {file}: {error}"))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Takes what it said; `Some` is a second that has passed.
+    pub(crate) fn take(&mut self, line: Line) -> Option<&SecondEvidence> {
+        match line {
+            Line::Message(Message::Second(message)) => {
+                self.seconds.push(second(&message));
+                return self.seconds.last();
+            }
+            Line::Message(Message::Result(result)) => self.result = Some(result),
+            Line::End(complaint) => self.complaint = Some(complaint),
+        }
+        None
+    }
+
+    /// Whether its output has come to its end. Also after the result it is read so far: what is left
+    /// would reach the next phase.
+    pub(crate) fn is_over(&self) -> bool {
+        self.complaint.is_some()
+    }
+
+    /// Asks it to end before its time, once. Before its first word it may not be ready for a signal,
+    /// which would end it without a result.
+    pub(crate) fn stop(&mut self) {
+        let can_be_stopped = self.result.is_some() || !self.seconds.is_empty();
+        if self.stopped.is_some() || !can_be_stopped {
+            return;
+        }
+        self.stopped = Some(Instant::now());
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // It is our child and not reaped yet: the id cannot be another's.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    /// Whether it should have ended long ago.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let is_late = |since: Instant| since.elapsed() > STOPPED + self.drain;
+        !self.is_over()
+            && (self.begin.elapsed() > self.allowed || self.stopped.is_some_and(is_late))
+    }
+
+    /// What it gave, once it is over.
+    pub(crate) fn finish(mut self, load: &LoadPhase, part: Part) -> Result<Driven, Halt> {
+        let Some(result) = self.result.take() else {
+            let complaint = self.complaint.take().unwrap_or_default();
+            return Err(halt::failed(format_args!(
+                "the load generator failed: {complaint}"
+            )));
+        };
+        Ok(Driven {
+            start_ns: result.start_ns,
+            end_ns: result.end_ns,
+            load: load_evidence(load, part, *result),
+            seconds: std::mem::take(&mut self.seconds),
+        })
+    }
+}
+
+/// What one instance's share of a load phase gave.
+pub(crate) struct Driven {
+    /// Totals and histograms.
+    pub(crate) load: LoadEvidence,
+    /// One entry a second, load fields only.
+    pub(crate) seconds: Vec<SecondEvidence>,
+    /// When it began, CLOCK_MONOTONIC ns.
+    pub(crate) start_ns: u64,
+    /// When it ended, CLOCK_MONOTONIC ns.
+    pub(crate) end_ns: u64,
+}
+
+/// So long may a generator take before it counts as stuck.
+fn longest(plan: &Plan) -> Duration {
+    let length = match plan.model {
+        // Requests that all time out, one after the other on each connection.
+        Model::ClosedRequests { requests } => {
+            let rounds = requests.div_ceil(u64::from(plan.at_once()));
+            let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+            plan.timeout.saturating_mul(rounds)
+        }
+        ref model => model.duration().unwrap_or_default(),
+    };
+    length.saturating_add(plan.timeout + plan.drain + SLACK)
+}
+
+fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &Teller) {
+    let mut complaint = String::new();
+    for line in BufReader::new(stdout).lines() {
+        let message = line
+            .map_err(|e| e.to_string())
+            .and_then(|line| serde_json::from_str(&line).map_err(|e| e.to_string()));
+        match message {
+            Ok(message) => tell.tell(Note::Generator(Line::Message(message))),
+            Err(error) => {
+                complaint = format!("its output is not understood: {error}");
+                break;
+            }
+        }
+    }
+    let mut said = Vec::new();
+    let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
+    complaint.push_str(&plain(&String::from_utf8_lossy(&said)));
+    tell.tell(Note::Generator(Line::End(complaint)));
+}
+
+fn order(load: &LoadPhase, wanted: &Wanted<'_>) -> Order {
+    let (plan, part) = (wanted.cpus, wanted.part);
+    let connections = part.share_of(load.plan.connections);
+    let threads = (connections as usize).min(plan.generator.len());
+    // Where the application runs on the same CPUs, the kernel chooses: pinning would make the
+    // generator wait for the application.
+    let cpus = if plan.is_shared() {
+        Vec::new()
+    } else {
+        plan.generator[plan.generator.len() - threads..].to_vec()
+    };
+    Order {
+        plan: Plan {
+            connections,
+            part,
+            start_ns: wanted.from_ns,
+            cpus,
+            ..load.plan.clone()
+        },
+        netns: wanted.network.clone(),
+    }
+}
+
+fn second(message: &SecondMessage) -> SecondEvidence {
+    SecondEvidence {
+        at_ns: message.at_ns,
+        offered: Some(message.offered),
+        achieved: Some(message.ok),
+        errors: Some(message.errors),
+        p50: message.p50,
+        p99: message.p99,
+        max: message.max,
+        ..SecondEvidence::default()
+    }
+}
+
+fn load_evidence(load: &LoadPhase, part: Part, result: ResultMessage) -> LoadEvidence {
+    let measure = result.measure;
+    let offered_rate = load.plan.model.rate();
+    LoadEvidence {
+        phase: load.phase,
+        instance: (part.of > 1).then_some(part.index + 1),
+        offered_rate: offered_rate.map(|rate| rate / f64::from(part.of)),
+        achieved_rate: measure.achieved_rate(),
+        duration: measure.duration,
+        scheduled: measure.scheduled,
+        ok: measure.ok,
+        errors: measure.errors,
+        unfinished: measure.unfinished,
+        latency: measure.latency,
+        service_time: measure.service_time,
+        send_lag_p99: result.health.send_lag_p99,
+        generator_cpu: result.health.cpu,
+        saturated: result.health.saturated,
+    }
+}

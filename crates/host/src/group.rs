@@ -1,0 +1,77 @@
+//! The cgroup of a trial: made with its limits, gone when dropped.
+//!
+//! Owns the translation of a configuration into limits and the end of the group. The cgroup file
+//! system itself is `loadline-cgroup`'s.
+
+use std::time::Duration;
+
+use loadline_analysis::record::Configuration;
+use loadline_cgroup::{CgroupError, Controller, Group, Layout, Limits};
+use loadline_sizing::CpuSet;
+
+use crate::cpus::CpuPlan;
+
+/// Tasks where the configuration names no limit: room for any server, none for a fork bomb.
+const TASKS: u64 = 16_384;
+
+/// How long killing and removing may take; milliseconds as a rule.
+const END: Duration = Duration::from_secs(10);
+
+/// A group that is killed and removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct TrialGroup {
+    group: Group,
+    is_removed: bool,
+}
+
+impl TrialGroup {
+    /// Makes the group and sets its limits.
+    pub(crate) fn make(layout: &Layout, name: &str, limits: &Limits) -> Result<Self, CgroupError> {
+        let group = Self {
+            group: Group::create(layout, name)?,
+            is_removed: false,
+        };
+        group.group.apply(limits)?;
+        Ok(group)
+    }
+
+    /// The group itself.
+    pub(crate) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Kills what is in it and removes it.
+    pub(crate) fn remove(&mut self) -> Result<(), CgroupError> {
+        if self.is_removed {
+            return Ok(());
+        }
+        self.group.kill(END)?;
+        self.group.remove(END)?;
+        self.is_removed = true;
+        Ok(())
+    }
+}
+
+impl Drop for TrialGroup {
+    fn drop(&mut self) {
+        // What cannot be removed now is found by the next sweep.
+        let _ = self.remove();
+    }
+}
+
+/// The limits of a configuration, on the CPUs of the plan. Where the kernel has no cpuset
+/// controller, only a configuration that asks for one gets one (and is refused); otherwise the
+/// application's CPU mask alone keeps it there.
+pub(crate) fn limits(layout: &Layout, configuration: &Configuration, plan: &CpuPlan) -> Limits {
+    let has_cpuset = layout.place(Controller::Cpuset).is_some();
+    let cpuset = has_cpuset || configuration.cpuset.is_some();
+    Limits {
+        cpu_quota: configuration.cpu,
+        cpu_period: configuration.cpu_period,
+        cpu_burst: configuration.cpu_burst,
+        cpu_shares: configuration.cpu_shares,
+        cpuset: cpuset.then(|| plan.application.iter().copied().collect::<CpuSet>()),
+        memory: configuration.memory,
+        pids: Some(configuration.pids.unwrap_or(TASKS)),
+    }
+}

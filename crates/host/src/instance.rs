@@ -1,0 +1,395 @@
+//! One instance of a trial: its container, what watches it, and what is known of it so far.
+//!
+//! Owns how one is made, and the rules of its start. All instances of a trial are driven together
+//! ([`crate::instances`]); whatever holds the application is a [`Container`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_analysis::record::{Failure, StartEvidence};
+use loadline_cgroup::{Group, GroupName, Limits, Pace};
+use loadline_load::Part;
+use loadline_sizing::Bytes;
+use loadline_trial::log::Log;
+use loadline_trial::{Network, Order, Readiness};
+
+use crate::at_ready;
+use crate::clock::monotonic_ns;
+use crate::container::{Container, Told};
+use crate::cpus::CpuPlan;
+use crate::gc::Tail;
+use crate::group::{self, TrialGroup};
+use crate::halt::{self, Halt, refused};
+use crate::notes::{Note, Teller};
+use crate::output::{Copy, Output, Watch};
+use crate::own::{Own, Wanted};
+use crate::probe::{Finding, Probe, Probing, Question};
+use crate::program::Program;
+use crate::recording::{Recording, Spool};
+use crate::site::Site;
+use crate::watching;
+
+/// Shares of the generator where it shares CPUs with the application: it must keep its schedule,
+/// and it takes little.
+const GENERATOR_SHARES: u64 = 16 * 1024;
+
+const START_HINT: &str =
+    "the program must be executable for the application's user; another user: --user";
+
+/// One application of a trial. The fields are dropped in order: who watches before what is watched.
+pub(crate) struct Instance {
+    pub(crate) part: Part,
+    pub(crate) plan: CpuPlan,
+    pub(crate) is_jvm: bool,
+    pub(crate) pace: Pace,
+    pub(crate) recording: Option<Recording>,
+    probing: Option<Probing>,
+    pub(crate) container: Box<dyn Container>,
+    pub(crate) output: Output,
+    pub(crate) gc: Option<Tail>,
+    pub(crate) generator_group: Option<TrialGroup>,
+    pub(crate) teller: Teller,
+    log: Arc<Log>,
+    pub(crate) state: State,
+}
+
+/// How the application's process ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+}
+
+/// What is known of it so far. Times are CLOCK_MONOTONIC ns.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) exec_ns: Option<u64>,
+    pub(crate) ready_ns: Option<u64>,
+    pub(crate) log_line_ns: Option<u64>,
+    pub(crate) ended: Option<Ended>,
+    is_gone: bool,
+    is_oom: bool,
+    /// Why the command could not be executed.
+    stage_failure: Option<String>,
+    last_probe: String,
+    foreign_listener: bool,
+    /// How it became ready, or did not.
+    pub(crate) start: Option<StartEvidence>,
+    /// Ends of the generator's seconds.
+    pub(crate) load_ends: Vec<u64>,
+    pub(crate) measure: Option<(u64, u64)>,
+    /// RSS and PSS right after the measure phase.
+    pub(crate) loaded: (Option<Bytes>, Option<Bytes>),
+    pub(crate) warnings: Vec<String>,
+    pub(crate) failure: Option<Failure>,
+}
+
+impl State {
+    /// Takes a note. Notes of the generator are for whoever drives it.
+    pub(crate) fn take(&mut self, note: Note) {
+        match note {
+            Note::Told(Told::Exec { at_ns }) => self.exec_ns = Some(at_ns),
+            Note::Told(Told::Exited { code, signal }) => {
+                self.ended = Some(Ended { code, signal });
+            }
+            Note::Told(Told::Failed { detail }) => self.stage_failure = Some(detail),
+            Note::Told(Told::Gone) => self.is_gone = true,
+            Note::LineFound { at_ns } => self.ready_ns = Some(at_ns),
+            Note::LogLine { at_ns } => self.log_line_ns = Some(at_ns),
+            Note::Probe(Finding::Ready { at_ns, detail }) => {
+                self.ready_ns = Some(at_ns);
+                self.last_probe = detail;
+            }
+            Note::Probe(Finding::NotYet { detail }) => self.last_probe = detail,
+            Note::Probe(Finding::Foreign) => self.foreign_listener = true,
+            Note::Probe(Finding::Broken { detail }) => self.failure = Some(halt::failure(detail)),
+            Note::Generator(_) => {}
+        }
+    }
+
+    /// Whether the application has ended, or everything.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.is_some() || self.is_gone
+    }
+
+    /// Whether it was executed and has not ended.
+    pub(crate) fn is_running(&self) -> bool {
+        self.exec_ns.is_some() && !self.is_over()
+    }
+
+    /// Whether it became ready, as its start was judged.
+    pub(crate) fn was_ready(&self) -> bool {
+        self.start
+            .as_ref()
+            .is_some_and(|start| start.ready.is_some())
+    }
+}
+
+impl Instance {
+    /// Makes everything but the application's process.
+    ///
+    /// # Errors
+    /// [`Halt`]; what was made is gone again.
+    pub(crate) fn prepare(
+        site: &Site,
+        order: &Order,
+        program: &Program,
+        part: Part,
+        (log, teller): (Arc<Log>, Teller),
+    ) -> Result<Self, Halt> {
+        let configuration = &order.configuration;
+        let plan = site.plan_cpus(configuration, part.index)?;
+        let limits = group::limits(&site.layout, configuration, &plan);
+        site.refuse_too_large(&limits, part.of)?;
+        let name = numbered(&order.trial, part.index);
+        let generator_group = generator_group(site, &name, &plan, part)?;
+        let (reader, writer) = std::io::pipe().map_err(halt::step("making a pipe"))?;
+        let copy = Copy {
+            log: Arc::clone(&log),
+            instance: part.index,
+        };
+        let output = Output::read(reader, copy, watch(order, &teller), plan.generator.clone());
+        let output = output.map_err(halt::step("starting the thread that reads the output"))?;
+        let scratch = order.scratch.with_file_name(numbered(
+            &order
+                .scratch
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy(),
+            part.index,
+        ));
+        let wanted = Wanted {
+            program,
+            name: &name,
+            limits: &limits,
+            cpus: &plan.application,
+            own_network: order.network == Network::Own,
+            scratch: &scratch,
+            open_files: site.options.open_files,
+            evict_page_cache: site.options.evict_page_cache,
+            loadline: &site.options.program,
+        };
+        let mut state = State::default();
+        let told = teller.clone();
+        let tell = move |what| told.tell(Note::Told(what));
+        let container = Own::prepare(&site.layout, &wanted, writer, tell, &mut state.warnings)?;
+        let gc = order.gc_log.clone();
+        Ok(Self {
+            part,
+            // A start script has no JDK of its own, but the caller may know better.
+            is_jvm: container.jdk().is_some() || order.gc_log.is_some(),
+            pace: watching::pace(order.sampling, configuration),
+            recording: None,
+            probing: None,
+            container: Box::new(container),
+            output,
+            gc: gc.map(|seen| Tail::new(seen, Arc::clone(&log), part.index)),
+            generator_group,
+            teller,
+            log,
+            state,
+            plan,
+        })
+    }
+
+    /// Starts to sample its cgroup, then the application.
+    pub(crate) fn start(&mut self) -> Result<(), Halt> {
+        let spool = Spool::new(Arc::clone(&self.log), self.part.index);
+        let options = watching::options(self.pace);
+        let own = self.plan.generator.clone();
+        let recording = Recording::start(self.container.group(), options, own, spool);
+        let recording = recording.map_err(|e| halt::cgroup("sampling the cgroup", &e))?;
+        self.recording = Some(recording);
+        self.container.start()
+    }
+
+    /// One look at a start under way: begins to ask once it is executed. `true` when there is
+    /// nothing more to wait for.
+    ///
+    /// # Errors
+    /// [`Halt`] when it cannot be started, or another server answers in its place.
+    pub(crate) fn look(&mut self, order: &Order) -> Result<bool, Halt> {
+        if let Some(detail) = self.state.stage_failure.take() {
+            return Err(refused("starting the application", detail, START_HINT));
+        }
+        if self.state.foreign_listener {
+            return Err(foreign(&order.readiness));
+        }
+        let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
+        if is_decided || self.state.is_over() {
+            self.settle(order);
+            return Ok(true);
+        }
+        if self.probing.is_none() && self.state.exec_ns.is_some() {
+            let teller = self.teller.clone();
+            self.probing = self.ask(order, move |finding| teller.tell(Note::Probe(finding)))?;
+        }
+        Ok(false)
+    }
+
+    /// The start as it is now, once; nobody asks any more.
+    pub(crate) fn settle(&mut self, order: &Order) {
+        if self.state.start.is_none() {
+            self.probing = None;
+            self.state.start = Some(self.start_evidence(order));
+        }
+    }
+
+    /// Asks the application whether it answers, until dropped; `None` where only its output tells.
+    pub(crate) fn ask(
+        &self,
+        order: &Order,
+        tell: impl Fn(Finding) + Send + 'static,
+    ) -> Result<Option<Probing>, Halt> {
+        let (port, question) = match &order.readiness {
+            Readiness::Http { port, path } => (*port, Question::Http { path: path.clone() }),
+            Readiness::Tcp { port } => (*port, Question::Tcp),
+            Readiness::LogLine { .. } => return Ok(None),
+        };
+        let group = self.container.group().clone();
+        let processes = move || group.processes().unwrap_or_default();
+        let network = match self.container.network() {
+            None => None,
+            Some(path) => {
+                let opened = std::fs::File::open(path);
+                Some(opened.map_err(halt::step("opening the trial's network namespace"))?)
+            }
+        };
+        let probe = Probe {
+            port,
+            question,
+            processes: network.is_none().then(|| Box::new(processes) as _),
+            network: network.map(Into::into),
+            cpus: self.plan.generator.clone(),
+        };
+        let started = Probing::start(probe, tell);
+        started.map(Some).map_err(halt::step("starting the probe"))
+    }
+
+    fn start_evidence(&self, order: &Order) -> StartEvidence {
+        let state = &self.state;
+        let sample = self.container.group().read().ok();
+        let cpu = sample.as_ref().map(|sample| &sample.cpu);
+        // An application that has ended was never ready, even if a probe got through first.
+        let ready = state.ready_ns.filter(|_| !state.is_over());
+        let last_probe = match &order.readiness {
+            Readiness::LogLine { contains } if ready.is_none() => {
+                format!("no line with `{contains}`")
+            }
+            Readiness::LogLine { contains } => format!("a line with `{contains}`"),
+            _ => state.last_probe.clone(),
+        };
+        let at_ready = match ready {
+            Some(_) => at_ready::read(&self.processes()),
+            None => StartEvidence::default(),
+        };
+        StartEvidence {
+            ready: ready
+                .zip(state.exec_ns)
+                .map(|(ready, exec)| Duration::from_nanos(ready.saturating_sub(exec))),
+            deadline: order.start_deadline,
+            cpu: cpu.and_then(|cpu| cpu.usage),
+            throttled: cpu.and_then(|cpu| cpu.throttled_time),
+            last_probe,
+            ..at_ready
+        }
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.container.group().processes().unwrap_or_default()
+    }
+
+    /// A container dies as a whole when the kernel kills one of its processes for memory. v2 does
+    /// that by memory.oom.group, which `Group::apply` sets; for v1 it is done here.
+    pub(crate) fn end_after_oom(&mut self) {
+        let is_oom = self.recording.as_ref().is_some_and(Recording::is_oom);
+        if is_oom && !self.state.is_oom {
+            self.state.is_oom = true;
+            // What survives is found when the trial ends.
+            let _ = self.container.kill();
+        }
+    }
+
+    /// Copies what it wrote into the event log.
+    pub(crate) fn copy(&mut self) {
+        self.output.flush();
+        if let Some(gc) = &mut self.gc {
+            // Not there yet, or never: that is told when the trial ends.
+            let _ = gc.copy(self.container.as_ref());
+        }
+    }
+
+    /// Takes RSS and PSS of the application now, from smaps_rollup.
+    pub(crate) fn weigh(&mut self) {
+        if !self.state.is_over() {
+            self.state.loaded = at_ready::memory(&self.processes());
+        }
+    }
+
+    /// Its groups, the application's first.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
+        let generator = self.generator_group.as_ref().map(TrialGroup::group);
+        std::iter::once(self.container.group()).chain(generator)
+    }
+}
+
+/// The name of one of several instances: the trial's for the first, with `-2` for the second.
+fn numbered(name: &str, index: u32) -> String {
+    match index {
+        0 => name.to_owned(),
+        _ => format!("{name}-{}", index + 1),
+    }
+}
+
+/// A group of its own for the generator, where it would otherwise compete with the application; of
+/// several generators always, so that what they use is known not to be noise.
+fn generator_group(
+    site: &Site,
+    name: &str,
+    plan: &CpuPlan,
+    part: Part,
+) -> Result<Option<TrialGroup>, Halt> {
+    if !plan.is_shared() && part.of == 1 {
+        return Ok(None);
+    }
+    let making = |error| halt::cgroup("making the load generator's cgroup", &error);
+    let trial = format!("{name}-generator");
+    let name = GroupName::new(std::path::Path::new("/proc"), &trial).map_err(making)?;
+    let limits = Limits {
+        cpu_shares: Some(GENERATOR_SHARES),
+        ..Limits::default()
+    };
+    let group = TrialGroup::make(&site.layout, &name.to_string(), &limits);
+    Ok(Some(group.map_err(making)?))
+}
+
+fn watch(order: &Order, teller: &Teller) -> Option<Watch> {
+    let teller = teller.clone();
+    match (&order.readiness, &order.log_line) {
+        (Readiness::LogLine { contains }, _) => Some(Watch {
+            text: contains.clone(),
+            found: Box::new(move || {
+                let at_ns = monotonic_ns();
+                teller.tell(Note::LineFound { at_ns });
+            }),
+        }),
+        (_, Some(text)) => Some(Watch {
+            text: text.clone(),
+            found: Box::new(move || {
+                let at_ns = monotonic_ns();
+                teller.tell(Note::LogLine { at_ns });
+            }),
+        }),
+        (_, None) => None,
+    }
+}
+
+fn foreign(readiness: &Readiness) -> Halt {
+    let port = match readiness {
+        Readiness::Http { port, .. } | Readiness::Tcp { port } => *port,
+        Readiness::LogLine { .. } => 0,
+    };
+    halt::failed(format_args!(
+        "port {port} is served by a process that is not part of the trial; nothing was sent to it"
+    ))
+}

@@ -1,0 +1,186 @@
+//! All instances of a trial, driven by one thread.
+//!
+//! Owns the queue of what they tell, what is done for each of them again and again (the rule of
+//! out-of-memory kills, copies into the event log), the window in which the machine is watched, and
+//! the progress of the trial. One instance is the case n = 1.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{NoiseEvidence, Phase};
+use loadline_cgroup::{Layout, Noise, NoiseMeter};
+use loadline_load::Part;
+use loadline_trial::log::Log;
+use loadline_trial::{Event, Order, Progress};
+
+use crate::clock::monotonic_ns;
+use crate::halt::Halt;
+use crate::instance::Instance;
+use crate::neighbour::Neighbour;
+use crate::notes::{Line, Note, Teller};
+use crate::program::Program;
+use crate::site::Site;
+
+/// How long a trial waits for news before it looks around.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Distance of copies into the log: so much is lost at most when the trial is killed.
+const COPY: Duration = Duration::from_secs(1);
+
+/// Distance of progress where nothing but time passes.
+const PROGRESS: Duration = Duration::from_millis(250);
+
+/// The instances of a trial, and what is beside them. The fields are dropped in order.
+pub(crate) struct Instances {
+    pub(crate) all: Vec<Instance>,
+    neighbour: Option<Neighbour>,
+    layout: Layout,
+    log: Arc<Log>,
+    notes: Receiver<(usize, Note)>,
+    /// Keeps the queue open, whoever has ended.
+    _queue: Sender<(usize, Note)>,
+    meter: Option<NoiseMeter>,
+    pub(crate) noise: NoiseEvidence,
+    copied: Instant,
+    told: Option<Instant>,
+}
+
+impl Instances {
+    /// Prepares all of them; starts none.
+    ///
+    /// # Errors
+    /// [`Halt`]; what was made is gone again.
+    pub(crate) fn prepare(
+        site: &Site,
+        order: &Order,
+        program: &Program,
+        log: &Arc<Log>,
+    ) -> Result<Self, Halt> {
+        let (queue, notes) = channel();
+        let of = order.configuration.instances.max(1);
+        let instance = |index| {
+            let teller = Teller::new(index as usize, queue.clone());
+            let (part, with) = (Part { index, of }, (Arc::clone(log), teller));
+            Instance::prepare(site, order, program, part, with)
+        };
+        let all = (0..of).map(instance).collect::<Result<Vec<_>, _>>()?;
+        let neighbour = match (order.configuration.neighbour_threads, all.first()) {
+            (Some(threads), Some(first)) => {
+                let cpus = &first.plan.application;
+                Some(Neighbour::start(site, &order.trial, threads, cpus)?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            all,
+            neighbour,
+            layout: site.layout.clone(),
+            log: Arc::clone(log),
+            notes,
+            _queue: queue,
+            meter: None,
+            noise: NoiseEvidence::default(),
+            copied: Instant::now(),
+            told: None,
+        })
+    }
+
+    /// Waits for the next note, at most a tick, takes all that are there, and does what is due.
+    /// Hands out what the generators said.
+    pub(crate) fn tick(&mut self) -> Vec<(usize, Line)> {
+        let first = self.notes.recv_timeout(TICK).ok();
+        let mut lines = Vec::new();
+        self.take(first, &mut lines);
+        for instance in &mut self.all {
+            instance.end_after_oom();
+        }
+        if self.copied.elapsed() >= COPY {
+            self.copied = Instant::now();
+            self.all.iter_mut().for_each(Instance::copy);
+            if let Some(meter) = &mut self.meter {
+                meter.tick();
+            }
+        }
+        lines
+    }
+
+    /// Takes what is there, without waiting.
+    pub(crate) fn drain(&mut self) {
+        // Outside of load phases a generator has nothing to say that matters.
+        self.take(None, &mut Vec::new());
+    }
+
+    fn take(&mut self, first: Option<(usize, Note)>, lines: &mut Vec<(usize, Line)>) {
+        for (index, note) in first.into_iter().chain(self.notes.try_iter()) {
+            match note {
+                Note::Generator(line) => lines.push((index, line)),
+                note => self.all[index].state.take(note),
+            }
+        }
+    }
+
+    /// Says that a phase begins; gives the moment.
+    pub(crate) fn begin(&mut self, phase: Phase) -> u64 {
+        self.told = None;
+        let at_ns = monotonic_ns();
+        self.tell(&Event::Phase { phase, at_ns });
+        at_ns
+    }
+
+    /// Says how long a phase lasts, now and then.
+    pub(crate) fn pass(&mut self, phase: Phase, elapsed: Duration) {
+        if self.told.is_none_or(|told| told.elapsed() >= PROGRESS) {
+            self.told = Some(Instant::now());
+            self.progress(Progress {
+                phase,
+                elapsed,
+                p99: None,
+                rate: None,
+            });
+        }
+    }
+
+    /// Tells a live figure.
+    pub(crate) fn progress(&self, progress: Progress) {
+        self.tell(&Event::Progress(progress));
+    }
+
+    /// A log without room loses what is live; its last event counts.
+    fn tell(&self, event: &Event) {
+        let _ = self.log.event(event);
+    }
+
+    /// Begins to watch what else happens on the machine, around all instances and the generators:
+    /// those without a group by their processes. Noise that cannot be measured is `None` in the
+    /// record.
+    pub(crate) fn begin_window(&mut self, generators: &[u32]) {
+        let mut groups: Vec<_> = self.all.iter().flat_map(Instance::groups).collect();
+        groups.extend(self.neighbour.as_ref().map(Neighbour::group));
+        self.meter = NoiseMeter::start(&self.layout, &groups, generators).ok();
+    }
+
+    /// Ends the window; the last one counts: the measure phase of a trial that got so far.
+    pub(crate) fn end_window(&mut self) {
+        if let Some(noise) = self.meter.take().and_then(|meter| meter.finish().ok()) {
+            self.noise = noise_evidence(noise);
+            if self.all.len() > 1 {
+                // They wait for each other: that is the experiment, no disturbance.
+                self.noise.contention = None;
+            }
+        }
+    }
+}
+
+/// A window's noise as a record has it.
+fn noise_evidence(noise: Noise) -> NoiseEvidence {
+    NoiseEvidence {
+        steal: noise.steal,
+        foreign_cpu: noise.foreign_cpu,
+        host_cpu_pressure: noise.host_cpu_pressure,
+        contention: noise.contention,
+        swap_in_pages: noise.swap_in_pages,
+        clock_jump: Some(noise.clock_jump),
+        outer_throttled: noise.outer_throttled,
+    }
+}

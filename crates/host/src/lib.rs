@@ -1,0 +1,82 @@
+//! One whole trial on one host and one clock: `loadline trial-part`.
+//!
+//! Owns what happens between an order and the end of its event log: the containment of the
+//! application, its start, the load, the sampling, its stop. What a trial's processes are and who
+//! starts whom:
+//!
+//! ```text
+//! loadline ── trial-part ── holder ── init (PID 1) ── application
+//!                 └──────── load generator, on CPUs of its own
+//! ```
+//!
+//! Judges nothing and knows no store. Read in this order: [`part`] (order in, events out), `trial`
+//! (the phases), `instance` (one application of a trial), `container` (what holds it), `own` (how
+//! loadline holds it itself), `ending` (the stop). Facts and measurements behind the design:
+//! ARCHITECTURE.md, "Containment".
+
+pub mod application_pauses;
+mod at_ready;
+mod clock;
+mod container;
+mod cpus;
+mod ending;
+mod gc;
+pub mod gc_evidence;
+mod generator;
+mod group;
+mod halt;
+mod instance;
+mod instances;
+mod listener;
+mod neighbour;
+mod notes;
+mod output;
+mod own;
+pub mod part;
+mod preflight;
+mod probe;
+mod program;
+mod recording;
+pub mod rootless;
+pub mod samples;
+mod sight;
+mod site;
+mod spawner;
+mod summary;
+mod sweep;
+mod trial;
+mod watching;
+
+pub use clock::monotonic_ns;
+pub use generator::load_part;
+pub use neighbour::neighbour;
+pub use output::plain;
+pub use own::init;
+pub use preflight::preflight;
+pub use sight::blindness;
+pub use site::{Options, Site};
+pub use spawner::spawn;
+pub use sweep::Swept;
+
+/// A configuration without limits: unit tests fill in what they are about.
+#[cfg(test)]
+fn test_configuration() -> loadline_analysis::record::Configuration {
+    loadline_analysis::record::Configuration {
+        label: String::new(),
+        cpu: None,
+        cpu_period: std::time::Duration::from_millis(100),
+        cpuset: None,
+        cpu_burst: None,
+        instances: 1,
+        neighbour_threads: None,
+        cpu_shares: None,
+        memory: None,
+        pids: None,
+        jdk: None,
+        jvm_options: Vec::new(),
+        args: Vec::new(),
+        rate: None,
+        env: Default::default(),
+        cache: None,
+    }
+}

@@ -1,0 +1,93 @@
+//! A busy neighbour: threads that take every CPU they get, in a cgroup beside the application's.
+//!
+//! Owns the process, `loadline neighbour`, and its end. Relative shares mean nothing while nobody
+//! else wants the CPUs: experiments on them need somebody who does.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use loadline_cgroup::{Group, GroupName, Limits};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::cpus;
+use crate::group::TrialGroup;
+use crate::halt::{self, Halt};
+use crate::site::Site;
+use crate::spawner;
+
+/// The running neighbour; dropping it kills it, then its group goes.
+pub(crate) struct Neighbour {
+    child: Child,
+    group: TrialGroup,
+}
+
+impl Neighbour {
+    /// Starts so many threads on the application's CPUs, with the weight that every group has unless
+    /// it is given another.
+    pub(crate) fn start(site: &Site, trial: &str, threads: u32, own: &[u32]) -> Result<Self, Halt> {
+        let making = |error| halt::cgroup("making the neighbour's cgroup", &error);
+        let trial = format!("{trial}-neighbour");
+        let name = GroupName::new(Path::new("/proc"), &trial).map_err(making)?;
+        let limits = Limits::default();
+        let group = TrialGroup::make(&site.layout, &name.to_string(), &limits);
+        let group = group.map_err(making)?;
+        let mut command = Command::new(&site.options.program);
+        command.args(["neighbour", &threads.to_string(), &cpus::list(own)]);
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let child = spawner::spawn(command).map_err(halt::step("starting the neighbour"))?;
+        let mut neighbour = Self { child, group };
+        neighbour
+            .join()
+            .map_err(halt::step("starting the neighbour"))?;
+        Ok(neighbour)
+    }
+
+    /// Its group: what it uses is part of the trial, not noise.
+    pub(crate) fn group(&self) -> &Group {
+        self.group.group()
+    }
+
+    /// Puts it into its group, then lets it go.
+    fn join(&mut self) -> io::Result<()> {
+        let pid = self.child.id().to_string();
+        for file in self.group.group().join_files() {
+            std::fs::write(file, &pid)?;
+        }
+        match &mut self.child.stdin {
+            Some(stdin) => stdin.write_all(b"\n"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        // Already ended: then there is nothing to kill, only to reap.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The process itself: waits for a byte, then keeps so many threads busy on these CPUs until its
+/// standard input ends. Dies with the loadline that started it.
+///
+/// # Errors
+/// What the kernel says to reading and to starting threads.
+pub fn neighbour(threads: u32, own: &[u32], mut input: impl Read) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    input.read_exact(&mut [0])?;
+    cpus::pin_this_thread(own);
+    for _ in 0..threads {
+        let thread = std::thread::Builder::new().name("neighbour".to_owned());
+        thread.spawn(busy)?;
+    }
+    io::copy(&mut input, &mut io::sink()).map(drop)
+}
+
+fn busy() {
+    loop {
+        std::hint::spin_loop();
+    }
+}

@@ -1,0 +1,57 @@
+//! What the threads of a trial tell the one that runs it.
+//!
+//! Owns the messages. Containers, probes, outputs and generators each have a thread; everything
+//! they learn arrives in one queue, with the instance it is about.
+
+use std::sync::mpsc::Sender;
+
+use crate::container::Told;
+use crate::probe::Finding;
+use loadline_load::part::Message;
+
+/// Something about one instance.
+pub(crate) enum Note {
+    /// From its container.
+    Told(Told),
+    /// The line that the experiment names was written; it does not decide.
+    LogLine {
+        /// CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
+    /// The line that says "ready" was written.
+    LineFound {
+        /// CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
+    /// From its readiness probe.
+    Probe(Finding),
+    /// From its load generator.
+    Generator(Line),
+}
+
+/// What a generator's output is read as.
+pub(crate) enum Line {
+    /// A message.
+    Message(Message),
+    /// The end of the output, with what it wrote to standard error or what could not be read.
+    End(String),
+}
+
+/// Where one instance's notes go.
+#[derive(Debug, Clone)]
+pub(crate) struct Teller {
+    instance: usize,
+    queue: Sender<(usize, Note)>,
+}
+
+impl Teller {
+    /// For an instance, from 0.
+    pub(crate) fn new(instance: usize, queue: Sender<(usize, Note)>) -> Self {
+        Self { instance, queue }
+    }
+
+    /// Tells it. When the trial is over nobody wants to know.
+    pub(crate) fn tell(&self, note: Note) {
+        let _ = self.queue.send((self.instance, note));
+    }
+}

@@ -1,0 +1,351 @@
+//! What the application writes: read, kept, and watched for a line.
+//!
+//! Owns the thread that empties the pipe (a full pipe would stop the application), the copy in the
+//! event log up to a cap, and the last 64 KiB for people. Nothing the application writes reaches a
+//! terminal with its control characters.
+
+use std::collections::VecDeque;
+use std::io::{PipeReader, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use loadline_trial::log::{Content, Log, PIECE};
+
+use crate::cpus;
+
+/// Of the output, so much is kept in memory.
+const TAIL: usize = 64 << 10;
+
+/// Of the output, so much goes into the event log; the rest is counted.
+pub const LOG_CAP: u64 = 16 << 20;
+
+/// Lines shown to people, and the longest of them in characters.
+const LINES: usize = 200;
+const LINE_LENGTH: usize = 2000;
+
+/// The output of one application.
+pub struct Output {
+    state: Arc<Mutex<State>>,
+    to: Copy,
+    reader: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct State {
+    tail: VecDeque<u8>,
+    total: u64,
+    /// Not yet in the log.
+    waiting: Vec<u8>,
+}
+
+/// Where the copy goes.
+#[derive(Debug, Clone)]
+pub struct Copy {
+    /// The event log of the trial.
+    pub log: Arc<Log>,
+    /// Whose output it is, from 0.
+    pub instance: u32,
+}
+
+/// A text to look for, and whom to tell.
+pub struct Watch {
+    /// The text; a line that contains it was written.
+    pub text: String,
+    /// Called once, from the reading thread.
+    pub found: Box<dyn FnOnce() + Send>,
+}
+
+impl Output {
+    /// Starts reading, on `cpus`; ends when the last writer is gone.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn read(
+        pipe: PipeReader,
+        to: Copy,
+        watch: Option<Watch>,
+        cpus: Vec<u32>,
+    ) -> std::io::Result<Self> {
+        let state = Arc::new(Mutex::new(State::default()));
+        let (shared, copy) = (Arc::clone(&state), to.clone());
+        let reader = std::thread::Builder::new()
+            .name("output".to_owned())
+            .spawn(move || {
+                cpus::pin_this_thread(&cpus);
+                drain(pipe, &copy, watch, &shared);
+            })?;
+        Ok(Self {
+            state,
+            to,
+            reader: Some(reader),
+        })
+    }
+
+    /// Bytes written so far.
+    pub fn total(&self) -> u64 {
+        self.with(|state| state.total)
+    }
+
+    /// The last lines, without control characters.
+    pub fn last_lines(&self) -> Vec<String> {
+        lines(&self.tail(), LINES)
+    }
+
+    /// All lines that are still in memory and were written after the first `total` bytes.
+    pub fn lines_since(&self, total: u64) -> Vec<String> {
+        let (tail, written) = self.with(|state| (state.tail.len(), state.total));
+        let new = usize::try_from(written.saturating_sub(total)).unwrap_or(usize::MAX);
+        let skip = tail.saturating_sub(new);
+        lines(self.tail().get(skip..).unwrap_or_default(), usize::MAX)
+    }
+
+    /// Writes what waits to the log. Called now and then: an application that logs by single bytes
+    /// shall not become a log of single bytes.
+    pub fn flush(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.to.write(&mut state);
+    }
+
+    /// What the copy in the log lacks, if it lacks something.
+    pub fn cut(&self) -> Option<String> {
+        let total = self.total();
+        (total > LOG_CAP)
+            .then(|| format!("the application wrote {total} bytes; the first {LOG_CAP} are kept"))
+    }
+
+    /// Waits for the end of the output. Call when every writer is dead; it blocks before.
+    pub fn finish(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            // A panic of the reader loses output, nothing else; what was read is still there.
+            let _ = reader.join();
+        }
+        self.flush();
+    }
+
+    fn tail(&self) -> Vec<u8> {
+        self.with(|state| state.tail.iter().copied().collect())
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&State) -> T) -> T {
+        ask(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn drain(mut pipe: PipeReader, to: &Copy, mut watch: Option<Watch>, shared: &Mutex<State>) {
+    let mut buffer = vec![0; TAIL];
+    let mut seam = Vec::new();
+    loop {
+        let chunk = match pipe.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(length) => &buffer[..length],
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        {
+            let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            to.take(&mut state, chunk);
+            state.total += chunk.len() as u64;
+            state.tail.extend(chunk);
+            let excess = state.tail.len().saturating_sub(TAIL);
+            state.tail.drain(..excess);
+        }
+        // Only now: whoever is told may look at the output at once.
+        if let Some(watching) = watch.take() {
+            watch = look(watching, &mut seam, chunk);
+        }
+    }
+}
+
+/// Looks for the text, also where it lies across two reads. Gives the watch back if not found.
+fn look(watch: Watch, seam: &mut Vec<u8>, chunk: &[u8]) -> Option<Watch> {
+    seam.extend_from_slice(chunk);
+    if memchr::memmem::find(seam, watch.text.as_bytes()).is_some() {
+        (watch.found)();
+        return None;
+    }
+    let keep = watch.text.len().saturating_sub(1).min(seam.len());
+    seam.drain(..seam.len() - keep);
+    Some(watch)
+}
+
+impl Copy {
+    /// Takes as much of a chunk as the log has room for.
+    fn take(&self, state: &mut State, chunk: &[u8]) {
+        let room = usize::try_from(LOG_CAP.saturating_sub(state.total)).unwrap_or(usize::MAX);
+        state.waiting.extend(&chunk[..chunk.len().min(room)]);
+        if state.waiting.len() >= PIECE {
+            self.write(state);
+        }
+    }
+
+    fn write(&self, state: &mut State) {
+        self.log
+            .piece(Content::Output, self.instance, &state.waiting);
+        state.waiting.clear();
+    }
+}
+
+/// The last `count` lines of some output as text.
+fn lines(bytes: &[u8], count: usize) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let all: Vec<&str> = text.lines().collect();
+    let skip = all.len().saturating_sub(count);
+    all[skip..].iter().map(|line| plain(line)).collect()
+}
+
+/// A line as it may be shown: terminal escape sequences and control characters removed, tabs as
+/// spaces, cut at a length.
+pub fn plain(line: &str) -> String {
+    let mut result = String::new();
+    let mut rest = line.chars().peekable();
+    let mut length = 0;
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' => skip_escape(&mut rest),
+            '\t' => result.push(' '),
+            // C0, DEL, C1, and the characters that turn text around (CVE-2021-42574).
+            c if c.is_control() => continue,
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => continue,
+            c => result.push(c),
+        }
+        length += 1;
+        if length >= LINE_LENGTH {
+            result.push('…');
+            break;
+        }
+    }
+    result
+}
+
+/// Skips what follows an ESC. Source: ECMA-48: CSI ends at @..~, OSC at BEL or ST, others are one
+/// character.
+fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match rest.next() {
+        Some('[') => {
+            for c in rest.by_ref() {
+                if ('@'..='~').contains(&c) {
+                    return;
+                }
+            }
+        }
+        Some(']' | 'P' | '_' | '^') => {
+            while let Some(c) = rest.next() {
+                if c == '\u{7}' {
+                    return;
+                }
+                if c == '\u{1b}' && rest.next_if_eq(&'\\').is_some() {
+                    return;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn reading(watch: Option<Watch>) -> (std::io::PipeWriter, Output) {
+        let log = Arc::new(Log::begin(tempfile().expect("a file")).expect("it is empty"));
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let cpus = cpus::available().expect("known");
+        let output = Output::read(reader, Copy { log, instance: 0 }, watch, cpus);
+        (writer, output.expect("a thread"))
+    }
+
+    /// A file without a name.
+    fn tempfile() -> std::io::Result<std::fs::File> {
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::File::options()
+            .read(true)
+            .append(true)
+            .open(file.path())
+    }
+
+    #[test]
+    fn the_tail_is_kept_and_the_log_is_capped() {
+        let (mut writer, mut output) = reading(None);
+        let line = [b"0123456789abcde".as_slice(), b"\n"].concat().repeat(4096);
+        let rounds = LOG_CAP / line.len() as u64 + 3;
+        for _ in 0..rounds {
+            writer.write_all(&line).expect("it is read");
+        }
+        writer.write_all(b"the end").expect("it is read");
+        drop(writer);
+        output.finish();
+        assert_eq!(output.total(), rounds * line.len() as u64 + 7);
+        let log = output.to.log.reader().expect("it is read again");
+        let kept = std::io::copy(&mut log.join(Content::Output, 0), &mut std::io::sink());
+        assert_eq!(kept.expect("it is whole"), LOG_CAP);
+        let last = output.last_lines();
+        assert_eq!(last.len(), LINES);
+        assert_eq!(last.last().map(String::as_str), Some("the end"));
+        assert!(output.cut().is_some_and(|f| f.contains("are kept")));
+        assert_eq!(output.lines_since(output.total() - 3), ["end"]);
+    }
+
+    #[test]
+    fn a_line_is_found_across_writes_and_told_once() {
+        let (found, told) = channel();
+        let watch = Watch {
+            text: "Started Shop".to_owned(),
+            found: Box::new(move || found.send(()).expect("someone waits")),
+        };
+        let (mut writer, mut output) = reading(Some(watch));
+        for part in ["... Star", "ted S", "hop in 3 s\n", "Started Shop again\n"] {
+            writer.write_all(part.as_bytes()).expect("it is read");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        drop(writer);
+        output.finish();
+        assert_eq!(told.iter().count(), 1);
+    }
+
+    #[test]
+    fn who_is_told_of_a_line_can_read_it() {
+        // Holds the reading thread where it tells.
+        let (found, told) = std::sync::mpsc::sync_channel(0);
+        let watch = Watch {
+            text: "ready".to_owned(),
+            found: Box::new(move || found.send(()).expect("someone waits")),
+        };
+        let (mut writer, mut output) = reading(Some(watch));
+        writer.write_all(b"one\nready\n").expect("it is read");
+        let begin = std::time::Instant::now();
+        while output.total() == 0 && begin.elapsed() < std::time::Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        assert_eq!(output.last_lines(), ["one", "ready"]);
+        told.recv().expect("it tells");
+        drop(writer);
+        output.finish();
+    }
+
+    #[test]
+    fn what_people_see_has_no_control_characters() {
+        for (raw, shown) in [
+            ("\u{1b}[1;31mERROR\u{1b}[0m\tx", "ERROR x"),
+            ("a\u{1b}]0;title\u{7}b\u{1b}]8;;u\u{1b}\\c", "abc"),
+            ("over\rwritten\u{8}\u{0}\u{9b}31m", "overwritten31m"),
+            ("\u{202e}evil\u{2069}", "evil"),
+            ("\u{1b}", ""),
+            ("\u{1b}[", ""),
+            ("grüße", "grüße"),
+        ] {
+            assert_eq!(plain(raw), shown, "{raw:?}");
+        }
+        assert_eq!(plain(&"x".repeat(5000)).chars().count(), LINE_LENGTH + 1);
+    }
+
+    #[test]
+    fn binary_output_is_text_for_people() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for line in lines(&bytes, 10) {
+            assert!(line.chars().all(|c| !c.is_control()), "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What can go wrong between loadline and the application, with the step it happened in.
+
+use loadline_sys::SysError;
+
+use crate::own::protocol::ProtocolError;
+
+/// A stage of `loadline init` that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// Someone typed it.
+    #[error(
+        "`loadline init` is a part of loadline: it takes its order from a socket on standard input\nhint: see `loadline --help` for the commands for people"
+    )]
+    NotForPeople,
+    /// The socket to loadline.
+    #[error(transparent)]
+    Line(ProtocolError),
+    /// A system call with unsafe code.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// Any other step.
+    #[error("{step}: {source}")]
+    Step {
+        /// The call or file, and what for.
+        step: String,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+}
+
+/// Names the step of a system error.
+pub(super) trait Step<T> {
+    /// Turns the error into [`InitError::Step`].
+    fn step(self, step: impl Into<String>) -> Result<T, InitError>;
+}
+
+impl<T, E: Into<std::io::Error>> Step<T> for Result<T, E> {
+    fn step(self, step: impl Into<String>) -> Result<T, InitError> {
+        self.map_err(|error| InitError::Step {
+            step: step.into(),
+            source: error.into(),
+        })
+    }
+}

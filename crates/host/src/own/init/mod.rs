@@ -1,0 +1,176 @@
+//! The processes between loadline and the application: `loadline init`.
+//!
+//! One program start, then two forks. The *holder* makes the namespaces and dies with loadline;
+//! its child is *init*, PID 1 of the new PID namespace: it makes the mounts, reaps orphans, sends
+//! signals and takes everything down with it when it ends; init's child becomes the *application*
+//! ([`app`]). Holder and init stay outside the application's cgroup. None of them ever has more
+//! than one thread when it forks. Facts: pid_namespaces(7), PR_SET_PDEATHSIG(2const).
+
+mod app;
+mod error;
+mod mounts;
+
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+
+use loadline_sys::{Fork, Namespaces, fork, unshare};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+pub use error::InitError;
+
+use super::protocol::{Command, Event, Order, receive, send};
+use crate::clock::monotonic_ns;
+use error::Step;
+
+/// The socket to loadline: standard input of the holder, inherited by init.
+struct Line {
+    reader: BufReader<UnixStream>,
+    writer: UnixStream,
+}
+
+/// Runs the hidden subcommand. It returns in each of the processes; the exit code is only seen by
+/// the next one up. What failed has been told to loadline already.
+///
+/// # Errors
+/// [`InitError::NotForPeople`] when nothing sent an order.
+pub fn run() -> Result<(), InitError> {
+    // First of all: from here on the holder cannot outlive the thread that started it.
+    die_with_parent()?;
+    let mut line = Line::open()?;
+    let Some(order) = receive::<Order>(&mut line.reader).map_err(InitError::Line)? else {
+        return Err(InitError::NotForPeople);
+    };
+    let done = hold(&order, &mut line);
+    if let Err(error) = &done {
+        let detail = error.to_string();
+        // loadline may be gone; then nobody is left to tell.
+        let _ = send(&mut line.writer, &Event::Failed { detail });
+    }
+    done
+}
+
+impl Line {
+    fn open() -> Result<Self, InitError> {
+        let stdin = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)
+            .step("duplicating standard input")?;
+        if rustix::net::sockopt::socket_type(&stdin).is_err() {
+            return Err(InitError::NotForPeople);
+        }
+        let reader = UnixStream::from(stdin);
+        let writer = reader.try_clone().step("duplicating the socket")?;
+        Ok(Self {
+            reader: BufReader::new(reader),
+            writer,
+        })
+    }
+}
+
+fn die_with_parent() -> Result<(), InitError> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .step("prctl(PR_SET_PDEATHSIG)")
+}
+
+/// The holder: namespaces, init, and waiting for init.
+fn hold(order: &Order, line: &mut Line) -> Result<(), InitError> {
+    unshare(Namespaces {
+        user: false,
+        pid: true,
+        mount: true,
+        ipc: true,
+        uts: true,
+        net: order.own_network,
+    })?;
+    match fork()? {
+        Fork::Child => init(order, line),
+        Fork::Parent(init) => {
+            let held = Event::Held {
+                init: init.as_raw_pid(),
+            };
+            send(&mut line.writer, &held).map_err(InitError::Line)?;
+            // Init can be waited for only when all of its namespace is dead: when the holder
+            // ends, and with it the last end of the socket, nothing is left.
+            wait_for(init)
+        }
+    }
+}
+
+fn wait_for(child: Pid) -> Result<(), InitError> {
+    loop {
+        match rustix::process::waitpid(Some(child), WaitOptions::empty()) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno).step("waiting for init"),
+        }
+    }
+}
+
+/// PID 1. Signals from inside its namespace do not reach it and it has no handlers; it is
+/// commanded by the socket, and ends when the socket does.
+fn init(order: &Order, line: &mut Line) -> Result<(), InitError> {
+    die_with_parent()?;
+    mounts::make(&order.view)?;
+    if order.own_network {
+        loopback_up()?;
+    }
+    send(&mut line.writer, &Event::Prepared).map_err(InitError::Line)?;
+    match receive::<Command>(&mut line.reader).map_err(InitError::Line)? {
+        Some(Command::Start) => {}
+        Some(Command::Signal { .. }) | None => return Ok(()),
+    }
+    match fork()? {
+        Fork::Child => app::execute(order, &mut line.writer),
+        Fork::Parent(app) => tend(app, line),
+    }
+}
+
+/// Only a namespace of its own has a loopback interface that is down.
+fn loopback_up() -> Result<(), InitError> {
+    loadline_sys::set_interface_up("lo")?;
+    // As container engines do: in a network of its own any port is free for anyone. Kernels
+    // before 4.11 do not have the file; there ports below 1024 stay root's.
+    let _ = std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    Ok(())
+}
+
+/// Reaps in one thread, obeys in the other; returns when loadline hangs up, which ends the
+/// namespace.
+fn tend(app: Pid, line: &mut Line) -> Result<(), InitError> {
+    let mut events = line.writer.try_clone().step("duplicating the socket")?;
+    std::thread::Builder::new()
+        .name("reaper".to_owned())
+        .spawn(move || reap(app, &mut events))
+        .step("starting the thread that reaps")?;
+    while let Some(command) = receive::<Command>(&mut line.reader).map_err(InitError::Line)? {
+        if let Command::Signal { number } = command
+            && let Some(signal) = Signal::from_named_raw(number)
+        {
+            // ESRCH: it has ended; its event is on the way.
+            let _ = rustix::process::kill_process(app, signal);
+        }
+    }
+    Ok(())
+}
+
+/// Waits for every child there ever is: the application, and orphans that became init's.
+fn reap(app: Pid, events: &mut UnixStream) {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == app => {
+                // When loadline is gone, the other thread is about to end it all.
+                let _ = send(events, &exited(status));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            // ECHILD: the namespace is empty but for init.
+            Err(_) => return,
+        }
+    }
+}
+
+fn exited(status: WaitStatus) -> Event {
+    Event::Exited {
+        code: status.exit_status(),
+        signal: status.terminating_signal(),
+        at_ns: monotonic_ns(),
+    }
+}

@@ -1,0 +1,170 @@
+//! The application's view of the file system: its own /proc, /tmp and shared memory, and a way to
+//! its files through directories that only others may enter.
+//!
+//! Owns every mount of a trial. All are made in init's mount namespace and vanish with it; none
+//! is ever seen outside. Facts: mount_namespaces(7), mount(2).
+
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
+
+use super::error::{InitError, Step};
+use crate::own::protocol::View;
+
+/// What a mount for an application never needs.
+const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+
+/// Makes the view. Called once, by PID 1 of the new PID namespace.
+pub fn make(view: &View) -> Result<(), InitError> {
+    // Without this the mounts below would appear on the whole machine (systemd makes / shared).
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )
+    .step("making all mounts private")?;
+    // What stays is opened before anything is covered.
+    let replacements = handles(view.replaced.iter().map(|(_, real)| real))?;
+    let kept = handles(view.kept.iter())?;
+    mount_new("proc", "/proc", MountFlags::NOEXEC, None)?;
+    for ((seen, _), real) in view.replaced.iter().zip(&replacements) {
+        bind(real, seen)?;
+    }
+    own_memory_files()?;
+    // From the outside in: a hidden directory may lie inside a kept one, and the other way round.
+    let masked = view.masked.iter().map(|path| (path, None));
+    let kept = view.kept.iter().zip(kept.iter().map(Some));
+    let mut steps: Vec<(&PathBuf, Option<&OwnedFd>)> = masked.chain(kept).collect();
+    steps.sort_by_key(|(path, _)| *path);
+    for (path, kept) in steps {
+        match kept {
+            None => mount_new("tmpfs", path, MountFlags::empty(), Some(c"mode=755"))?,
+            Some(handle) => {
+                make_mount_point(path, handle)?;
+                bind(handle, path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn handles<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<Vec<OwnedFd>, InitError> {
+    let open = |path: &PathBuf| {
+        rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .step(format!("opening {}", path.display()))
+    };
+    paths.map(open).collect()
+}
+
+/// Binds what the handle stands for, mounts below it included.
+fn bind(handle: &OwnedFd, onto: &Path) -> Result<(), InitError> {
+    let source = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    mount_bind_recursive(source, onto).step(format!("binding {}", onto.display()))
+}
+
+fn mount_new(
+    kind: &str,
+    onto: impl AsRef<Path>,
+    more: MountFlags,
+    data: Option<&CStr>,
+) -> Result<(), InitError> {
+    let onto = onto.as_ref();
+    mount(kind, onto, kind, PLAIN | more, data)
+        .step(format!("mounting {kind} on {}", onto.display()))
+}
+
+/// Shared memory and message queues that end with the trial and start empty.
+fn own_memory_files() -> Result<(), InitError> {
+    // 64 MiB is what container engines give /dev/shm.
+    for (kind, onto, data) in [
+        ("tmpfs", "/dev/shm", Some(c"mode=1777,size=64m")),
+        ("tmpfs", "/run/lock", Some(c"mode=1777,size=5m")),
+        ("mqueue", "/dev/mqueue", None),
+    ] {
+        let is_directory = fs::symlink_metadata(onto).is_ok_and(|m| m.is_dir());
+        if is_directory {
+            mount_new(kind, onto, MountFlags::NOEXEC, data)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes an empty file or directory to bind onto; its ancestors are passable for everyone.
+fn make_mount_point(path: &Path, handle: &OwnedFd) -> Result<(), InitError> {
+    let step = || format!("making a place for {}", path.display());
+    let stat = rustix::fs::fstat(handle).step(step())?;
+    let is_directory = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+    if is_directory {
+        return fs::create_dir_all(path).step(step());
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).step(step())?;
+    }
+    File::create(path).map(drop).step(step())
+}
+
+/// Makes every cgroup file system read-only for this mount namespace: the application can read
+/// its limits and never change one, not even with uid 0. Called after the cgroup was joined.
+pub fn freeze_cgroups() -> Result<(), InitError> {
+    let table = "/proc/self/mountinfo";
+    let text = fs::read_to_string(table).step(format!("reading {table}"))?;
+    for point in cgroup_mounts(&text) {
+        let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOEXEC | PLAIN;
+        rustix::mount::mount_remount(&point, flags, c"")
+            .step(format!("making {} read-only", point.display()))?;
+    }
+    Ok(())
+}
+
+/// Mount points of cgroup file systems. Source: proc_pid_mountinfo(5): the fifth field is the
+/// mount point, the one after the lone `-` the type.
+fn cgroup_mounts(mountinfo: &str) -> Vec<PathBuf> {
+    let point = |line: &str| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let kind = filesystem.split(' ').next()?;
+        let point = mount.split(' ').nth(4)?;
+        matches!(kind, "cgroup" | "cgroup2").then(|| PathBuf::from(unescape(point)))
+    };
+    mountinfo.lines().filter_map(point).collect()
+}
+
+/// The kernel writes space, tab, newline and backslash as three octal digits.
+fn unescape(text: &str) -> String {
+    [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ]
+    .iter()
+    .fold(text.to_owned(), |text, (code, plain)| {
+        text.replace(code, plain)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cgroup_mounts_are_found_by_type_wherever_they_are() {
+        // Captured on a hybrid host (Linux 6.18), two lines changed to have a space and an
+        // optional field.
+        let text = "\
+22 21 0:20 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+23 22 0:21 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu
+24 22 0:22 / /sys/fs/cgroup/my\\040group rw,relatime - cgroup2 cgroup2 rw
+25 21 0:23 / /proc rw,relatime - proc proc rw
+";
+        assert_eq!(
+            cgroup_mounts(text),
+            [
+                PathBuf::from("/sys/fs/cgroup/cpu"),
+                PathBuf::from("/sys/fs/cgroup/my group")
+            ]
+        );
+    }
+}

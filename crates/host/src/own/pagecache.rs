@@ -1,0 +1,115 @@
+//! Takes the application's files out of the page cache, so that each trial pays for its own.
+//!
+//! Page cache is charged to the first cgroup that touches it: with a warm cache a search for the
+//! smallest memory ends about 20 MB too low (facts: applications.md, rule 1). Owns the list of
+//! files and the eviction. Facts: posix_fadvise(2): only clean pages that nobody has mapped go.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Advice, OFlags};
+
+use super::reach::Needs;
+
+/// Most files of one directory tree, and how deep it is walked: a jar's directory may be a home.
+const FILES: usize = 20_000;
+const DEPTH: usize = 6;
+
+/// Evicts the files that a command needs. Files that cannot be opened are left alone.
+pub fn evict(needs: &Needs) {
+    for root in roots(needs) {
+        walk(&root).iter().for_each(|path| evict_file(path));
+    }
+}
+
+/// The JDK (or the program), and each named file with its directory when it is a jar: the
+/// manifest may name neighbours.
+fn roots(needs: &Needs) -> BTreeSet<PathBuf> {
+    let mut roots = BTreeSet::from([needs.jdk.as_ref().unwrap_or(&needs.program).clone()]);
+    for path in &needs.named {
+        let is_jar = path.extension().is_some_and(|e| e == "jar");
+        let directory = path.parent().filter(|_| is_jar);
+        roots.insert(directory.unwrap_or(path).to_owned());
+    }
+    roots
+}
+
+/// Regular files below a path, links not followed; the path itself if it is one.
+fn walk(root: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut open = vec![(root.to_owned(), 0)];
+    while let Some((path, depth)) = open.pop() {
+        let Ok(metadata) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        if metadata.is_file() {
+            files.push(path);
+        } else if metadata.is_dir() && depth < DEPTH {
+            let entries = fs::read_dir(&path).into_iter().flatten();
+            open.extend(entries.filter_map(|entry| Some((entry.ok()?.path(), depth + 1))));
+        } else if depth == 0 && path.is_file() {
+            files.push(path);
+        }
+        if files.len() >= FILES {
+            break;
+        }
+    }
+    files
+}
+
+/// Written back first: pages of a jar that was just built are dirty, and would stay.
+fn evict_file(path: &Path) {
+    // O_NONBLOCK: the file may have become a FIFO.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let open = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let Ok(file) = open else { return };
+    // It only matters for files that are dirty; then a failure leaves them cached.
+    let _ = File::sync_data(&file);
+    let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages of a file in the cache, by mincore(2) through the tool of util-linux.
+    fn cached_pages(path: &Path) -> Option<u64> {
+        let output = std::process::Command::new("fincore")
+            .args(["--noheadings", "--raw", "--output", "PAGES"])
+            .arg(path)
+            .output()
+            .ok()?;
+        String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+    }
+
+    #[test]
+    fn a_jar_and_its_neighbours_leave_the_cache() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let jar = directory.path().join("a.jar");
+        let neighbour = directory.path().join("lib/b.jar");
+        fs::create_dir(directory.path().join("lib")).expect("a directory");
+        for path in [&jar, &neighbour] {
+            fs::write(path, vec![7; 1 << 20]).expect("a file");
+        }
+        let Some(before) = cached_pages(&neighbour) else {
+            println!("SKIP a_jar_and_its_neighbours_leave_the_cache: no fincore here");
+            return;
+        };
+        assert!(before > 0);
+        let needs = Needs {
+            program: PathBuf::from("/nonexistent"),
+            jdk: None,
+            named: BTreeSet::from([jar.clone()]),
+        };
+        evict(&needs);
+        assert_eq!(
+            (cached_pages(&jar), cached_pages(&neighbour)),
+            (Some(0), Some(0))
+        );
+    }
+}

@@ -1,0 +1,465 @@
+//! Which files the application needs, and how it can reach them as an ordinary user.
+//!
+//! loadline runs as root, the application does not: a checkout below /root (mode 0700) is closed
+//! to it. Owns the decision what to hide and what to keep visible ([`View`]); init carries it
+//! out. Rights are read from mode bits; an ACL that grants more only makes the view stricter.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::protocol::View;
+use crate::program::Program;
+
+const READ: u32 = 0o4;
+const SEARCH: u32 = 0o1;
+
+/// A file that the application cannot do without, closed to its user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {} cannot be {access} by uid {uid}", path.display())]
+pub struct Unreachable {
+    /// Its part: `the program`, `the working directory`.
+    pub what: String,
+    /// The file or directory.
+    pub path: PathBuf,
+    /// `read`, `entered`, `found`.
+    pub access: &'static str,
+    /// The application's user.
+    pub uid: u32,
+}
+
+/// The files a command names, and the JDK behind its program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    /// The program, absolute.
+    pub program: PathBuf,
+    /// The directory of the JDK, when the program is one's `java`.
+    pub jdk: Option<PathBuf>,
+    /// Files and directories that arguments and JVM variables name, absolute, existing.
+    pub named: BTreeSet<PathBuf>,
+}
+
+/// Environment variables that name files which a JVM reads.
+const JVM_VARIABLES: [&str; 4] = [
+    "CLASSPATH",
+    "JAVA_HOME",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+];
+
+impl Needs {
+    /// Finds what the command of a program names.
+    ///
+    /// # Errors
+    /// When the program does not exist.
+    pub fn of(spec: &Program) -> Result<Self, Unreachable> {
+        let program = find_program(spec)?;
+        let real = fs::canonicalize(&program).unwrap_or_else(|_| program.clone());
+        let jdk = real
+            .parent()
+            .filter(|bin| bin.ends_with("bin"))
+            .and_then(Path::parent)
+            .filter(|home| home.join("lib").is_dir() && real.ends_with("java"))
+            .map(Path::to_owned);
+        let variables = JVM_VARIABLES.iter().filter_map(|name| spec.env.get(*name));
+        let named = (spec.command.iter().skip(1).chain(variables))
+            .flat_map(|text| paths_in(text, &spec.directory))
+            .collect();
+        Ok(Self {
+            program,
+            jdk,
+            named,
+        })
+    }
+}
+
+/// As execvp does, but with the application's own PATH and directory.
+fn find_program(spec: &Program) -> Result<PathBuf, Unreachable> {
+    let name = spec.command.first().map_or("", String::as_str);
+    let missing = || Unreachable {
+        what: "the program".to_owned(),
+        path: PathBuf::from(name),
+        access: "found",
+        uid: spec.uid,
+    };
+    if name.is_empty() {
+        return Err(missing());
+    }
+    if name.contains('/') {
+        let path = spec.directory.join(name);
+        return path.is_file().then_some(path).ok_or_else(missing);
+    }
+    let search = spec.env.get("PATH").map_or("/usr/bin:/bin", String::as_str);
+    let mut found = std::env::split_paths(search)
+        .map(|directory| spec.directory.join(directory).join(name))
+        .filter(|path| fs::metadata(path).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0));
+    found.next().ok_or_else(missing)
+}
+
+/// Existing files in an argument: `app.jar`, `-javaagent:a.jar=port=1`, `-Dx=file:/etc/x`,
+/// `lib/*:classes`, `@options`.
+fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
+    let parts = text.split([':', ',', '=', ';', '@', ' ', '\t']);
+    let mut candidates: Vec<&str> = parts.collect();
+    candidates.push(text);
+    let existing = |candidate: &str| {
+        let candidate = candidate.strip_suffix("/*").unwrap_or(candidate);
+        let path = directory.join(candidate);
+        (!candidate.is_empty() && path.exists()).then_some(path)
+    };
+    candidates.into_iter().filter_map(existing).collect()
+}
+
+/// Plans the view: `replaced` directories, and hidden ones with what must stay visible. Files that
+/// the command names and its user may not read are told to `warn`: the application may do without.
+///
+/// # Errors
+/// When the program, a jar or the working directory is closed to the user.
+pub fn view(
+    spec: &Program,
+    needs: &Needs,
+    replaced: Vec<(PathBuf, PathBuf)>,
+    warn: &mut Vec<String>,
+) -> Result<View, Unreachable> {
+    let mut plan = Planner {
+        uid: spec.uid,
+        gid: spec.gid,
+        covers: replaced.iter().map(|(seen, _)| seen.clone()).collect(),
+        masked: BTreeSet::new(),
+        kept: BTreeSet::new(),
+    };
+    plan.working_directory(&spec.directory)?;
+    plan.file("the program", &needs.program)?;
+    if let Some(jdk) = &needs.jdk {
+        plan.directory(jdk);
+    }
+    for path in &needs.named {
+        let is_jar = path.extension().is_some_and(|extension| extension == "jar");
+        if path.is_dir() {
+            plan.directory(path);
+        } else if let Err(error) = plan.file("the file", path) {
+            if is_jar {
+                return Err(error);
+            }
+            warn.push(format!("{error}; the command names it"));
+        }
+    }
+    Ok(plan.finish(replaced))
+}
+
+struct Planner {
+    uid: u32,
+    gid: u32,
+    /// Directories covered by another anyway.
+    covers: Vec<PathBuf>,
+    masked: BTreeSet<PathBuf>,
+    kept: BTreeSet<PathBuf>,
+}
+
+impl Planner {
+    /// Must be enterable. One that is closed itself (root's home) is shown empty but for what the
+    /// command names.
+    fn working_directory(&mut self, path: &Path) -> Result<(), Unreachable> {
+        let unreachable = |access| Unreachable {
+            what: "the working directory".to_owned(),
+            path: path.to_owned(),
+            access,
+            uid: self.uid,
+        };
+        if !path.is_dir() {
+            return Err(unreachable("found"));
+        }
+        if self.may(path, SEARCH) {
+            self.directory(path);
+            Ok(())
+        } else if self.closed_ancestor(path).is_none() {
+            self.masked.insert(path.to_owned());
+            Ok(())
+        } else {
+            Err(unreachable("entered"))
+        }
+    }
+
+    /// Keeps a directory visible if the user may enter it at all.
+    fn directory(&mut self, path: &Path) {
+        for path in both_names(path) {
+            if self.may(&path, SEARCH) {
+                self.keep(path);
+            }
+        }
+    }
+
+    /// Keeps a file visible, with its directory where that is open: jars name their neighbours.
+    fn file(&mut self, what: &str, path: &Path) -> Result<(), Unreachable> {
+        for path in both_names(path) {
+            if !self.may(&path, READ) && !self.may(&path, SEARCH) {
+                return Err(Unreachable {
+                    what: what.to_owned(),
+                    path,
+                    access: "read",
+                    uid: self.uid,
+                });
+            }
+            let parent = path.parent().map(Path::to_owned);
+            match parent.filter(|p| self.may(p, READ | SEARCH) && !self.covers.contains(p)) {
+                Some(parent) => self.keep(parent),
+                None => self.keep(path),
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a path if something on the way to it is closed or covered.
+    fn keep(&mut self, path: PathBuf) {
+        let closed = self.closed_ancestor(&path);
+        let covered = self
+            .covers
+            .iter()
+            .any(|c| path.starts_with(c) && path != *c);
+        if closed.is_some() || covered {
+            self.kept.insert(path);
+        }
+        self.masked.extend(closed);
+    }
+
+    /// The topmost directory above a path that the user may not pass through.
+    fn closed_ancestor(&self, path: &Path) -> Option<PathBuf> {
+        let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+        above.reverse();
+        above
+            .into_iter()
+            .find(|directory| !self.may(directory, SEARCH))
+            .map(Path::to_owned)
+    }
+
+    fn may(&self, path: &Path, access: u32) -> bool {
+        fs::metadata(path).is_ok_and(|metadata| may((self.uid, self.gid), &metadata, access))
+    }
+
+    /// Drops what lies below something that is hidden or kept already. What is closed inside a kept
+    /// directory is hidden in its turn where something below it is needed.
+    fn finish(self, replaced: Vec<(PathBuf, PathBuf)>) -> View {
+        let inside = |p: &PathBuf| p.ancestors().skip(1).any(|a| self.masked.contains(a));
+        // What a replaced directory covers needs no further hiding.
+        let is_covered = |p: &PathBuf| self.covers.iter().any(|c| p.starts_with(c));
+        let outermost = self.masked.iter().filter(|p| !inside(p) && !is_covered(p));
+        let mut masked: BTreeSet<PathBuf> = outermost.cloned().collect();
+        let mut kept = BTreeSet::new();
+        // In the order of paths: what is around another comes first.
+        for path in &self.kept {
+            let around = path.ancestors().skip(1).find(|a| kept.contains(*a));
+            let closed = around.map(|around| self.closed_between(around, path));
+            if closed != Some(None) {
+                masked.extend(closed.flatten());
+                kept.insert(path.clone());
+            }
+        }
+        View {
+            replaced,
+            kept: kept.into_iter().collect(),
+            masked: masked.into_iter().collect(),
+        }
+    }
+
+    /// The topmost directory below `around` and above `path` that the user may not pass through.
+    fn closed_between(&self, around: &Path, path: &Path) -> Option<PathBuf> {
+        let below = path.ancestors().skip(1).take_while(|a| *a != around);
+        let closed = below.filter(|directory| !self.may(directory, SEARCH));
+        closed.last().map(Path::to_owned)
+    }
+}
+
+/// A path as written and as it really is.
+fn both_names(path: &Path) -> BTreeSet<PathBuf> {
+    let real = fs::canonicalize(path).ok();
+    real.into_iter().chain([path.to_owned()]).collect()
+}
+
+/// Whether an account without supplementary groups and capabilities has this access, by the mode
+/// bits. Source: path_resolution(7), "Permissions".
+fn may((uid, gid): (u32, u32), metadata: &Metadata, access: u32) -> bool {
+    let shift = if metadata.uid() == uid {
+        6
+    } else if metadata.gid() == gid {
+        3
+    } else {
+        0
+    };
+    (metadata.mode() >> shift) & access == access
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Nobody's user id; the files of the test belong to whoever runs it.
+    const STRANGER: u32 = 64_999;
+
+    struct Tree {
+        root: tempfile::TempDir,
+    }
+
+    impl Tree {
+        /// open/ is open, closed/ is a home directory as root has it.
+        fn new() -> Self {
+            let root = tempfile::tempdir().expect("a temporary directory");
+            let tree = Self { root };
+            tree.chmod("", 0o755);
+            for directory in ["open", "closed", "closed/app", "closed/app/lib", "jdk/bin"] {
+                fs::create_dir_all(tree.path(directory)).expect("a directory");
+                tree.chmod(directory, 0o755);
+            }
+            fs::create_dir_all(tree.path("jdk/lib")).expect("a directory");
+            for file in [
+                "open/a.jar",
+                "closed/b.jar",
+                "closed/app/c.jar",
+                "jdk/bin/java",
+            ] {
+                fs::write(tree.path(file), "x").expect("a file");
+                tree.chmod(file, 0o755);
+            }
+            tree.chmod("closed", 0o700);
+            tree
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.root.path().join(name)
+        }
+
+        fn chmod(&self, name: &str, mode: u32) {
+            fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode))
+                .expect("an own file");
+        }
+
+        fn spec(&self, directory: &str, arguments: &[&str]) -> Program {
+            let java = self.path("jdk/bin/java").display().to_string();
+            let command = arguments
+                .iter()
+                .map(|a| a.replace("ROOT", &self.root.path().display().to_string()));
+            Program {
+                command: [java].into_iter().chain(command).collect(),
+                directory: self.path(directory),
+                uid: STRANGER,
+                gid: STRANGER,
+                ..Program::default()
+            }
+        }
+
+        /// The view, with the paths below the tree's root only: (hidden, kept).
+        fn view(&self, spec: &Program) -> Result<(Vec<String>, Vec<String>), Unreachable> {
+            let view = view(spec, &Needs::of(spec)?, Vec::new(), &mut Vec::new())?;
+            let names = |paths: Vec<PathBuf>| {
+                let name = |p: PathBuf| {
+                    let below = p.strip_prefix(self.root.path()).ok()?;
+                    Some(below.display().to_string())
+                };
+                paths.into_iter().filter_map(name).collect()
+            };
+            Ok((names(view.masked), names(view.kept)))
+        }
+    }
+
+    #[test]
+    fn nothing_is_hidden_when_everything_is_open() {
+        let tree = Tree::new();
+        let spec = tree.spec("open", &["-jar", "a.jar"]);
+        assert_eq!(tree.view(&spec), Ok((vec![], vec![])));
+        let needs = Needs::of(&spec).expect("the program is there");
+        assert_eq!(needs.jdk, Some(tree.path("jdk")));
+    }
+
+    #[test]
+    fn a_jar_below_a_closed_home_stays_visible_with_its_neighbours() {
+        let tree = Tree::new();
+        let spec = tree.spec("open", &["-cp", "ROOT/open:ROOT/closed/app/c.jar", "Main"]);
+        let expected = (vec!["closed".to_owned()], vec!["closed/app".to_owned()]);
+        assert_eq!(tree.view(&spec), Ok(expected));
+    }
+
+    #[test]
+    fn of_a_closed_directory_only_the_named_file_stays() {
+        let tree = Tree::new();
+        for (directory, argument) in [("open", "-Djar=ROOT/closed/b.jar"), ("closed", "b.jar")] {
+            let spec = tree.spec(directory, &[argument]);
+            let expected = (vec!["closed".to_owned()], vec!["closed/b.jar".to_owned()]);
+            assert_eq!(tree.view(&spec), Ok(expected), "{directory}");
+        }
+    }
+
+    #[test]
+    fn a_checkout_below_a_closed_home_is_kept_whole() {
+        let tree = Tree::new();
+        let spec = tree.spec("closed/app", &["-cp", "lib/*:c.jar"]);
+        let expected = (vec!["closed".to_owned()], vec!["closed/app".to_owned()]);
+        assert_eq!(tree.view(&spec), Ok(expected));
+    }
+
+    #[test]
+    fn below_a_replaced_directory_nothing_is_hidden_but_needs_are_kept() {
+        let tree = Tree::new();
+        let spec = tree.spec("closed/app", &["-jar", "ROOT/open/a.jar"]);
+        let needs = Needs::of(&spec).expect("the program is there");
+        let replaced = vec![(tree.root.path().to_owned(), PathBuf::from("/private"))];
+        let view = view(&spec, &needs, replaced.clone(), &mut Vec::new()).expect("a view");
+        assert_eq!(view.masked, Vec::<PathBuf>::new());
+        let kept = ["closed/app", "jdk", "open"].map(|name| tree.path(name));
+        assert_eq!((view.kept, view.replaced), (kept.to_vec(), replaced));
+    }
+
+    #[test]
+    fn a_closed_directory_inside_a_kept_one_lets_through_what_is_needed() {
+        let tree = Tree::new();
+        fs::create_dir_all(tree.path("closed/app/state/caches")).expect("a directory");
+        tree.chmod("closed/app/state", 0o700);
+        tree.chmod("closed/app/state/caches", 0o755);
+        fs::write(tree.path("closed/app/state/caches/app.jsa"), "x").expect("a file");
+        let option = "-XX:SharedArchiveFile=ROOT/closed/app/state/caches/app.jsa";
+        let spec = tree.spec("closed/app", &[option, "-jar", "c.jar"]);
+        let masked = ["closed", "closed/app/state"].map(str::to_owned).to_vec();
+        let kept = ["closed/app", "closed/app/state/caches"];
+        let kept = kept.map(str::to_owned).to_vec();
+        assert_eq!(tree.view(&spec), Ok((masked, kept)));
+    }
+
+    #[test]
+    fn what_cannot_be_helped_is_named() {
+        let tree = Tree::new();
+        tree.chmod("open/a.jar", 0o600);
+        let error = tree.view(&tree.spec("open", &["-jar", "a.jar"])).err();
+        let text = error.map(|e| e.to_string()).unwrap_or_default();
+        assert!(
+            text.starts_with("the file ") && text.ends_with("a.jar cannot be read by uid 64999"),
+            "{text}"
+        );
+        // A file that may not matter is only told.
+        std::fs::write(tree.path("open/key"), "x").expect("a file");
+        tree.chmod("open/key", 0o600);
+        let spec = tree.spec("open", &["-Dkey=key"]);
+        let (needs, mut warnings) = (Needs::of(&spec).expect("it exists"), Vec::new());
+        assert!(view(&spec, &needs, Vec::new(), &mut warnings).is_ok());
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        tree.chmod("closed/app", 0o700);
+        let error = tree.view(&tree.spec("closed/app", &[])).err();
+        assert_eq!(error.map(|e| e.access), Some("entered"));
+        let mut spec = tree.spec("open", &[]);
+        spec.command = vec!["nosuchprogram".to_owned()];
+        assert_eq!(Needs::of(&spec).err().map(|e| e.access), Some("found"));
+    }
+
+    #[test]
+    fn a_link_into_a_closed_directory_is_kept_under_both_names() {
+        let tree = Tree::new();
+        std::os::unix::fs::symlink(tree.path("closed/app"), tree.path("closed/link"))
+            .expect("a link");
+        let spec = tree.spec("closed/link", &[]);
+        let expected = (
+            vec!["closed".to_owned()],
+            vec!["closed/app".to_owned(), "closed/link".to_owned()],
+        );
+        assert_eq!(tree.view(&spec), Ok(expected));
+    }
+}

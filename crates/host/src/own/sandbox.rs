@@ -1,0 +1,181 @@
+//! loadline's end of the containment: starts the holder, speaks to init, ends both.
+//!
+//! Owns the process handle and the socket of one trial. What the other end does is in
+//! [`super::init`]. When the last process of the trial is dead the socket closes: nothing is left.
+
+use std::io::{self, BufReader, PipeWriter};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use super::protocol::{Command, Event, Order, ProtocolError, receive, send};
+use crate::spawner;
+
+/// How long namespaces and mounts may take; milliseconds as a rule.
+const PREPARE: Duration = Duration::from_secs(20);
+
+/// Containment that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// A process or pipe of loadline.
+    #[error("{step}: {source}")]
+    System {
+        /// The step.
+        step: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The socket to init.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// A stage of init said no.
+    #[error("{0}")]
+    Stage(String),
+    /// The holder ended without a word.
+    #[error("the process that holds the trial's namespaces ended at once")]
+    Silent,
+}
+
+/// The namespaces of one trial, with init waiting in them.
+#[derive(Debug)]
+pub struct Sandbox {
+    holder: Child,
+    socket: UnixStream,
+    init: i32,
+}
+
+impl Sandbox {
+    /// Makes the namespaces and mounts. `output` becomes the application's output; each later
+    /// event goes to `tell` from a thread of its own, `None` when all of the trial is dead.
+    ///
+    /// # Errors
+    /// When a stage fails; nothing is left of it then.
+    pub fn open(
+        program: &Path,
+        order: &Order,
+        trial: &str,
+        output: PipeWriter,
+        tell: impl Fn(Option<Event>) + Send + 'static,
+    ) -> Result<Self, SandboxError> {
+        let (socket, theirs) = UnixStream::pair().map_err(system("making a socket pair"))?;
+        let mut process = Process::new(program);
+        process
+            .arg("init")
+            .env_clear()
+            .env("LOADLINE_TRIAL", trial)
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::from(output));
+        let holder = spawner::spawn(process).map_err(system("starting `loadline init`"))?;
+        let mut sandbox = Self {
+            holder,
+            socket,
+            init: 0,
+        };
+        let reader = sandbox.greet(order)?;
+        std::thread::Builder::new()
+            .name("events".to_owned())
+            .spawn(move || listen(reader, &tell))
+            .map_err(system("starting a thread"))?;
+        Ok(sandbox)
+    }
+
+    /// Sends the order and waits until init is prepared.
+    fn greet(&mut self, order: &Order) -> Result<BufReader<UnixStream>, SandboxError> {
+        let socket = self
+            .socket
+            .try_clone()
+            .map_err(system("duplicating a socket"))?;
+        socket
+            .set_read_timeout(Some(PREPARE))
+            .map_err(system("setting a timeout"))?;
+        let mut reader = BufReader::new(socket);
+        send(&mut self.socket, order)?;
+        // Two processes write: either event may come first.
+        let mut is_prepared = false;
+        while self.init == 0 || !is_prepared {
+            match receive(&mut reader)? {
+                Some(Event::Held { init }) => self.init = init,
+                Some(Event::Prepared) => is_prepared = true,
+                Some(Event::Failed { detail }) => return Err(SandboxError::Stage(detail)),
+                Some(Event::Exec { .. } | Event::Exited { .. }) => {}
+                None => return Err(SandboxError::Silent),
+            }
+        }
+        self.socket
+            .set_read_timeout(None)
+            .map_err(system("setting a timeout"))?;
+        Ok(reader)
+    }
+
+    /// Starts the application; an [`Event::Exec`] or [`Event::Failed`] follows.
+    ///
+    /// # Errors
+    /// When init is not there any more.
+    pub fn start(&mut self) -> Result<(), ProtocolError> {
+        send(&mut self.socket, &Command::Start)
+    }
+
+    /// Sends the application a signal. One that has ended does not mind.
+    pub fn signal(&mut self, signal: rustix::process::Signal) {
+        let number = signal.as_raw();
+        // A closed socket means that everything is dead: the signal has nobody to go to.
+        let _ = send(&mut self.socket, &Command::Signal { number });
+    }
+
+    /// The file that stands for the application's network namespace, while init lives.
+    pub fn network_path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/ns/net", self.init))
+    }
+
+    /// Ends init and with it everything in its namespace; waits until all of it is dead.
+    /// `false` when something was still there at the deadline.
+    pub fn end(&mut self, deadline: Duration) -> bool {
+        let start = Instant::now();
+        // Init ends when its socket does. Already closed means already ended.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        let mut pause = Duration::from_micros(200);
+        loop {
+            if let Ok(Some(_)) = self.holder.try_wait() {
+                return true;
+            }
+            if start.elapsed() > deadline {
+                break;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(10));
+        }
+        // The holder waits for init, and init for processes that cannot die. PDEATHSIG kills init.
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+        false
+    }
+}
+
+impl Drop for Sandbox {
+    /// After [`Sandbox::end`] this finds the holder reaped and returns at once.
+    fn drop(&mut self) {
+        self.end(Duration::from_secs(5));
+    }
+}
+
+fn listen(mut reader: BufReader<UnixStream>, tell: &dyn Fn(Option<Event>)) {
+    // An unreadable message is as good as none: the other end is not of this version.
+    while let Ok(Some(event)) = receive(&mut reader) {
+        tell(Some(event));
+    }
+    tell(None);
+}
+
+fn system(step: &str) -> impl FnOnce(io::Error) -> SandboxError + '_ {
+    move |source| SandboxError::System {
+        step: step.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,309 @@
+//! The files of one trial: where they lie, who may write them, and what a killed loadline left.
+//!
+//! Owns the layout of a scratch directory, which is there while the trial runs: `private/` (its /tmp
+//! and /var/tmp) and `owner` (who runs it). A directory with an `owner` that is dead is a leftover
+//! and is removed; one without is not ours and never touched.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use loadline_cgroup::GroupName;
+use loadline_jvm::beneath;
+use rustix::fs::{Mode, OFlags};
+
+/// Directories that every user may write, and the trial's own in their place.
+const SHARED: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
+
+/// The accounts of a machine. Source: passwd(5).
+const ACCOUNTS: &str = "/etc/passwd";
+
+/// A file operation that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}: {source}", path.display())]
+pub struct ScratchError {
+    /// What was tried.
+    pub action: &'static str,
+    /// On which path.
+    pub path: PathBuf,
+    /// The system's answer.
+    pub source: io::Error,
+}
+
+/// The files of a running trial. Dropping it removes what only the running trial needs.
+#[derive(Debug)]
+pub struct Scratch {
+    root: PathBuf,
+}
+
+impl Scratch {
+    /// Makes the directories for a trial.
+    ///
+    /// # Errors
+    /// A directory or file that cannot be made.
+    pub fn make(root: &Path, owner: &GroupName) -> Result<Self, ScratchError> {
+        make_directory(root, 0o700)?;
+        // The owner first: whatever comes after it can be swept.
+        write_new(&root.join("owner"), &owner.to_string())?;
+        let scratch = Self {
+            root: root.to_owned(),
+        };
+        let private = root.join("private");
+        make_directory(&private, 0o700)?;
+        for (_, name) in SHARED {
+            let path = private.join(name);
+            make_directory(&path, 0o700)?;
+            // Not by mkdir: the umask would take bits away.
+            fs::set_permissions(&path, Permissions::from_mode(0o1777))
+                .map_err(failed("chmod", &path))?;
+        }
+        Ok(scratch)
+    }
+
+    /// The shared directories of this machine, each with the trial's own in its place.
+    pub fn replaced(&self) -> Vec<(PathBuf, PathBuf)> {
+        let is_directory =
+            |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+        SHARED
+            .iter()
+            .map(|(seen, name)| (PathBuf::from(seen), self.root.join("private").join(name)))
+            .filter(|(seen, _)| is_directory(seen))
+            .collect()
+    }
+
+    /// The machine's list of accounts with the application's added, to be seen in the list's place;
+    /// `None` where the list has it, or there is none. A JVM whose user has no name keeps no
+    /// counters (HotSpot, perfMemory_posix.cpp: `get_user_name`).
+    ///
+    /// # Errors
+    /// A list that cannot be read, a copy that cannot be made.
+    pub fn named(&self, uid: u32, gid: u32) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
+        let seen = PathBuf::from(ACCOUNTS);
+        if !seen.is_file() {
+            return Ok(None);
+        }
+        // Bytes: names of people may be in any encoding.
+        let list = fs::read(&seen).map_err(failed("read", &seen))?;
+        let Some(list) = with_account(list, uid, gid) else {
+            return Ok(None);
+        };
+        let copy = self.root.join("private/passwd");
+        fs::write(&copy, list).map_err(failed("create", &copy))?;
+        // Not by open: the umask would take bits away.
+        fs::set_permissions(&copy, Permissions::from_mode(0o644))
+            .map_err(failed("chmod", &copy))?;
+        Ok(Some((seen, copy)))
+    }
+
+    /// Opens a file by its path as the application sees it, below one of its own directories.
+    /// Nothing that the application may have planted is followed.
+    ///
+    /// # Errors
+    /// A file that is not there, is not below such a directory, has a link on its way or is no
+    /// regular file.
+    pub fn open(&self, seen: &Path) -> io::Result<File> {
+        let (directory, name) = self.place_of(seen)?;
+        open_beneath(&directory, &name)
+    }
+
+    /// The real directory and the name in it of a path that the application sees.
+    fn place_of(&self, seen: &Path) -> io::Result<(PathBuf, PathBuf)> {
+        let found = self.replaced().into_iter().find_map(|(directory, real)| {
+            let name = seen.strip_prefix(directory).ok()?;
+            Some((real, name.to_owned()))
+        });
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is not below /tmp"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Every process of the trial is dead. Failing here leaves the owner file as well: the
+        // next sweep tries again.
+        if fs::remove_dir_all(self.root.join("private")).is_ok() {
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}
+
+/// Removes the scratch directories below `root` whose owner is dead. Returns their paths, and
+/// those that could not be removed with the reason.
+pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>) {
+    let (mut removed, mut failures) = (Vec::new(), Vec::new());
+    // No directory, no leftovers.
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    for directory in entries.map(|entry| entry.path()) {
+        if !is_leftover(&directory, proc_root) {
+            continue;
+        }
+        match fs::remove_dir_all(&directory) {
+            Ok(()) => removed.push(directory),
+            Err(source) => failures.push(failed("remove", &directory)(source)),
+        }
+    }
+    (removed, failures)
+}
+
+/// A list of accounts with this one at its end; `None` when it is there. Its home is /, as container
+/// engines write it for a user without an entry (podman-run(1), `--passwd`).
+fn with_account(mut list: Vec<u8>, id: u32, gid: u32) -> Option<Vec<u8>> {
+    let uid = id.to_string();
+    let has = |line: &[u8]| line.split(|b| *b == b':').nth(2) == Some(uid.as_bytes());
+    if list.split(|b| *b == b'\n').any(has) {
+        return None;
+    }
+    if !list.is_empty() && !list.ends_with(b"\n") {
+        list.push(b'\n');
+    }
+    let line = format!("loadline-{uid}:*:{uid}:{}::/:/sbin/nologin\n", gid);
+    list.extend(line.into_bytes());
+    Some(list)
+}
+
+fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
+    let owner = open_beneath(directory, Path::new("owner"));
+    let owner = owner.and_then(|file| beneath::read(file, 4096)).ok();
+    let owner = owner.and_then(|bytes| String::from_utf8(bytes).ok());
+    let owner = owner.and_then(|text| text.parse::<GroupName>().ok());
+    // Unknown is alive: never remove by guess.
+    owner.is_some_and(|owner| matches!(owner.is_owner_alive(proc_root), Ok(false)))
+}
+
+/// A regular file below a directory that someone else may write.
+fn open_beneath(directory: &Path, name: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+    beneath::open(directory, name)
+}
+
+fn make_directory(path: &Path, mode: u32) -> Result<(), ScratchError> {
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(path);
+    made.map_err(failed("create", path))
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), ScratchError> {
+    create_new(path)
+        .and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes()))
+        .map_err(failed("create", path))
+}
+
+fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> ScratchError + 'a {
+    move |source| ScratchError {
+        action,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn owner() -> GroupName {
+        GroupName::new(Path::new("/proc"), "0193a1b2-0000-7000-8000-000000000001")
+            .expect("this process")
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_trial_that_is_over() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().join("trial");
+        let scratch = Scratch::make(&root, &owner()).expect("it is made");
+        let (_, tmp) = scratch.replaced().remove(0);
+        let mode = fs::metadata(&tmp)
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o7777, 0o1777);
+        fs::write(tmp.join("x"), "x").expect("it is writable");
+        drop(scratch);
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn a_user_without_a_name_gets_one_and_nobody_else_is_changed() {
+        let text = |list: &[u8]| {
+            let list = with_account(list.to_vec(), 7, 8)?;
+            Some(String::from_utf8_lossy(&list).into_owned())
+        };
+        // Neither a group nor a part of a number is the user's.
+        let before = "root:x:0:7:root:/root:/bin/sh\nx:x:77:7::/:/bin/sh";
+        let expected = format!("{before}\nloadline-7:*:7:8::/:/sbin/nologin\n");
+        assert_eq!(text(before.as_bytes()), Some(expected));
+        assert_eq!(
+            text(b""),
+            Some("loadline-7:*:7:8::/:/sbin/nologin\n".to_owned())
+        );
+        assert_eq!(text(b"a:x:0:0\nseven:x:7:1::/home/seven:/bin/sh\n"), None);
+    }
+
+    #[test]
+    fn only_directories_of_dead_owners_are_swept() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path();
+        let running = root.join("running");
+        let _scratch = Scratch::make(&running, &owner()).expect("it is made");
+        let dead = GroupName {
+            start_time: owner().start_time + 1,
+            ..owner()
+        };
+        for (name, text) in [
+            ("dead", dead.to_string()),
+            ("odd", "no owner at all".to_owned()),
+        ] {
+            fs::create_dir_all(root.join(name).join("private/tmp")).expect("a directory");
+            fs::write(root.join(name).join("owner"), text).expect("a file");
+        }
+        fs::create_dir(root.join("finished")).expect("a directory");
+        std::os::unix::fs::symlink("/dev/zero", root.join("finished/owner")).expect("a link");
+        let (removed, failures) = sweep(root, Path::new("/proc"));
+        assert_eq!(removed, [root.join("dead")]);
+        assert!(failures.is_empty(), "{failures:?}");
+        assert!(running.is_dir() && root.join("odd").is_dir());
+    }
+
+    #[test]
+    fn planted_files_are_not_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let scratch = Scratch::make(&directory.path().join("trial"), &owner()).expect("made");
+        let (_, tmp) = scratch.replaced().remove(0);
+        fs::create_dir(tmp.join("logs")).expect("a directory");
+        fs::write(tmp.join("logs/plain"), "0123456789").expect("a file");
+        let link = std::os::unix::fs::symlink::<&str, PathBuf>;
+        link("/etc/passwd", tmp.join("link")).expect("a link");
+        link("/etc", tmp.join("etc")).expect("a link");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, tmp.join("fifo"), fifo, Mode::RUSR, 0)
+            .expect("a FIFO");
+        let read = |name: &str| {
+            let mut text = String::new();
+            scratch
+                .open(Path::new(name))
+                .ok()?
+                .read_to_string(&mut text)
+                .ok()?;
+            Some(text)
+        };
+        assert_eq!(read("/tmp/logs/plain").as_deref(), Some("0123456789"));
+        for name in ["/tmp/link", "/tmp/etc/passwd", "/tmp/fifo", "/tmp/missing"] {
+            assert_eq!(read(name), None, "{name}");
+        }
+        for name in ["/etc/passwd", "/tmp/../etc/passwd", "/tmp/logs", "/tmp"] {
+            assert_eq!(read(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `loadline trial-part`: an order in, an event log out.
+//!
+//! Owns the process: whose death ends it, where its log goes, what its last event is. The log is a
+//! file that it appends to and reads again: what the samples say is computed from them, not from
+//! memory. When this process dies, everything of its trial dies with it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use loadline_analysis::record::{Failure, Invalid};
+use loadline_trial::log::Log;
+use loadline_trial::{Ending, Event, Order};
+use rustix::process::{Pid, Signal, set_parent_process_death_signal};
+
+use crate::halt::Halt;
+use crate::site::{Options, Site};
+use crate::trial::{self, Stop};
+
+/// The variable with the process id of the loadline that started it.
+pub const PARENT: &str = "LOADLINE_PARENT";
+
+/// A trial whose end cannot be told by its log.
+#[derive(Debug, thiserror::Error)]
+pub enum PartError {
+    /// Someone typed it.
+    #[error(
+        "`loadline trial-part` is a part of loadline: it takes an order on standard input and writes its events to a file"
+    )]
+    NotForPeople,
+    /// The loadline that started it has ended.
+    #[error("the loadline that started this trial has ended")]
+    Orphan,
+    /// The log.
+    #[error("writing the event log of the trial: {0}")]
+    Log(#[source] io::Error),
+}
+
+impl PartError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotForPeople => "see `loadline --help` for the commands for people",
+            Self::Orphan => "loadline resume goes on with what it was doing",
+            Self::Log(_) => "free some space in the state directory",
+        }
+    }
+}
+
+/// Carries the order on `input` out; its events go to `log`, an empty file opened for reading and
+/// appending. `parent` is the process that ends this one by its death.
+///
+/// # Errors
+/// [`PartError`], when the log does not tell the end. Nothing of the trial is left then either.
+pub fn run(
+    mut input: impl Read,
+    log: impl AsFd,
+    parent: Option<i32>,
+    stop: Stop<'_>,
+) -> Result<(), PartError> {
+    die_with(parent)?;
+    let mut order = Vec::new();
+    let read = input.read_to_end(&mut order);
+    let order: Order = read
+        .ok()
+        .and_then(|_| serde_json::from_slice(&order).ok())
+        .ok_or(PartError::NotForPeople)?;
+    let file = log.as_fd().try_clone_to_owned().map_err(PartError::Log)?;
+    let log = Arc::new(Log::begin(File::from(file)).map_err(PartError::Log)?);
+    let ending = ending(&order, &log, stop);
+    log.event(&Event::Ended(ending)).map_err(PartError::Log)
+}
+
+fn ending(order: &Order, log: &Arc<Log>, stop: Stop<'_>) -> Ending {
+    let site = match Site::find(Options::default()) {
+        Ok(site) => site,
+        Err(refusal) => return Ending::Refused(refusal),
+    };
+    match trial::run(&site, order, log, stop) {
+        Ok(mut evidence) => {
+            if let Some(error) = log.failure() {
+                evidence.failure = Some(incomplete(&error));
+            }
+            Ending::Measured(Box::new(evidence))
+        }
+        Err(Halt::Refused(refusal)) => Ending::Refused(refusal),
+        Err(Halt::Stopped) => Ending::Stopped,
+        Err(Halt::Failed(failure)) => {
+            Ending::Measured(Box::new(loadline_analysis::record::Evidence {
+                failure: Some(failure),
+                ..Default::default()
+            }))
+        }
+    }
+}
+
+/// Raw evidence that is not whole: what follows from it may be wrong.
+fn incomplete(error: &io::Error) -> Failure {
+    let cause = match error.kind() {
+        io::ErrorKind::StorageFull => Invalid::DiskFull,
+        _ => Invalid::ToolError,
+    };
+    Failure {
+        cause,
+        detail: format!("the event log of the trial is not complete: {error}"),
+    }
+}
+
+/// From here on this process cannot outlive the thread that started it; if that has ended before,
+/// this ends now.
+fn die_with(parent: Option<i32>) -> Result<(), PartError> {
+    let Some(parent) = parent else {
+        return Err(PartError::NotForPeople);
+    };
+    let set = set_parent_process_death_signal(Some(Signal::KILL));
+    set.map_err(|errno| PartError::Log(errno.into()))?;
+    match rustix::process::getppid().map(Pid::as_raw_pid) {
+        Some(now) if now == parent => Ok(()),
+        _ => Err(PartError::Orphan),
+    }
+}

@@ -1,0 +1,351 @@
+//! Readiness: asks the application every few milliseconds until it answers well.
+//!
+//! Owns the probing thread. It runs in the application's network namespace, and on the machine's
+//! network it speaks only to a listener that belongs to the trial. Start time counts to the first
+//! good response, whatever the application logs.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::clock::monotonic_ns;
+use crate::cpus;
+use crate::listener::{Listener, listener};
+
+/// Pause between two attempts: the resolution of start times.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// An answer that takes longer is given up and asked for again.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// How often a waiting read looks whether it is still wanted.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Longest status line taken.
+const HEAD: usize = 4096;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// `GET` with a status below 400.
+    Http {
+        /// Path and query.
+        path: String,
+    },
+    /// A connection is accepted.
+    Tcp,
+}
+
+/// Processes of the trial, asked for before each attempt on the machine's network.
+pub type Processes = Box<dyn Fn() -> Vec<u32> + Send>;
+
+/// Where and how to ask.
+pub struct Probe {
+    /// Port on the loopback interface.
+    pub port: u16,
+    /// What is asked.
+    pub question: Question,
+    /// The application's network namespace; `None` is the machine's.
+    pub network: Option<OwnedFd>,
+    /// On the machine's network: whose listener may be spoken to.
+    pub processes: Option<Processes>,
+    /// CPUs for the probing thread.
+    pub cpus: Vec<u32>,
+}
+
+/// What the probe found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// The first good response.
+    Ready {
+        /// CLOCK_MONOTONIC when it was there.
+        at_ns: u64,
+        /// `HTTP 200`, `connected`.
+        detail: String,
+    },
+    /// Not yet: `HTTP 503`, `connection refused`. Told when it changes.
+    NotYet {
+        /// What was seen.
+        detail: String,
+    },
+    /// Someone else listens on the port; nothing was sent.
+    Foreign,
+    /// The probe itself cannot work.
+    Broken {
+        /// Why.
+        detail: String,
+    },
+}
+
+/// A probing thread; dropping it ends it.
+pub struct Probing {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Probing {
+    /// Starts asking; `tell` gets each new finding and nothing after `Ready`, `Foreign`, `Broken`.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(probe: Probe, tell: impl Fn(Finding) + Send + 'static) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("probe".to_owned())
+            .spawn(move || probe.run(&stopped, &tell))?;
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Probing {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the probe has been a missing `Ready`; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Probe {
+    fn run(&self, stop: &AtomicBool, tell: &dyn Fn(Finding)) {
+        cpus::pin_this_thread(&self.cpus);
+        if let Some(network) = &self.network
+            && let Err(errno) =
+                move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+        {
+            let detail = format!("entering the application's network namespace: {errno}");
+            return tell(Finding::Broken { detail });
+        }
+        let mut last = String::new();
+        while !stop.load(Ordering::Relaxed) {
+            match self.ask(stop) {
+                Finding::NotYet { detail } if detail == last => {}
+                Finding::NotYet { detail } => {
+                    last.clone_from(&detail);
+                    tell(Finding::NotYet { detail });
+                }
+                decided => return tell(decided),
+            }
+            std::thread::sleep(INTERVAL);
+        }
+    }
+
+    fn ask(&self, stop: &AtomicBool) -> Finding {
+        if let Some(processes) = &self.processes {
+            match listener(self.port, &processes()) {
+                Listener::Ours => {}
+                Listener::None => return not_yet("nothing listens on the port"),
+                Listener::Foreign => return Finding::Foreign,
+            }
+        }
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let stream = match TcpStream::connect_timeout(&address, ANSWER) {
+            Ok(stream) => stream,
+            Err(error) => return not_yet(connect_error(&error)),
+        };
+        match &self.question {
+            Question::Tcp => ready("connected".to_owned()),
+            Question::Http { path } => match self.get(stream, path, stop) {
+                Ok(status) if status < 400 => ready(format!("HTTP {status}")),
+                Ok(status) => not_yet(format!("HTTP {status}")),
+                Err(detail) => not_yet(detail),
+            },
+        }
+    }
+
+    fn get(&self, mut stream: TcpStream, path: &str, stop: &AtomicBool) -> Result<u16, String> {
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost:{}\r\nUser-Agent: loadline\r\nAccept: */*\r\nConnection: close\r\n\r\n",
+            self.port
+        );
+        stream
+            .set_read_timeout(Some(SLICE))
+            .and_then(|()| stream.write_all(request.as_bytes()))
+            .map_err(|error| format!("the request could not be sent: {error}"))?;
+        let begin = Instant::now();
+        let mut head = Vec::new();
+        let mut buffer = [0; 1024];
+        while head.len() < HEAD && !head.contains(&b'\n') {
+            match stream.read(&mut buffer) {
+                Ok(0) => return Err("the connection was closed without an answer".to_owned()),
+                Ok(length) => head.extend_from_slice(&buffer[..length]),
+                Err(error) if is_timeout(&error) => {
+                    if stop.load(Ordering::Relaxed) || begin.elapsed() > ANSWER {
+                        return Err(format!("no answer within {} s", ANSWER.as_secs()));
+                    }
+                }
+                Err(error) => return Err(format!("the connection failed: {}", error.kind())),
+            }
+        }
+        status(&head).ok_or_else(|| "the answer is not HTTP/1".to_owned())
+    }
+}
+
+fn ready(detail: String) -> Finding {
+    Finding::Ready {
+        at_ns: monotonic_ns(),
+        detail,
+    }
+}
+
+fn not_yet(detail: impl Into<String>) -> Finding {
+    Finding::NotYet {
+        detail: detail.into(),
+    }
+}
+
+fn connect_error(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::TimedOut => format!("no connection within {} s", ANSWER.as_secs()),
+        _ => format!("no connection: {error}"),
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+/// The status of a response head. Source: RFC 9112, section 4.
+fn status(head: &[u8]) -> Option<u16> {
+    let line = head.split(|b| *b == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    let rest = line.strip_prefix("HTTP/1.")?;
+    let code = rest.split_ascii_whitespace().nth(1)?;
+    code.parse()
+        .ok()
+        .filter(|code| (100..600).contains(code) && rest.len() > 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    fn probing(listener: &TcpListener, question: Question) -> (Probing, Receiver<Finding>) {
+        let (tell, told) = channel();
+        let probe = Probe {
+            port: listener.local_addr().expect("it is bound").port(),
+            question,
+            network: None,
+            processes: None,
+            cpus: cpus::available().expect("it is known"),
+        };
+        let tell = move |finding| drop(tell.send(finding));
+        (Probing::start(probe, tell).expect("a thread"), told)
+    }
+
+    fn serve(answers: &'static [&'static str]) -> TcpListener {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let server = listener.try_clone().expect("a descriptor");
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (mut stream, _) = server.accept().expect("a client");
+                let mut request = [0; 512];
+                let length = stream.read(&mut request).expect("a request");
+                assert!(request[..length].starts_with(b"GET /health?x=1 HTTP/1.1\r\n"));
+                stream.write_all(answer.as_bytes()).expect("it listens");
+            }
+        });
+        listener
+    }
+
+    fn http() -> Question {
+        Question::Http {
+            path: "/health?x=1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn it_asks_until_the_answer_is_good() {
+        let listener = serve(&[
+            "HTTP/1.1 503 Service Unavailable\r\n\r\n",
+            "",
+            "SSH-2.0-x\r\n",
+            "HTTP/1.1 200 OK\r\n\r\n",
+        ]);
+        let (_probing, told) = probing(&listener, http());
+        let findings: Vec<Finding> = told.iter().collect();
+        let details: Vec<&str> = findings
+            .iter()
+            .map(|finding| match finding {
+                Finding::NotYet { detail } | Finding::Ready { detail, .. } => detail.as_str(),
+                _ => "?",
+            })
+            .collect();
+        assert_eq!(
+            details,
+            [
+                "HTTP 503",
+                "the connection was closed without an answer",
+                "the answer is not HTTP/1",
+                "HTTP 200"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_server_that_never_answers_does_not_hold_the_probe() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let (probing, told) = probing(&listener, http());
+        let (_open, _) = listener.accept().expect("the probe");
+        // It waits for the answer now; dropping it must end it, or this test hangs.
+        drop(probing);
+        assert!(!told.iter().any(|f| matches!(f, Finding::Ready { .. })));
+    }
+
+    #[test]
+    fn a_connection_is_enough_for_tcp() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let (_probing, told) = probing(&listener, Question::Tcp);
+        assert!(matches!(told.recv(), Ok(Finding::Ready { .. })));
+    }
+
+    #[test]
+    fn a_foreign_listener_gets_no_request() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        listener.set_nonblocking(true).expect("a descriptor");
+        let (tell, told) = channel();
+        let probe = Probe {
+            port: listener.local_addr().expect("it is bound").port(),
+            question: http(),
+            network: None,
+            processes: Some(Box::new(|| vec![1])),
+            cpus: cpus::available().expect("it is known"),
+        };
+        let tell = move |finding| drop(tell.send(finding));
+        let _probing = Probing::start(probe, tell).expect("a thread");
+        assert_eq!(told.iter().collect::<Vec<_>>(), [Finding::Foreign]);
+        assert!(listener.accept().is_err(), "nobody may have connected");
+    }
+
+    #[test]
+    fn status_lines_are_read_strictly() {
+        for (head, code) in [
+            ("HTTP/1.1 200 OK\r\n", Some(200)),
+            ("HTTP/1.0 404\r\n", Some(404)),
+            ("HTTP/2 200\r\n", None),
+            ("HTTP/1.1 999 x\r\n", None),
+            ("HTTP/1.1\r\n", None),
+            ("", None),
+        ] {
+            assert_eq!(status(head.as_bytes()), code, "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Whether the JVM of a trial saw the trial's limits. Some do not: then the trial says so.
+//!
+//! Owns the warning. Takes the JVM's own word, the lines `Memory` and `CPUs` of its GC log (JDK 16
+//! and later), and where it has none the prediction of `loadline_sizing::sight`. Changes nothing:
+//! in a container on this kernel the same JVM is as blind. Facts: JDK-8346874, gcInit.cpp.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use loadline_analysis::record::Configuration;
+use loadline_jvm::detect::Jdk as Installed;
+use loadline_jvm::gclog::Header;
+use loadline_sizing::limits::{Files, Unreadable};
+use loadline_sizing::{Bytes, Jdk, Options, sight};
+
+use crate::program::Program;
+
+/// What to do about it, for those who only look at trials.
+const REMEDY: &str = "in a container on such a kernel it is as blind: set -Xmx and -XX:ActiveProcessorCount, start it through loadline-launch, or take JDK 25";
+
+/// Why this JDK reads no cgroup on this machine, if it does not, and what to do about it.
+pub fn blindness(jdk: &Installed) -> Option<(String, &'static str)> {
+    let version = Jdk::hotspot(jdk.version.full.parse().ok()?);
+    let reason = sight::gives_up(version, &Machine, &Options::none())?;
+    Some((reason, REMEDY))
+}
+
+/// Files of this machine: the cgroup mounts of a trial are the same.
+pub(super) struct Machine;
+
+impl Files for Machine {
+    fn read(&self, path: &str) -> Result<String, Unreadable> {
+        std::fs::read_to_string(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Unreadable::Missing,
+            _ => Unreadable::Refused,
+        })
+    }
+}
+
+/// The warning for a JVM that did not see its limits. `header` is the head of its GC log, `home`
+/// its JDK where that is known.
+pub(super) fn warning(
+    program: &Program,
+    configuration: &Configuration,
+    header: Option<&Header>,
+    home: Option<&Path>,
+    files: &impl Files,
+) -> Option<String> {
+    let options = Options::from_words(words(program));
+    let stated = header.and_then(|header| header.jdk.clone());
+    let version = stated.or_else(|| Some(Installed::inspect(home?).ok()?.version.full));
+    let jdk = version.and_then(|text| text.parse().ok()).map(Jdk::hotspot);
+    let reason = jdk.and_then(|jdk| sight::gives_up(jdk, files, &options));
+    let because = reason.as_ref().map(|why| format!(": {why}"));
+    let because = because.unwrap_or_default();
+    let Some(memory) = header.and_then(|header| header.memory_bytes) else {
+        let limit = limits(configuration)?;
+        reason?;
+        return Some(format!(
+            "the JVM cannot see its limits ({limit}){because}; {REMEDY}"
+        ));
+    };
+    let cpus = header.and_then(|header| header.cpus_available);
+    let wrong = differences(configuration, Bytes::from_bytes(memory), cpus, &options);
+    (!wrong.is_empty()).then(|| {
+        let wrong = wrong.join(" and ");
+        format!("the JVM did not see its limits, it took {wrong}{because}; {REMEDY}")
+    })
+}
+
+/// What the JVM took for its memory and its processors, where that is more than it may use.
+fn differences(
+    configuration: &Configuration,
+    memory: Bytes,
+    cpus: Option<u64>,
+    options: &Options,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if let Some(limit) = configuration.memory.filter(|limit| memory > *limit) {
+        wrong.push(format!(
+            "{:.0}Mi for its memory (the limit is {limit})",
+            memory.as_mib()
+        ));
+    }
+    // A count that the user gave is no mistake: large machines are emulated with it.
+    let is_given = options.is_set("ActiveProcessorCount");
+    if let (Some(quota), Some(count), false) = (configuration.cpu, cpus, is_given)
+        && count > u64::from(quota.ceil())
+    {
+        wrong.push(format!(
+            "{count} processors for its own (the limit is {quota} CPU)"
+        ));
+    }
+    wrong
+}
+
+/// The limits of the configuration in words; `None` when there is nothing to be blind to.
+fn limits(configuration: &Configuration) -> Option<String> {
+    let memory = configuration.memory.map(|limit| format!("{limit} memory"));
+    let cpu = configuration.cpu.map(|limit| format!("{limit} CPU"));
+    let both: Vec<String> = memory.into_iter().chain(cpu).collect();
+    (!both.is_empty()).then(|| both.join(", "))
+}
+
+/// The command and the options that a JVM takes from its environment, roughly split.
+fn words(program: &Program) -> Vec<String> {
+    const VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
+    let set = VARIABLES.iter().filter_map(|name| program.env.get(*name));
+    let set = set.flat_map(|text| text.split_whitespace().map(str::to_owned));
+    set.chain(program.command.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_sizing::Cpus;
+
+    use super::*;
+
+    /// The kernel's list of user-mode Linux 6.1, which has no cpusets.
+    struct WithoutCpuset;
+
+    impl Files for WithoutCpuset {
+        fn read(&self, path: &str) -> Result<String, Unreadable> {
+            match path {
+                "/proc/cgroups" => Ok("cpu\t0\t1\t1\ncpuacct\t0\t1\t1\nmemory\t0\t1\t1\n".into()),
+                "/proc/self/mountinfo" => {
+                    Ok("20 19 0:18 / /sys/fs/cgroup rw - cgroup2 none rw\n".into())
+                }
+                _ => Err(Unreadable::Missing),
+            }
+        }
+    }
+
+    fn program(options: &[&str]) -> Program {
+        let words = ["java"].iter().chain(options);
+        Program {
+            command: words.map(|word| (*word).to_owned()).collect(),
+            ..Program::default()
+        }
+    }
+
+    fn limited() -> Configuration {
+        Configuration {
+            cpu: Some(Cpus::from_millis(900)),
+            memory: Some(Bytes::from_mib(256)),
+            ..crate::test_configuration()
+        }
+    }
+
+    fn header(jdk: &str, memory: Option<u64>, cpus: u64) -> Header {
+        let mut header = Header::default();
+        header.jdk = Some(jdk.to_owned());
+        header.memory_bytes = memory.map(|mib| mib << 20);
+        header.cpus_available = Some(cpus);
+        header
+    }
+
+    fn said(header: &Header, options: &[&str]) -> Option<String> {
+        warning(
+            &program(options),
+            &limited(),
+            Some(header),
+            None,
+            &WithoutCpuset,
+        )
+    }
+
+    #[test]
+    fn a_jvm_that_took_the_machine_for_its_own_is_named_with_the_reason() {
+        let blind = header("17.0.15+6 (release)", Some(1455), 4);
+        insta::assert_snapshot!(said(&blind, &[]).unwrap_or_default(), @"the JVM did not see its limits, it took 1455Mi for its memory (the limit is 256Mi) and 4 processors for its own (the limit is 900m CPU): HotSpot 17.0.15 gives up because /proc/cgroups lists no enabled `cpuset` (as on many kernels from 6.12 on); in a container on such a kernel it is as blind: set -Xmx and -XX:ActiveProcessorCount, start it through loadline-launch, or take JDK 25");
+        let given = said(&blind, &["-XX:ActiveProcessorCount=4"]).unwrap_or_default();
+        assert!(
+            given.contains("1455Mi") && !given.contains("4 processors"),
+            "{given}"
+        );
+    }
+
+    #[test]
+    fn a_jvm_that_saw_them_is_not() {
+        assert_eq!(said(&header("25.0.3", Some(256), 1), &[]), None);
+        // Its own word counts more than the prediction.
+        assert_eq!(said(&header("17.0.15", Some(255), 1), &[]), None);
+        // No word, but a JDK that can see: no guess against it.
+        assert_eq!(said(&header("25.0.3", None, 1), &[]), None);
+    }
+
+    #[test]
+    fn without_a_word_of_its_own_the_prediction_counts() {
+        let text = said(&header("11.0.20", None, 1), &[]).unwrap_or_default();
+        assert!(
+            text.starts_with(
+                "the JVM cannot see its limits (256Mi memory, 900m CPU): HotSpot 11.0.20 gives up"
+            ),
+            "{text}"
+        );
+        let (free, header) = (crate::test_configuration(), header("11.0.20", None, 1));
+        let said = warning(&program(&[]), &free, Some(&header), None, &WithoutCpuset);
+        assert_eq!(said, None);
+    }
+}

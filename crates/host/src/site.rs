@@ -1,0 +1,186 @@
+//! The machine that trials run on: its cgroups, its CPUs, and what is chosen about trials there.
+//!
+//! Owns the look at it; makes nothing. What it refuses for all instances of a trial together is here
+//! too: a limit around loadline, a memory that is full.
+
+use std::path::{Path, PathBuf};
+
+use loadline_analysis::record::{Configuration, CpuSets, Machine};
+use loadline_cgroup::host::{Host, Memory, outer_conflict, outer_limits};
+use loadline_cgroup::{Layout, Limits};
+use loadline_sizing::{Bytes, Cpus};
+use loadline_trial::Refusal;
+
+use crate::cpus::{self, CpuPlan};
+use crate::halt;
+
+/// What can be chosen about trials on this machine.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The program with the subcommands `trial-part`, `init`, `load-part` and `neighbour`; loadline
+    /// itself.
+    pub program: PathBuf,
+    /// Directory with the scratch directories of trials, for [`Site::sweep`].
+    pub scratch_root: Option<PathBuf>,
+    /// Whether the application's files leave the page cache before each trial.
+    pub evict_page_cache: bool,
+    /// Open files the application may have; lowered to what loadline itself may have.
+    pub open_files: u64,
+    /// Memory of the machine that trials must leave alone.
+    pub memory_reserve: Bytes,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            // Not its path: the file may be replaced or moved while trials run.
+            program: PathBuf::from("/proc/self/exe"),
+            scratch_root: None,
+            evict_page_cache: true,
+            // What most container engines give at least.
+            open_files: 65_536,
+            memory_reserve: Bytes::from_mib(256),
+        }
+    }
+}
+
+/// This machine.
+#[derive(Debug, Clone)]
+pub struct Site {
+    pub(crate) options: Options,
+    pub(crate) layout: Layout,
+    cpus: Vec<u32>,
+}
+
+impl Site {
+    /// Looks at the machine's cgroups and CPUs.
+    ///
+    /// # Errors
+    /// [`Refusal`] when no cgroup may be made.
+    pub fn find(options: Options) -> Result<Self, Refusal> {
+        let what = "finding the cgroups of this machine";
+        let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))
+            .map_err(|error| halt::cgroup(what, &error))?;
+        layout
+            .check_permission()
+            .map_err(|error| halt::cgroup("making a cgroup for trials", &error))?;
+        let cpus = cpus::available().map_err(|errno| {
+            let hint = "`loadline doctor` shows what this machine can do";
+            Refusal::new("finding the CPUs of this machine", errno, hint)
+        })?;
+        Ok(Self {
+            options,
+            layout,
+            cpus,
+        })
+    }
+
+    /// What was chosen.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What it is, for records.
+    pub fn machine(&self) -> Machine {
+        let host = Host::read(Path::new("/proc")).ok();
+        let model = host.as_ref().and_then(|host| host.cpu_model.clone());
+        Machine {
+            kernel: host
+                .as_ref()
+                .map_or_else(String::new, |host| format!("Linux {}", host.kernel)),
+            cpu_model: model.unwrap_or_default(),
+            cpus: u32::try_from(self.cpus.len()).unwrap_or(u32::MAX),
+            memory: host.map(|host| host.memory.total),
+            cgroup: self.layout.mode().to_string(),
+            jdks: Vec::new(),
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    /// The CPUs of one instance, from 0, and those that no instance of the trial has, for the
+    /// generators.
+    pub(crate) fn plan_cpus(
+        &self,
+        configuration: &Configuration,
+        instance: u32,
+    ) -> Result<CpuPlan, Refusal> {
+        let plan = |wanted: Option<&[u32]>| {
+            let (quota, instances) = (configuration.cpu, configuration.instances);
+            CpuPlan::new(&self.cpus, quota, wanted, instances)
+        };
+        let Some(sets) = &configuration.cpuset else {
+            return Ok(plan(None));
+        };
+        let all = self.cpus_of(sets)?;
+        Ok(CpuPlan {
+            application: self.cpus_of(&sets.of_instance(instance))?,
+            ..plan(Some(&all))
+        })
+    }
+
+    /// The CPUs of these sets, sorted; all of them CPUs of this machine.
+    fn cpus_of(&self, sets: &CpuSets) -> Result<Vec<u32>, Refusal> {
+        let wanted: Vec<u32> = sets.all().iter().collect();
+        if wanted.iter().any(|cpu| !self.cpus.contains(cpu)) {
+            let here = cpus::list(&self.cpus);
+            return Err(Refusal::new(
+                format!("the cpuset `{sets}` of the configuration"),
+                format!("loadline may use CPUs {here} of this machine"),
+                "choose among these CPUs",
+            ));
+        }
+        Ok(wanted)
+    }
+
+    /// Refuses what does not fit beside everything else here: so many instances with these limits.
+    pub(crate) fn refuse_too_large(&self, own: &Limits, instances: u32) -> Result<(), Refusal> {
+        let limits = in_all(own, instances);
+        // A limit around the trial that is not above the trial's own would be measured in its place.
+        outer_limits(&self.layout)
+            .and_then(|outer| outer_conflict(&outer, &limits))
+            .map_err(|error| halt::cgroup("comparing with the limits around loadline", &error))?;
+        let Some(limit) = limits.memory else {
+            return Ok(());
+        };
+        let memory = Memory::read(Path::new("/proc"))
+            .map_err(|error| halt::cgroup("reading how much memory is free", &error))?;
+        let reserve = self.options.memory_reserve;
+        // An application that takes its whole limit must not bring the machine to swap or kill.
+        if limit.saturating_add(reserve) <= memory.available {
+            return Ok(());
+        }
+        let why = format!(
+            "the configuration takes up to {limit} and {reserve} stay for the machine, but only {:.0}Mi of memory are available",
+            memory.available.as_mib()
+        );
+        let hint = "stop other programs, or try smaller sizes";
+        Err(Refusal::new("the memory of this machine", why, hint))
+    }
+}
+
+/// What all instances together may take of the machine.
+fn in_all(own: &Limits, instances: u32) -> Limits {
+    let times = |cpus: Cpus| Cpus::from_millis(cpus.as_millis().saturating_mul(instances));
+    Limits {
+        cpu_quota: own.cpu_quota.map(times),
+        memory: own.memory.map(|m| m.mul_ratio(u64::from(instances), 1)),
+        ..own.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_all_are_those_of_one_times_their_number() {
+        let own = Limits {
+            cpu_quota: Some(Cpus::from_millis(500)),
+            memory: Some(Bytes::from_mib(256)),
+            ..Limits::default()
+        };
+        let all = in_all(&own, 4);
+        assert_eq!(all.cpu_quota, Some(Cpus::from_whole(2)));
+        assert_eq!(all.memory, Some(Bytes::from_gib(1)));
+    }
+}

@@ -1,0 +1,350 @@
+//! The phases of one trial: prepare, start, the load, stop, and what was measured on the way.
+//!
+//! Owns their order and their times. Knows no cgroup and no verdict.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{Evidence, LoadEvidence, Phase, PhaseSpan, SecondEvidence};
+use loadline_analysis::together;
+use loadline_trial::log::Log;
+use loadline_trial::{LoadPhase, Network, Order, Progress, Readiness};
+
+use crate::clock::monotonic_ns;
+use crate::generator::{Driven, Generator, Wanted};
+use crate::group::TrialGroup;
+use crate::halt::{self, Halt, refused};
+use crate::instance::Instance;
+use crate::instances::Instances;
+use crate::program::Program;
+use crate::site::Site;
+use crate::{ending, listener};
+
+/// Grace for an application that never got ready, or whose trial is told to stop.
+const SHORT_GRACE: Duration = Duration::from_secs(1);
+
+/// From the order to the first request of several generators: time for each to start and connect.
+const LEAD_NS: u64 = 500_000_000;
+
+/// Whether the trial must stop now.
+pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// One trial under way.
+struct Trial<'a> {
+    site: &'a Site,
+    order: &'a Order,
+    stop: Stop<'a>,
+    instances: Instances,
+    phases: Vec<PhaseSpan>,
+    load: Vec<LoadEvidence>,
+    seconds: Vec<SecondEvidence>,
+}
+
+/// Carries an order out. A failing application is evidence, not an error.
+///
+/// # Errors
+/// [`Halt::Refused`] when this host cannot, whichever phase finds it out; [`Halt::Stopped`] when it
+/// was told to stop before the application was stopped. Nothing is left running in either case.
+pub(crate) fn run(
+    site: &Site,
+    order: &Order,
+    log: &Arc<Log>,
+    stop: Stop<'_>,
+) -> Result<Evidence, Halt> {
+    let program = Program::of(order)?;
+    let began = monotonic_ns();
+    let prepared =
+        refuse_taken_port(order).and_then(|()| Instances::prepare(site, order, &program, log));
+    let instances = match prepared {
+        Ok(instances) => instances,
+        Err(Halt::Failed(failure)) => {
+            return Ok(Evidence {
+                failure: Some(failure),
+                ..Evidence::default()
+            });
+        }
+        Err(halt) => return Err(halt),
+    };
+    let mut trial = Trial {
+        site,
+        order,
+        stop,
+        instances,
+        phases: Vec::new(),
+        load: Vec::new(),
+        seconds: Vec::new(),
+    };
+    trial.span(Phase::Prepare, began, monotonic_ns());
+    let halted = trial.start().and_then(|()| trial.drive_all()).err();
+    trial.end(&program, log, halted)
+}
+
+impl Trial<'_> {
+    fn span(&mut self, phase: Phase, start: u64, end: u64) {
+        self.phases.push(PhaseSpan { phase, start, end });
+    }
+
+    fn go_on(&self) -> Result<(), Halt> {
+        match (self.stop)() {
+            true => Err(Halt::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    fn start(&mut self) -> Result<(), Halt> {
+        let began = self.instances.begin(Phase::Start);
+        let started = self.await_ready();
+        self.span(Phase::Start, began, monotonic_ns());
+        started
+    }
+
+    /// Starts every instance and waits until each is ready, has ended, or the deadline has passed.
+    fn await_ready(&mut self) -> Result<(), Halt> {
+        refuse_taken_port(self.order)?;
+        self.instances.begin_window(&[]);
+        for instance in &mut self.instances.all {
+            instance.start()?;
+        }
+        let begin = Instant::now();
+        while begin.elapsed() < self.order.start_deadline {
+            self.instances.tick();
+            let mut waiting = 0;
+            for instance in &mut self.instances.all {
+                waiting += u32::from(!instance.look(self.order)?);
+            }
+            if waiting == 0 {
+                break;
+            }
+            self.instances.pass(Phase::Start, begin.elapsed());
+            self.go_on()?;
+        }
+        for instance in &mut self.instances.all {
+            instance.settle(self.order);
+        }
+        self.instances.end_window();
+        Ok(())
+    }
+
+    /// All load phases, as long as every application is there.
+    fn drive_all(&mut self) -> Result<(), Halt> {
+        for load in &self.order.load {
+            let is_fit = |i: &Instance| i.state.was_ready() && !i.state.is_over();
+            if !self.instances.all.iter().all(is_fit) {
+                break;
+            }
+            self.instances.begin(load.phase);
+            let generators = self.drive(load)?;
+            self.take(load, generators)?;
+        }
+        Ok(())
+    }
+
+    /// One load phase: each instance's generator takes its slots of one schedule.
+    fn drive(&mut self, load: &LoadPhase) -> Result<Vec<Generator>, Halt> {
+        let is_one = self.instances.all.len() == 1;
+        let from_ns = (!is_one).then(|| monotonic_ns() + LEAD_NS);
+        let start = |instance: &Instance| {
+            let wanted = Wanted {
+                loadline: &self.site.options.program,
+                trial: &self.order.trial,
+                group: instance.generator_group.as_ref().map(TrialGroup::group),
+                part: instance.part,
+                from_ns,
+                cpus: &instance.plan,
+                network: instance.container.network(),
+            };
+            Generator::start(load, &wanted, instance.teller.clone())
+        };
+        let started = self.instances.all.iter().map(start);
+        let mut generators = started.collect::<Result<Vec<_>, _>>()?;
+        let without_group = |(generator, instance): (&Generator, &Instance)| {
+            instance.generator_group.is_none().then(|| generator.id())
+        };
+        let both = generators.iter().zip(&self.instances.all);
+        let alone: Vec<u32> = both.filter_map(without_group).collect();
+        self.instances.begin_window(&alone);
+        let (begin, mut live) = (Instant::now(), Live::new(generators.len()));
+        while !generators.iter().all(Generator::is_over) {
+            for (index, line) in self.instances.tick() {
+                let second = generators[index].take(line);
+                if let Some((p99, rate)) = second.and_then(|second| live.pass(index, second)) {
+                    self.instances.progress(Progress {
+                        phase: load.phase,
+                        elapsed: begin.elapsed(),
+                        p99,
+                        rate: Some(rate),
+                    });
+                }
+            }
+            self.go_on()?;
+            for (generator, instance) in generators.iter_mut().zip(&self.instances.all) {
+                if instance.state.is_over() {
+                    generator.stop();
+                }
+                if generator.is_stuck() {
+                    return Err(halt::failed("the load generator did not end"));
+                }
+            }
+        }
+        self.instances.end_window();
+        Ok(generators)
+    }
+
+    /// Takes over what the generators of a phase gave.
+    fn take(&mut self, load: &LoadPhase, generators: Vec<Generator>) -> Result<(), Halt> {
+        let (mut start, mut end) = (u64::MAX, 0);
+        let mut all: Option<Vec<SecondEvidence>> = None;
+        for (generator, instance) in generators.into_iter().zip(&mut self.instances.all) {
+            let Driven {
+                load: of,
+                seconds,
+                start_ns,
+                end_ns,
+            } = generator.finish(load, instance.part)?;
+            (start, end) = (start.min(start_ns), end.max(end_ns));
+            let state = &mut instance.state;
+            state
+                .load_ends
+                .extend(seconds.iter().map(|second| second.at_ns));
+            if load.phase == Phase::Measure {
+                state.measure = Some((start_ns, end_ns));
+                // One after the other, when all carry their full memory: pages that they share
+                // count in parts.
+                instance.weigh();
+            }
+            self.load.push(of);
+            all = Some(match all {
+                Some(sum) => together::seconds_of_two(sum, seconds),
+                None => seconds,
+            });
+        }
+        self.span(load.phase, start, end);
+        self.seconds.extend(all.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Stops everything and puts together what was measured.
+    fn end(mut self, program: &Program, log: &Log, halted: Option<Halt>) -> Result<Evidence, Halt> {
+        // Nothing is learned from a slow end of what never started, or of what the user stops.
+        let was_ready = self.instances.all.iter().all(|i| i.state.was_ready());
+        let is_cut = matches!(halted, Some(Halt::Refused(_) | Halt::Stopped));
+        let grace = match was_ready && !is_cut {
+            true => self.order.stop_grace,
+            false => self.order.stop_grace.min(SHORT_GRACE),
+        };
+        let began = self.instances.begin(Phase::Stop);
+        let mut parts = ending::end(&mut self.instances, self.order, program, grace, log);
+        let mut evidence = match parts.len() {
+            1 => parts.remove(0),
+            _ => together::together(parts),
+        };
+        evidence.noise = std::mem::take(&mut self.instances.noise);
+        // Removes what is left of the containers.
+        drop(self.instances);
+        self.phases.push(PhaseSpan {
+            phase: Phase::Stop,
+            start: began,
+            end: monotonic_ns(),
+        });
+        match halted {
+            Some(Halt::Failed(failure)) => evidence.failure = Some(failure),
+            Some(halt) => return Err(halt),
+            None => {}
+        }
+        evidence.phases = self.phases;
+        evidence.load = self.load;
+        merge_seconds(&mut evidence.seconds, self.seconds);
+        Ok(evidence)
+    }
+}
+
+/// Refuses to start an application whose port another server has: its answers would be measured.
+fn refuse_taken_port(order: &Order) -> Result<(), Halt> {
+    let port = match (order.network, &order.readiness) {
+        (Network::Own, _) | (_, Readiness::LogLine { .. }) => return Ok(()),
+        (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
+    };
+    match listener::taken(port) {
+        None => Ok(()),
+        Some(error) => Err(refused(
+            &format!("port {port} of this machine"),
+            format!("another program listens on it ({error}); nothing was sent to it"),
+            "stop the other program, choose another port, or give the application a network of its own (the default)",
+        )),
+    }
+}
+
+/// The latest figures of each instance, shown as one.
+struct Live(Vec<Option<SecondEvidence>>);
+
+impl Live {
+    fn new(instances: usize) -> Self {
+        Self(vec![None; instances])
+    }
+
+    /// 99th percentile and rate, once for all: when the first instance says something.
+    fn pass(&mut self, index: usize, second: &SecondEvidence) -> Option<(Option<Duration>, f64)> {
+        self.0[index] = Some(second.clone());
+        let known = || self.0.iter().flatten();
+        let rates = known().filter_map(|second| second.achieved);
+        let p99 = known().filter_map(|second| second.p99).max();
+        (index == 0).then(|| (p99, rates.sum::<u64>() as f64))
+    }
+}
+/// Puts the load's figures into the second of the instance's series that ends nearest to theirs.
+fn merge_seconds(series: &mut Vec<SecondEvidence>, load: Vec<SecondEvidence>) {
+    const HALF: u64 = 500_000_000;
+    for second in load {
+        let at = series.partition_point(|s| s.at_ns + HALF < second.at_ns);
+        match series.get_mut(at) {
+            Some(slot) if slot.at_ns.abs_diff(second.at_ns) <= HALF && slot.achieved.is_none() => {
+                slot.offered = second.offered;
+                slot.achieved = second.achieved;
+                slot.errors = second.errors;
+                slot.p50 = second.p50;
+                slot.p99 = second.p99;
+                slot.max = second.max;
+            }
+            _ => series.insert(at, second),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> SecondEvidence {
+        SecondEvidence {
+            at_ns: ns,
+            ..SecondEvidence::default()
+        }
+    }
+
+    #[test]
+    fn load_seconds_join_the_nearest_sampled_second() {
+        let mut series = vec![at(1_000_000_000), at(2_000_000_000), at(3_000_000_000)];
+        let load = |ns| SecondEvidence {
+            achieved: Some(7),
+            ..at(ns)
+        };
+        merge_seconds(
+            &mut series,
+            vec![
+                load(2_100_000_000),
+                load(3_100_000_000),
+                load(4_100_000_000),
+            ],
+        );
+        let joined: Vec<_> = series.iter().map(|s| (s.at_ns, s.achieved)).collect();
+        assert_eq!(
+            joined,
+            [
+                (1_000_000_000, None),
+                (2_000_000_000, Some(7)),
+                (3_000_000_000, Some(7)),
+                (4_100_000_000, Some(7))
+            ]
+        );
+    }
+}

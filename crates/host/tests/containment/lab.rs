@@ -1,0 +1,286 @@
+//! Makes orders of trials with the zoo and has `trial-part` carry them out.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{Configuration, Evidence, LoadEvidence, Phase, StartEvidence};
+use loadline_host::part::PARENT;
+use loadline_host::{Options, Site};
+use loadline_load::{Model, Plan, RequestSpec};
+use loadline_sizing::{Bytes, Cpus};
+use loadline_trial::log::{Reader, Record};
+use loadline_trial::{Account, App, Ending, Event, LoadPhase, Network, Order, Readiness};
+
+use crate::oracle::{Traces, assert_clean};
+
+/// A user that nothing but these applications runs as.
+pub const UID: u32 = 64_123;
+
+/// Port of every application: each has its own network.
+pub const PORT: u16 = 8080;
+
+/// An order whose command can be changed.
+#[derive(Clone)]
+pub struct Spec {
+    order: Order,
+    pub command: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub directory: PathBuf,
+    pub log: PathBuf,
+}
+
+impl Deref for Spec {
+    type Target = Order;
+
+    fn deref(&self) -> &Order {
+        &self.order
+    }
+}
+
+impl DerefMut for Spec {
+    fn deref_mut(&mut self) -> &mut Order {
+        &mut self.order
+    }
+}
+
+impl Spec {
+    fn order(&self) -> Order {
+        let app = App::Command {
+            command: self.command.clone(),
+            env: self.env.clone(),
+            directory: self.directory.clone(),
+        };
+        Order {
+            app,
+            ..self.order.clone()
+        }
+    }
+
+    /// Starts `trial-part`, as loadline does.
+    pub fn start(&self) -> Part {
+        let log = File::options()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .open(&self.log)
+            .expect("a new file");
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .arg("trial-part")
+            .env_clear()
+            .env("LOADLINE_TRIAL", &self.trial)
+            .env(PARENT, std::process::id().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::from(log));
+        let mut child = loadline_host::spawn(command).expect("it starts");
+        let order = serde_json::to_vec(&self.order()).expect("JSON");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(&order).expect("it reads its order");
+        Part {
+            child,
+            log: Reader::new(File::open(&self.log).expect("its log")),
+        }
+    }
+}
+
+/// A running `trial-part`.
+pub struct Part {
+    pub child: Child,
+    log: Reader<File>,
+}
+
+impl Part {
+    /// The next event that is of interest; `None` when the process has ended without.
+    pub fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Option<Event> {
+        loop {
+            let ended = self.child.try_wait().expect("a child").is_some();
+            while let Some(record) = self.log.next().expect("its log is whole") {
+                match record {
+                    Record::Event(event) if wanted(&event) => return Some(event),
+                    _ => {}
+                }
+            }
+            if ended {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Option<Ending> {
+        let last = self.until(|event| matches!(event, Event::Ended(_)));
+        self.child.wait().expect("a child");
+        match last {
+            Some(Event::Ended(ending)) => Some(ending),
+            _ => None,
+        }
+    }
+
+    /// Waits until a phase has begun.
+    pub fn until_phase(&mut self, wanted: Phase) {
+        let begun = self.until(|e| matches!(e, Event::Phase { phase, .. } if *phase == wanted));
+        assert!(begun.is_some(), "it ended before {wanted:?}");
+    }
+}
+
+/// A trial as it came out.
+pub struct Trial {
+    pub start: StartEvidence,
+    pub load: Vec<LoadEvidence>,
+    pub evidence: Evidence,
+}
+
+/// A directory for trials, and what was on the machine before.
+pub struct Lab {
+    pub site: Site,
+    pub scratch: tempfile::TempDir,
+    /// What an application may take to end; only one that does not end waits for all of it.
+    pub grace: Duration,
+    count: u32,
+    before: Traces,
+}
+
+impl Lab {
+    pub fn new() -> Self {
+        let scratch = tempfile::tempdir().expect("a temporary directory");
+        let options = Options {
+            scratch_root: Some(scratch.path().to_owned()),
+            ..Options::default()
+        };
+        let site = Site::find(options).expect("the runner has tried it");
+        let mut lab = Self {
+            before: Traces::now(UID, scratch.path()),
+            site,
+            scratch,
+            grace: Duration::from_secs(30),
+            count: 0,
+        };
+        // What the first trial makes once for all (the spawning thread) is no leak.
+        let spec = lab.spec(&["exit"]);
+        lab.run(&spec, None);
+        lab.before = lab.traces();
+        lab
+    }
+
+    /// A trial of the zoo: `arguments` are the mode and its settings.
+    pub fn spec(&mut self, arguments: &[&str]) -> Spec {
+        self.count += 1;
+        let name = format!("containment-{}-{}", std::process::id(), self.count);
+        let mut spec = spec(self.scratch.path(), &name, arguments);
+        spec.stop_grace = self.grace;
+        spec
+    }
+
+    /// Takes a trial through its phases.
+    pub fn run(&mut self, spec: &Spec, load: Option<&LoadPhase>) -> Trial {
+        let mut spec = spec.clone();
+        spec.load = load.into_iter().cloned().collect();
+        match spec.start().end() {
+            Some(Ending::Measured(evidence)) => Trial {
+                start: evidence.start.clone(),
+                load: evidence.load.clone(),
+                evidence: *evidence,
+            },
+            other => panic!("it was not measured: {other:?}"),
+        }
+    }
+
+    pub fn traces(&self) -> Traces {
+        Traces::now(UID, self.scratch.path())
+    }
+
+    /// Asserts that nothing is left. Threads that nobody waits for close their descriptors a
+    /// moment later.
+    pub fn assert_clean(&self) {
+        let begin = Instant::now();
+        while self.traces() != self.before && begin.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_clean(&self.before, &self.traces());
+    }
+}
+
+/// A spec with half a CPU and 64 MiB: enough for any of the zoo, too little for its greed.
+pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
+    let program = std::env::current_exe().expect("this program");
+    let command = [program.display().to_string(), "zoo".to_owned()];
+    let command = command.into_iter();
+    let app = App::Command {
+        command: Vec::new(),
+        env: BTreeMap::new(),
+        directory: PathBuf::new(),
+    };
+    Spec {
+        command: command
+            .chain(arguments.iter().map(|a| (*a).to_owned()))
+            .collect(),
+        env: BTreeMap::from([("ZOO".to_owned(), "1".to_owned())]),
+        directory: PathBuf::from("/"),
+        log: scratch.join(format!("{name}.log")),
+        order: Order {
+            trial: name.to_owned(),
+            configuration: configuration(),
+            app,
+            readiness: Readiness::Http {
+                port: PORT,
+                path: "/".to_owned(),
+            },
+            network: Network::Own,
+            account: Account { uid: UID, gid: UID },
+            scratch: scratch.join(name),
+            gc_log: None,
+            log_line: None,
+            hand_over: Vec::new(),
+            sampling: Default::default(),
+            // A JVM takes several seconds in user-mode Linux, and some trials start two.
+            start_deadline: Duration::from_secs(300),
+            load: Vec::new(),
+            stop_grace: Duration::from_secs(30),
+        },
+    }
+}
+
+fn configuration() -> Configuration {
+    Configuration {
+        label: "zoo".to_owned(),
+        cpu: Some(Cpus::from_millis(500)),
+        cpu_period: Duration::from_millis(100),
+        cpuset: None,
+        cpu_burst: None,
+        instances: 1,
+        neighbour_threads: None,
+        cpu_shares: None,
+        memory: Some(Bytes::from_mib(64)),
+        pids: Some(200),
+        jdk: None,
+        jvm_options: Vec::new(),
+        args: Vec::new(),
+        rate: None,
+        env: BTreeMap::new(),
+        cache: None,
+    }
+}
+
+/// An open-model measure phase.
+pub fn load(rate: f64, length: Duration) -> LoadPhase {
+    LoadPhase {
+        phase: Phase::Measure,
+        plan: Plan {
+            connections: 8,
+            timeout: Duration::from_secs(2),
+            drain: Duration::from_secs(2),
+            ..Plan::new(
+                vec![SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))],
+                RequestSpec::get("/"),
+                Model::constant(rate, length),
+            )
+        },
+    }
+}

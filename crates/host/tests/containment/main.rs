@@ -1,0 +1,64 @@
+//! Trials with hostile applications through `trial-part`, and nothing left behind.
+//!
+//! One program plays all parts: the test runner, `trial-part`, `init` and `load-part` (as loadline
+//! would), and the applications (`zoo MODE`). Needs root and cgroups; without them every test is skipped by
+//! name. `containment [FILTER]` runs the tests whose name contains the filter.
+
+// It is its own test runner: it prints what the usual one would.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod cases;
+mod hundred;
+mod java;
+mod killed;
+mod lab;
+mod oracle;
+mod runner;
+mod uml;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        Some("init") => code(loadline_host::init::run()),
+        Some("trial-part") => trial_part(),
+        Some("load-part") => code(loadline_host::load_part(
+            std::io::stdin().lock(),
+            std::io::stdout().lock(),
+        )),
+        Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
+        Some("in-guest") => runner::run_in_guest(),
+        Some("trials-without-end") => killed::trials_without_end(arguments),
+        first => {
+            let filter = first.filter(|text| !text.starts_with('-'));
+            runner::run(filter, arguments.any(|text| text == "--exact"))
+        }
+    }
+}
+
+/// SIGTERM asks for the end, as in loadline.
+fn trial_part() -> ExitCode {
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = std::sync::Arc::clone(&stop);
+    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGTERM, flag) {
+        return code(Err(error));
+    }
+    let parent = std::env::var(loadline_host::part::PARENT).ok();
+    code(loadline_host::part::run(
+        std::io::stdin().lock(),
+        std::io::stdout(),
+        parent.and_then(|text| text.parse().ok()),
+        &|| stop.load(std::sync::atomic::Ordering::Relaxed),
+    ))
+}
+
+fn code<E: std::fmt::Display>(result: Result<(), E>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What must be the same before and after: the leak oracle.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Everything that a trial could leave behind on this machine.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Traces {
+    /// Processes of the applications' user, or with a trial's mark, by command line.
+    processes: BTreeSet<String>,
+    /// Children of this process that were not waited for, or still run.
+    children: BTreeSet<String>,
+    /// Directories of these tests' groups, in every hierarchy.
+    groups: BTreeSet<PathBuf>,
+    /// Lines of this process's mount table.
+    mounts: usize,
+    /// Open descriptors, by what they are.
+    descriptors: Vec<String>,
+    /// Files in shared directories that the zoo writes.
+    strays: BTreeSet<PathBuf>,
+    /// Directories of trials in the scratch directory: none stays.
+    scratch: BTreeSet<PathBuf>,
+}
+
+impl Traces {
+    /// Looks now. `uid` is the user that only applications of this test run as.
+    pub fn now(uid: u32, scratch: &Path) -> Self {
+        Self {
+            processes: processes(uid),
+            children: children(),
+            groups: groups(),
+            mounts: read("/proc/self/mountinfo").lines().count(),
+            descriptors: descriptors(),
+            strays: strays(),
+            scratch: unfinished(scratch),
+        }
+    }
+}
+
+/// Asserts that nothing is left that was not there before.
+pub fn assert_clean(before: &Traces, after: &Traces) {
+    assert_eq!(before, after, "a trial left something behind");
+}
+
+/// Groups that exist in the kernel, removed ones with pages included; the memory controller's.
+pub fn num_cgroups() -> i64 {
+    let table = read("/proc/cgroups");
+    let memory = table.lines().find(|line| line.starts_with("memory"));
+    let count = memory.and_then(|line| line.split_ascii_whitespace().nth(2)?.parse().ok());
+    count.unwrap_or(0)
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn entries(directory: impl AsRef<Path>) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn process_ids() -> Vec<PathBuf> {
+    let mut found = entries("/proc");
+    found.retain(|path| {
+        let name = path.file_name().and_then(|n| n.to_str());
+        name.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+    });
+    found
+}
+
+pub fn processes(uid: u32) -> BTreeSet<String> {
+    let is_ours = |path: &PathBuf| {
+        let status = read(path.join("status"));
+        let owner = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let has_uid = owner.is_some_and(|ids| {
+            ids.split_ascii_whitespace().next() == Some(uid.to_string().as_str())
+        });
+        // The environment of another process is only readable when it is there.
+        let marked = fs::read(path.join("environ")).unwrap_or_default();
+        has_uid || marked.starts_with(b"LOADLINE_TRIAL=containment-")
+    };
+    let describe = |path: PathBuf| {
+        let command = read(path.join("cmdline")).replace('\0', " ");
+        format!("{} {command}", path.display())
+    };
+    process_ids()
+        .into_iter()
+        .filter(is_ours)
+        .map(describe)
+        .collect()
+}
+
+fn children() -> BTreeSet<String> {
+    let own = format!("PPid:\t{}", std::process::id());
+    let is_child = |path: &PathBuf| read(path.join("status")).lines().any(|line| line == own);
+    let describe = |path: PathBuf| format!("{} {}", path.display(), read(path.join("stat")));
+    process_ids()
+        .into_iter()
+        .filter(is_child)
+        .map(describe)
+        .collect()
+}
+
+/// Directories `loadline-<boot>-<owner>-<start>-containment-...` two levels below the cgroup root: v1
+/// and hybrid have one level of controllers, v2 has none.
+pub fn groups() -> BTreeSet<PathBuf> {
+    let root = Path::new("/sys/fs/cgroup");
+    let is_ours = |path: &PathBuf| {
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
+        name.starts_with("loadline-") && name.contains("-containment-")
+    };
+    let below = entries(root).into_iter().flat_map(entries);
+    entries(root)
+        .into_iter()
+        .chain(below)
+        .filter(is_ours)
+        .collect()
+}
+
+fn descriptors() -> Vec<String> {
+    let target = |path: PathBuf| fs::read_link(path).ok().map(|to| to.display().to_string());
+    let mut all: Vec<String> = entries("/proc/self/fd")
+        .into_iter()
+        .filter_map(target)
+        .collect();
+    // The one that lists them.
+    all.retain(|target| !target.starts_with("/proc/"));
+    all.sort();
+    all
+}
+
+fn strays() -> BTreeSet<PathBuf> {
+    [
+        "/tmp/filler",
+        "/tmp/gc.log",
+        "/var/tmp/loadline-zoo",
+        "/dev/shm/loadline-zoo",
+        "/run/lock/loadline-zoo",
+    ]
+    .iter()
+    .map(PathBuf::from)
+    .filter(|path| path.exists())
+    .collect()
+}
+
+fn unfinished(scratch: &Path) -> BTreeSet<PathBuf> {
+    let name = |path: &PathBuf| path.file_name().map(|n| n.to_string_lossy().into_owned());
+    let is_trial = |path: &PathBuf| {
+        let name = name(path);
+        path.is_dir() && name.is_some_and(|name| name.starts_with("containment-"))
+    };
+    entries(scratch).into_iter().filter(is_trial).collect()
+}

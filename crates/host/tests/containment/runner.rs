@@ -1,0 +1,85 @@
+//! Runs the tests in order, one at a time: each looks at the whole machine.
+
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+
+use loadline_host::{Options, Site};
+
+use crate::{cases, hundred, java, killed, uml};
+
+/// A test: its name, and a function that panics when it fails.
+pub type Case = (&'static str, fn());
+
+/// Runs the tests whose name contains the filter, or is it where `is_exact`; without one, all.
+pub fn run(filter: Option<&str>, is_exact: bool) -> ExitCode {
+    let all = cases::CASES
+        .iter()
+        .chain(&java::CASES)
+        .chain(&killed::CASES)
+        .chain(&hundred::CASES)
+        .chain(&uml::CASES);
+    let fits = |name: &str, filter: &str| name == filter || (!is_exact && name.contains(filter));
+    let wanted = |case: &&Case| filter.is_none_or(|filter| fits(case.0, filter));
+    run_these(&all.filter(wanted).copied().collect::<Vec<Case>>())
+}
+
+/// Runs what `uml` wants to see in its guest.
+pub fn run_in_guest() -> ExitCode {
+    if let Ok(site) = Site::find(Options::default()) {
+        println!("cgroup {}", site.machine().cgroup);
+    }
+    let not_there = [java::HANGS, java::V1_ALONE];
+    let of_java = java::CASES
+        .iter()
+        .filter(|case| !not_there.contains(&case.0));
+    run_these(
+        &cases::CASES
+            .iter()
+            .chain(of_java)
+            .copied()
+            .collect::<Vec<Case>>(),
+    )
+}
+
+fn run_these(cases: &[Case]) -> ExitCode {
+    println!("running {} tests", cases.len());
+    let missing = missing();
+    let without_java = java::java().is_none();
+    let mut failed = 0;
+    for case in cases {
+        if let Some(reason) = &missing {
+            println!("SKIP {}: {reason}", case.0);
+        } else if without_java && case.0.starts_with("jvm_") {
+            println!("SKIP {}: no JDK with javac in PATH", case.0);
+        } else if !passes(case) {
+            failed += 1;
+        }
+    }
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    let passed = cases.len() - failed;
+    // Skipped tests count as passed, as libtest has it: whoever counts takes the SKIP lines off.
+    println!("test result: {word}. {passed} passed; {failed} failed; 0 ignored");
+    ExitCode::from(u8::from(failed > 0))
+}
+
+fn passes((name, test): &Case) -> bool {
+    let begin = std::time::Instant::now();
+    // A panic has printed its message by itself.
+    let passed = catch_unwind(test).is_ok();
+    let word = if passed { "ok" } else { "FAILED" };
+    println!(
+        "test {name} ... {word} ({:.1} s)",
+        begin.elapsed().as_secs_f64()
+    );
+    passed
+}
+
+/// Why trials cannot run here, if they cannot.
+fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("not root".to_owned());
+    }
+    Site::find(Options::default())
+        .err()
+        .map(|error| error.to_string().replace('\n', "; "))
+}

@@ -1,0 +1,131 @@
+//! The event log of one trial: what happened, and the raw evidence for it, in one file.
+//!
+//! Owns the format, its writer and its reader. A record is written with one call and never changed;
+//! nothing waits for the disk, because that would disturb what is measured. A log that was cut
+//! anywhere (kill -9, full disk) is readable up to its last whole record, and reading goes on from
+//! any record's begin. Records of one instance and content are in order; others lie between them.
+//!
+//! ```text
+//! log     := "LLEL1\n" , record*
+//! record  := u32le length , u32le crc32(length, payload) , payload
+//! payload := u8 content , u32le instance , zstd(body)
+//! content := 0 (an event, as JSON) | 1 (samples) | 2 (GC log) | 3 (output) | 4 + n (file n)
+//! ```
+
+mod reader;
+mod writer;
+
+use crate::Event;
+
+pub use reader::{Joined, Reader};
+pub use writer::Log;
+
+const MAGIC: &[u8] = b"LLEL1\n";
+
+/// Length and checksum before a payload.
+const HEAD: usize = 8;
+
+/// Content and instance before a body.
+const LABEL: usize = 5;
+
+/// A payload larger than this is damage, not data.
+const LARGEST_PAYLOAD: u32 = 64 << 20;
+
+/// More than this never comes out of a body.
+const LARGEST_BODY: usize = 256 << 20;
+
+/// Longest part of a file in one record, before packing: so much memory a reader needs.
+pub const PIECE: usize = 256 << 10;
+
+/// What a piece is a part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Content {
+    /// Samples of the cgroup's counters; each piece can be read by itself.
+    Samples,
+    /// The JVM's GC log.
+    GcLog,
+    /// What the application wrote to its standard output and error.
+    Output,
+    /// A file of `Order::hand_over`, by its place there.
+    File(u8),
+}
+
+/// A part of a file that a trial leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Which file.
+    pub content: Content,
+    /// Of which instance, from 0.
+    pub instance: u32,
+    packed: Vec<u8>,
+}
+
+impl Piece {
+    /// The bytes.
+    ///
+    /// # Errors
+    /// What was packed is damaged, although its checksum is right.
+    pub fn bytes(&self) -> Result<Vec<u8>, LogError> {
+        unpack(&self.packed)
+    }
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// Something happened.
+    Event(Event),
+    /// A part of a file.
+    Piece(Piece),
+}
+
+/// A log that cannot be read further.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The file.
+    #[error("the event log cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    /// Not one of loadline's.
+    #[error("it is no event log of loadline")]
+    Foreign,
+    /// A record is damaged.
+    #[error("the event log is damaged: {0}")]
+    Damaged(String),
+}
+
+impl Content {
+    fn code(self) -> u8 {
+        match self {
+            Self::Samples => 1,
+            Self::GcLog => 2,
+            Self::Output => 3,
+            Self::File(number) => 4_u8.saturating_add(number),
+        }
+    }
+
+    /// `None` is an event.
+    fn of(code: u8) -> Option<Self> {
+        match code {
+            0 => None,
+            1 => Some(Self::Samples),
+            2 => Some(Self::GcLog),
+            3 => Some(Self::Output),
+            file => Some(Self::File(file - 4)),
+        }
+    }
+}
+
+fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&length);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+fn unpack(packed: &[u8]) -> Result<Vec<u8>, LogError> {
+    zstd::bulk::decompress(packed, LARGEST_BODY)
+        .map_err(|error| LogError::Damaged(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Writes an event log, from several threads at once.
+//!
+//! Owns the order of records in the file, and what a full disk leaves of it: a record that did not
+//! fit is taken back, so that the log stays whole and a shorter one may still fit behind it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
+
+use super::{Content, HEAD, LABEL, LARGEST_PAYLOAD, MAGIC, PIECE, Reader, checksum};
+use crate::Event;
+
+/// zstd's: samples and logs shrink to a tenth with it, and more costs time that is not ours.
+const LEVEL: i32 = 3;
+
+/// The log of a running trial.
+#[derive(Debug)]
+pub struct Log {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    /// Length of the whole records.
+    length: u64,
+    failure: Option<io::Error>,
+}
+
+impl Log {
+    /// Begins a log in an empty file, opened for reading and appending.
+    ///
+    /// # Errors
+    /// A file that is not empty, no regular one, or cannot be written.
+    pub fn begin(mut file: File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.len() > 0 {
+            return Err(io::Error::other("it is no empty file"));
+        }
+        file.write_all(MAGIC)?;
+        let state = State {
+            file,
+            length: MAGIC.len() as u64,
+            failure: None,
+        };
+        Ok(Self {
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Appends an event.
+    ///
+    /// # Errors
+    /// What the system says; the log is as it was before.
+    pub fn event(&self, event: &Event) -> io::Result<()> {
+        self.append(0, 0, &serde_json::to_vec(event)?)
+    }
+
+    /// Appends a part of a file, in as many records as it takes. What cannot be written is missing
+    /// and told by [`Log::failure`]: whoever samples and reads goes on.
+    pub fn piece(&self, content: Content, instance: u32, bytes: &[u8]) {
+        for part in bytes.chunks(PIECE) {
+            self.whole_piece(content, instance, part);
+        }
+    }
+
+    /// The same, in one record.
+    pub fn whole_piece(&self, content: Content, instance: u32, bytes: &[u8]) {
+        if let Err(error) = self.append(content.code(), instance, bytes) {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.failure.get_or_insert(error);
+        }
+    }
+
+    /// Why the first of the missing pieces is missing.
+    pub fn failure(&self) -> Option<io::Error> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.failure.take()
+    }
+
+    /// Reads the log from its begin, while it is written.
+    ///
+    /// # Errors
+    /// A file that has no second descriptor to give.
+    pub fn reader(&self) -> Result<Reader<impl Read + use<>>, io::Error> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = state.file.try_clone()?;
+        Ok(Reader::new(Positioned { file, position: 0 }))
+    }
+
+    fn append(&self, code: u8, instance: u32, body: &[u8]) -> io::Result<()> {
+        let body = zstd::bulk::compress(body, LEVEL)?;
+        let length = u32::try_from(LABEL + body.len())
+            .ok()
+            .filter(|length| *length <= LARGEST_PAYLOAD)
+            .ok_or_else(|| io::Error::other("the record is too large for the event log"))?;
+        let mut record = Vec::with_capacity(HEAD + LABEL + body.len());
+        record.extend(length.to_le_bytes());
+        record.extend([0; 4]);
+        record.push(code);
+        record.extend(instance.to_le_bytes());
+        record.extend(body);
+        let sum = checksum(length.to_le_bytes(), &record[HEAD..]);
+        record[4..HEAD].copy_from_slice(&sum.to_le_bytes());
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.write(&record)
+    }
+}
+
+impl State {
+    fn write(&mut self, record: &[u8]) -> io::Result<()> {
+        let Err(error) = self.file.write_all(record) else {
+            self.length += record.len() as u64;
+            return Ok(());
+        };
+        // A torn record would hide all that come behind it.
+        self.file.set_len(self.length)?;
+        Err(error)
+    }
+}
+
+/// A file that others append to and read elsewhere: it has a position of its own.
+struct Positioned {
+    file: File,
+    position: u64,
+}
+
+impl Read for Positioned {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read_at(buffer, self.position)?;
+        self.position += length as u64;
+        Ok(length)
+    }
+}

@@ -1,0 +1,16 @@
+//! Any bytes as the event log of a trial, and as a piece of samples: an end or an error, no panic.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use loadline_trial::log::{Reader, Record};
+
+fuzz_target!(|bytes: &[u8]| {
+    loadline_host::samples::decode(bytes);
+    let mut log = Reader::new(bytes);
+    while let Ok(Some(record)) = log.next() {
+        if let Record::Piece(piece) = record {
+            let _ = piece.bytes();
+        }
+    }
+});
