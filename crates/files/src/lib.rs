@@ -16,4 +16,4 @@ mod whole;
 
 pub use directory::Directory;
 pub use refused::Refused;
-pub use whole::{Part, write};
+pub use whole::{Part, create, write};

@@ -29,41 +29,94 @@ const READABLE: u32 = 0o666;
 /// [`Refused`]: a link on the way that others can change, a pipe that others planted, or what the
 /// system says; then what was there still is.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Refused> {
-    let (way, name, last) = Way::to_file(path)?;
-    let directory = Directory::of(way);
-    let refuse = |error: io::Error| Refused::system(&directory.path().join(&name), error);
-    match last {
-        Last::Kernel => {
-            // At the end: standard output may be a file that already has something.
-            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC;
-            let file = openat(&directory, &name, flags, Mode::empty());
-            let mut file = File::from(file.map_err(|e| refuse(e.into()))?);
-            file.write_all(bytes).map_err(refuse)
+    let place = Place::find(path)?;
+    let written = match place.stream()? {
+        Some(mut file) => file.write_all(bytes),
+        None => {
+            let part = place
+                .directory
+                .part(&place.name, READABLE, |file| file.write_all(bytes))?;
+            return part.put();
         }
-        Last::There(found, stat) => match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => replace(&directory, &name, bytes),
-            FileType::Directory => Err(refuse(Errno::ISDIR.into())),
+    };
+    written.map_err(|e| place.refuse(e))
+}
+
+/// Opens a file that the user named, empty, to be written as it comes; a file that is there is
+/// replaced by a new one, anything else is written to as it is.
+///
+/// # Errors
+/// As [`write`].
+pub fn create(path: &Path) -> Result<File, Refused> {
+    let place = Place::find(path)?;
+    if let Some(file) = place.stream()? {
+        return Ok(file);
+    }
+    let mut new = None;
+    let part = place.directory.part(&place.name, READABLE, |file| {
+        new = Some(file.try_clone()?);
+        Ok(())
+    })?;
+    part.put()?;
+    new.ok_or_else(|| place.refuse(io::ErrorKind::Other.into()))
+}
+
+/// Where a path leads.
+struct Place {
+    directory: Directory,
+    name: OsString,
+    last: Last,
+}
+
+impl Place {
+    fn find(path: &Path) -> Result<Self, Refused> {
+        let (way, name, last) = Way::to_file(path)?;
+        let directory = Directory::of(way);
+        Ok(Self {
+            directory,
+            name,
+            last,
+        })
+    }
+
+    /// What is written to as it is; `None` where a file is to be put.
+    fn stream(&self) -> Result<Option<File>, Refused> {
+        let (found, stat) = match &self.last {
+            Last::Free => return Ok(None),
+            Last::There(found, stat) => (found, stat),
+            Last::Kernel => {
+                // At the end: standard output may be a file that already has something.
+                let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC;
+                let file = openat(&self.directory, &self.name, flags, Mode::empty());
+                return file
+                    .map(|file| Some(file.into()))
+                    .map_err(|e| self.refuse(e.into()));
+            }
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(None),
+            FileType::Directory => Err(self.refuse(Errno::ISDIR.into())),
             _ if !is_trusted(stat.st_uid) => {
                 let why = format!("it is no file, and user {} put it there", stat.st_uid);
                 let hint = "remove it, or give another path".to_owned();
-                let path = directory.path().join(&name);
-                Err(Refused::unsafe_place(&path, why, hint))
+                Err(Refused::unsafe_place(&self.path(), why, hint))
             }
             _ => {
                 // The very thing that was looked at, whatever has its name by now.
                 let this = PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()));
                 let file = OpenOptions::new().write(true).open(this);
-                file.and_then(|mut file| file.write_all(bytes))
-                    .map_err(refuse)
+                file.map(Some).map_err(|e| self.refuse(e))
             }
-        },
-        Last::Free => replace(&directory, &name, bytes),
+        }
     }
-}
 
-fn replace(directory: &Directory, name: &OsStr, bytes: &[u8]) -> Result<(), Refused> {
-    let part = directory.part(name, READABLE, |file| file.write_all(bytes))?;
-    part.put()
+    fn path(&self) -> PathBuf {
+        self.directory.path().join(&self.name)
+    }
+
+    fn refuse(&self, error: io::Error) -> Refused {
+        Refused::system(&self.path(), error)
+    }
 }
 
 /// A new file beside its place, complete and on disk. Removed when it is dropped before it is put

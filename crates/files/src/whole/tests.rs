@@ -136,6 +136,7 @@ fn a_planted_link_is_not_followed_on_the_way_or_at_its_end() {
             give(&theirs.join(name));
         }
         for name in ["report.html", "way/victim", "way/new"] {
+            create(&theirs.join(name)).expect_err("a planted link");
             let refused = write(&theirs.join(name), b"x").expect_err("a planted link");
             assert!(
                 refused.why.contains("it is a link, and others"),
@@ -205,4 +206,19 @@ fn a_directory_is_refused_by_name() {
         let refused = write(path, b"x").expect_err("a directory");
         assert_eq!(refused.path.file_name(), path.file_name(), "{refused}");
     }
+}
+
+#[test]
+fn a_file_that_is_written_as_it_comes_takes_the_place_of_what_had_the_name() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (file, other) = (place.path().join("a.csv"), place.path().join("other"));
+    fs::write(&other, "of another name").expect("writable");
+    fs::hard_link(&other, &file).expect("a second name");
+    let mut opened = create(&file).expect("it is writable");
+    assert_eq!(fs::read(&file).expect("it is there"), b"");
+    opened.write_all(b"a,b").expect("there is space");
+    assert_eq!(fs::read(&file).expect("it is there"), b"a,b");
+    assert_eq!(fs::read(&other).expect("a file"), b"of another name");
+    assert_eq!(names(place.path()), ["a.csv", "other"]);
+    create(Path::new("/dev/null")).expect("a device is opened as it is");
 }
