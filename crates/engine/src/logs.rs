@@ -4,12 +4,12 @@
 //! Owns the move from a trial's scratch directory to the store, the end of the former, and reading
 //! a kept log again.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::span::Span;
+use loadline_files::{Directory, Refused};
 
 use crate::backend::{instance_path, local};
 
@@ -23,30 +23,50 @@ const LARGEST: u64 = 256 << 20;
 
 /// A log that could not be kept, or a directory that could not be removed.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {source}", path.display())]
+#[error("{}: {why}", path.display())]
 pub struct LogError {
     path: PathBuf,
-    source: io::Error,
+    why: String,
+}
+
+impl LogError {
+    fn left_in(self, scratch: &Path) -> Self {
+        let why = format!("{}; the logs stay in {}", self.why, scratch.display());
+        Self { why, ..self }
+    }
+}
+
+impl From<Refused> for LogError {
+    fn from(refused: Refused) -> Self {
+        Self {
+            path: refused.path,
+            why: refused.why,
+        }
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> LogError {
+    LogError {
+        path: path.to_owned(),
+        why: source.to_string(),
+    }
 }
 
 /// Packs the GC log and the output of a trial into `to` and removes the scratch directory. A
 /// trial without logs leaves nothing.
 ///
 /// # Errors
-/// [`LogError`]; the scratch directory is gone all the same if it can be.
+/// [`LogError`]; logs that could not be packed stay where they are, because they are the evidence.
 pub fn keep(scratch: &Path, to: &Path) -> Result<(), LogError> {
     let packed = pack(&local::gc_log(scratch), to, GC_LOG).and(pack(
         &local::output_log(scratch),
         to,
         "output.log.zst",
     ));
-    let at = |path: &Path, source| LogError {
-        path: path.to_owned(),
-        source,
-    };
+    packed.map_err(|error| error.left_in(scratch))?;
     match fs::remove_dir_all(scratch) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(at(scratch, e)),
-        _ => packed,
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(scratch, e)),
+        _ => Ok(()),
     }
 }
 
@@ -66,29 +86,19 @@ pub fn keep_all(scratch: &Path, to: &Path, instances: u32) -> Result<(), LogErro
         .fold(Ok(()), Result::and)
 }
 
+/// On disk under a name of its own before it has the real one: a log that is there is whole, also
+/// after a power loss.
 fn pack(from: &Path, to: &Path, name: &str) -> Result<(), LogError> {
-    let at = |path: &Path, source| LogError {
-        path: path.to_owned(),
-        source,
-    };
     let input = match File::open(from) {
         Ok(input) => input.take(LARGEST),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(at(from, e)),
+        Err(e) => return Err(failed(from, e)),
     };
-    let path = to.join(name);
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(to)
-        .map_err(|e| at(to, e))?;
-    let output = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(|e| at(&path, e))?;
-    zstd::stream::copy_encode(input, output, LEVEL).map_err(|e| at(&path, e))
+    let directory = Directory::own(to)?;
+    let part = directory.part(name, 0o600, |output| {
+        zstd::stream::copy_encode(input, output, LEVEL)
+    })?;
+    Ok(part.put()?)
 }
 
 /// The kept GC log of a trial; `None` where there is none or it cannot be read.
@@ -146,5 +156,31 @@ garbage
         let packed = zstd::encode_all("hello".as_bytes(), LEVEL).expect("it is packed");
         fs::write(directory.path().join(GC_LOG), packed).expect("it is written");
         assert_eq!(gc_log(directory.path()).as_deref(), Some("hello"));
+    }
+
+    #[test]
+    fn logs_that_cannot_be_packed_stay() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (scratch, to) = (
+            directory.path().join("scratch"),
+            directory.path().join("to"),
+        );
+        let log = local::output_log(&scratch);
+        fs::create_dir_all(log.parent().expect("it lies in a directory")).expect("a directory");
+        fs::write(&log, "said").expect("it is written");
+        // No directory can be made there.
+        fs::write(&to, "in the way").expect("it is written");
+        let refused = keep(&scratch, &to).expect_err("no directory").to_string();
+        assert!(refused.contains("the logs stay in "), "{refused}");
+        assert_eq!(fs::read_to_string(&log).expect("it is there"), "said");
+        fs::remove_file(&to).expect("it was ours");
+        keep(&scratch, &to).expect("nothing is in the way");
+        let kept: Vec<_> = fs::read_dir(&to)
+            .expect("a directory")
+            .flatten()
+            .map(|e| e.file_name())
+            .collect();
+        assert_eq!(kept, ["output.log.zst"]);
+        assert!(!scratch.exists());
     }
 }

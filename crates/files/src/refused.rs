@@ -40,3 +40,9 @@ impl Refused {
         }
     }
 }
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> Self {
+        Self::new(refused.kind.unwrap_or(io::ErrorKind::Other), refused.why)
+    }
+}
