@@ -235,7 +235,7 @@ impl Way {
 }
 
 fn is_proc(directory: impl AsFd) -> bool {
-    fstatfs(directory).is_ok_and(|found| found.f_type.cast_unsigned() as u64 == PROC)
+    fstatfs(directory).is_ok_and(|found| found.f_type.cast_unsigned() == PROC)
 }
 
 fn steps(path: &Path) -> VecDeque<Step> {
