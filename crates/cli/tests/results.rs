@@ -545,3 +545,43 @@ fn the_files_beside_the_record_are_what_emit_writes() {
         );
     }
 }
+
+#[test]
+fn a_link_that_an_application_planted_is_not_written_through() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIP a_link_that_an_application_planted_is_not_written_through: not root");
+        return;
+    }
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (app, victim) = (place.path().join("app"), place.path().join("victim"));
+    fs::create_dir(&app).expect("a directory");
+    fs::write(&victim, "root's").expect("writable");
+    let link = app.join("report.html");
+    std::os::unix::fs::symlink(&victim, &link).expect("a link");
+    for path in [&link, &app] {
+        std::os::unix::fs::lchown(path, Some(64_998), Some(64_998)).expect("root may");
+    }
+    let (record, link) = (recorded().display().to_string(), link.display().to_string());
+    for arguments in [
+        &["report", &record, "-o", &link][..],
+        &["export", &record, "-o", &link],
+    ] {
+        let refused = loadline(place.path(), arguments);
+        assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
+        let said = said(&refused);
+        assert!(
+            said.contains("report.html: it is a link, and others"),
+            "{said}"
+        );
+        assert!(said.contains("hint: give the path that is meant"), "{said}");
+    }
+    assert_eq!(fs::read_to_string(&victim).expect("a file"), "root's");
+    let printed = loadline(place.path(), &["export", &record, "-o", "/dev/stdout"]);
+    assert!(printed.stdout.starts_with(b"{"), "{}", said(&printed));
+    let written = loadline(place.path(), &["export", &record, "-o", "/dev/null"]);
+    assert!(written.status.success(), "{}", said(&written));
+    let null = fs::symlink_metadata("/dev/null").expect("it is there");
+    assert!(std::os::unix::fs::FileTypeExt::is_char_device(
+        &null.file_type()
+    ));
+}

@@ -227,11 +227,11 @@ impl Training {
         // Last, so that a cache whose making was cut short is made again.
         let text = serde_json::to_string(&evidence).unwrap_or_default();
         let path = evidence_of(&self.place);
-        fs::write(&path, text).map_err(|source| {
+        loadline_files::write(&path, text.as_bytes()).map_err(|refused| {
             CacheError::File(ManifestError {
                 action: "write",
                 path,
-                source,
+                source: refused.into(),
             })
         })?;
         Ok(Built {

@@ -27,7 +27,7 @@ pub enum LockError {
     /// Another loadline measures.
     #[error("another loadline is measuring on this machine{}", holder.as_ref().map(|h| format!(": {h}")).unwrap_or_default())]
     Held {
-        /// Its pid and command line, when it left them.
+        /// Its pid and subcommand, when it left them.
         holder: Option<String>,
     },
     /// The lock file cannot be used.
@@ -90,10 +90,16 @@ impl MachineLock {
         };
         lock(&mut file, path)?;
         file.set_len(0).and_then(|()| file.rewind()).map_err(io)?;
-        let command: Vec<String> = std::env::args().collect();
-        writeln!(file, "pid {}: {}", std::process::id(), command.join(" ")).map_err(io)?;
+        writeln!(file, "{}", holder_line(std::env::args())).map_err(io)?;
         Ok(Self { _file: file })
     }
+}
+
+/// Who holds the lock. The subcommand only: everybody may read the file, and a command line may
+/// hold a password, a token or an address with one.
+fn holder_line(mut arguments: impl Iterator<Item = String>) -> String {
+    let subcommand = arguments.nth(1).unwrap_or_default();
+    format!("pid {}: loadline {subcommand}", std::process::id())
 }
 
 fn lock(file: &mut File, path: &Path) -> Result<(), LockError> {
@@ -150,5 +156,12 @@ mod tests {
         );
         drop(held);
         MachineLock::acquire_at(&path).unwrap();
+    }
+
+    #[test]
+    fn the_file_that_everybody_may_read_has_no_argument() {
+        let words = "/usr/bin/loadline size --url http://a:s3cret@b/ -- java -Dtoken=s3cret";
+        let line = holder_line(words.split(' ').map(str::to_owned));
+        assert_eq!(line, format!("pid {}: loadline size", std::process::id()));
     }
 }

@@ -4,6 +4,17 @@ use std::ffi::{OsStr, OsString};
 
 use loadline_sizing::{Bytes, Cpus};
 
+use crate::init::Options;
+
+/// Signals that a process may ask for when its parent dies.
+const PARENT_DEATH: [(&str, i32); 5] = [
+    ("TERM", libc::SIGTERM),
+    ("INT", libc::SIGINT),
+    ("HUP", libc::SIGHUP),
+    ("QUIT", libc::SIGQUIT),
+    ("KILL", libc::SIGKILL),
+];
+
 /// The process's environment.
 pub struct Environment {
     variables: Vec<(OsString, OsString)>,
@@ -112,12 +123,23 @@ impl Environment {
         }
     }
 
+    /// `LOADLINE_SIGNAL_GROUP` and `LOADLINE_PARENT_DEATH`.
+    pub fn init_options(&self) -> Options {
+        let name = self.text("LOADLINE_PARENT_DEATH").unwrap_or_default();
+        let signal = PARENT_DEATH.iter().find(|(known, _)| *known == name);
+        Options {
+            is_group: self.is_on("LOADLINE_SIGNAL_GROUP"),
+            parent_death: signal.map_or(0, |(_, signal)| *signal),
+        }
+    }
+
     /// A note for each setting whose value is none of those it takes; its default holds.
     pub fn odd_values(&self) -> Vec<String> {
-        let settings: [(&str, &[&str]); 3] = [
+        let settings: [(&str, &[&str]); 4] = [
             ("LOADLINE_MODE", &["apply", "report", "off"]),
             ("LOADLINE_LOG", &["text", "json", "quiet"]),
             ("LOADLINE_INIT", &["auto", "always", "never"]),
+            ("LOADLINE_PARENT_DEATH", &PARENT_DEATH.map(|(name, _)| name)),
         ];
         let odd = |(name, values): (&str, &[&str])| {
             let value = self

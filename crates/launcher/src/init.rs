@@ -5,13 +5,23 @@
 
 use crate::sys::{self, Inherited, Program};
 
+/// What an init may be asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Signals go to all processes of the application's group, not to its first one alone.
+    pub is_group: bool,
+    /// The signal that this process gets, and passes on, when its parent dies; 0 is none.
+    pub parent_death: i32,
+}
+
 /// Runs the application to its end and returns its exit code: 128 + signal when a signal ended it,
 /// 127 or 126 when it could not be started, which `say` is then told.
-pub fn run(program: &Program, inherited: &Inherited, say: fn(&str)) -> i32 {
+pub fn run(program: &Program, inherited: &Inherited, options: Options, say: fn(&str)) -> i32 {
     if !sys::is_pid_one() {
         sys::become_subreaper();
     }
     sys::block_all_signals();
+    sys::signal_when_parent_dies(options.parent_death);
     let child = match sys::spawn(program, inherited, say) {
         Ok(child) => child,
         Err(error) => {
@@ -24,7 +34,8 @@ pub fn run(program: &Program, inherited: &Inherited, say: fn(&str)) -> i32 {
             continue;
         };
         if signal != libc::SIGCHLD || is_sent {
-            sys::send(child, signal);
+            // The child leads a group of its own, and a group has the negative number of its leader.
+            sys::send(if options.is_group { -child } else { child }, signal);
         }
         if let Some(code) = reap_all(child) {
             return code;

@@ -205,7 +205,8 @@ fn start(
         _ => sys::is_pid_one(),
     };
     if is_init {
-        return mapped(init::run(&program, inherited, say), environment);
+        let options = environment.init_options();
+        return mapped(init::run(&program, inherited, options, say), environment);
     }
     let error = program.exec(inherited);
     say(&program.failure(&error));

@@ -236,6 +236,12 @@ pub fn become_subreaper() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
 }
 
+/// Asks for a signal when the parent dies; 0 is none. Source: prctl(2), PR_SET_PDEATHSIG.
+pub fn signal_when_parent_dies(signal: i32) {
+    // SAFETY: prctl with integers only.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) };
+}
+
 /// Blocks every signal, so that none is lost before [`wait_signal`].
 pub fn block_all_signals() {
     // SAFETY: `all` is a valid set to fill and to read.
@@ -260,7 +266,8 @@ pub fn wait_signal() -> Option<(i32, bool)> {
 }
 
 /// Starts the program as a child in its own process group, in the foreground of the terminal if
-/// there is one, with the inherited signal state. When exec fails, the child hands the sentence
+/// there is one, with the inherited signal state. It is killed when this process dies, however that
+/// comes: `kill -9` of an init that is not PID 1 must not leave it. When exec fails, the child hands the sentence
 /// about it to `say` and exits 126 or 127.
 ///
 /// # Errors
@@ -273,6 +280,7 @@ pub fn spawn(program: &Program, inherited: &Inherited, say: fn(&str)) -> io::Res
         0 => {
             // SAFETY: integers only. SIGTTOU is blocked here, so tcsetpgrp cannot stop the child.
             unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
                 libc::setpgid(0, 0);
                 if libc::isatty(0) == 1 {
                     libc::tcsetpgrp(0, libc::getpgrp());
@@ -283,7 +291,12 @@ pub fn spawn(program: &Program, inherited: &Inherited, say: fn(&str)) -> io::Res
             // SAFETY: _exit ends the child without running the parent's clean-up.
             unsafe { libc::_exit(exec_failure_code(&error)) }
         }
-        pid => Ok(pid),
+        pid => {
+            // Here too: a signal for the group may come before the child got that far.
+            // SAFETY: integers only.
+            unsafe { libc::setpgid(pid, pid) };
+            Ok(pid)
+        }
     }
 }
 

@@ -63,6 +63,18 @@ pub const TABLE: &[Variable] = &[
         "act as init: reap orphans, forward signals; `auto` does so as PID 1",
     ),
     row(
+        "LOADLINE_SIGNAL_GROUP",
+        "`1`",
+        "off",
+        "as init, pass signals on to every process of the application's group, as tini's `-g` does",
+    ),
+    row(
+        "LOADLINE_PARENT_DEATH",
+        "`TERM`, `INT`, `HUP`, `QUIT`, `KILL`",
+        "none",
+        "as init, the signal that this process gets, and passes on, when its parent dies, as tini's `-p` has it; the application is killed in any case when this process is",
+    ),
+    row(
         "LOADLINE_EXIT_ZERO",
         "exit codes, such as `143`",
         "none",

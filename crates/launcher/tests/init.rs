@@ -349,3 +349,121 @@ fn a_thousand_orphans_are_reaped() {
     });
     assert!(before >= 1000 && left >= 900, "{before} {left}");
 }
+
+/// Whether a process still runs; a zombie does not.
+fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    state.is_some_and(|state| !state.starts_with('Z'))
+}
+
+/// The launcher as an init that is not PID 1, in front of a program that says `ready`.
+fn as_init(stage: &Stage, script: &str) -> Command {
+    let mut command = stage.launcher("");
+    command.args(["--init", "--mode=off", "--", "sh", "-c", script]);
+    command
+}
+
+#[test]
+fn nothing_is_left_when_init_is_killed() {
+    let stage = Stage::new();
+    let (mut child, _lines) = start(&mut as_init(&stage, "echo ready; exec sleep 300"));
+    let application = child_of(child.id()).expect("it was started");
+    kill(9, child.id());
+    child.wait().expect("it ends");
+    wait_until(|| !is_running(application));
+}
+
+#[test]
+fn a_signal_reaches_the_whole_group_where_that_is_asked_for() {
+    let stage = Stage::new();
+    for (is_group, is_left) in [("1", false), ("0", true)] {
+        let mut command = as_init(&stage, "sleep 300 & echo $! >&2; echo ready; wait");
+        command.env("LOADLINE_SIGNAL_GROUP", is_group);
+        let (mut child, _lines) = start(command.stderr(Stdio::piped()));
+        let mut number = String::new();
+        let errors = child.stderr.take().expect("it is piped");
+        BufReader::new(errors)
+            .read_line(&mut number)
+            .expect("a number");
+        let second: u32 = number.trim().parse().expect("a number");
+        kill(15, child.id());
+        let code = child.wait().expect("it ends").code();
+        assert_eq!(code, Some(143), "LOADLINE_SIGNAL_GROUP={is_group}");
+        if is_left {
+            assert!(is_running(second), "nobody sent it a signal");
+            kill(9, second);
+        } else {
+            wait_until(|| !is_running(second));
+        }
+    }
+}
+
+#[test]
+fn init_ends_with_its_parent_where_that_is_asked_for() {
+    let mut parent = Command::new("sh");
+    // The parent stays a shell: one that became the launcher would be no parent of it.
+    let script = "\"$0\" --init --mode=off -- sh -c 'echo ready; exec sleep 300' & wait";
+    parent
+        .args(["-c", script, LAUNCHER])
+        .env("LOADLINE_PARENT_DEATH", "TERM");
+    let (mut child, _lines) = start(&mut parent);
+    let init = child_of(child.id()).expect("the shell started it");
+    let application = child_of(init).expect("it was started");
+    kill(9, child.id());
+    child.wait().expect("it ends");
+    wait_until(|| !is_running(init) && !is_running(application));
+}
+
+/// Resident memory of a process, KiB.
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+    let number = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
+    number.expect("Linux has the field")
+}
+
+/// `LOADLINE_ORPHANS_SECONDS=600 cargo test -p loadline-launcher --test init orphans_for`.
+#[test]
+fn orphans_for_minutes_leave_no_zombie_and_take_no_memory() {
+    let name = "orphans_for_minutes_leave_no_zombie_and_take_no_memory";
+    let Ok(seconds) = std::env::var("LOADLINE_ORPHANS_SECONDS") else {
+        println!("SKIP {name}: takes minutes, LOADLINE_ORPHANS_SECONDS=600 runs it");
+        return;
+    };
+    if !has_namespaces() {
+        println!("SKIP {name}: no PID namespaces (needs root)");
+        return;
+    }
+    let seconds: u64 = seconds.parse().expect("a number of seconds");
+    // A subshell that ends at once leaves its child to PID 1; a thousand each second, where the
+    // machine makes as many.
+    let script = "echo ready; while :; do i=0; while [ $i -lt 100 ]; do (: &); i=$((i+1)); done; \
+                  echo batch; done";
+    let mut command = as_pid_one("");
+    let (mut child, mut lines) = start(command.args(["sh", "-c", script]));
+    let init = child_of(child.id()).expect("unshare forked");
+    let begin = std::time::Instant::now();
+    let (mut orphans, mut first, mut most, mut zombie) = (0u64, None, 0, 0);
+    while begin.elapsed().as_secs() < seconds {
+        let line = lines.next().expect("it goes on");
+        assert_eq!(line.expect("text"), "batch");
+        orphans += 100;
+        let resident = resident_kib(init);
+        first.get_or_insert(resident);
+        most = most.max(resident);
+        zombie = zombie.max(zombies(init));
+        // No more than a thousand a second.
+        let due = Duration::from_millis(orphans).saturating_sub(begin.elapsed());
+        std::thread::sleep(due);
+    }
+    let rate = orphans / seconds.max(1);
+    let first = first.expect("there was a batch");
+    println!(
+        "{orphans} orphans, {rate}/s; {first} KiB, at most {most} KiB; {zombie} zombies at once"
+    );
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    assert!(most < first + 256, "{first} KiB became {most} KiB");
+    assert!(zombie < 200, "{zombie} zombies at once");
+}

@@ -5,6 +5,7 @@
 
 mod code;
 mod documents;
+mod downloads;
 mod packages;
 mod tree;
 
@@ -70,6 +71,7 @@ const RULES: &[(&str, Rule)] = &[
         documents::machine_paths,
     ),
     ("links in documents lead somewhere", documents::links),
+    ("what scripts fetch is pinned", downloads::pinned),
     (
         "sizing depends on nothing, the launcher on sizing and libc",
         packages::trees,

@@ -1,7 +1,8 @@
-//! `cargo deny`, where it is installed: what comes from outside, and what is known against it.
+//! `cargo deny`, which `make setup` installs: what comes from outside, and what is known against it.
 //!
 //! Licences and sources are checked by `cargo xtask check` as well, so a machine without it
-//! misses little but the advisories. Those need a database from the network.
+//! misses little but the advisories. Those need a database from the network; where it cannot be
+//! reached, the run says so by the name `advisories`.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,7 +17,7 @@ const NO_DATABASE: &str = "failed to fetch advisory database";
 /// Runs both checks.
 pub fn run(root: &Path) -> Result<Counts, Error> {
     if !deny(root, &["--version"])?.status.success() {
-        let reason = "cargo-deny is not installed (cargo install cargo-deny --locked)";
+        let reason = "cargo-deny is not installed (make setup)";
         return Ok(Counts::one_skipped("audit", reason));
     }
     let outside = deny(root, &["--offline", "check", "bans", "licenses", "sources"])?;

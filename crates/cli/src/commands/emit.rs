@@ -1,12 +1,13 @@
 //! `loadline emit`: the files that ship a recommendation, whole or not at all.
 
-use std::fs;
+use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::deployment::CellResult;
 use loadline_analysis::record::StartCache;
 use loadline_engine::experiment::Experiment;
+use loadline_files::{Directory, Part, Refused};
 use loadline_jvm::cache::application::Application as Jars;
 use loadline_report::content::quoted;
 use loadline_report::emit::{
@@ -35,6 +36,9 @@ const OURS: [&str; 9] = [
     "loadline-launch",
     "loadline.profile",
 ];
+
+/// Permissions of what is written, before the umask.
+const READABLE: u32 = 0o666;
 
 /// What starts Quarkus: it reads these directories beside its jar, and no manifest names them.
 const QUARKUS: (&str, [&str; 2]) = (
@@ -354,8 +358,8 @@ fn feature(view: &ResultView) -> Result<u32, Error> {
 }
 
 /// Writes all files, or none: first beside their places, then each is renamed.
-fn write_all(directory: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error> {
-    let places: Vec<PathBuf> = artefacts.iter().map(|a| directory.join(a.name)).collect();
+fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error> {
+    let places: Vec<PathBuf> = artefacts.iter().map(|a| to.join(a.name)).collect();
     let there: Vec<String> = places
         .iter()
         .filter(|p| p.symlink_metadata().is_ok())
@@ -375,28 +379,16 @@ fn write_all(directory: &Path, artefacts: &[Artefact], force: bool) -> Result<()
         )
         .hint("give another directory with --to"));
     }
-    fs::create_dir_all(directory).map_err(|e| files::cannot_write(directory, &e))?;
-    let mut parts: Vec<PathBuf> = Vec::with_capacity(places.len());
-    let written = artefacts
-        .iter()
-        .zip(&places)
-        .try_for_each(|(artefact, place)| {
-            let part = files::part_of(place, &artefact.text);
-            parts.push(part.map_err(|e| files::cannot_write(place, &e))?);
-            Ok(())
-        });
-    let placed = written.and_then(|()| {
-        parts.iter().zip(&places).try_for_each(|(part, place)| {
-            fs::rename(part, place).map_err(|e| files::cannot_write(place, &e))
-        })
-    });
-    if placed.is_err() {
-        // The error above is the one to report; what is half written is of no use.
-        for part in parts {
-            let _ = fs::remove_file(part);
-        }
-    }
-    placed
+    let written = || -> Result<(), Refused> {
+        let directory = Directory::open(to)?;
+        let part = |artefact: &Artefact| {
+            let text = artefact.text.as_bytes();
+            directory.part(artefact.name, READABLE, |file| file.write_all(text))
+        };
+        let parts: Result<Vec<_>, _> = artefacts.iter().map(part).collect();
+        parts?.into_iter().try_for_each(Part::put)
+    };
+    written().map_err(|e| files::cannot_write(&e))
 }
 
 /// What the user has to do with the files.

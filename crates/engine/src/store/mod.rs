@@ -1,9 +1,11 @@
 //! Results and trials on disk: one SQLite database and one event log a trial.
 //!
-//! Owns the state directory (0700): `loadline.db` (WAL, synchronous FULL: a committed trial
-//! survives kill -9 and power loss), `logs/` (event logs), `trials/` (files of running trials). A
-//! trial is a row from before its start; its record is committed before anyone acts on it. Records
-//! are never changed afterwards. Facts: SQLite "How To Corrupt", wal.html.
+//! Owns the state directory (0700, and nobody else can change it or the way to it):
+//! `loadline.db` (WAL, synchronous FULL: a committed trial survives kill -9 and power loss),
+//! `logs/` (event logs), `trials/` (files of running trials).
+//! A trial is a row from before its start; its record is committed before anyone acts on it.
+//! Records are never changed afterwards. Rows stand in the order in which they began, whatever
+//! the clock said then. Facts: SQLite "How To Corrupt", wal.html, rowidtable.html.
 
 mod reading;
 mod reuse;
@@ -12,13 +14,14 @@ mod schema;
 mod tests;
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord};
 use loadline_cgroup::GroupName;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use loadline_files::{Directory, Refused};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +41,14 @@ pub enum StoreError {
         path: PathBuf,
         /// The cause.
         why: String,
+    },
+    /// The directory, or the way to it, is not one to trust, or the system refuses it.
+    #[error("cannot use the state directory {}: {source}", path.display())]
+    Place {
+        /// The state directory.
+        path: PathBuf,
+        /// What is in the way, and what to do.
+        source: Refused,
     },
     /// The database was written by a newer loadline.
     #[error("{} was written by a newer loadline (format {found}, this one knows {known})", path.display())]
@@ -175,6 +186,9 @@ pub struct Store {
 
 type Stored<T> = Result<T, StoreError>;
 
+/// Name of the database in the state directory.
+const DATABASE: &str = "loadline.db";
+
 impl Store {
     /// `--state`, else `$LOADLINE_STATE`, else `/var/lib/loadline` for root, else
     /// `$XDG_STATE_HOME/loadline` or `~/.local/state/loadline`.
@@ -201,35 +215,31 @@ impl Store {
     /// # Errors
     /// [`StoreError`], with the path.
     pub fn open(directory: &Path) -> Stored<Self> {
+        let place = |source| StoreError::Place {
+            path: directory.to_owned(),
+            source,
+        };
+        let own = Directory::own(directory).map_err(place)?;
+        for part in ["trials", "logs"] {
+            own.make(part).map_err(place)?;
+        }
         let refuse = |why: String| StoreError::Directory {
             path: directory.to_owned(),
             why,
         };
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(|e| refuse(e.to_string()))?;
-        for part in ["trials", "logs"] {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory.join(part))
-                .map_err(|e| refuse(e.to_string()))?;
-        }
-        refuse_network_file_system(directory).map_err(refuse)?;
-        // Trials see these paths from another working directory.
-        let directory = &std::path::absolute(directory).map_err(|e| refuse(e.to_string()))?;
-        let path = directory.join("loadline.db");
+        refuse_network_file_system(&own).map_err(refuse)?;
+        own.make_file(DATABASE).map_err(place)?;
+        let path = own.path().join(DATABASE);
         let failed = |source| StoreError::Database {
             path: path.clone(),
             source,
         };
-        let connection = Connection::open(&path).map_err(failed)?;
+        let connection = Connection::open_with_flags(&path, by_name()).map_err(failed)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
             .map_err(|e| refuse(e.to_string()))?;
         let store = Self {
-            directory: directory.to_owned(),
+            // Trials see these paths from another working directory.
+            directory: own.path().to_owned(),
             connection,
         };
         store
@@ -375,7 +385,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn trials(&self, result: &str) -> Stored<Vec<TrialRecord>> {
-        let sql = "SELECT record FROM trial WHERE result = ?1 AND state = 'finished' ORDER BY started_unix_ms, id";
+        let sql =
+            "SELECT record FROM trial WHERE result = ?1 AND state = 'finished' ORDER BY rowid";
         let mut statement = self.check(self.connection.prepare(sql))?;
         let rows = self.check(statement.query_map([result], |row| row.get::<_, Vec<u8>>(0)))?;
         rows.map(|blob| self.decode(&self.check(blob)?)).collect()
@@ -399,7 +410,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn results(&self) -> Stored<Vec<ResultRow>> {
-        self.select("ORDER BY created_unix_ms DESC, id DESC", [])
+        self.select("ORDER BY rowid DESC", [])
     }
 
     /// One result by its id, the unique start of it, or `last`.
@@ -408,7 +419,7 @@ impl Store {
     /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
     pub fn result(&self, prefix: &str) -> Stored<ResultRow> {
         let rows = match prefix {
-            "last" => self.select("ORDER BY created_unix_ms DESC, id DESC LIMIT 1", [])?,
+            "last" => self.select("ORDER BY rowid DESC LIMIT 1", [])?,
             _ => self.select("WHERE substr(id, 1, length(?1)) = ?1", [prefix])?,
         };
         self.only(prefix, rows)
@@ -527,7 +538,7 @@ impl Store {
 
     fn unreadable(&self, why: &dyn std::fmt::Display) -> StoreError {
         StoreError::Record {
-            path: self.directory.join("loadline.db"),
+            path: self.directory.join(DATABASE),
             why: why.to_string(),
         }
     }
@@ -538,11 +549,16 @@ impl Store {
                 path: self.directory.clone(),
             },
             _ => StoreError::Database {
-                path: self.directory.join("loadline.db"),
+                path: self.directory.join(DATABASE),
                 source,
             },
         })
     }
+}
+
+/// The database of exactly this name: a link in its place is refused.
+fn by_name() -> OpenFlags {
+    OpenFlags::default() | OpenFlags::SQLITE_OPEN_NOFOLLOW
 }
 
 /// Whether the process that owns a row still runs. What cannot be found out counts as alive.
@@ -560,12 +576,12 @@ pub fn unix_ms() -> u64 {
 }
 
 /// WAL needs memory shared between processes, which network file systems do not give (wal.html).
-fn refuse_network_file_system(directory: &Path) -> Result<(), String> {
+fn refuse_network_file_system(directory: &Directory) -> Result<(), String> {
     const NFS: u64 = 0x6969;
     const SMB2: u64 = 0xfe53_4d42;
     const CIFS: u64 = 0xff53_4d42;
     const V9FS: u64 = 0x0102_1997;
-    let found = rustix::fs::statfs(directory)
+    let found = rustix::fs::fstatfs(directory)
         .map_err(|e| e.to_string())?
         .f_type
         .cast_unsigned();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Store, StoreError, Stored, schema};
+use super::{DATABASE, Store, StoreError, Stored, schema};
 
 impl Store {
     /// Opens the store to look at it: as [`Store::open`] does where that is possible, else, in a
@@ -17,7 +17,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`], with the path.
     pub fn open_to_read(directory: &Path) -> Stored<Self> {
-        let path = directory.join("loadline.db");
+        let path = directory.join(DATABASE);
         let may_write = rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok();
         if may_write || !path.is_file() {
             return Self::open(directory);

@@ -49,7 +49,7 @@ impl Store {
         let sql = "SELECT record FROM trial JOIN ground ON ground.result = trial.result
                    WHERE ground.fingerprint = ?1 AND trial.key = ?2 AND trial.repeat = ?3
                      AND trial.result <> ?4 AND trial.state = 'finished'
-                   ORDER BY trial.started_unix_ms DESC LIMIT 8";
+                   ORDER BY trial.rowid DESC LIMIT 8";
         let mut statement = self.check(self.connection.prepare(sql))?;
         let rows = statement.query_map(params![fingerprint, text, key.repeat, key.result], |row| {
             row.get::<_, Vec<u8>>(0)

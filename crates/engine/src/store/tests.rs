@@ -213,3 +213,71 @@ fn a_store_is_read_without_a_change_its_log_of_changes_included() {
         store.set_status(&id, Status::Done, None).unwrap_err();
     }
 }
+
+#[test]
+fn last_is_what_began_last_also_when_the_clock_went_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let ids = [new_result(&store), new_result(&store), new_result(&store)];
+    let trial = |result: &str, repeat| {
+        let key = key(result, "64Mi", repeat);
+        let id = store.begin_trial(&key).unwrap();
+        store.finish_trial(&record(&id, &key)).unwrap();
+        id
+    };
+    let trials = [trial(&ids[0], 1), trial(&ids[0], 2)];
+    let far = "UPDATE result SET created_unix_ms = 9e15 WHERE id = ?1";
+    store.connection.execute(far, [&ids[0]]).unwrap();
+    let far = "UPDATE trial SET started_unix_ms = 9e15 WHERE id = ?1";
+    store.connection.execute(far, [&trials[0]]).unwrap();
+    assert_eq!(store.result("last").unwrap().id, ids[2]);
+    let listed: Vec<_> = store.results().unwrap().into_iter().map(|r| r.id).collect();
+    assert!(listed.iter().eq(ids.iter().rev()), "{listed:?}");
+    let ran: Vec<_> = store
+        .trials(&ids[0])
+        .unwrap()
+        .into_iter()
+        .map(|t| t.id)
+        .collect();
+    assert_eq!(ran, trials);
+}
+
+#[test]
+fn a_link_in_the_place_of_the_database_is_refused_and_its_target_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, victim) = (
+        directory.path().join("state"),
+        directory.path().join("victim"),
+    );
+    fs::create_dir(&state).unwrap();
+    fs::write(&victim, "").unwrap();
+    fs::set_permissions(&victim, fs::Permissions::from_mode(0o644)).unwrap();
+    std::os::unix::fs::symlink(&victim, state.join("loadline.db")).unwrap();
+    let refused = Store::open(&state).unwrap_err();
+    assert!(matches!(refused, StoreError::Database { .. }), "{refused}");
+    let mode = fs::metadata(&victim).unwrap().permissions().mode();
+    assert_eq!((mode & 0o777, fs::read(&victim).unwrap()), (0o644, vec![]));
+}
+
+#[test]
+fn a_state_directory_whose_way_others_can_change_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIP a_state_directory_whose_way_others_can_change_is_refused: not root");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let theirs = directory.path().join("theirs");
+    let state = theirs.join("state");
+    Store::open(&state).unwrap();
+    // Its owner renames `state` and plants another one, whose database is a link to any file.
+    std::os::unix::fs::chown(&theirs, Some(64_998), Some(64_998)).unwrap();
+    let refused = Store::open(&state).unwrap_err();
+    let StoreError::Place { source, .. } = &refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(source.path, theirs);
+    std::os::unix::fs::chown(&theirs, Some(0), Some(0)).unwrap();
+    std::os::unix::fs::chown(&state, Some(64_998), Some(64_998)).unwrap();
+    let refused = Store::open(&state).unwrap_err();
+    assert!(matches!(refused, StoreError::Place { .. }), "{refused}");
+}

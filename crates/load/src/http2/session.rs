@@ -18,6 +18,9 @@ use crate::response::Response;
 
 /// DATA gathers up to this many octets before the socket must take some.
 const MAX_GATHERED: usize = 256 * 1024;
+/// Answers to a peer's pings and settings that wait for room in the socket; a peer that asks for
+/// more and reads none of them floods this one (RFC 9113 §10.5).
+const MOST_REPLIES: u32 = 1000;
 /// The peer gets this much of its window back at once.
 const CREDIT: u32 = 1 << 30;
 /// The last number a stream can have.
@@ -90,6 +93,8 @@ pub(crate) struct Session {
     /// Frames to send, and how many octets of them were sent.
     pub(crate) out: Vec<u8>,
     pub(crate) written: usize,
+    /// Answers to pings and settings among them.
+    replies: u32,
     /// Places that stay empty because the peer allows fewer streams.
     pub(crate) held: usize,
 }
@@ -127,6 +132,7 @@ impl Session {
             is_closing: false,
             out: Vec::new(),
             written: 0,
+            replies: 0,
             held: 0,
         };
         session.reset();
@@ -153,9 +159,15 @@ impl Session {
         self.received = 0;
         self.is_settled = false;
         self.is_closing = false;
+        self.sent_all();
+        frame::push_preface(&mut self.out);
+    }
+
+    /// All that gathered was sent.
+    pub(crate) fn sent_all(&mut self) {
         self.out.clear();
         self.written = 0;
-        frame::push_preface(&mut self.out);
+        self.replies = 0;
     }
 
     /// Whether the peer's settings came, so that requests may be sent.
@@ -168,9 +180,11 @@ impl Session {
         self.is_closing && self.active == 0
     }
 
-    /// Whether a request may be sent now.
+    /// Whether a request may be sent now. One that would only gather waits where its timeout costs
+    /// nothing: a server that reads nothing does not fill the memory.
     pub(crate) fn may_send(&self) -> bool {
-        self.is_settled && !self.is_closing && self.active < self.max_streams
+        let has_room = self.out.len() - self.written <= MAX_GATHERED;
+        has_room && self.is_settled && !self.is_closing && self.active < self.max_streams
     }
 
     /// Requests that may be under way at once.
@@ -357,10 +371,10 @@ impl Session {
             }
             Frame::Settings(settings) => {
                 self.apply(settings)?;
-                frame::push(&mut self.out, frame::SETTINGS, frame::ACK, 0, &[]);
+                self.reply(frame::SETTINGS, &[])?;
             }
             Frame::Ping(octets) => {
-                frame::push(&mut self.out, frame::PING, frame::ACK, 0, &octets);
+                self.reply(frame::PING, &octets)?;
             }
             Frame::GoAway { last } => self.go_away(last, ended),
             Frame::Window {
@@ -373,6 +387,16 @@ impl Session {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Says that a frame came.
+    fn reply(&mut self, kind: u8, payload: &[u8]) -> Result<(), Broken> {
+        self.replies += 1;
+        if self.replies > MOST_REPLIES {
+            return Err(Broken::Protocol);
+        }
+        frame::push(&mut self.out, kind, frame::ACK, 0, payload);
         Ok(())
     }
 

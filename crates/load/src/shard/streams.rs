@@ -13,8 +13,13 @@ use crate::socket::Moved;
 impl Shard<'_> {
     /// Sends what waits on a connection, as far as it may be sent.
     pub(super) fn send_streams(&mut self, id: u32, now: u64) {
-        let connection = &mut self.connections[id as usize];
-        let Some(session) = &mut connection.session else {
+        self.open_streams(id, now);
+        self.upload(id);
+        self.unflushed.push(id);
+    }
+
+    fn open_streams(&mut self, id: u32, now: u64) {
+        let Some(session) = &mut self.connections[id as usize].session else {
             return;
         };
         while session.may_send()
@@ -29,8 +34,6 @@ impl Shard<'_> {
                 requests.render_stream(request.kind, encoder, &mut place.rendered, out)
             });
         }
-        self.upload(id);
-        self.unflushed.push(id);
     }
 
     /// Sends more of the bodies of requests, as far as flow control and the socket allow.
@@ -76,14 +79,15 @@ impl Shard<'_> {
                     Err(kind) => return self.end_session(id, kind),
                 }
             }
-            session.out.clear();
-            session.written = 0;
+            session.sent_all();
             if let Err(kind) = wire.flush() {
                 return self.fail(id, kind);
             }
-            if session.next_upload().is_none() {
+            let has_request = session.may_send() && session.next_waiting().is_some();
+            if !has_request && session.next_upload().is_none() {
                 return;
             }
+            self.open_streams(id, now_ns());
             self.upload(id);
         }
     }

@@ -13,6 +13,7 @@ use loadline_load::{Outcome as LoadOutcome, Plan, Second, export, now_ns};
 
 use super::{Arguments, json};
 use crate::error::{Error, Kind};
+use crate::files::cannot_write;
 
 /// The files asked for.
 pub(super) struct Files<'a> {
@@ -85,8 +86,8 @@ struct Output<'a> {
 impl<'a> Output<'a> {
     fn create(path: &'a Option<PathBuf>) -> Result<Self, Error> {
         let file = path.as_deref().map(|path| {
-            File::create(path).map_err(|e| {
-                file_failed(path, &e).hint("nothing was sent: files are opened before the load")
+            loadline_files::create(path).map_err(|e| {
+                cannot_write(&e).hint("nothing was sent: files are opened before the load")
             })
         });
         Ok(Self {

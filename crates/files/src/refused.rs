@@ -1,0 +1,48 @@
+//! Why a path is not used, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the system refused.
+const SYSTEM: &str = "give a path that this user may write";
+
+/// A path that cannot be used, or must not be.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {why}", path.display())]
+pub struct Refused {
+    /// The file, link or directory in the way.
+    pub path: PathBuf,
+    /// The cause.
+    pub why: String,
+    /// What to do next.
+    pub hint: String,
+    /// The system's answer, when it was the system.
+    pub kind: Option<io::ErrorKind>,
+}
+
+impl Refused {
+    pub(crate) fn unsafe_place(path: &Path, why: String, hint: String) -> Self {
+        Self {
+            path: path.to_owned(),
+            why,
+            hint,
+            kind: None,
+        }
+    }
+
+    pub(crate) fn system(path: &Path, error: impl Into<io::Error>) -> Self {
+        let error = error.into();
+        Self {
+            path: path.to_owned(),
+            why: error.to_string(),
+            hint: SYSTEM.to_owned(),
+            kind: Some(error.kind()),
+        }
+    }
+}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> Self {
+        Self::new(refused.kind.unwrap_or(io::ErrorKind::Other), refused.why)
+    }
+}

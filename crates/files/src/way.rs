@@ -1,0 +1,249 @@
+//! The way to a file: name by name, each from the descriptor of the directory before it.
+//!
+//! Owns which links are followed. The kernel follows all, also the one that the user of a directory
+//! put there for root to write through. Facts: path_resolution(7), proc(5).
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, fstatfs, mkdirat, openat, readlinkat};
+use rustix::io::Errno;
+
+use crate::owners::{is_safe, is_safe_link, is_trusted};
+use crate::refused::Refused;
+
+/// As many as the kernel follows.
+const MOST_LINKS: u32 = 40;
+
+/// PROC_SUPER_MAGIC of statfs(2).
+const PROC: u64 = 0x9fa0;
+
+/// Names a file without opening it.
+const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What a walk asks of the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Every directory must be one that nobody else can change, not only those with links.
+    pub is_strict: bool,
+    /// Makes missing directories, with these permissions.
+    pub make: Option<Mode>,
+}
+
+/// The last name of a path.
+#[derive(Debug)]
+pub enum Last {
+    /// Nothing has it.
+    Free,
+    /// It is this, named and not opened.
+    There(OwnedFd, Stat),
+    /// A link of the kernel's, such as `/proc/self/fd/1`: it is no text, only the kernel follows it.
+    Kernel,
+}
+
+/// A walk, and where it is.
+#[derive(Debug)]
+pub struct Way {
+    /// The directory.
+    pub at: OwnedFd,
+    /// Its path without links.
+    pub path: PathBuf,
+    rules: Rules,
+    ahead: VecDeque<Step>,
+    links: u32,
+}
+
+#[derive(Debug)]
+enum Step {
+    Root,
+    Up,
+    Name(OsString),
+}
+
+impl Way {
+    /// Walks to a directory.
+    pub fn to_directory(path: &Path, rules: Rules) -> Result<Self, Refused> {
+        let mut way = Self::begin(path, rules)?;
+        while let Some(step) = way.ahead.pop_front() {
+            if let Some((name, last)) = way.take(step)? {
+                match last {
+                    Last::Free => return Err(way.refuse(&name, Errno::NOENT)),
+                    Last::There(found, _) => way.enter(found, &name)?,
+                    Last::Kernel => way.enter_kernel(&name)?,
+                }
+            }
+        }
+        Ok(way)
+    }
+
+    /// Walks to the directory of a file; gives the file's name there, behind all links, and what
+    /// has it.
+    pub fn to_file(path: &Path) -> Result<(Self, OsString, Last), Refused> {
+        let rules = Rules {
+            is_strict: false,
+            make: None,
+        };
+        let mut way = Self::begin(path, rules)?;
+        while let Some(step) = way.ahead.pop_front() {
+            let Some((name, last)) = way.take(step)? else {
+                continue;
+            };
+            if way.ahead.is_empty() {
+                return Ok((way, name, last));
+            }
+            match last {
+                Last::Free => return Err(way.refuse(&name, Errno::NOENT)),
+                Last::There(found, _) => way.enter(found, &name)?,
+                Last::Kernel => way.enter_kernel(&name)?,
+            }
+        }
+        Err(Refused::system(path, Errno::ISDIR))
+    }
+
+    fn begin(path: &Path, rules: Rules) -> Result<Self, Refused> {
+        let absolute = std::path::absolute(path).map_err(|e| Refused::system(path, e))?;
+        // A relative path starts where the process stands, whatever became of the way there. A
+        // strict one is the whole way.
+        let (start, path, ahead) = match path.is_absolute() || rules.is_strict {
+            true => ("/", PathBuf::from("/"), absolute.as_path()),
+            false => (".", std::env::current_dir().unwrap_or_default(), path),
+        };
+        let flags = LOOK | OFlags::DIRECTORY;
+        let at = openat(CWD, start, flags, Mode::empty());
+        let way = Self {
+            at: at.map_err(|e| Refused::system(&path, e))?,
+            path,
+            rules,
+            ahead: steps(ahead),
+            links: 0,
+        };
+        way.check().map(|()| way)
+    }
+
+    /// One step. Gives a name that is no link to follow, with what has it.
+    fn take(&mut self, step: Step) -> Result<Option<(OsString, Last)>, Refused> {
+        match step {
+            Step::Root => {
+                let root = openat(CWD, "/", LOOK | OFlags::DIRECTORY, Mode::empty());
+                self.at = root.map_err(|e| self.refuse(OsStr::new("/"), e))?;
+                self.path = PathBuf::from("/");
+                self.check().map(|()| None)
+            }
+            Step::Up => {
+                let up = openat(&self.at, "..", LOOK | OFlags::DIRECTORY, Mode::empty());
+                self.at = up.map_err(|e| self.refuse(OsStr::new(".."), e))?;
+                self.path.pop();
+                self.check().map(|()| None)
+            }
+            Step::Name(name) => self.look(name),
+        }
+    }
+
+    fn look(&mut self, name: OsString) -> Result<Option<(OsString, Last)>, Refused> {
+        let open = || openat(&self.at, &name, LOOK, Mode::empty());
+        let found = match (open(), self.rules.make) {
+            (Err(Errno::NOENT), Some(mode)) => match mkdirat(&self.at, &name, mode) {
+                // Somebody else may have been faster: what is there now is judged like the rest.
+                Ok(()) | Err(Errno::EXIST) => open(),
+                Err(errno) => Err(errno),
+            },
+            (Err(Errno::NOENT), None) => return Ok(Some((name, Last::Free))),
+            (found, _) => found,
+        };
+        let found = found.map_err(|e| self.refuse(&name, e))?;
+        let stat = fstat(&found).map_err(|e| self.refuse(&name, e))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            return Ok(Some((name, Last::There(found, stat))));
+        }
+        self.follow(name, &stat)
+    }
+
+    fn follow(&mut self, name: OsString, link: &Stat) -> Result<Option<(OsString, Last)>, Refused> {
+        let directory = fstat(&self.at).map_err(|e| self.refuse(&name, e))?;
+        let target = readlinkat(&self.at, &name, Vec::new());
+        let target = target.map_err(|e| self.refuse(&name, e))?;
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        if !is_safe_link(&directory, link) {
+            let why = "it is a link, and others than this user and root can change where it leads";
+            let hint = format!(
+                "give the path that is meant, not the link ({})",
+                target.display()
+            );
+            let at = self.path.join(&name);
+            return Err(Refused::unsafe_place(&at, why.to_owned(), hint));
+        }
+        if is_proc(&self.at) {
+            return Ok(Some((name, Last::Kernel)));
+        }
+        self.links += 1;
+        if self.links > MOST_LINKS {
+            return Err(self.refuse(&name, Errno::LOOP));
+        }
+        let mut ahead = steps(&target);
+        ahead.append(&mut self.ahead);
+        self.ahead = ahead;
+        Ok(None)
+    }
+
+    fn enter(&mut self, found: OwnedFd, name: &OsStr) -> Result<(), Refused> {
+        let stat = fstat(&found).map_err(|e| self.refuse(name, e))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            return Err(self.refuse(name, Errno::NOTDIR));
+        }
+        self.at = found;
+        self.path.push(name);
+        self.check()
+    }
+
+    fn enter_kernel(&mut self, name: &OsStr) -> Result<(), Refused> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let found = openat(&self.at, name, flags, Mode::empty());
+        let found = found.map_err(|e| self.refuse(name, e))?;
+        self.enter(found, name)
+    }
+
+    /// StrictModes: every directory of the way belongs to somebody trusted, and nobody else can
+    /// put another in the place of the next one.
+    fn check(&self) -> Result<(), Refused> {
+        let stat = fstat(&self.at).map_err(|e| Refused::system(&self.path, e))?;
+        if !self.rules.is_strict || is_safe(&stat) {
+            return Ok(());
+        }
+        let path = self.path.display();
+        let (why, hint) = if is_trusted(stat.st_uid) {
+            let why = format!(
+                "its permissions ({:03o}) let other users put something else in its place or below it",
+                stat.st_mode & 0o7777
+            );
+            (why, format!("chmod go-w {path}"))
+        } else {
+            let why = format!(
+                "it belongs to user {}, who could put something else in its place or below it",
+                stat.st_uid
+            );
+            (why, "call loadline as that user".to_owned())
+        };
+        Err(Refused::unsafe_place(&self.path, why, hint))
+    }
+
+    fn refuse(&self, name: &OsStr, errno: Errno) -> Refused {
+        Refused::system(&self.path.join(name), errno)
+    }
+}
+
+fn is_proc(directory: impl AsFd) -> bool {
+    fstatfs(directory).is_ok_and(|found| found.f_type.cast_unsigned() == PROC)
+}
+
+fn steps(path: &Path) -> VecDeque<Step> {
+    let step = |component| match component {
+        Component::RootDir | Component::Prefix(_) => Some(Step::Root),
+        Component::ParentDir => Some(Step::Up),
+        Component::Normal(name) => Some(Step::Name(name.to_owned())),
+        Component::CurDir => None,
+    };
+    path.components().filter_map(step).collect()
+}

@@ -1,0 +1,183 @@
+//! A file that is there whole or not at all, also after a power loss: written under a name that
+//! nobody can know, synchronised, renamed, and its directory synchronised.
+//!
+//! A device, a pipe and what a descriptor names are written to as they are, never renamed over.
+
+use std::collections::hash_map::RandomState;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::hash::BuildHasher;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use crate::directory::Directory;
+use crate::owners::is_trusted;
+use crate::refused::Refused;
+use crate::way::{Last, Way};
+
+/// What the umask leaves of it.
+const READABLE: u32 = 0o666;
+
+/// Writes a file that the user named. What cannot be renamed to, such as `/dev/stdout`, is written
+/// to as it is.
+///
+/// # Errors
+/// [`Refused`]: a link on the way that others can change, a pipe that others planted, or what the
+/// system says; then what was there still is.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Refused> {
+    let place = Place::find(path)?;
+    let written = match place.stream()? {
+        Some(mut file) => file.write_all(bytes),
+        None => {
+            let part = place
+                .directory
+                .part(&place.name, READABLE, |file| file.write_all(bytes))?;
+            return part.put();
+        }
+    };
+    written.map_err(|e| place.refuse(e))
+}
+
+/// Opens a file that the user named, empty, to be written as it comes; a file that is there is
+/// replaced by a new one, anything else is written to as it is.
+///
+/// # Errors
+/// As [`write`].
+pub fn create(path: &Path) -> Result<File, Refused> {
+    let place = Place::find(path)?;
+    if let Some(file) = place.stream()? {
+        return Ok(file);
+    }
+    let mut new = None;
+    let part = place.directory.part(&place.name, READABLE, |file| {
+        new = Some(file.try_clone()?);
+        Ok(())
+    })?;
+    part.put()?;
+    new.ok_or_else(|| place.refuse(io::ErrorKind::Other.into()))
+}
+
+/// Where a path leads.
+struct Place {
+    directory: Directory,
+    name: OsString,
+    last: Last,
+}
+
+impl Place {
+    fn find(path: &Path) -> Result<Self, Refused> {
+        let (way, name, last) = Way::to_file(path)?;
+        let directory = Directory::of(way);
+        Ok(Self {
+            directory,
+            name,
+            last,
+        })
+    }
+
+    /// What is written to as it is; `None` where a file is to be put.
+    fn stream(&self) -> Result<Option<File>, Refused> {
+        let (found, stat) = match &self.last {
+            Last::Free => return Ok(None),
+            Last::There(found, stat) => (found, stat),
+            Last::Kernel => {
+                // At the end: standard output may be a file that already has something.
+                let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC;
+                let file = openat(&self.directory, &self.name, flags, Mode::empty());
+                return file
+                    .map(|file| Some(file.into()))
+                    .map_err(|e| self.refuse(e.into()));
+            }
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(None),
+            FileType::Directory => Err(self.refuse(Errno::ISDIR.into())),
+            _ if !is_trusted(stat.st_uid) => {
+                let why = format!("it is no file, and user {} put it there", stat.st_uid);
+                let hint = "remove it, or give another path".to_owned();
+                Err(Refused::unsafe_place(&self.path(), why, hint))
+            }
+            _ => {
+                // The very thing that was looked at, whatever has its name by now.
+                let this = PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()));
+                let file = OpenOptions::new().write(true).open(this);
+                file.map(Some).map_err(|e| self.refuse(e))
+            }
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join(&self.name)
+    }
+
+    fn refuse(&self, error: io::Error) -> Refused {
+        Refused::system(&self.path(), error)
+    }
+}
+
+/// A new file beside its place, complete and on disk. Removed when it is dropped before it is put
+/// there.
+#[derive(Debug)]
+pub struct Part<'a> {
+    directory: &'a Directory,
+    temporary: String,
+    name: OsString,
+}
+
+impl Directory {
+    /// Writes a file beside its place in this directory. The umask takes from `mode`.
+    ///
+    /// # Errors
+    /// What the system says, with the file.
+    pub fn part(
+        &self,
+        name: impl AsRef<OsStr>,
+        mode: u32,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<Part<'_>, Refused> {
+        let name = name.as_ref().to_owned();
+        let temporary = format!(".loadline-{:016x}.part", RandomState::new().hash_one(0));
+        let refuse = |error: io::Error| Refused::system(&self.path().join(&name), error);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::CLOEXEC;
+        let file = openat(self, &temporary, flags, Mode::from_raw_mode(mode));
+        let mut file = File::from(file.map_err(|e| refuse(e.into()))?);
+        // From here on it goes away with its owner.
+        let part = Part {
+            directory: self,
+            temporary,
+            name: name.clone(),
+        };
+        fill(&mut file)
+            .and_then(|()| file.sync_all())
+            .map_err(refuse)?;
+        Ok(part)
+    }
+}
+
+impl Part<'_> {
+    /// Puts it in its place; what had the name is replaced, a link too.
+    ///
+    /// # Errors
+    /// What the system says, with the file.
+    pub fn put(self) -> Result<(), Refused> {
+        let place = self.directory.path().join(&self.name);
+        let renamed = renameat(self.directory, &self.temporary, self.directory, &self.name);
+        renamed.map_err(|e| Refused::system(&place, e))?;
+        self.directory.sync()
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        // It is gone when it was renamed.
+        let _ = unlinkat(self.directory, &self.temporary, AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests;
