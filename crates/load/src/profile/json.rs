@@ -108,37 +108,44 @@ impl<'a> Fields<'a> {
 
     fn place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
         Some(match name {
-            "time" | "time_local" | "time_iso8601" | "timestamp" | "@timestamp" | "msec" | "ts"
-            | "datetime" => &mut self.stamp,
-            "start_time" | "startTime" | "StartUTC" | "StartLocal" => &mut self.begin,
-            "request" | "request_line" => &mut self.request,
-            "method" | "request_method" | "requestMethod" | "RequestMethod" | "http_method" => {
-                &mut self.method
+            "time" | "time_local" | "time_iso8601" | "timestamp" | "@timestamp" | "msec" => {
+                &mut self.stamp
             }
-            "uri" | "path" | "request_uri" | "url" | "requestURI" | "requested_uri"
-            | "request_path" | "RequestPath" => &mut self.path,
-            "status" | "statusCode" | "status_code" | "response_code" | "responseCode"
-            | "DownstreamStatus" => &mut self.status,
-            "size"
-            | "body_bytes_sent"
-            | "bytes"
-            | "bytes_sent"
-            | "content_length"
-            | "DownstreamContentSize" => &mut self.bytes,
-            "request_time" | "duration_s" | "duration_seconds" => self.timed(SECOND),
+            "request" | "request_line" => &mut self.request,
+            "method" | "request_method" => &mut self.method,
+            "uri" | "path" | "request_uri" | "url" => &mut self.path,
+            "status" | "statusCode" => &mut self.status,
+            "size" | "body_bytes_sent" | "bytes" => &mut self.bytes,
+            "request_time" => self.timed(SECOND),
+            "elapsedTime" | "duration" | "elapsed" => &mut self.elapsed,
+            "remote_addr" | "remoteAddr" | "remote_ip" | "client_ip" => &mut self.address,
+            "host" => &mut self.host,
+            "http_x_forwarded_for" | "x_forwarded_for" => &mut self.forwarded,
+            "http_user_agent" | "user_agent" | "userAgent" => &mut self.agent,
+            _ => return self.rarer(name),
+        })
+    }
+
+    /// Names of proxies and loggers: apart, because every name that is met is compared with those
+    /// before it.
+    fn rarer(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
+        Some(match name {
+            "ts" | "datetime" => &mut self.stamp,
+            "start_time" | "startTime" | "StartUTC" | "StartLocal" => &mut self.begin,
+            "requestMethod" | "RequestMethod" | "http_method" => &mut self.method,
+            "requestURI" | "requested_uri" | "request_path" | "RequestPath" => &mut self.path,
+            "status_code" | "response_code" | "responseCode" | "DownstreamStatus" => {
+                &mut self.status
+            }
+            "bytes_sent" | "content_length" | "DownstreamContentSize" => &mut self.bytes,
+            "duration_s" | "duration_seconds" => self.timed(SECOND),
             "duration_ms" | "durationMs" | "elapsed_ms" | "elapsed_time" | "request_time_ms"
             | "response_time_ms" | "latency_ms" => self.timed(MS),
             "duration_us" | "request_time_us" | "latency_us" => self.timed(US),
             "duration_ns" | "Duration" => self.timed(1),
-            "elapsedTime" | "duration" | "elapsed" => &mut self.elapsed,
-            "remote_addr" | "remoteAddr" | "remote_ip" | "client_ip" | "clientIp"
-            | "remote_host" | "ClientHost" => &mut self.address,
+            "clientIp" | "remote_host" | "ClientHost" => &mut self.address,
             "downstream_remote_address" => &mut self.peer,
-            "host" => &mut self.host,
-            "http_x_forwarded_for" | "x_forwarded_for" => &mut self.forwarded,
-            "http_user_agent" | "user_agent" | "userAgent" | "request_User-Agent" => {
-                &mut self.agent
-            }
+            "request_User-Agent" => &mut self.agent,
             _ => return None,
         })
     }

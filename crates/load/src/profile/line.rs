@@ -147,7 +147,9 @@ impl Format {
 
     /// `None` for a line that is not of this format.
     pub(super) fn read<'a>(&self, text: &'a [u8], stamps: &mut Stamps) -> Option<Line<'a>> {
-        Some(self.read_to(text, stamps)?.0)
+        let mut line = Line::default();
+        self.follow(&mut line, text, stamps)?;
+        Some(line)
     }
 
     /// Whether a line is of this format to its end, with a duration where the format has one.
@@ -159,21 +161,24 @@ impl Format {
         };
         let is_timed = |line: &Line<'_>| line.duration_ns.is_some() || !has_duration(pieces);
         let counted = pieces.iter().any(|piece| piece.is(Field::Count));
-        self.read_to(text, stamps)
-            .is_some_and(|(line, rest)| rest.is_empty() && (counted || is_timed(&line)))
+        let mut line = Line::default();
+        let rest = self.follow(&mut line, text, stamps);
+        rest.is_some_and(|rest| rest.is_empty() && (counted || is_timed(&line)))
     }
 
-    /// Reads a line; also what of it is left.
-    fn read_to<'a>(&self, text: &'a [u8], stamps: &mut Stamps) -> Option<(Line<'a>, &'a [u8])> {
-        let Some(pieces) = &self.pieces else {
-            return None;
-        };
-        let mut line = Line::default();
+    /// Reads a line; what of it is left is returned. The line is not, because it is large.
+    fn follow<'a>(
+        &self,
+        line: &mut Line<'a>,
+        text: &'a [u8],
+        stamps: &mut Stamps,
+    ) -> Option<&'a [u8]> {
+        let pieces = self.pieces.as_ref()?;
         let mut rest = text;
         for (index, piece) in pieces.iter().enumerate() {
             let next = pieces.get(index + 1);
             let next = next.filter(|_| index + 1 != self.required);
-            match Self::piece(&mut line, piece, next, rest, stamps) {
+            match Self::piece(line, piece, next, rest, stamps) {
                 Some(after) => rest = after,
                 None if index >= self.required => break,
                 None => return None,
@@ -182,8 +187,8 @@ impl Format {
         if self.is_split {
             (line.method, line.path) = sendable(line.method, line.path)?;
         }
-        self.arrive(&mut line);
-        Some((line, rest))
+        self.arrive(line);
+        Some(rest)
     }
 
     /// Reads one piece of the format from the begin of `rest`; what follows it is left.
@@ -283,9 +288,7 @@ fn take<'a>(line: &mut Line<'a>, field: Field, value: &'a [u8], stamps: &mut Sta
         Field::Request => (line.method, line.path) = request(value)?,
         Field::Method => line.method = value,
         Field::Target => line.path = value,
-        // A dash: the client went before there was one.
-        Field::Status if value == b"-" => line.status = None,
-        Field::Status => line.status = Some(std::str::from_utf8(value).ok()?.parse().ok()?),
+        Field::Status => line.status = status(value)?,
         Field::Bytes => line.bytes = size(value),
         Field::Duration(unit) => line.duration_ns = duration(value, unit),
         Field::Count if !value.iter().all(u8::is_ascii_digit) => return None,
@@ -296,6 +299,18 @@ fn take<'a>(line: &mut Line<'a>, field: Field, value: &'a [u8], stamps: &mut Sta
         Field::Count | Field::Syslog | Field::Other => {}
     }
     Some(())
+}
+
+/// A dash is none: the client went before there was one. `None` for what is no status.
+fn status(value: &[u8]) -> Option<Option<u16>> {
+    if value == b"-" {
+        return Some(None);
+    }
+    let digits = value.iter().try_fold(0_u16, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u16::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })?;
+    (!value.is_empty()).then_some(Some(digits))
 }
 
 /// In ns; `None` for a dash, for -1, and for a fraction of a unit that servers only count.
