@@ -5,14 +5,19 @@
 
 mod build;
 mod class;
+mod date;
 mod json;
+mod known;
 mod line;
+mod notation;
 mod observed;
 mod rates;
 mod sessions;
 mod stamp;
+mod templates;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,9 +26,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::LoadError;
 use crate::plan::{RequestSpec, Weighted};
 use crate::schedule::Segment;
-pub use build::Builder;
+pub use build::{Builder, Rejected};
+pub use known::{Found, NAMES, NotFound, detect, named};
 pub use line::{Format, Source};
 pub use observed::{Distribution, Observed, Sessions};
+pub use templates::Templates;
 
 /// Version of the form.
 pub const SCHEMA: u32 = 1;
@@ -78,6 +85,11 @@ pub struct Request {
 }
 
 impl Request {
+    fn label(&self) -> String {
+        let own = || format!("{} {}", self.method, self.path);
+        self.name.clone().unwrap_or_else(own)
+    }
+
     fn body(&self) -> Result<Vec<u8>, LoadError> {
         let refuse = |path: &Path, why: &str| LoadError::Plan {
             field: "body-file",
@@ -156,10 +168,7 @@ impl Profile {
         };
         let weighted = |request: &Request| -> Result<Weighted, LoadError> {
             Ok(Weighted {
-                name: match &request.name {
-                    Some(name) => name.clone(),
-                    None => format!("{} {}", request.method, request.path),
-                },
+                name: request.label(),
                 weight: request.weight,
                 request: RequestSpec {
                     method: request.method.clone(),
@@ -171,6 +180,39 @@ impl Profile {
             })
         };
         self.requests.iter().map(weighted).collect()
+    }
+
+    /// Requests of the mix whose method takes a body and that have none: their names and shares,
+    /// in [0, 1].
+    pub fn bodiless(&self) -> Vec<(String, f64)> {
+        let all: f64 = self.requests.iter().map(|r| r.weight).sum();
+        let lacks = |r: &&Request| {
+            let takes_one = matches!(r.method.as_str(), "POST" | "PUT" | "PATCH");
+            takes_one && r.body.is_empty() && r.body_file.is_none()
+        };
+        let named = |r: &Request| (r.label(), r.weight / all);
+        self.requests.iter().filter(lacks).map(named).collect()
+    }
+
+    /// The stretch of so many intervals with the most requests, in seconds since 1970, and the
+    /// share of all requests in it; `None` when it has no rates, or does not say when they begin.
+    pub fn busiest(&self, intervals: usize) -> Option<(Range<f64>, f64)> {
+        let begin = self.observed.as_ref()?.begin_unix_seconds?;
+        let length = intervals.clamp(1, self.rates.len().max(1));
+        let sum = |rates: &[f64]| rates.iter().sum::<f64>();
+        let mut within = sum(self.rates.get(..length)?);
+        let (mut best, mut first) = (within, 0);
+        for (index, gone) in self.rates.iter().enumerate() {
+            let Some(come) = self.rates.get(index + length) else {
+                break;
+            };
+            within += come - gone;
+            if within > best {
+                (best, first) = (within, index + 1);
+            }
+        }
+        let at = |index: usize| begin + index as f64 * self.interval_seconds;
+        Some((at(first)..at(first + length), best / sum(&self.rates)))
     }
 
     /// The rate curve: `scale` times the rates, each interval `speed` times shorter; cut off or
@@ -245,6 +287,34 @@ mod tests {
         let cut = profile.segments(1.0, 1.0, Some(Duration::from_secs(25)));
         let lengths: Vec<_> = cut.unwrap().iter().map(|s| s.duration.as_secs()).collect();
         assert_eq!(lengths, [10, 10, 5]);
+    }
+
+    #[test]
+    fn the_busiest_stretch_is_found_wherever_it_lies() {
+        let profile = |rates: &[f64]| Profile {
+            interval_seconds: 60.0,
+            rates: rates.to_vec(),
+            observed: Some(Observed {
+                begin_unix_seconds: Some(600.0),
+                ..Observed::default()
+            }),
+            ..Profile::default()
+        };
+        let busy = profile(&[1.0, 0.0, 2.0, 4.0, 1.0]);
+        assert_eq!(busy.busiest(2), Some((720.0..840.0, 0.75)));
+        assert_eq!(busy.busiest(1), Some((780.0..840.0, 0.5)));
+        assert_eq!(busy.busiest(9), Some((600.0..900.0, 1.0)));
+        assert_eq!(profile(&[]).busiest(1), None);
+    }
+
+    #[test]
+    fn requests_that_lack_a_body_are_named_with_their_share() {
+        let mut profile = Profile::parse(TEXT).unwrap();
+        assert_eq!(profile.bodiless(), []);
+        profile.requests[1].body.clear();
+        assert_eq!(profile.bodiless(), [("new owner".to_owned(), 0.25)]);
+        profile.requests[1].body_file = Some("x".into());
+        assert_eq!(profile.bodiless(), []);
     }
 
     #[test]

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use loadline_load::profile::{Builder, Distribution, Format, Profile, Sessions, Source};
+use loadline_load::profile::{
+    Builder, Distribution, Format, Profile, Sessions, Source, detect, named,
+};
 
 /// 2026-11-20 10:00:00 UTC.
 const BEGIN: f64 = 1_795_168_800.0;
@@ -233,6 +235,97 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// `2026-11-20T10:07:59.123` of a moment on that day.
+fn iso(seconds: f64) -> String {
+    let millis = ((seconds - BEGIN) * 1e3).round() as i64 + 10 * 3_600_000;
+    let (second, milli) = (millis / 1000, millis % 1000);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("2026-11-20T{hour:02}:{minute:02}:{second:02}.{milli:03}")
+}
+
+fn line_of(request: &Request) -> String {
+    format!("\"{} {} HTTP/1.1\"", request.method, request.path)
+}
+
+/// The formats of proxies, as their documents show them.
+fn proxies() -> Vec<Case> {
+    let case = |name: &'static str, write| Case {
+        name,
+        format: named(name, Source::Unsaid).expect("it is known"),
+        write,
+        is_exact: true,
+        has_durations: true,
+        has_clients: true,
+    };
+    vec![
+        case("envoy", |r| {
+            let (begin, line) = (iso(r.arrival), line_of(r));
+            let (status, bytes, millis, client) = (r.status, r.bytes, r.millis, r.client);
+            format!(
+                "[{begin}Z] {line} {status} - 0 {bytes} {millis} 1 \"10.0.0.{client}\" \"x\" \
+                 \"cc21d9b0\" \"locations\" \"tcp://10.0.2.1:80\""
+            )
+        }),
+        case("istio", |r| {
+            let (begin, line) = (iso(r.arrival), line_of(r));
+            let (status, bytes, millis, client) = (r.status, r.bytes, r.millis, r.client);
+            format!(
+                "[{begin}Z] {line} {status} - via_upstream - \"-\" 0 {bytes} {millis} 1 \"-\" \"x\" \
+                 \"84961386\" \"httpbin:8000\" \"10.44.1.27:80\" outbound|8000||httpbin \
+                 10.44.1.23:37652 10.0.45.184:8000 10.44.1.{client}:{} - default",
+                40_000 + r.millis % 1000
+            )
+        }),
+        case("alb", |r| {
+            let (begin, end) = (iso(r.arrival), iso(r.end()));
+            let (status, bytes) = (r.status, r.bytes);
+            format!(
+                "https {end}000Z app/lb/50dc6c49 10.0.0.{}:{} 10.0.0.1:80 0.000 0.001 0.000 \
+                 {status} {status} 34 {bytes} \"{} https://example.com:443{} HTTP/1.1\" \"x\" - - \
+                 arn:aws:x \"Root=1\" \"-\" \"-\" 0 {begin}000Z \"forward\" \"-\" \"-\"",
+                r.client,
+                2000 + r.millis % 1000,
+                r.method,
+                r.path
+            )
+        }),
+        case("haproxy", |r| {
+            let at = stamp(r.arrival);
+            let (at, _) = at.split_once(' ').expect("a zone follows");
+            let milli = (r.arrival * 1e3).round() as i64 % 1000;
+            format!(
+                "Nov 20 10:00:00 lb haproxy[14389]: 10.0.1.{}:33317 [{at}.{milli:03}] in~ st/srv1 \
+                 10/0/30/69/{} {} {} - - ---- 1/1/1/1/0 0/0 {{1wt.eu}} {{}} {}",
+                r.client,
+                r.millis,
+                r.status,
+                r.bytes,
+                line_of(r)
+            )
+        }),
+        Case {
+            is_exact: false,
+            ..case("traefik", |r| {
+                let line = behind_one_address(r, &stamp(r.arrival));
+                format!(
+                    "{line} 42 \"web@docker\" \"http://10.0.0.5:80\" {}ms",
+                    r.millis
+                )
+            })
+        },
+        Case {
+            is_exact: false,
+            ..case("ingress-nginx", |r| {
+                let line = behind_one_address(r, &stamp(r.end()));
+                let seconds = r.millis as f64 / 1e3;
+                format!(
+                    "{line} 78 {seconds:.3} [default-web-80] [] 10.244.0.7:8080 612 0.249 200 5f3e"
+                )
+            })
+        },
+    ]
+}
+
 /// Lines that no request can be made of.
 const ODDITIES: [&str; 6] = [
     "",
@@ -279,7 +372,7 @@ fn the_truth_comes_back_from_every_format() {
         *classes.entry(class.to_owned()).or_default() += 1.0;
     }
     let oddities = requests.len().div_ceil(400) as u64;
-    for case in cases() {
+    for case in cases().into_iter().chain(proxies()) {
         let profile = profile(&case, &requests);
         let seen = profile.observed.as_ref().expect("it is from a log");
         let name = case.name;
@@ -432,7 +525,7 @@ impl Visits {
 #[test]
 fn think_times_come_back_from_every_format_that_says_the_client() {
     let visits = visits();
-    for case in cases() {
+    for case in cases().into_iter().chain(proxies()) {
         let name = case.name;
         let profile = profile(&case, &visits.requests);
         let seen = profile.observed.expect("it is from a log");
@@ -488,6 +581,16 @@ fn think_times(name: &str, found: Option<Distribution>, mut truth: Vec<u64>, roo
         (found.mean / mean - 1.0).abs() < 0.01,
         "{name}: {found:?}, mean {mean}"
     );
+}
+
+#[test]
+fn the_format_is_found_by_the_lines_alone() {
+    let requests = requests();
+    for case in proxies() {
+        let lines: Vec<_> = requests.iter().take(50).map(case.write).collect();
+        let found = detect(lines.join("\n").as_bytes(), Source::Unsaid);
+        assert_eq!(found.expect("it is known").name, case.name);
+    }
 }
 
 #[test]

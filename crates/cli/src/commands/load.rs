@@ -304,6 +304,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, Error> {
         )
     };
     if let Some(profile) = profile {
+        super::profile::say::bodiless(&profile);
         plan.mix = profile.mix(&plan.request).map_err(load_error)?;
     }
     Ok(plan)

@@ -1,15 +1,19 @@
 //! `loadline profile`: access logs to a load profile that `loadline load --profile` replays.
 
+mod input;
 pub mod json;
+pub(super) mod say;
 
-use std::fs::File;
-use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use flate2::read::MultiGzDecoder;
-use loadline_load::profile::{Builder, Distribution, Format, Observed, Profile, Source};
+use loadline_analysis::slo::parse_duration;
+use loadline_load::profile::{
+    Builder, Format, NAMES, Profile, Rejected, Source, Templates, detect, named,
+};
 
+use self::input::{Log, cannot_read};
 use super::load::load_error;
 use super::print;
 use crate::error::{Error, Kind, Outcome};
@@ -17,25 +21,39 @@ use crate::error::{Error, Kind, Outcome};
 /// Arguments of `loadline profile`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Access logs; .gz is read too
+    /// Access logs, also gzip and zstd; `-` is standard input. They are read in the order of their
+    /// first requests
     #[arg(required = true)]
     logs: Vec<PathBuf>,
-    /// The server that wrote them: decides what stamps and durations mean
-    #[arg(long, value_enum, default_value = "nginx")]
-    server: Server,
-    /// Format of the lines: `combined`, `json`, or the server's own text, such as
-    /// '%h %l %u %t "%r" %s %b %D' or '$remote_addr ... $request_time'
-    #[arg(long, default_value = "combined")]
-    format: String,
+    /// The server that wrote them: decides what stamps and durations mean, where the format does
+    /// not
+    #[arg(long, value_enum)]
+    server: Option<Server>,
+    /// Format of the lines: common, combined, json, alb, haproxy, istio, envoy, ingress-nginx,
+    /// traefik, vhost_combined, or the server's own text, such as '%h %l %u %t "%r" %s %b %D' or
+    /// '$remote_addr ... $request_time' [default: what the first lines are in]
+    #[arg(long)]
+    format: Option<String>,
     /// Length of each interval of the rate, in seconds; 604800 of them are kept
     #[arg(long, default_value_t = 60.0)]
     interval: f64,
-    /// Keep POST, PUT, DELETE and others too: replaying them changes data
+    /// Only the busiest stretch of this length, such as 1h: its rates and its requests
+    #[arg(long, value_name = "LENGTH", value_parser = length)]
+    busiest: Option<Duration>,
+    /// Bodies and headers of requests by method and path (TOML): these are replayed too
+    #[arg(long, value_name = "FILE")]
+    templates: Option<PathBuf>,
+    /// Keep POST, PUT, DELETE and others without a template too, without their bodies: replaying
+    /// them changes data
     #[arg(long)]
     all_methods: bool,
     /// Print JSON instead of the profile that `loadline load --profile` reads
     #[arg(long)]
     json: bool,
+}
+
+fn length(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "it is no length; write for example 1h or 15m".to_owned())
 }
 
 /// A server that writes access logs.
@@ -49,44 +67,51 @@ enum Server {
     Tomcat9,
     /// Tomcat from 10.1, and what embeds it (Spring Boot 3)
     Tomcat10,
+    /// Jetty, and what embeds it
+    Jetty,
+    /// Undertow, and what embeds it (WildFly)
+    Undertow,
+}
+
+impl Server {
+    fn source(self) -> Source {
+        match self {
+            Self::Httpd => Source::Httpd,
+            Self::Nginx => Source::Nginx,
+            Self::Tomcat9 => Source::Tomcat9,
+            Self::Tomcat10 => Source::Tomcat10,
+            Self::Jetty => Source::Jetty,
+            Self::Undertow => Source::Undertow,
+        }
+    }
 }
 
 /// Reads the logs, prints the profile to stdout and what else was seen to stderr.
 pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
-    let source = match arguments.server {
-        Server::Httpd => Source::Httpd,
-        Server::Nginx => Source::Nginx,
-        Server::Tomcat9 => Source::Tomcat9,
-        Server::Tomcat10 => Source::Tomcat10,
-    };
-    let format = match arguments.format.as_str() {
-        "combined" | "common" => Format::common(source),
-        "json" => Format::json(source),
-        text => Format::parse(text, source).map_err(load_error)?,
-    };
-    if !(arguments.interval.is_finite() && arguments.interval > 0.0) {
-        return Err(Error::new(Kind::Usage, "--interval must be above 0"));
+    let intervals = intervals(arguments)?;
+    let templates = templates(arguments.templates.as_deref())?;
+    let logs = arguments.logs.iter().map(|path| Log::open(path));
+    let mut logs: Vec<_> = logs.collect::<Result<_, _>>()?;
+    if let (Some(_), Some(log)) = (intervals, logs.iter().find(|log| !log.is_file())) {
+        let problem = format!(
+            "--busiest reads logs twice, and {} is no file",
+            log.path.display()
+        );
+        return Err(Error::new(Kind::Usage, problem).hint("write the log to a file first"));
     }
-    let mut builder = Builder::new(format, arguments.interval, arguments.all_methods);
-    for path in &arguments.logs {
-        let failed = |e| Error::new(Kind::Environment, format!("{}: {e}", path.display()));
-        let log = open(path).map_err(failed)?;
-        builder
-            .read(BufReader::with_capacity(1 << 20, log))
-            .map_err(failed)?;
+    let format = format(arguments, &logs)?;
+    input::sort(&mut logs, &format);
+    let builder = || {
+        let builder = Builder::new(format.clone(), arguments.interval, arguments.all_methods);
+        builder.templates(templates.clone())
+    };
+    let mut profile = read(builder(), &mut logs)?;
+    if let Some((window, share)) = intervals.and_then(|n| profile.busiest(n)) {
+        say::window(&window, share);
+        profile = read(builder().within(window), &mut logs)?;
     }
-    let names: Vec<_> = arguments
-        .logs
-        .iter()
-        .map(|p| p.display().to_string())
-        .collect();
-    let profile = builder.finish(&names.join(", "));
     let seen = profile.observed.clone().unwrap_or_default();
-    say(&seen, &profile);
-    if seen.requests == 0 {
-        return Err(Error::new(Kind::Usage, "no line is of this format")
-            .hint("say how the server writes its log with --format"));
-    }
+    say::seen(&seen, &profile);
     match arguments.json {
         true => print(&super::json(&json::document(profile))?)?,
         false => print(&profile.text().map_err(load_error)?)?,
@@ -94,86 +119,95 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-fn open(path: &Path) -> std::io::Result<Box<dyn Read>> {
-    let file = File::open(path)?;
-    Ok(match path.extension().is_some_and(|e| e == "gz") {
-        true => Box::new(MultiGzDecoder::new(file)),
-        false => Box::new(file),
-    })
-}
-
-fn say(seen: &Observed, profile: &Profile) {
-    eprintln!(
-        "{} requests, {} lines rejected, {} left out for their method, {} for their path",
-        seen.requests, seen.rejected_lines, seen.left_out_methods, seen.left_out_paths
-    );
-    if let (Some(mean), Some(peak), Some(factor)) =
-        (seen.mean_rate, seen.peak_rate, seen.peak_factor)
-    {
-        eprintln!(
-            "rate: mean {mean:.2}/s, peak {peak:.2}/s, peak factor {factor:.2}, in {} intervals of \
-             {} s, {} of them without a request",
-            profile.rates.len(),
-            profile.interval_seconds,
-            seen.empty_intervals
-        );
+/// How many intervals of the rate `--busiest` is long.
+fn intervals(arguments: &Arguments) -> Result<Option<usize>, Error> {
+    let interval = arguments.interval;
+    if !(interval.is_finite() && interval > 0.0) {
+        return Err(Error::new(Kind::Usage, "--interval must be above 0"));
     }
-    if seen.left_out_stamps > 0 {
-        eprintln!(
-            "{} requests are not in the rates: their stamps are too far from the others; a longer \
-             --interval reaches further",
-            seen.left_out_stamps
-        );
-    }
-    let statuses: Vec<_> = seen
-        .statuses
-        .iter()
-        .map(|(s, n)| format!("{s}: {n}"))
-        .collect();
-    eprintln!("statuses: {}", statuses.join(", "));
-    if let Some(bytes) = &seen.response_bytes {
-        eprintln!("response bytes: {}", quantiles(bytes, 1.0, 0, ""));
-    }
-    if let Some(durations) = &seen.duration_ms {
-        eprintln!("logged durations: {}", quantiles(durations, 1.0, 1, " ms"));
-    }
-    say_think_times(seen);
-}
-
-fn say_think_times(seen: &Observed) {
-    let sessions = &seen.sessions;
-    if sessions.begun == 0 {
-        eprintln!("think times: none, because the lines do not say the client");
-        return;
-    }
-    let (count, values) = match &seen.think_time_ms {
-        Some(pauses) => (pauses.count, quantiles(pauses, 1e3, 1, " s")),
-        None => (0, "none seen".to_owned()),
+    let Some(length) = arguments.busiest else {
+        return Ok(None);
     };
-    eprintln!(
-        "think times: {values}; {count} in {} sessions, {} requests overlap",
-        sessions.begun, sessions.overlapping
-    );
-    if sessions.anonymous > 0 {
-        eprintln!("{} requests do not say the client", sessions.anonymous);
+    let intervals = length.as_secs_f64() / interval;
+    if intervals < 1.0 || intervals.fract() != 0.0 {
+        let problem = format!("--busiest must be a multiple of --interval, which is {interval} s");
+        return Err(Error::new(Kind::Usage, problem));
     }
-    if sessions.cut > 0 {
-        eprintln!(
-            "{} sessions were lost sight of, because too many clients were active at once: each \
-             hides at most one think time",
-            sessions.cut
-        );
-    }
+    Ok(Some(intervals as usize))
 }
 
-/// `unit` of the values are 1 in the text.
-fn quantiles(values: &Distribution, unit: f64, digits: usize, name: &str) -> String {
-    let at = |value: f64| format!("{:.digits$}{name}", value / unit);
-    format!(
-        "p50 {}, p90 {}, p99 {}, max {}",
-        at(values.p50),
-        at(values.p90),
-        at(values.p99),
-        at(values.max)
-    )
+fn templates(path: Option<&Path>) -> Result<Templates, Error> {
+    let Some(path) = path else {
+        return Ok(Templates::default());
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    Templates::parse(&text, folder).map_err(load_error)
+}
+
+/// The format that was given, or that of the first log with lines.
+fn format(arguments: &Arguments, logs: &[Log]) -> Result<Format, Error> {
+    let source = arguments.server.map_or(Source::Unsaid, Server::source);
+    if let Some(text) = &arguments.format {
+        return named(text, source).map_err(|error| {
+            load_error(error).hint(format!("--format also takes {}", NAMES.join(", ")))
+        });
+    }
+    let Some(log) = logs.iter().find(|log| !log.head.is_empty()) else {
+        return Err(Error::new(Kind::Usage, "the logs have no line"));
+    };
+    let found = detect(&log.head, source).map_err(|unknown| {
+        let problem = format!(
+            "{}: no line of its begin is of a format that is known ({}); the first one is\n  {}",
+            log.path.display(),
+            unknown.tried.join(", "),
+            unknown.line
+        );
+        Error::new(Kind::Usage, problem).hint(HOW)
+    })?;
+    say::format(&found);
+    Ok(found.format)
+}
+
+const HOW: &str = "say how the server writes its log with --format, in its own words: for example \
+                   '%h %l %u %t \"%r\" %s %b %D' or '$remote_addr [$time_local] \"$request\" \
+                   $status'";
+
+/// Reads all logs into a profile, and says which line was the first that was not understood.
+fn read(mut builder: Builder, logs: &mut [Log]) -> Result<Profile, Error> {
+    let mut rejected: Option<(PathBuf, Rejected)> = None;
+    for log in logs.iter_mut() {
+        let text = log.text()?;
+        builder
+            .read(text)
+            .map_err(|error| cannot_read(&log.path, &error))?;
+        let first = builder.rejected().filter(|_| rejected.is_none());
+        rejected = first
+            .map(|line| (log.path.clone(), line.clone()))
+            .or(rejected);
+    }
+    let names: Vec<_> = logs
+        .iter()
+        .map(|log| log.path.display().to_string())
+        .collect();
+    let profile = builder.finish(&names.join(", "));
+    let place = rejected.map(|(path, line)| {
+        let (path, Rejected { number, text }) = (path.display(), line);
+        format!("{path}, line {number}: {text}")
+    });
+    if profile
+        .observed
+        .as_ref()
+        .is_none_or(|seen| seen.requests == 0)
+    {
+        let shown = place.map_or(String::new(), |place| {
+            format!("; the first one is\n  {place}")
+        });
+        let problem = format!("no line is of this format{shown}");
+        return Err(Error::new(Kind::Usage, problem).hint(HOW));
+    }
+    if let Some(place) = place {
+        say::rejected(&place);
+    }
+    Ok(profile)
 }

@@ -1,20 +1,23 @@
 //! From access log lines to a load profile, in constant memory.
 //!
 //! Owns what is counted: classes with their weights and a few sample paths, statuses, sizes,
-//! durations. Only GET and HEAD are replayed unless the user says otherwise; the others are
-//! counted.
+//! durations. Only GET and HEAD are replayed, and what a template or the user says; the others are
+//! counted by class.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 use std::io::BufRead;
+use std::ops::Range;
 
 use super::class::{KeyHasher, normalise};
 use super::json::Fields;
+use super::known::shown;
 use super::line::{Format, Line};
 use super::observed::{Distribution, Observed};
 use super::rates::Intervals;
 use super::sessions::Followed;
 use super::stamp::Stamps;
+use super::templates::Templates;
 use super::{Profile, Request};
 use crate::histogram::{self, Histogram};
 use crate::random::Random;
@@ -28,11 +31,22 @@ const MAX_LINE: usize = 64 * 1024;
 /// The largest response told apart: 1 TiB. What is larger counts as this.
 const MAX_BYTES: u64 = 1 << 40;
 
+/// Classes that are left out and named: the most frequent ones.
+const NAMED: usize = 20;
+
 /// Counts lines; [`Builder::finish`] makes the profile.
 #[derive(Debug)]
 pub struct Builder {
     format: Format,
     all_methods: bool,
+    templates: Templates,
+    /// Requests that arrived outside it count as none, in seconds since 1970.
+    window: Option<Range<f64>>,
+    /// Lines read before the log that is being read.
+    before: u64,
+    /// Lines read, whatever they are.
+    lines: u64,
+    rejected: Option<Rejected>,
     stamps: Stamps,
     random: Random,
     classes: HashMap<Vec<u8>, Class, BuildHasherDefault<KeyHasher>>,
@@ -48,10 +62,31 @@ pub struct Builder {
     observed: Observed,
 }
 
-#[derive(Debug, Default)]
+/// The first line of all logs that is not of the format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// Its number within its log, from 1.
+    pub number: u64,
+    /// The begin of it.
+    pub text: String,
+}
+
+#[derive(Debug)]
 struct Class {
     count: u64,
     samples: Vec<Vec<u8>>,
+    replay: Replay,
+}
+
+/// What becomes of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replay {
+    /// It is sent as the log has it.
+    AsLogged,
+    /// It has a body and headers from this template.
+    Filled(usize),
+    /// It would change data, and nobody said with which body.
+    LeftOut,
 }
 
 impl Builder {
@@ -60,6 +95,11 @@ impl Builder {
         Self {
             format,
             all_methods,
+            templates: Templates::default(),
+            window: None,
+            before: 0,
+            lines: 0,
+            rejected: None,
             stamps: Stamps::default(),
             random: Random::new(0),
             classes: HashMap::default(),
@@ -74,12 +114,31 @@ impl Builder {
         }
     }
 
+    /// Requests that a template matches are replayed with its body and headers, whatever their
+    /// method.
+    pub fn templates(mut self, templates: Templates) -> Self {
+        self.templates = templates;
+        self
+    }
+
+    /// Takes only requests that arrived within this stretch, in seconds since 1970.
+    pub fn within(mut self, window: Range<f64>) -> Self {
+        self.window = Some(window);
+        self
+    }
+
+    /// The first line of all logs that is not of the format.
+    pub fn rejected(&self) -> Option<&Rejected> {
+        self.rejected.as_ref()
+    }
+
     /// Takes a whole log. Lines are read where they lie in the reader's buffer; only one that
     /// reaches over its end is copied.
     ///
     /// # Errors
     /// What the reader says.
     pub fn read(&mut self, mut log: impl BufRead) -> std::io::Result<()> {
+        self.before = self.lines;
         let mut begun = Vec::new();
         loop {
             let buffer = log.fill_buf()?;
@@ -111,8 +170,9 @@ impl Builder {
 
     /// Takes one line, without its end.
     pub fn line(&mut self, text: &[u8]) {
+        self.lines += 1;
         if text.len() >= MAX_LINE {
-            self.observed.rejected_lines += 1;
+            self.reject(text);
             return;
         }
         if self.format.is_json() {
@@ -120,24 +180,35 @@ impl Builder {
             let line = fields.as_ref();
             match line.and_then(|fields| self.format.json_line(fields, &mut self.stamps)) {
                 Some(line) => self.count(&line),
-                None => self.observed.rejected_lines += 1,
+                None => self.reject(text),
             }
             return;
         }
         match self.format.read(text, &mut self.stamps) {
             Some(line) => self.count(&line),
-            None => self.observed.rejected_lines += 1,
+            None => self.reject(text),
         }
     }
 
+    fn reject(&mut self, text: &[u8]) {
+        self.observed.rejected_lines += 1;
+        let number = self.lines - self.before;
+        self.rejected.get_or_insert_with(|| Rejected {
+            number,
+            text: shown(text),
+        });
+    }
+
     fn count(&mut self, line: &Line<'_>) {
-        self.describe(line);
-        if !self.all_methods && !matches!(line.method, b"GET" | b"HEAD") {
-            self.observed.left_out_methods += 1;
+        let window = self.window.as_ref();
+        if window.is_some_and(|window| !window.contains(&line.arrival)) {
             return;
         }
-        self.intervals.count(line.arrival);
-        self.classify(line);
+        self.describe(line);
+        match self.classify(line) {
+            Replay::LeftOut => self.observed.left_out_methods += 1,
+            Replay::AsLogged | Replay::Filled(_) => self.intervals.count(line.arrival),
+        }
     }
 
     /// Counts what is true of every request, replayed or not.
@@ -157,18 +228,35 @@ impl Builder {
         self.clients.count(line);
     }
 
-    fn classify(&mut self, line: &Line<'_>) {
+    /// What becomes of a class that was not met before.
+    fn replay(&self) -> Replay {
+        let is_safe = self.key.starts_with(b"GET ") || self.key.starts_with(b"HEAD ");
+        match self.templates.find(&self.key) {
+            Some(index) => Replay::Filled(index),
+            None if is_safe || self.all_methods => Replay::AsLogged,
+            None => Replay::LeftOut,
+        }
+    }
+
+    fn classify(&mut self, line: &Line<'_>) -> Replay {
         self.key.clear();
         self.key.extend_from_slice(line.method);
         self.key.push(b' ');
         normalise(line.path, &mut self.key);
-        let has_room = self.classes.len() < MAX_CLASSES;
         let class = match self.classes.get_mut(&self.key) {
             Some(class) => class,
-            None if has_room => self.classes.entry(self.key.clone()).or_default(),
             None => {
-                self.observed.left_out_paths += 1;
-                return;
+                let replay = self.replay();
+                if self.classes.len() >= MAX_CLASSES {
+                    self.observed.left_out_paths += u64::from(replay != Replay::LeftOut);
+                    return replay;
+                }
+                let class = Class {
+                    count: 0,
+                    samples: Vec::new(),
+                    replay,
+                };
+                self.classes.entry(self.key.clone()).or_insert(class)
             }
         };
         class.count += 1;
@@ -182,18 +270,31 @@ impl Builder {
                 sample.extend_from_slice(line.path);
             }
         }
+        class.replay
     }
 
     /// The profile. `origin` says where the lines come from.
     pub fn finish(mut self, origin: &str) -> Profile {
         let mut classes: Vec<_> = self.classes.into_iter().collect();
         classes.sort_by(|a, b| b.1.count.cmp(&a.1.count).then_with(|| a.0.cmp(&b.0)));
-        let mut requests = Vec::new();
+        let (mut requests, mut left_out) = (Vec::new(), BTreeMap::new());
+        let mut used = Vec::new();
         for (key, class) in classes {
-            match request(&key, &class) {
-                Some(request) => requests.push(request),
-                None => self.observed.left_out_paths += class.count,
+            if class.replay == Replay::LeftOut {
+                if left_out.len() < NAMED {
+                    left_out.insert(String::from_utf8_lossy(&key).into_owned(), class.count);
+                }
+                continue;
             }
+            let Some(mut request) = request(&key, &class) else {
+                self.observed.left_out_paths += class.count;
+                continue;
+            };
+            if let Replay::Filled(index) = class.replay {
+                self.templates.fill(index, &mut request);
+                used.push(index);
+            }
+            requests.push(request);
         }
         let statuses = self.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
         let interval_seconds = self.intervals.seconds();
@@ -204,6 +305,8 @@ impl Builder {
             duration_ms: Distribution::of(&self.durations, 1e6),
             think_time_ms: Distribution::of(&self.clients.gaps, 1e6),
             sessions: self.clients.sessions,
+            left_out,
+            unused_templates: self.templates.without(&used),
             ..self.observed
         };
         Profile {
@@ -312,6 +415,54 @@ mod tests {
         for size in [1, 7, 64, 1000, 70_000] {
             assert_eq!(read(size), whole, "{size}");
         }
+    }
+
+    #[test]
+    fn a_template_brings_the_body_and_what_has_none_is_named() {
+        let text = "[[request]]\nmatch = \"POST /owners\"\nbody = \"{}\"\n\
+                    headers = { Content-Type = \"application/json\" }\n\
+                    [[request]]\nmatch = \"PUT /pets\"\nbody = \"{}\"";
+        let templates = Templates::parse(text, std::path::Path::new(".")).unwrap();
+        let mut builder =
+            Builder::new(Format::common(Source::Httpd), 60.0, false).templates(templates);
+        let line = |method, path| {
+            format!("h - - [10/Oct/2000:13:00:00 +0000] \"{method} {path} HTTP/1.1\" 200 10")
+        };
+        for _ in 0..3 {
+            builder.line(line("POST", "/owners").as_bytes());
+        }
+        builder.line(line("DELETE", "/owners/7").as_bytes());
+        let profile = builder.finish("test");
+        let seen = profile.observed.as_ref().unwrap();
+        assert_eq!(profile.rates, [3.0 / 60.0]);
+        assert_eq!(profile.requests.len(), 1);
+        assert_eq!(profile.requests[0].body, "{}");
+        assert_eq!(
+            profile.requests[0].headers["Content-Type"],
+            "application/json"
+        );
+        assert_eq!(seen.left_out_methods, 1);
+        assert_eq!(
+            seen.left_out,
+            [("DELETE /owners/{id}".to_owned(), 1)].into()
+        );
+        assert_eq!(seen.unused_templates, ["PUT /pets"]);
+        assert_eq!(Profile::parse(&profile.text().unwrap()).unwrap(), profile);
+    }
+
+    #[test]
+    fn a_window_counts_what_arrived_in_it_only() {
+        let mut builder =
+            Builder::new(Format::common(Source::Httpd), 60.0, false).within(971_182_860.0..1e12);
+        builder.read(log().as_bytes()).unwrap();
+        let rejected = builder.rejected().unwrap().clone();
+        let profile = builder.finish("test");
+        assert_eq!(profile.rates, [400.0 / 60.0]);
+        assert_eq!(profile.observed.unwrap().requests, 450);
+        assert_eq!(
+            (rejected.number, rejected.text.as_str()),
+            (901, "broken line")
+        );
     }
 
     #[test]

@@ -1,30 +1,37 @@
 //! One JSON line of an access log.
 //!
 //! Owns the names that fields go by: those of nginx configurations, of Tomcat's JsonAccessLogValve,
-//! and the usual spellings of others. Fields with other names are passed over without being kept.
+//! of Envoy and Istio, Traefik, logstash-logback-encoder's AccessEventEncoder, and the usual
+//! spellings of others. Fields with other names are passed over without being kept.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::line::{Line, Source, decimal, request, sendable, size};
+use super::line::{Line, Source, decimal, request, sendable, size, without_port};
+use super::notation::{MS, SECOND, US};
 use super::stamp::{Stamps, iso};
 
 /// The fields that were found; of several names for one thing the first in the line counts.
 #[derive(Debug, Default)]
 pub(super) struct Fields<'a> {
     stamp: Option<Cow<'a, str>>,
+    /// A stamp that says it is the begin.
+    begin: Option<Cow<'a, str>>,
     request: Option<Cow<'a, str>>,
     method: Option<Cow<'a, str>>,
     path: Option<Cow<'a, str>>,
     status: Option<Cow<'a, str>>,
     bytes: Option<Cow<'a, str>>,
-    /// In seconds.
-    request_time: Option<Cow<'a, str>>,
+    /// In units of so many ns.
+    timed: Option<Cow<'a, str>>,
+    unit: u64,
     /// In the unit of the server.
     elapsed: Option<Cow<'a, str>>,
     address: Option<Cow<'a, str>>,
+    /// The address with a port behind it.
+    peer: Option<Cow<'a, str>>,
     /// The client in Tomcat's logs; elsewhere the name of the server.
     host: Option<Cow<'a, str>>,
     forwarded: Option<Cow<'a, str>>,
@@ -39,8 +46,16 @@ impl<'a> Fields<'a> {
 
     /// What they say; the arrival is still the stamp as it stands.
     pub(super) fn line(&self, source: Source, stamps: &mut Stamps) -> Option<Line<'_>> {
-        let stamp = self.stamp.as_deref()?.as_bytes();
-        let arrival = stamps.common(stamp).or_else(|| iso(stamp));
+        let mut moment = |stamp: &Option<Cow<'_, str>>| {
+            let stamp = stamp.as_deref()?.as_bytes();
+            let common = stamps.common(stamp);
+            common.or_else(|| iso(stamp)).or_else(|| epoch(stamp))
+        };
+        let begin = moment(&self.begin);
+        let stamp = match begin {
+            Some(begin) => begin,
+            None => moment(&self.stamp)?,
+        };
         let (method, path) = match &self.request {
             Some(line) => request(line.as_bytes())?,
             None => sendable(
@@ -49,27 +64,46 @@ impl<'a> Fields<'a> {
             )?,
         };
         let number = |field: &Option<Cow<'_, str>>| decimal(field.as_deref()?.as_bytes());
-        let seconds = number(&self.request_time).map(|s| s * 1e9);
-        let elapsed = number(&self.elapsed).map(|value| match source {
-            Source::Tomcat9 => value * 1e6,
-            _ => value * 1e3,
-        });
+        let timed = number(&self.timed).map(|value| value * self.unit as f64);
+        // Who writes `start_time` (Envoy, Istio) has `duration` in ms.
+        let unit = match begin {
+            Some(_) => Some(MS),
+            None => source.unit(),
+        };
+        let elapsed = number(&self.elapsed).zip(unit);
+        let elapsed = elapsed.map(|(value, unit)| value * unit as f64);
+        let peer = without_port(bytes(self.peer.as_ref()));
         let host = match source {
             Source::Tomcat9 | Source::Tomcat10 => &self.host,
-            Source::Httpd | Source::Nginx => &None,
+            _ => &None,
         };
         Some(Line {
-            arrival: arrival.or_else(|| decimal(stamp))?,
+            arrival: stamp,
+            begin,
             method,
             path,
             status: number(&self.status).map(|status| status as u16),
             bytes: self.bytes.as_deref().and_then(|b| size(b.as_bytes())),
-            duration_ns: seconds.or(elapsed).map(|ns| ns as u64),
-            address: bytes(self.address.as_ref().or(host.as_ref())),
+            duration_ns: timed
+                .or(elapsed)
+                .filter(|ns| *ns >= 0.0)
+                .map(|ns| ns as u64),
+            address: match self.address.as_ref().or(host.as_ref()) {
+                Some(address) => address.as_bytes(),
+                None => peer,
+            },
             forwarded: bytes(self.forwarded.as_ref()),
             agent: bytes(self.agent.as_ref()),
             ..Line::default()
         })
+    }
+
+    /// The place of a duration in units of so many ns.
+    fn timed(&mut self, unit: u64) -> &mut Option<Cow<'a, str>> {
+        if self.timed.is_none() {
+            self.unit = unit;
+        }
+        &mut self.timed
     }
 
     fn place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
@@ -82,15 +116,50 @@ impl<'a> Fields<'a> {
             "uri" | "path" | "request_uri" | "url" => &mut self.path,
             "status" | "statusCode" => &mut self.status,
             "size" | "body_bytes_sent" | "bytes" => &mut self.bytes,
-            "request_time" => &mut self.request_time,
+            "request_time" => self.timed(SECOND),
             "elapsedTime" | "duration" | "elapsed" => &mut self.elapsed,
             "remote_addr" | "remoteAddr" | "remote_ip" | "client_ip" => &mut self.address,
             "host" => &mut self.host,
             "http_x_forwarded_for" | "x_forwarded_for" => &mut self.forwarded,
             "http_user_agent" | "user_agent" | "userAgent" => &mut self.agent,
+            _ => return self.rarer(name),
+        })
+    }
+
+    /// Names of proxies and loggers: apart, because every name that is met is compared with those
+    /// before it.
+    fn rarer(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
+        Some(match name {
+            "ts" | "datetime" => &mut self.stamp,
+            "start_time" | "startTime" | "StartUTC" | "StartLocal" => &mut self.begin,
+            "requestMethod" | "RequestMethod" | "http_method" => &mut self.method,
+            "requestURI" | "requested_uri" | "request_path" | "RequestPath" => &mut self.path,
+            "status_code" | "response_code" | "responseCode" | "DownstreamStatus" => {
+                &mut self.status
+            }
+            "bytes_sent" | "content_length" | "DownstreamContentSize" => &mut self.bytes,
+            "duration_s" | "duration_seconds" => self.timed(SECOND),
+            "duration_ms" | "durationMs" | "elapsed_ms" | "elapsed_time" | "request_time_ms"
+            | "response_time_ms" | "latency_ms" => self.timed(MS),
+            "duration_us" | "request_time_us" | "latency_us" => self.timed(US),
+            "duration_ns" | "Duration" => self.timed(1),
+            "clientIp" | "remote_host" | "ClientHost" => &mut self.address,
+            "downstream_remote_address" => &mut self.peer,
+            "request_User-Agent" => &mut self.agent,
             _ => return None,
         })
     }
+}
+
+/// Seconds since 1970, or ms, µs or ns: the number itself says which for thousands of years.
+fn epoch(text: &[u8]) -> Option<f64> {
+    let value = decimal(text)?;
+    Some(match value.abs() {
+        ..1e11 => value,
+        ..1e14 => value / 1e3,
+        ..1e17 => value / 1e6,
+        _ => value / 1e9,
+    })
 }
 
 fn bytes<'a>(field: Option<&'a Cow<'_, str>>) -> &'a [u8] {

@@ -1,17 +1,20 @@
 //! One line of an access log, by the format the server was told to write.
 //!
-//! Owns the formats: Apache httpd and Tomcat patterns (`%h %l %u %t "%r" %s %b %D`), nginx's
-//! `log_format` text (`$remote_addr ... $request_time`), JSON lines. Facts: httpd mod_log_config;
-//! Tomcat AccessLogValve (Tomcat 9: `%D` in ms, from 10.1 in µs; `%t` is the end of the request
-//! there, its begin in httpd); nginx ngx_http_log_module (stamps are written at the end).
+//! Owns how a format is followed along a line, and what stamps and durations mean together: httpd
+//! and Jetty write the begin of a request, nginx (ngx_http_log_module), Tomcat (AccessLogValve) and
+//! Undertow its end. How formats are said: [`super::notation`]; those that are known:
+//! [`super::known`].
 
 use super::json::Fields;
+use super::notation::{Field, MS, Piece, SECOND, US, has_duration, pieces};
 use super::stamp::{Stamps, iso};
 use crate::error::LoadError;
 
 /// Which server wrote the log: decides what a stamp and a duration mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
+    /// Not said: a duration whose unit depends on it is not read.
+    Unsaid,
     /// Apache httpd: the stamp is the begin, `%D` is µs.
     Httpd,
     /// nginx: the stamp is the end, durations are seconds.
@@ -20,42 +23,39 @@ pub enum Source {
     Tomcat9,
     /// Tomcat from 10.1: the stamp is the end, `%D` is µs.
     Tomcat10,
+    /// Jetty: the stamp is the begin, `%D` is µs.
+    Jetty,
+    /// Undertow: the stamp is the end, `%D` is ms.
+    Undertow,
+}
+
+impl Source {
+    /// What 1 is in `%D` and in fields of that kind, in ns.
+    pub(super) fn unit(self) -> Option<u64> {
+        match self {
+            Self::Unsaid => None,
+            Self::Tomcat9 | Self::Undertow => Some(MS),
+            Self::Httpd | Self::Nginx | Self::Tomcat10 | Self::Jetty => Some(US),
+        }
+    }
+
+    fn stamps_begin(self) -> bool {
+        matches!(self, Self::Httpd | Self::Jetty)
+    }
 }
 
 /// How lines are written.
 #[derive(Debug, Clone)]
 pub struct Format {
+    /// `None` is JSON.
     pieces: Option<Vec<Piece>>,
     /// So many pieces make a line; those after them are read as far as they are there.
     required: usize,
     source: Source,
     /// The stamp is the begin of the request, not its end.
     is_begin: bool,
-}
-
-#[derive(Debug, Clone)]
-enum Piece {
-    Text(Vec<u8>),
-    Field(Field),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Common,
-    Iso,
-    /// Since 1970, in units of so many to the second, with a fraction.
-    Epoch(u32),
-    Request,
-    Status,
-    Bytes,
-    /// In units of so many ns.
-    Duration(u64),
-    /// The remote address, or the host name it has.
-    Address,
-    /// The addresses that a proxy says it forwards for.
-    Forwarded,
-    Agent,
-    Other,
+    /// Method and path are fields of their own, not a request line.
+    is_split: bool,
 }
 
 /// What a line says.
@@ -67,6 +67,8 @@ pub(super) struct Line<'a> {
     pub(super) end: f64,
     /// The stamp has no fraction of a second.
     pub(super) is_whole_second: bool,
+    /// The begin where the line says it beside or instead of the stamp.
+    pub(super) begin: Option<f64>,
     pub(super) method: &'a [u8],
     pub(super) path: &'a [u8],
     pub(super) status: Option<u16>,
@@ -79,26 +81,14 @@ pub(super) struct Line<'a> {
 }
 
 /// The format that most servers write: `combined` begins like `common`.
-const COMMON: &str = "%h %l %u %t \"%r\" %s %b";
+pub(super) const COMMON: &str = "%h %l %u %t \"%r\" %s %b";
 /// What `combined` adds.
-const COMBINED: &str = " \"%{Referer}i\" \"%{User-Agent}i\"";
-
-const US: u64 = 1_000;
-const MS: u64 = 1_000_000;
-const SECOND: u64 = 1_000_000_000;
+pub(super) const COMBINED: &str = " \"%{Referer}i\" \"%{User-Agent}i\"";
 
 impl Format {
     /// The common and combined formats.
     pub fn common(source: Source) -> Self {
-        let mut pieces = percent(COMMON, source);
-        let required = pieces.len();
-        pieces.extend(percent(COMBINED, source));
-        Self {
-            pieces: Some(pieces),
-            required,
-            source,
-            is_begin: source == Source::Httpd,
-        }
+        Self::with_rest(COMMON, COMBINED, source).expect("the texts are constants that are read")
     }
 
     /// JSON lines; names of fields are tried by their usual spellings.
@@ -107,60 +97,98 @@ impl Format {
             pieces: None,
             required: 0,
             source,
-            is_begin: source == Source::Httpd,
+            is_begin: source.stamps_begin(),
+            is_split: false,
         }
     }
 
     /// From the server's own format text.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] when it names neither a time nor a request.
+    /// [`LoadError::Plan`] when it names neither a time nor a request, or a duration in a unit
+    /// that depends on a server which is not said.
     pub fn parse(text: &str, source: Source) -> Result<Self, LoadError> {
-        let mut pieces = match text.contains('$') {
-            true => dollar(text),
-            false => percent(text, source),
-        };
-        keep_finest(&mut pieces);
-        let has = |is_wanted: fn(&Field) -> bool| {
-            let mut pieces = pieces.iter();
-            pieces.any(|p| matches!(p, Piece::Field(f) if is_wanted(f)))
-        };
-        let has_time = has(|f| matches!(f, Field::Common | Field::Iso | Field::Epoch(_)));
-        if !has_time || !has(|f| *f == Field::Request) {
-            return Err(LoadError::Plan {
-                field: "format",
-                why: format!("`{text}` has no time (%t, $time_local) or no request (%r, $request)"),
-            });
+        let format = Self::with_rest(text, "", source)?;
+        let pieces = format.pieces.iter().flatten();
+        if source == Source::Unsaid && pieces.clone().any(|p| p.is(Field::Count)) {
+            return Err(refused(format!(
+                "`%D` in `{text}` is us with httpd, Jetty and Tomcat from 10.1, ms with Tomcat up \
+                 to 9 and Undertow; say which with --server"
+            )));
+        }
+        Ok(format)
+    }
+
+    /// From a format text, and one that lines may go on with.
+    pub(super) fn with_rest(text: &str, rest: &str, source: Source) -> Result<Self, LoadError> {
+        let why = |why| refused(format!("`{text}`: {why}"));
+        let mut all = pieces(text, source).map_err(why)?;
+        let required = all.len();
+        all.extend(pieces(rest, source).map_err(why)?);
+        let has = |field| all.iter().any(|piece: &Piece| piece.is(field));
+        let is_split = !has(Field::Request);
+        if !all.iter().any(Piece::is_time) {
+            return Err(why("it has no time (%t, $time_local)".to_owned()));
+        }
+        if is_split && !(has(Field::Method) && has(Field::Target)) {
+            return Err(why("it has no request (%r, $request)".to_owned()));
         }
         Ok(Self {
-            required: pieces.len(),
-            pieces: Some(pieces),
+            required,
+            pieces: Some(all),
             source,
             is_begin: match source {
                 Source::Httpd => !text.contains("%{end:"),
-                _ => text.contains("%{begin:"),
+                source => source.stamps_begin() || text.contains("%{begin:"),
             },
+            is_split,
         })
     }
 
     /// `None` for a line that is not of this format.
     pub(super) fn read<'a>(&self, text: &'a [u8], stamps: &mut Stamps) -> Option<Line<'a>> {
-        let Some(pieces) = &self.pieces else {
-            return None;
-        };
         let mut line = Line::default();
+        self.follow(&mut line, text, stamps)?;
+        Some(line)
+    }
+
+    /// Whether a line is of this format to its end, with a duration where the format has one.
+    pub(super) fn fits(&self, text: &[u8], stamps: &mut Stamps) -> bool {
+        let Some(pieces) = &self.pieces else {
+            let fields = Fields::read(text);
+            let fields = fields.as_ref();
+            return fields.is_some_and(|fields| self.json_line(fields, stamps).is_some());
+        };
+        let is_timed = |line: &Line<'_>| line.duration_ns.is_some() || !has_duration(pieces);
+        let counted = pieces.iter().any(|piece| piece.is(Field::Count));
+        let mut line = Line::default();
+        let rest = self.follow(&mut line, text, stamps);
+        rest.is_some_and(|rest| rest.is_empty() && (counted || is_timed(&line)))
+    }
+
+    /// Reads a line; what of it is left is returned. The line is not, because it is large.
+    fn follow<'a>(
+        &self,
+        line: &mut Line<'a>,
+        text: &'a [u8],
+        stamps: &mut Stamps,
+    ) -> Option<&'a [u8]> {
+        let pieces = self.pieces.as_ref()?;
         let mut rest = text;
         for (index, piece) in pieces.iter().enumerate() {
             let next = pieces.get(index + 1);
             let next = next.filter(|_| index + 1 != self.required);
-            match Self::piece(&mut line, piece, next, rest, stamps) {
+            match Self::piece(line, piece, next, rest, stamps) {
                 Some(after) => rest = after,
                 None if index >= self.required => break,
                 None => return None,
             }
         }
-        self.arrive(&mut line);
-        Some(line)
+        if self.is_split {
+            (line.method, line.path) = sendable(line.method, line.path)?;
+        }
+        self.arrive(line);
+        Some(rest)
     }
 
     /// Reads one piece of the format from the begin of `rest`; what follows it is left.
@@ -178,19 +206,32 @@ impl Format {
                 take(line, *field, value, stamps)?;
                 Some(after)
             }
+            Piece::Date(date) => {
+                let (stamp, after) = date.read(rest)?;
+                line.arrival = stamp;
+                Some(after)
+            }
         }
     }
 
     /// Turns the stamp into arrival and end.
     fn arrive(&self, line: &mut Line<'_>) {
-        let stamp = line.arrival;
+        let seconds = line.duration_ns.unwrap_or(0) as f64 / 1e9;
+        let stamp = line.begin.unwrap_or(line.arrival);
         // Not `fract`: without SSE 4.1 that is a call.
         line.is_whole_second = stamp as i64 as f64 == stamp;
         line.end = stamp;
-        let seconds = line.duration_ns.unwrap_or(0) as f64 / 1e9;
-        match self.is_begin {
-            true => line.end += seconds,
-            false => line.arrival -= seconds,
+        if let Some(begin) = line.begin {
+            // The other stamp is the end, where there is one; zero is none.
+            if line.duration_ns.is_none() && line.arrival > begin {
+                line.duration_ns = Some(((line.arrival - begin) * 1e9) as u64);
+            }
+            line.end = (begin + seconds).max(line.arrival);
+            line.arrival = begin;
+        } else if self.is_begin {
+            line.end += seconds;
+        } else {
+            line.arrival -= seconds;
         }
     }
 
@@ -208,6 +249,32 @@ impl Format {
     pub(super) fn is_json(&self) -> bool {
         self.pieces.is_none()
     }
+
+    /// When the first request of these lines arrived, in seconds since 1970.
+    pub fn begin(&self, lines: &[u8]) -> Option<f64> {
+        let mut stamps = Stamps::default();
+        lines.split(|b| *b == b'\n').find_map(|line| {
+            let line = line.trim_ascii_end();
+            if self.is_json() {
+                let fields = Fields::read(line)?;
+                return Some(self.json_line(&fields, &mut stamps)?.arrival);
+            }
+            Some(self.read(line, &mut stamps)?.arrival)
+        })
+    }
+
+    /// Lines have a duration that is not read, because its unit depends on the server.
+    pub(super) fn lacks_unit(&self) -> bool {
+        let mut pieces = self.pieces.iter().flatten();
+        pieces.any(|piece| piece.is(Field::Count))
+    }
+}
+
+fn refused(why: String) -> LoadError {
+    LoadError::Plan {
+        field: "format",
+        why,
+    }
 }
 
 /// What the value of a field says; `None` when it makes the line no request.
@@ -216,22 +283,58 @@ fn take<'a>(line: &mut Line<'a>, field: Field, value: &'a [u8], stamps: &mut Sta
         Field::Common => line.arrival = stamps.common(value)?,
         Field::Iso => line.arrival = iso(value)?,
         Field::Epoch(per_second) => line.arrival = decimal(value)? / f64::from(per_second),
+        Field::BeginCommon => line.begin = Some(stamps.common(value)?),
+        Field::BeginIso => line.begin = Some(iso(value)?),
         Field::Request => (line.method, line.path) = request(value)?,
-        Field::Status => line.status = Some(std::str::from_utf8(value).ok()?.parse().ok()?),
+        Field::Method => line.method = value,
+        Field::Target => line.path = value,
+        Field::Status => line.status = status(value)?,
         Field::Bytes => line.bytes = size(value),
-        Field::Duration(unit) => {
-            line.duration_ns = decimal(value).map(|v| (v * unit as f64) as u64);
-        }
+        Field::Duration(unit) => line.duration_ns = duration(value, unit),
+        Field::Count if !value.iter().all(u8::is_ascii_digit) => return None,
         Field::Address => line.address = value,
+        Field::AddressPort => line.address = without_port(value),
         Field::Forwarded => line.forwarded = value,
         Field::Agent => line.agent = value,
-        Field::Other => {}
+        Field::Count | Field::Syslog | Field::Other => {}
     }
     Some(())
 }
 
+/// A dash is none: the client went before there was one. `None` for what is no status.
+fn status(value: &[u8]) -> Option<Option<u16>> {
+    if value == b"-" {
+        return Some(None);
+    }
+    let digits = value.iter().try_fold(0_u16, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u16::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })?;
+    (!value.is_empty()).then_some(Some(digits))
+}
+
+/// In ns; `None` for a dash, for -1, and for a fraction of a unit that servers only count.
+fn duration(value: &[u8], unit: u64) -> Option<u64> {
+    // HAProxy marks a total that was logged early with a plus.
+    let value = value.strip_prefix(b"+").unwrap_or(value);
+    if unit < SECOND && !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    decimal(value)
+        .filter(|value| *value >= 0.0)
+        .map(|value| (value * unit as f64) as u64)
+}
+
+/// `10.0.0.1` of `10.0.0.1:2817`.
+pub(super) fn without_port(address: &[u8]) -> &[u8] {
+    memchr::memrchr(b':', address).map_or(address, |at| &address[..at])
+}
+
 /// How far a field reaches: to the text that follows it, past escaped quotes.
 fn extent(rest: &[u8], next: Option<&Piece>, field: Field) -> Option<usize> {
+    if field == Field::Syslog {
+        return Some(syslog(rest));
+    }
     let Some(Piece::Text(text)) = next else {
         // The last field: up to a space, for what the format does not name.
         return Some(memchr::memchr(b' ', rest).unwrap_or(rest.len()));
@@ -250,6 +353,12 @@ fn extent(rest: &[u8], next: Option<&Piece>, field: Field) -> Option<usize> {
         }
         from = at + 1;
     }
+}
+
+/// How far the header of a syslog message reaches: `Feb  6 12:14:14 host haproxy[14389]: `.
+fn syslog(line: &[u8]) -> usize {
+    let stamp = memchr::memmem::find(line, b" [").unwrap_or(line.len());
+    memchr::memmem::find(&line[..stamp], b": ").map_or(0, |at| at + 2)
 }
 
 /// `GET /path HTTP/1.1`; the path without a scheme and host.
@@ -290,104 +399,6 @@ pub(super) fn size(text: &[u8]) -> Option<u64> {
     match text {
         b"-" => Some(0),
         _ => decimal(text).map(|bytes| bytes as u64),
-    }
-}
-
-/// Of several durations the one in the finest unit counts: the coarser ones are cut off.
-fn keep_finest(pieces: &mut [Piece]) {
-    let unit = |piece: &Piece| match piece {
-        Piece::Field(Field::Duration(unit)) => Some(*unit),
-        _ => None,
-    };
-    let finest = pieces.iter().filter_map(unit).min();
-    for piece in pieces {
-        if unit(piece).is_some() && unit(piece) != finest {
-            *piece = Piece::Field(Field::Other);
-        }
-    }
-}
-
-/// `%h %l "%r"`, with `%{name}x` and `%>s`.
-fn percent(text: &str, source: Source) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('%') {
-        push_text(&mut pieces, before);
-        let after = after.trim_start_matches(['>', '<']);
-        let (name, after) = match after.strip_prefix('{').and_then(|a| a.split_once('}')) {
-            Some((name, after)) => (name, after),
-            None => ("", after),
-        };
-        let mut letters = after.chars();
-        let field = match (name, letters.next().unwrap_or(' ')) {
-            ("", 't') => Field::Common,
-            (name, 't') => stamp(name),
-            ("", 'r') => Field::Request,
-            (_, 's') => Field::Status,
-            (_, 'b' | 'B') => Field::Bytes,
-            (_, 'D') if source == Source::Tomcat9 => Field::Duration(MS),
-            (_, 'D') => Field::Duration(US),
-            ("ns", 'T') => Field::Duration(1),
-            ("us", 'T') => Field::Duration(US),
-            ("ms", 'T') => Field::Duration(MS),
-            (_, 'T') => Field::Duration(SECOND),
-            (_, 'h' | 'a') => Field::Address,
-            (name, 'i') if name.eq_ignore_ascii_case("user-agent") => Field::Agent,
-            (name, 'i') if name.eq_ignore_ascii_case("x-forwarded-for") => Field::Forwarded,
-            // Also %F: the time until the response is committed is not that until its end.
-            _ => Field::Other,
-        };
-        pieces.push(Piece::Field(field));
-        rest = letters.as_str();
-    }
-    push_text(&mut pieces, rest);
-    pieces
-}
-
-/// `%{begin:msec}t`: whether it is the begin is read from the whole format.
-fn stamp(name: &str) -> Field {
-    let unit = name.trim_start_matches("begin:").trim_start_matches("end:");
-    match unit {
-        "" => Field::Common,
-        "sec" => Field::Epoch(1),
-        "msec" => Field::Epoch(1_000),
-        "usec" => Field::Epoch(1_000_000),
-        _ => Field::Other,
-    }
-}
-
-/// `$remote_addr [$time_local]`.
-fn dollar(text: &str) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('$') {
-        push_text(&mut pieces, before);
-        let end = after
-            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .unwrap_or(after.len());
-        let (name, after) = after.split_at(end);
-        pieces.push(Piece::Field(match name {
-            "time_local" => Field::Common,
-            "time_iso8601" => Field::Iso,
-            "msec" => Field::Epoch(1),
-            "request" => Field::Request,
-            "status" => Field::Status,
-            "body_bytes_sent" | "bytes_sent" => Field::Bytes,
-            "request_time" => Field::Duration(SECOND),
-            "remote_addr" => Field::Address,
-            "http_x_forwarded_for" => Field::Forwarded,
-            "http_user_agent" => Field::Agent,
-            _ => Field::Other,
-        }));
-        rest = after;
-    }
-    push_text(&mut pieces, rest);
-    pieces
-}
-
-fn push_text(pieces: &mut Vec<Piece>, text: &str) {
-    if !text.is_empty() {
-        pieces.push(Piece::Text(text.as_bytes().to_vec()));
     }
 }
 
@@ -496,6 +507,73 @@ mod tests {
             let format = Format::parse(&text, source).unwrap();
             let line = format!("971211336500 \"GET / HTTP/1.1\" 200 {values}");
             assert_eq!(read(&format, &line).unwrap().5, us, "{pattern}");
+        }
+    }
+
+    /// Patterns of Tomcat's documentation (AccessLogValve) and of httpd's (mod_log_config).
+    #[test]
+    fn method_path_and_query_may_be_fields_of_their_own() {
+        for (pattern, source, line, path, arrival) in [
+            (
+                "%a %{yyyy-MM-dd HH:mm:ss.SSS}t %m %U%q %s %D",
+                Source::Tomcat9,
+                "::1 2000-10-10 20:55:36.500 GET /a?b=c 200 250",
+                "/a?b=c",
+                971_211_336.25,
+            ),
+            (
+                "%{%Y-%m-%dT%T%z}t \"%m %U%q %H\" %>s %{ms}T",
+                Source::Httpd,
+                "2000-10-10T13:55:36-0700 \"GET /a HTTP/1.1\" 200 250",
+                "/a",
+                971_211_336.0,
+            ),
+            (
+                "$time_iso8601 $request_method $uri$is_args$args $status $request_time",
+                Source::Nginx,
+                "2000-10-10T13:55:36-07:00 GET /a?b=c 200 0.250",
+                "/a?b=c",
+                971_211_335.75,
+            ),
+            (
+                "%{client}a - %u %{dd/MMM/yyyy:HH:mm:ss ZZZ|GMT}t \"%r\" %s %O %D",
+                Source::Jetty,
+                "::1 - - 10/Oct/2000:20:55:36 +0000 \"GET /a HTTP/1.1\" 200 7 250000",
+                "/a",
+                971_211_336.0,
+            ),
+        ] {
+            let format = Format::parse(pattern, source).unwrap();
+            let line = read(&format, line).unwrap();
+            assert_eq!((line.0, line.2.as_str()), (arrival, path), "{pattern}");
+            assert_eq!(
+                (line.1.as_str(), line.5),
+                ("GET", Some(250_000)),
+                "{pattern}"
+            );
+        }
+        let error = Format::parse("%{EEE}t %r", Source::Httpd).unwrap_err();
+        assert!(error.to_string().contains("`EEE`"), "{error}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_and_no_format_makes_it_panic(
+            text in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+            cut in 0_usize..400,
+            pattern in "[%${}>a-zA-Z:|' \\[\\]\"]{0,40}",
+        ) {
+            let mut stamps = Stamps::default();
+            for name in crate::profile::NAMES {
+                let format = crate::profile::named(name, Source::Tomcat9).unwrap();
+                format.fits(&text, &mut stamps);
+                // What is cut off in the middle of a line, and what goes on with something else.
+                let start = &COMBINED.as_bytes()[..cut.min(COMBINED.len())];
+                format.fits(&[start, &text].concat(), &mut stamps);
+            }
+            if let Ok(format) = Format::parse(&pattern, Source::Httpd) {
+                format.fits(&text, &mut stamps);
+            }
         }
     }
 

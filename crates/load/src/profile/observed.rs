@@ -19,8 +19,14 @@ pub struct Observed {
     pub requests: u64,
     /// Lines that are not of the format.
     pub rejected_lines: u64,
-    /// Requests left out of rates and mix for their method.
+    /// Requests left out of rates and mix for their method, because no template has their body.
     pub left_out_methods: u64,
+    /// Those by class, the most frequent 20.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, u64>,
+    /// Patterns of templates that match no request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unused_templates: Vec<String>,
     /// Requests left out of the mix: their path cannot be sent, or there are too many classes.
     pub left_out_paths: u64,
     /// Requests left out of the rates: their stamps are too far from the others.

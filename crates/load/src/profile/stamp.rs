@@ -34,11 +34,19 @@ impl Stamps {
             self.day.copy_from_slice(&text[..11]);
         }
         let clock = clock(&text[12..20])?;
-        let zone = match text.get(21..26) {
+        // HAProxy writes ms and no zone.
+        let (fraction, rest) = match &text[20..] {
+            [b'.', rest @ ..] => {
+                let length = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+                (fraction(&rest[..length])?, &rest[length..])
+            }
+            rest => (0.0, rest),
+        };
+        let zone = match rest.get(1..6) {
             Some(zone) => offset(zone)?,
             None => 0,
         };
-        Some((self.begin + clock - zone) as f64)
+        Some((self.begin + clock - zone) as f64 + fraction)
     }
 }
 
@@ -53,28 +61,38 @@ pub(super) fn iso(text: &[u8]) -> Option<f64> {
     let rest = &text[19..];
     let zone_at = rest.iter().position(|b| matches!(b, b'+' | b'-' | b'Z'));
     let (fraction, zone) = rest.split_at(zone_at.unwrap_or(rest.len()));
-    let fraction: f64 = match fraction {
+    let fraction = match fraction {
         [] => 0.0,
-        digits => {
-            let digits = std::str::from_utf8(digits).ok()?;
-            format!("0{}", digits.replace(',', ".")).parse().ok()?
-        }
+        [b'.' | b',', digits @ ..] => self::fraction(digits)?,
+        _ => return None,
     };
     let zone = match zone {
         [] | b"Z" => 0,
-        // +02:00 or +0200
-        zone => {
-            let plain: Vec<u8> = zone.iter().copied().filter(|b| *b != b':').collect();
-            offset(&plain)?
-        }
+        zone => offset(zone)?,
     };
     Some((days * 86_400 + clock - zone) as f64 + fraction)
 }
 
 fn day_begin(text: &[u8]) -> Option<i64> {
-    const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
-    let month = MONTHS.chunks(3).position(|m| m == &text[3..6])? as i64 + 1;
+    let month = month(&text[3..6])?;
     Some(days(number(&text[7..11])?, month, number(&text[..2])?)? * 86_400)
+}
+
+/// `Jan` is 1.
+pub(super) fn month(name: &[u8]) -> Option<i64> {
+    const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    let index = MONTHS.chunks(3).position(|month| month == name)?;
+    Some(index as i64 + 1)
+}
+
+/// The digits behind a decimal point; those behind the ninth are cut off.
+pub(super) fn fraction(digits: &[u8]) -> Option<f64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digits = &digits[..digits.len().min(9)];
+    let scale = 10_f64.powi(digits.len() as i32);
+    Some(number(digits)? as f64 / scale)
 }
 
 fn clock(text: &[u8]) -> Option<i64> {
@@ -84,17 +102,19 @@ fn clock(text: &[u8]) -> Option<i64> {
     Some(number(&text[..2])? * 3600 + number(&text[3..5])? * 60 + number(&text[6..8])?)
 }
 
-/// `-0700` in seconds.
-fn offset(text: &[u8]) -> Option<i64> {
+/// `-0700` or `-07:00` in seconds.
+pub(super) fn offset(text: &[u8]) -> Option<i64> {
     let sign = match text.first()? {
         b'+' => 1,
         b'-' => -1,
         _ => return None,
     };
-    Some(sign * (number(text.get(1..3)?)? * 3600 + number(text.get(3..5)?)? * 60))
+    let minutes = if text.get(3) == Some(&b':') { 4 } else { 3 };
+    let minutes = number(text.get(minutes..minutes + 2)?)?;
+    Some(sign * (number(text.get(1..3)?)? * 3600 + minutes * 60))
 }
 
-fn number(text: &[u8]) -> Option<i64> {
+pub(super) fn number(text: &[u8]) -> Option<i64> {
     text.iter().try_fold(0, |n, b| {
         b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0'))
     })
@@ -102,7 +122,7 @@ fn number(text: &[u8]) -> Option<i64> {
 
 /// Days since 1970-01-01 of a Gregorian date.
 /// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+pub(super) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
@@ -133,6 +153,9 @@ mod tests {
             assert_eq!(iso(text.as_bytes()), moment, "{text}");
         }
         assert_eq!(iso(b"1970-01-01T00:00:01.250Z"), Some(1.25));
+        assert_eq!(iso(b"1970-01-01 00:00:01,5"), Some(1.5));
+        assert_eq!(stamps.common(b"01/Jan/1970:00:00:01.250"), Some(1.25));
+        assert_eq!(stamps.common(b"01/Jan/1970:01:00:01.250 +0100"), Some(1.25));
         assert_eq!(
             stamps.common(b"29/Feb/2024:00:00:00 +0000"),
             Some(1_709_164_800.0)

@@ -31,8 +31,12 @@ pub struct Document {
     requests: u64,
     /// Lines that are not of the format.
     rejected_lines: u64,
-    /// Requests left out of rates and mix for their method.
+    /// Requests left out of rates and mix for their method, because no template has their body.
     left_out_methods: u64,
+    /// Those by class, the most frequent 20.
+    left_out: BTreeMap<String, u64>,
+    /// Patterns of templates that match no request.
+    unused_templates: Vec<String>,
     /// Requests left out of the mix: their path cannot be sent, or there are too many classes.
     left_out_paths: u64,
     /// Requests left out of the rates: their stamps are too far from the others.
@@ -82,6 +86,8 @@ pub(super) fn document(profile: Profile) -> Document {
         requests: seen.requests,
         rejected_lines: seen.rejected_lines,
         left_out_methods: seen.left_out_methods,
+        left_out: seen.left_out,
+        unused_templates: seen.unused_templates,
         left_out_paths: seen.left_out_paths,
         left_out_stamps: seen.left_out_stamps,
         statuses: seen.statuses,

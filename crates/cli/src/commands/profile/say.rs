@@ -1,0 +1,148 @@
+//! What `loadline profile` tells people while the profile goes to stdout.
+//!
+//! Owns the words. Computes nothing that is not in the profile.
+
+use std::ops::Range;
+
+use loadline_load::profile::{Distribution, Found, Observed, Profile};
+use loadline_report::format::date;
+
+/// The format that was found.
+pub fn format(found: &Found) {
+    eprintln!("format: {}", found.name);
+    if found.lacks_unit {
+        eprintln!(
+            "the lines end in a number: if it is %D, --server says whether that is us (httpd, \
+             Jetty, Tomcat from 10.1) or ms (Tomcat up to 9, Undertow); it is not read"
+        );
+    }
+}
+
+/// The first line that was not understood.
+pub fn rejected(place: &str) {
+    eprintln!("not understood: {place}");
+}
+
+/// The stretch that is kept, in seconds since 1970.
+pub fn window(window: &Range<f64>, share: f64) {
+    eprintln!(
+        "busiest stretch: {} to {}, {:.1} % of all requests",
+        date((window.start * 1e3) as u64),
+        date((window.end * 1e3) as u64),
+        share * 100.0
+    );
+}
+
+/// What the logs looked like, beside what is replayed.
+pub fn seen(seen: &Observed, profile: &Profile) {
+    eprintln!(
+        "{} requests, {} lines rejected, {} left out for their method, {} for their path",
+        seen.requests, seen.rejected_lines, seen.left_out_methods, seen.left_out_paths
+    );
+    if let (Some(mean), Some(peak), Some(factor)) =
+        (seen.mean_rate, seen.peak_rate, seen.peak_factor)
+    {
+        eprintln!(
+            "rate: mean {mean:.2}/s, peak {peak:.2}/s, peak factor {factor:.2}, in {} intervals of \
+             {} s, {} of them without a request",
+            profile.rates.len(),
+            profile.interval_seconds,
+            seen.empty_intervals
+        );
+    }
+    if seen.left_out_stamps > 0 {
+        eprintln!(
+            "{} requests are not in the rates: their stamps are too far from the others; a longer \
+             --interval reaches further",
+            seen.left_out_stamps
+        );
+    }
+    let statuses: Vec<_> = seen
+        .statuses
+        .iter()
+        .map(|(s, n)| format!("{s}: {n}"))
+        .collect();
+    eprintln!("statuses: {}", statuses.join(", "));
+    if let Some(bytes) = &seen.response_bytes {
+        eprintln!("response bytes: {}", quantiles(bytes, 1.0, 0, ""));
+    }
+    if let Some(durations) = &seen.duration_ms {
+        eprintln!("logged durations: {}", quantiles(durations, 1.0, 1, " ms"));
+    }
+    think_times(seen);
+    not_replayed(seen, profile);
+}
+
+fn think_times(seen: &Observed) {
+    let sessions = &seen.sessions;
+    if sessions.begun == 0 {
+        eprintln!("think times: none, because the lines do not say the client");
+        return;
+    }
+    let (count, values) = match &seen.think_time_ms {
+        Some(pauses) => (pauses.count, quantiles(pauses, 1e3, 1, " s")),
+        None => (0, "none seen".to_owned()),
+    };
+    eprintln!(
+        "think times: {values}; {count} in {} sessions, {} requests overlap",
+        sessions.begun, sessions.overlapping
+    );
+    if sessions.anonymous > 0 {
+        eprintln!("{} requests do not say the client", sessions.anonymous);
+    }
+    if sessions.cut > 0 {
+        eprintln!(
+            "{} sessions were lost sight of, because too many clients were active at once: each \
+             hides at most one think time",
+            sessions.cut
+        );
+    }
+}
+
+/// What changes data and has no body, by its share of all requests.
+fn not_replayed(seen: &Observed, profile: &Profile) {
+    let share = |requests: u64| requests as f64 / seen.requests as f64 * 100.0;
+    if seen.left_out_methods > 0 {
+        eprintln!(
+            "not replayed, because no template has their body: {:.1} % of the requests",
+            share(seen.left_out_methods)
+        );
+    }
+    let mut classes: Vec<_> = seen.left_out.iter().collect();
+    classes.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for (class, count) in classes {
+        eprintln!("  {:5.1} %  {class}", share(*count));
+    }
+    bodiless(profile);
+    for pattern in &seen.unused_templates {
+        eprintln!("the template for `{pattern}` matches no request");
+    }
+}
+
+/// Requests that are replayed and have no body, although their method takes one.
+pub fn bodiless(profile: &Profile) {
+    let classes = profile.bodiless();
+    if classes.is_empty() {
+        return;
+    }
+    let all: f64 = classes.iter().map(|(_, share)| share).sum();
+    eprintln!(
+        "sent without a body, which their method takes: {:.1} % of the mix",
+        all * 100.0
+    );
+    for (class, share) in classes {
+        eprintln!("  {:5.1} %  {class}", share * 100.0);
+    }
+}
+
+/// `unit` of the values are 1 in the text.
+fn quantiles(values: &Distribution, unit: f64, digits: usize, name: &str) -> String {
+    let at = |value: f64| format!("{:.digits$}{name}", value / unit);
+    format!(
+        "p50 {}, p90 {}, p99 {}, max {}",
+        at(values.p50),
+        at(values.p90),
+        at(values.p99),
+        at(values.max)
+    )
+}

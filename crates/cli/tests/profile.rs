@@ -1,0 +1,167 @@
+//! `loadline profile` as a user runs it: what it reads, what it says, what it refuses.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const USAGE: i32 = 2;
+
+fn profile(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+    command.arg("profile").args(arguments).current_dir(folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("it is a pipe");
+    // A program that reads no input has closed it.
+    let _ = stdin.write_all(input);
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn line(hour: u32, minute: u32, request: &str) -> String {
+    format!(
+        "192.0.2.7 - - [20/Nov/2026:{hour:02}:{minute:02}:00 +0000] \"{request} HTTP/1.1\" 200 612 \
+         \"-\" \"curl/8\" 0.250\n"
+    )
+}
+
+/// Ten requests an hour, thirty at noon; one of ten is a POST.
+fn day() -> String {
+    let mut log = String::new();
+    for hour in 8..16 {
+        let count = if hour == 12 { 30 } else { 10 };
+        for n in 0..count {
+            let path = if hour == 12 { "/noon" } else { "/" };
+            let request = match n % 10 {
+                0 => "POST /orders/17".to_owned(),
+                _ => format!("GET {path}"),
+            };
+            log += &line(hour, n * 2, &request);
+        }
+    }
+    log
+}
+
+#[test]
+fn a_log_is_read_whatever_it_is_packed_in_and_its_format_is_found() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let zstd = zstd::encode_all(day().as_bytes(), 1).expect("it is packed");
+    std::fs::write(folder.path().join("access.log"), day()).expect("it is written");
+    std::fs::write(folder.path().join("packed"), &zstd).expect("the same");
+    let plain = profile(folder.path(), &["access.log", "--json"], b"");
+    assert!(plain.status.success(), "{}", text(&plain.stderr));
+    let said = text(&plain.stderr);
+    insta::assert_snapshot!(said, @r"
+    format: combined and $request_time
+    100 requests, 0 lines rejected, 10 left out for their method, 0 for their path
+    rate: mean 0.00/s, peak 0.02/s, peak factor 4.86, in 437 intervals of 60 s, 347 of them without a request
+    statuses: 200: 100
+    response bytes: p50 612, p90 612, p99 612, max 612
+    logged durations: p50 250.1 ms, p90 250.1 ms, p99 250.1 ms, max 250.1 ms
+    think times: p50 119.8 s, p90 119.8 s, p99 119.8 s, max 119.8 s; 93 in 7 sessions, 0 requests overlap
+    not replayed, because no template has their body: 10.0 % of the requests
+       10.0 %  POST /orders/{id}
+    ");
+    let body = |output: &Output| {
+        text(&output.stdout)
+            .replace("packed", "access.log")
+            .replace("\"-\"", "\"access.log\"")
+    };
+    for (name, input) in [("packed", &b""[..]), ("-", &zstd), ("-", day().as_bytes())] {
+        let output = profile(folder.path(), &[name, "--json"], input);
+        assert_eq!(body(&output), body(&plain), "{name}");
+    }
+}
+
+#[test]
+fn bodies_come_from_templates_and_what_has_none_is_named() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("it is written");
+    };
+    write("access.log", &day());
+    write("order.json", "{\"n\": {seq}}");
+    write(
+        "templates.toml",
+        "[[request]]\nmatch = \"POST /orders/*\"\nbody-file = \"order.json\"\n\
+         headers = { Content-Type = \"application/json\" }\n\
+         [[request]]\nmatch = \"PUT /orders\"\nbody = \"x\"\n",
+    );
+    let words = ["access.log", "--templates", "templates.toml"];
+    let output = profile(folder.path(), &words, b"");
+    let said = text(&output.stderr);
+    assert!(said.contains("`PUT /orders` matches no request"), "{said}");
+    assert!(!said.contains("without a body"), "{said}");
+    let toml = text(&output.stdout);
+    assert!(toml.contains("body-file = \"order.json\""), "{toml}");
+
+    let output = profile(folder.path(), &["access.log", "--all-methods"], b"");
+    let said = text(&output.stderr);
+    let expected = "sent without a body, which their method takes: 10.0 % of the mix\n   10.0 %  POST /orders/{id}";
+    assert!(said.contains(expected), "{said}");
+
+    write(
+        "templates.toml",
+        "[[request]]\nmatch = \"POST /a\"\nbody-file = \"none.json\"\n",
+    );
+    let output = profile(folder.path(), &words, b"");
+    assert_eq!(output.status.code(), Some(USAGE));
+    assert!(
+        text(&output.stderr).contains("none.json"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn the_busiest_hour_has_its_own_rates_and_requests() {
+    let folder = tempfile::tempdir().expect("a directory");
+    std::fs::write(folder.path().join("access.log"), day()).expect("it is written");
+    let words = ["access.log", "--busiest", "1h", "--json"];
+    let output = profile(folder.path(), &words, b"");
+    let said = text(&output.stderr);
+    let expected =
+        "busiest stretch: 2026-11-20 11:58 UTC to 2026-11-20 12:58 UTC, 30.0 % of all requests";
+    assert!(said.contains(expected), "{said}");
+    let form: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        (&form["requests"], &form["mix"][0]["path"]),
+        (&30.into(), &"/noon".into())
+    );
+
+    let output = profile(folder.path(), &["-", "--busiest", "1h"], day().as_bytes());
+    assert_eq!(output.status.code(), Some(USAGE));
+    let words = ["access.log", "--busiest", "90s"];
+    let output = profile(folder.path(), &words, b"");
+    assert!(text(&output.stderr).contains("multiple of --interval"));
+}
+
+#[test]
+fn what_is_not_understood_is_shown() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let log = "2026-11-22 10:00 Started Application\n".to_owned() + &day();
+    let said = text(&profile(folder.path(), &["-"], log.as_bytes()).stderr);
+    assert!(
+        said.contains("not understood: -, line 1: 2026-11-22 10:00 Started"),
+        "{said}"
+    );
+
+    let output = profile(folder.path(), &["-"], b"2026-11-22 10:00 Started\n");
+    assert_eq!(output.status.code(), Some(USAGE));
+    insta::assert_snapshot!(text(&output.stderr), @r#"
+    loadline: error: -: no line of its begin is of a format that is known (json, alb, haproxy, istio, envoy, ingress-nginx, traefik, vhost_combined, combined and %D, common and %D, nginx main and $request_time, combined and $request_time, common and $request_time, nginx main, combined, common); the first one is
+      2026-11-22 10:00 Started
+    hint: say how the server writes its log with --format, in its own words: for example '%h %l %u %t "%r" %s %b %D' or '$remote_addr [$time_local] "$request" $status'
+    "#);
+    let output = profile(folder.path(), &["-", "--format", "alb"], day().as_bytes());
+    assert_eq!(output.status.code(), Some(USAGE));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("no line is of this format; the first one is"),
+        "{said}"
+    );
+}

@@ -1,0 +1,240 @@
+//! Stamps in a form of one's own: Java's SimpleDateFormat, or strftime.
+//!
+//! Owns which letters are known. A stamp without a zone counts as UTC: all lines of a log are off
+//! by the same, which moves the begin of the profile and no rate. Facts: java.text.SimpleDateFormat
+//! and httpd mod_log_config, `%{format}t`.
+
+use super::stamp::{days, number, offset};
+
+/// The parts of a stamp, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Date(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(Vec<u8>),
+    Year,
+    Month,
+    /// `Jan`.
+    MonthName,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    /// Of a second: as many digits as there are.
+    Fraction,
+    /// Seconds since 1970.
+    Epoch,
+    /// `+0200`, `+02:00`, `Z`, `UTC` or `GMT`.
+    Zone,
+}
+
+impl Date {
+    /// From `yyyy-MM-dd HH:mm:ss.SSS Z`.
+    ///
+    /// # Errors
+    /// A letter that is not known.
+    pub(super) fn simple(text: &str) -> Result<Self, String> {
+        let mut parts = Self(Vec::new());
+        let mut rest = text;
+        while let Some(letter) = rest.chars().next() {
+            if let Some(quoted) = rest.strip_prefix('\'') {
+                let (inner, after) = quoted.split_once('\'').unwrap_or((quoted, ""));
+                parts.text(inner);
+                rest = after;
+                continue;
+            }
+            let run = rest.len() - rest.trim_start_matches(letter).len();
+            let (same, after) = rest.split_at(run);
+            rest = after;
+            let part = match same {
+                "yyyy" | "uuuu" => Part::Year,
+                "MM" => Part::Month,
+                "MMM" => Part::MonthName,
+                "dd" => Part::Day,
+                "HH" => Part::Hour,
+                "mm" => Part::Minute,
+                "ss" => Part::Second,
+                _ if letter == 'S' => Part::Fraction,
+                _ if "XZz".contains(letter) => Part::Zone,
+                _ if letter.is_ascii_alphabetic() => return Err(refusal(same, text)),
+                _ => {
+                    parts.text(same);
+                    continue;
+                }
+            };
+            parts.0.push(part);
+        }
+        Ok(parts)
+    }
+
+    /// From `%Y-%m-%dT%H:%M:%S%z`.
+    ///
+    /// # Errors
+    /// A letter that is not known.
+    pub(super) fn strftime(text: &str) -> Result<Self, String> {
+        let mut parts = Self(Vec::new());
+        let text = text
+            .replace("%T", "%H:%M:%S")
+            .replace("%F", "%Y-%m-%d")
+            .replace("%R", "%H:%M");
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once('%') {
+            parts.text(before);
+            // Envoy: `%3f` is ms.
+            let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
+            let mut letters = after.chars();
+            let letter = letters.next().unwrap_or(' ');
+            rest = letters.as_str();
+            parts.0.push(match letter {
+                'Y' => Part::Year,
+                'm' => Part::Month,
+                'b' | 'h' => Part::MonthName,
+                'd' => Part::Day,
+                'H' => Part::Hour,
+                'M' => Part::Minute,
+                'S' => Part::Second,
+                'f' => Part::Fraction,
+                's' => Part::Epoch,
+                'z' | 'Z' => Part::Zone,
+                letter => return Err(refusal(&format!("%{letter}"), &text)),
+            });
+        }
+        parts.text(rest);
+        Ok(parts)
+    }
+
+    fn text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.0.push(Part::Text(text.as_bytes().to_vec()));
+        }
+    }
+
+    /// It says a moment: a day, or seconds since 1970.
+    pub(super) fn is_whole(&self) -> bool {
+        let has = |part| self.0.contains(&part);
+        has(Part::Epoch) || (has(Part::Year) && has(Part::Day))
+    }
+
+    /// The moment that stands at the begin of the text, and what follows it.
+    pub(super) fn read<'a>(&self, text: &'a [u8]) -> Option<(f64, &'a [u8])> {
+        let mut rest = text;
+        let (mut year, mut month, mut day, mut seconds) = (1970, 1, 1, 0);
+        let mut fraction = 0.0;
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => rest = rest.strip_prefix(text.as_slice())?,
+                Part::Year => year = digits(&mut rest, 4)?,
+                Part::Month => month = digits(&mut rest, 2)?,
+                Part::Day => day = digits(&mut rest, 2)?,
+                Part::Hour => seconds += digits(&mut rest, 2)? * 3600,
+                Part::Minute => seconds += digits(&mut rest, 2)? * 60,
+                Part::Second => seconds += digits(&mut rest, 2)?,
+                Part::MonthName => {
+                    let (name, after) = rest.split_at_checked(3)?;
+                    month = super::stamp::month(name)?;
+                    rest = after;
+                }
+                Part::Fraction => (fraction, rest) = fractional(rest)?,
+                Part::Epoch => {
+                    let length = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+                    // More digits than these are no seconds since 1970.
+                    seconds += digits(&mut rest, length.clamp(1, 12))?;
+                }
+                Part::Zone => {
+                    let (zone, after) = zone(rest)?;
+                    seconds -= zone;
+                    rest = after;
+                }
+            }
+        }
+        Some((
+            (days(year, month, day)? * 86_400 + seconds) as f64 + fraction,
+            rest,
+        ))
+    }
+}
+
+fn digits(text: &mut &[u8], count: usize) -> Option<i64> {
+    let (value, after) = text.split_at_checked(count)?;
+    *text = after;
+    number(value)
+}
+
+fn fractional(text: &[u8]) -> Option<(f64, &[u8])> {
+    let length = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (digits, after) = text.split_at(length);
+    Some((super::stamp::fraction(digits)?, after))
+}
+
+fn zone(text: &[u8]) -> Option<(i64, &[u8])> {
+    for name in [&b"UTC"[..], b"GMT", b"Z"] {
+        if let Some(after) = text.strip_prefix(name) {
+            return Some((0, after));
+        }
+    }
+    let has_colon = text.get(3) == Some(&b':');
+    let (zone, after) = text.split_at_checked(if has_colon { 6 } else { 5 })?;
+    Some((offset(zone)?, after))
+}
+
+fn refusal(letters: &str, text: &str) -> String {
+    format!(
+        "the stamp `{text}` has `{letters}`, which is not known; years, months, days, hours, \
+         minutes, seconds, fractions and zones are"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_of_ones_own_are_the_same_moment() {
+        for (date, text) in [
+            (
+                Date::simple("yyyy-MM-dd HH:mm:ss.SSS"),
+                "2000-10-10 20:55:36.250",
+            ),
+            (
+                Date::simple("yyyy-MM-dd'T'HH:mm:ss.SSSXXX"),
+                "2000-10-10T13:55:36.25-07:00",
+            ),
+            (
+                Date::simple("dd/MMM/yyyy:HH:mm:ss.S ZZZ"),
+                "10/Oct/2000:22:55:36.250 +0200",
+            ),
+            (
+                Date::simple("yyyyMMddHHmmss.SSS z"),
+                "20001010205536.250 GMT",
+            ),
+            (
+                Date::strftime("%d/%b/%Y %T.%3f%z"),
+                "10/Oct/2000 13:55:36.250-0700",
+            ),
+            (Date::strftime("%s.%3f"), "971211336.250"),
+        ] {
+            let date = date.unwrap();
+            assert!(date.is_whole(), "{text}");
+            let rest = format!("{text}] rest");
+            let read = date.read(rest.as_bytes());
+            assert_eq!(read, Some((971_211_336.25, &b"] rest"[..])), "{text}");
+            for cut in 0..text.len() - 4 {
+                // Part of a stamp may be one; it must not be read past its end.
+                let _ = date.read(&text.as_bytes()[..cut]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_letter_that_is_not_known_is_named() {
+        for (date, letters) in [
+            (Date::simple("EEE dd"), "`EEE`"),
+            (Date::strftime("%Y %j"), "`%j`"),
+        ] {
+            let error = date.unwrap_err();
+            assert!(error.contains(letters), "{error}");
+        }
+        assert!(!Date::strftime("%z").unwrap().is_whole());
+    }
+}

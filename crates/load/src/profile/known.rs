@@ -1,0 +1,418 @@
+//! The formats that servers and proxies write unless they are told otherwise, by name, and which
+//! of them a log is in.
+//!
+//! Owns the catalogue and the choice. Facts: the projects' own documents: httpd mod_log_config and
+//! Debian's apache2.conf (`vhost_combined`), nginx.org's packages (`main`), ingress-nginx
+//! (`upstreaminfo`), Envoy "Access logging", Istio "Envoy access logs", AWS "Access logs for your
+//! Application Load Balancer", Traefik "Access logs", HAProxy configuration manual 8.2.3 ("HTTP log
+//! format"). Stamps are the begin of a request in those of Envoy, Istio, Traefik and HAProxy.
+
+use super::line::{COMBINED, COMMON, Format, Source};
+use super::stamp::Stamps;
+use crate::error::LoadError;
+
+/// A format by its name.
+struct Known {
+    name: &'static str,
+    text: &'static str,
+    /// What lines may go on with.
+    rest: &'static str,
+}
+
+/// nginx's own combined format.
+const NGINX: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status \
+                     $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
+
+/// The most particular ones first: a line of an earlier one may look like one of a later one.
+const KNOWN: [Known; 7] = [
+    Known {
+        name: "alb",
+        text: "$type $time_iso8601 $elb $client $target $request_processing \
+               $target_processing $response_processing $status $target_status $received \
+               $bytes_sent \"$request\" \"$http_user_agent\" $cipher $protocol $group \"$trace\" \
+               \"$domain\" \"$certificate\" $rule $begin_iso8601",
+        rest: " $actions",
+    },
+    Known {
+        name: "haproxy",
+        text: "$syslog$client [$begin_local] $frontend $backend $receive/$wait/$connect/$response/\
+               $duration_ms $status $bytes_sent $request_cookie $response_cookie $state $counts \
+               $queues $captured\"$request\"",
+        rest: "",
+    },
+    Known {
+        name: "istio",
+        text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
+               %RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% \
+               %CONNECTION_TERMINATION_DETAILS% \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" \
+               %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
+        rest: " %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \
+               \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \
+               \"%UPSTREAM_HOST%\" %UPSTREAM_CLUSTER% %UPSTREAM_LOCAL_ADDRESS% \
+               %DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% \
+               %ROUTE_NAME%",
+    },
+    Known {
+        name: "envoy",
+        text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
+               %RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
+        rest: " %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \
+               \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \
+               \"%UPSTREAM_HOST%\"",
+    },
+    Known {
+        name: "ingress-nginx",
+        text: "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \
+               \"$http_referer\" \"$http_user_agent\" $request_length $request_time [$upstream] [",
+        rest: "",
+    },
+    Known {
+        name: "traefik",
+        text: "$remote_addr - $remote_user [$begin_local] \"$request\" $status $bytes_sent \
+               \"$http_referer\" \"$http_user_agent\" $count \"$router\" \"$server\" \
+               ${duration_ms}ms",
+        rest: "",
+    },
+    Known {
+        name: "vhost_combined",
+        text: "%v:%p %h %l %u %t \"%r\" %>s %O",
+        rest: COMBINED,
+    },
+];
+
+/// What `--format` may name.
+pub const NAMES: [&str; 10] = [
+    "common",
+    "combined",
+    "json",
+    KNOWN[0].name,
+    KNOWN[1].name,
+    KNOWN[2].name,
+    KNOWN[3].name,
+    KNOWN[4].name,
+    KNOWN[5].name,
+    KNOWN[6].name,
+];
+
+/// Lines of a log that are looked at.
+const SAMPLE: usize = 200;
+/// As much of a line that was not understood is shown.
+const SHOWN: usize = 200;
+
+/// The format a log is in.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The format.
+    pub format: Format,
+    /// What people call it.
+    pub name: String,
+    /// Its lines have a duration that is not read, because its unit depends on the server.
+    pub lacks_unit: bool,
+}
+
+/// No format that is known reads a line of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFound {
+    /// The first line, as far as it is shown; empty for a log without lines.
+    pub line: String,
+    /// The formats that were tried.
+    pub tried: Vec<String>,
+}
+
+/// A format by one of [`NAMES`], or by the server's own text.
+///
+/// # Errors
+/// That of [`Format::parse`], for a text.
+pub fn named(name: &str, source: Source) -> Result<Format, LoadError> {
+    match name {
+        "common" | "combined" => Ok(Format::common(source)),
+        "json" => Ok(Format::json(source)),
+        text => match KNOWN.iter().find(|known| known.name == name) {
+            Some(known) => Format::with_rest(known.text, known.rest, source),
+            None => Format::parse(text, source),
+        },
+    }
+}
+
+/// Which format the lines at the begin of a log are in: the one that reads most of them, of
+/// several the most particular one.
+///
+/// # Errors
+/// [`NotFound`] when none reads a single line.
+pub fn detect(sample: &[u8], source: Source) -> Result<Found, NotFound> {
+    let lines = sample.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end);
+    let lines: Vec<_> = lines.filter(|l| !l.is_empty()).take(SAMPLE).collect();
+    let candidates = candidates(source);
+    let counts: Vec<_> = candidates.iter().map(|c| c.count(&lines)).collect();
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let tried = || candidates.iter().map(|c| c.name.clone()).collect();
+    // One that reads nine of ten lines as well is no worse, and says more of them.
+    let good = |count: usize| count > 0 && count * 10 >= most * 9;
+    let best = candidates.iter().zip(&counts).find(|(_, n)| good(**n));
+    let Some((best, _)) = best else {
+        let line = lines.first().copied().unwrap_or_default();
+        return Err(NotFound {
+            line: shown(line),
+            tried: tried(),
+        });
+    };
+    Ok(Found {
+        format: best.format.clone(),
+        name: best.name.clone(),
+        lacks_unit: best.format.lacks_unit(),
+    })
+}
+
+/// A line as it is shown to people.
+pub(super) fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
+    let dots = if line.len() > SHOWN { "..." } else { "" };
+    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(printable).collect::<String>() + dots
+}
+
+/// A format that a log may be in.
+struct Candidate {
+    name: String,
+    format: Format,
+    /// A line must end where the format does.
+    is_strict: bool,
+}
+
+impl Candidate {
+    fn count(&self, lines: &[&[u8]]) -> usize {
+        let mut stamps = Stamps::default();
+        let mut reads = |line: &&&[u8]| match self.is_strict {
+            true => self.format.fits(line, &mut stamps),
+            false => self.format.read(line, &mut stamps).is_some(),
+        };
+        lines.iter().filter(&mut reads).count()
+    }
+}
+
+/// In the order they are preferred.
+fn candidates(source: Source) -> Vec<Candidate> {
+    let mut candidates = vec![Candidate {
+        name: "json".to_owned(),
+        format: Format::json(source),
+        is_strict: true,
+    }];
+    let mut add = |name: &str, text: &str, rest: &str, is_strict| {
+        candidates.extend(
+            Format::with_rest(text, rest, source).map(|format| Candidate {
+                name: name.to_owned(),
+                format,
+                is_strict,
+            }),
+        );
+    };
+    for known in &KNOWN {
+        add(known.name, known.text, known.rest, false);
+    }
+    let forwarded = format!("{NGINX} \"$http_x_forwarded_for\"");
+    let combined = format!("{COMMON}{COMBINED}");
+    for (name, text) in [("combined", &combined), ("common", &COMMON.to_owned())] {
+        // A whole number behind the line is a duration with servers that call it %D.
+        if source != Source::Nginx {
+            add(&format!("{name} and %D"), &format!("{text} %D"), "", true);
+        }
+    }
+    for (name, text) in [
+        ("nginx main", forwarded.as_str()),
+        ("combined", NGINX),
+        ("common", COMMON_NGINX),
+    ] {
+        let timed = format!("{text} $request_time");
+        add(&format!("{name} and $request_time"), &timed, "", true);
+    }
+    add("nginx main", &forwarded, "", true);
+    add("combined", &combined, "", true);
+    add("common", COMMON, COMBINED, false);
+    candidates
+}
+
+/// The common format in nginx's words.
+const COMMON_NGINX: &str =
+    "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a format says of a line: its name, begin in ms after the second, method and path,
+    /// status, bytes, duration in µs, client.
+    fn found(line: &str, source: Source) -> String {
+        let found = detect(line.as_bytes(), source).unwrap();
+        let mut stamps = Stamps::default();
+        let fields = super::super::json::Fields::read(line.as_bytes());
+        let line = match &fields {
+            Some(fields) => found.format.json_line(fields, &mut stamps),
+            None => found.format.read(line.as_bytes(), &mut stamps),
+        };
+        let line = line.unwrap();
+        let text = String::from_utf8_lossy;
+        format!(
+            "{}: {:.3} {} {} {:?} {:?} {:?} us, {} {} {}{}",
+            found.name,
+            line.arrival,
+            text(line.method),
+            text(line.path),
+            line.status,
+            line.bytes,
+            line.duration_ns.map(|ns| ns / 1000),
+            text(line.address),
+            text(line.forwarded),
+            text(line.agent),
+            if found.lacks_unit { " (no unit)" } else { "" },
+        )
+    }
+
+    #[test]
+    fn lines_of_every_server_are_told_apart_by_what_is_in_them() {
+        let mut all = String::new();
+        for (line, source) in LINES {
+            all += found(line, source).trim_end();
+            all.push('\n');
+        }
+        insta::assert_snapshot!(all, @r#"
+        common: 971211336.000 GET /apache_pb.gif Some(200) Some(2326) None us, 127.0.0.1
+        combined: 971211336.000 GET /apache_pb.gif Some(200) Some(2326) None us, 127.0.0.1  Mozilla/4.08 [en] (Win98; I ;Nav)
+        combined and %D: 971211336.000 GET /a Some(200) Some(2326) Some(2500) us, 127.0.0.1  curl/7.88.1
+        common and %D: 971211333.500 GET /a Some(200) Some(2326) Some(2500000) us, 127.0.0.1
+        common and %D: 971211336.000 GET /a Some(200) Some(2326) None us, 127.0.0.1   (no unit)
+        vhost_combined: 971211336.000 GET /a?b=c Some(200) Some(2326) None us, 192.0.2.7  curl/7.88.1
+        nginx main: 971211336.000 GET /a Some(200) Some(612) None us, 192.0.2.7 198.51.100.4 curl/7.88.1
+        combined and $request_time: 971211335.750 GET /a Some(200) Some(612) Some(250000) us, 192.0.2.7  curl/7.88.1
+        ingress-nginx: 971211335.750 GET /a Some(200) Some(612) Some(250000) us, 192.0.2.7  curl/7.88.1
+        traefik: 1747310790.000 GET /api Some(200) Some(1024) Some(150000) us, 192.168.1.100  Mozilla/5.0
+        json: 1667348561.640 GET /browse Some(200) Some(379) Some(80879) us, 10.9.129.184  kube-probe/1.23
+        envoy: 1460751420.310 POST /api/v1/locations Some(204) Some(0) Some(226000) us,  10.0.35.28 nsq2http
+        istio: 1606339578.409 GET /status/418 Some(418) Some(135) Some(4000) us, 10.44.1.23 - curl/7.73.0-DEV
+        json: 1606339578.409 GET /status/418 Some(418) Some(135) Some(4000) us, 10.44.1.23  curl/7.73.0-DEV
+        alb: 1530570168.364 GET / Some(200) Some(57) Some(11822640) us, 192.168.131.39  curl/7.46.0
+        haproxy: 1233922454.655 GET /index.html Some(200) Some(2750) Some(109000) us, 10.0.1.2
+        haproxy: 1233922454.655 GET /index.html Some(200) Some(2750) Some(109000) us, 10.0.1.2
+        json: 971211335.997 GET /a Some(200) Some(2326) Some(2500) us, 192.0.2.7
+        json: 971211336.000 GET /a Some(200) Some(12) Some(250000) us, 192.0.2.7
+        "#);
+    }
+
+    /// Lines as the documents of each project show them.
+    const LINES: [(&str, Source); 19] = [
+        // httpd 2.4, "Log Files": common and combined.
+        (
+            r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326"#,
+            Source::Unsaid,
+        ),
+        (
+            r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326 "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)""#,
+            Source::Unsaid,
+        ),
+        // The same with %D, from httpd and from a Tomcat 9.
+        (
+            r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2326 "-" "curl/7.88.1" 2500"#,
+            Source::Httpd,
+        ),
+        (
+            r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2326 2500"#,
+            Source::Tomcat9,
+        ),
+        (
+            r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2326 2500"#,
+            Source::Unsaid,
+        ),
+        // Debian's apache2.conf, LogFormat vhost_combined.
+        (
+            r#"example.org:443 192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/2.0" 200 2326 "-" "curl/7.88.1""#,
+            Source::Unsaid,
+        ),
+        // nginx.org's packages, log_format main; and with $request_time.
+        (
+            r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 612 "-" "curl/7.88.1" "198.51.100.4""#,
+            Source::Unsaid,
+        ),
+        (
+            r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 612 "-" "curl/7.88.1" 0.250"#,
+            Source::Unsaid,
+        ),
+        // ingress-nginx, "Log format": upstreaminfo.
+        (
+            r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 612 "-" "curl/7.88.1" 78 0.250 [default-web-80] [] 10.244.0.7:8080 612 0.249 200 5f3e7a1f2b4c6d8e9f0a1b2c3d4e5f60"#,
+            Source::Unsaid,
+        ),
+        // Traefik, "Access Logs": common log format.
+        (
+            r#"192.168.1.100 - - [15/May/2025:12:06:30 +0000] "GET /api HTTP/1.1" 200 1024 "-" "Mozilla/5.0" 42 "web@docker" "http://10.0.0.5:80" 150ms"#,
+            Source::Unsaid,
+        ),
+        // Traefik, the same in JSON; fields in the order of their names.
+        (
+            r#"{"ClientAddr":"10.9.129.184:47134","ClientHost":"10.9.129.184","ClientPort":"47134","DownstreamContentSize":379,"DownstreamStatus":200,"Duration":80879000,"OriginStatus":200,"RequestMethod":"GET","RequestPath":"/browse","RequestProtocol":"HTTP/1.1","RouterName":"web@docker","StartUTC":"2022-11-02T00:22:41.640464109Z","level":"info","msg":"","request_User-Agent":"kube-probe/1.23","time":"2022-11-02T00:22:41Z"}"#,
+            Source::Unsaid,
+        ),
+        // Envoy, "Access logging": the default format.
+        (
+            r#"[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations" "tcp://10.0.2.1:80""#,
+            Source::Unsaid,
+        ),
+        // Istio, "Envoy access logs": text, and the same fields in JSON.
+        (
+            r#"[2020-11-25T21:26:18.409Z] "GET /status/418 HTTP/1.1" 418 - via_upstream - "-" 0 135 4 4 "-" "curl/7.73.0-DEV" "84961386-6d84-929d-98bd-c5aee93b5c88" "httpbin:8000" "10.44.1.27:80" outbound|8000||httpbin.foo.svc.cluster.local 10.44.1.23:37652 10.0.45.184:8000 10.44.1.23:46520 - default"#,
+            Source::Unsaid,
+        ),
+        (
+            r#"{"authority":"httpbin:8000","bytes_received":0,"bytes_sent":135,"downstream_remote_address":"10.44.1.23:46520","duration":4,"method":"GET","path":"/status/418","protocol":"HTTP/1.1","response_code":418,"response_flags":"-","start_time":"2020-11-25T21:26:18.409Z","user_agent":"curl/7.73.0-DEV","x_forwarded_for":null}"#,
+            Source::Unsaid,
+        ),
+        // AWS, "Access log entries": an HTTPS listener.
+        (
+            r#"https 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "curl/7.46.0" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/my-targets/73e2d6bc24d8a067 "Root=1-58337281-1d84f3d73c47ec4e58577259" "www.example.com" "arn:aws:acm:us-east-2:123456789012:certificate/12345678-1234-1234-1234-123456789012" 1 2018-07-02T22:22:48.364000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#,
+            Source::Unsaid,
+        ),
+        // HAProxy configuration manual, 8.2.3.
+        (
+            r#"Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html HTTP/1.1""#,
+            Source::Unsaid,
+        ),
+        (
+            r#"10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in~ static/srv1 10/0/30/69/+109 200 +2750 - - ---- 1/1/1/1/0 0/0 "GET https://1wt.eu/index.html HTTP/2.0""#,
+            Source::Unsaid,
+        ),
+        // Tomcat 10.1's JsonAccessLogValve.
+        (
+            r#"{"host":"192.0.2.7","logicalUserName":"-","user":"-","time":"[10/Oct/2000:13:55:36 -0700]","request":"GET /a HTTP/1.1","statusCode":"200","size":"2326","elapsedTime":"2500"}"#,
+            Source::Tomcat10,
+        ),
+        // logstash-logback-encoder's AccessEventEncoder, as Spring Boot services have it.
+        (
+            r#"{"@timestamp":"2000-10-10T20:55:36.250Z","@version":"1","message":"-","method":"GET","protocol":"HTTP/1.1","status_code":200,"requested_url":"GET /a HTTP/1.1","requested_uri":"/a","remote_host":"192.0.2.7","content_length":12,"elapsed_time":250}"#,
+            Source::Unsaid,
+        ),
+    ];
+
+    #[test]
+    fn nine_of_ten_lines_are_enough_and_none_is_not() {
+        let good = LINES[0].0.to_owned() + "\n";
+        let started = "2026-11-22 Started Application in 2.5 seconds\n\n";
+        let sample = started.to_owned() + &good;
+        let found = detect(sample.as_bytes(), Source::Unsaid).unwrap();
+        assert_eq!(found.name, "common");
+        let error = detect(started.as_bytes(), Source::Unsaid).unwrap_err();
+        assert_eq!(error.line, started.trim_end());
+        assert!(error.tried.iter().any(|name| name == "istio"), "{error:?}");
+        assert_eq!(detect(b"", Source::Unsaid).unwrap_err().line, "");
+        let long = detect(&[7; 500], Source::Unsaid).unwrap_err().line;
+        assert_eq!(long, "\u{fffd}".repeat(SHOWN) + "...");
+    }
+
+    #[test]
+    fn every_name_is_that_of_a_format() {
+        for name in NAMES {
+            assert!(named(name, Source::Unsaid).is_ok(), "{name}");
+        }
+        let error = named("iis", Source::Unsaid).unwrap_err().to_string();
+        assert!(error.contains("`iis`: it has no time"), "{error}");
+        let error = named("%h %t \"%r\" %D", Source::Unsaid).unwrap_err();
+        assert!(error.to_string().contains("--server"), "{error}");
+    }
+}
