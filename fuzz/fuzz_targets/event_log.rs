@@ -8,7 +8,7 @@ use loadline_trial::log::{Reader, Record};
 fuzz_target!(|bytes: &[u8]| {
     loadline_host::samples::decode(bytes);
     let mut log = Reader::new(bytes);
-    while let Ok(Some(record)) = log.next() {
+    while let Ok(Some(record)) = log.next_record() {
         if let Record::Piece(piece) = record {
             let _ = piece.bytes();
         }

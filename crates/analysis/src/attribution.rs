@@ -245,7 +245,7 @@ mod tests {
                 throttled,
                 ..Sources::default()
             };
-            let estimate = throttled_spans(&sampled(&truth, 1, 320, 1), Flatline::default());
+            let estimate = throttled_spans(sampled(&truth, 1, 320, 1), Flatline::default());
             let pause = Span::new(gc * MS, (gc + 80) * MS);
             let wanted = attribute(pause, &sources(truth), MS);
             let got = attribute(pause, &sources(estimate), MS);

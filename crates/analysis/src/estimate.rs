@@ -366,7 +366,7 @@ mod tests {
     fn a_flatline_places_throttling_to_about_a_millisecond() {
         let truth = ms(&[(50, 100), (155, 200)]);
         for per_cpu in [false, true] {
-            let got = throttled_spans(&sampled(&both(), 0..310, per_cpu), Flatline::default());
+            let got = throttled_spans(sampled(&both(), 0..310, per_cpu), Flatline::default());
             near(&got, &truth, if per_cpu { MS } else { 5 * MS });
         }
     }
@@ -418,7 +418,7 @@ mod tests {
             0, 10, 20, 30, 46, 60, 80, 97, 107, 120, 140, 150, 163, 190, 208, 215,
         ];
         let got = throttled_spans(
-            &sampled(&both(), late.into_iter(), true),
+            sampled(&both(), late.into_iter(), true),
             Flatline::default(),
         );
         near(&got, &ms(&[(50, 100), (155, 200)]), MS);

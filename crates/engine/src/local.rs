@@ -15,7 +15,7 @@ use loadline_analysis::record::{Evidence, Failure, Invalid, Machine};
 use loadline_host::part::PARENT;
 use loadline_host::{Options, Site, monotonic_ns, plain, spawn};
 use loadline_trial::log::{Content, LogError, Piece, Reader, Record};
-use loadline_trial::{App, Ending, Event, Order, Refusal};
+use loadline_trial::{Ending, Event, Order, Refusal};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::host::{Delivery, Host, Running};
@@ -66,14 +66,7 @@ impl Host for Local {
     }
 
     fn refuses(&self, order: &Order) -> Option<Refusal> {
-        let App::Image { reference, .. } = &order.app else {
-            return None;
-        };
-        Some(Refusal::new(
-            format!("starting the image {reference}"),
-            "this host starts programs only, it has no container engine",
-            "give the application as a command: loadline size ... -- java -jar app.jar",
-        ))
+        loadline_host::refusal(order)
     }
 
     fn launch(
@@ -224,7 +217,7 @@ impl Part {
     /// The next event; files that are handed over become files on the way.
     fn read(&mut self) -> Result<Option<Event>, LogError> {
         loop {
-            match self.log.next()? {
+            match self.log.next_record()? {
                 Some(Record::Event(event)) => return Ok(Some(event)),
                 Some(Record::Piece(piece)) => deliver(&piece, &self.delivery)?,
                 None => return Ok(None),

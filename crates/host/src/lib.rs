@@ -53,6 +53,7 @@ pub use neighbour::neighbour;
 pub use output::plain;
 pub use own::init;
 pub use preflight::preflight;
+pub use program::refusal;
 pub use sight::blindness;
 pub use site::{Options, Site};
 pub use spawner::spawn;

@@ -49,3 +49,8 @@ impl Program {
         }
     }
 }
+
+/// Why this host cannot carry out an order, as far as the order itself tells.
+pub fn refusal(order: &Order) -> Option<Refusal> {
+    Program::of(order).err()
+}

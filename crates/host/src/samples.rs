@@ -295,7 +295,7 @@ mod tests {
             };
             sample.cpu.usage = Some(Duration::from_micros(n));
             sample.cpu.usage_percpu = vec![Duration::from_micros(n), Duration::ZERO];
-            sample.memory = (n % 2 == 0).then(|| MemorySample {
+            sample.memory = n.is_multiple_of(2).then(|| MemorySample {
                 usage: Some(Bytes::from_kib(n)),
                 oom_kill: Some(1),
                 ..MemorySample::default()

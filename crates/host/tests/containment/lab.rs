@@ -100,7 +100,7 @@ impl Part {
     pub fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Option<Event> {
         loop {
             let ended = self.child.try_wait().expect("a child").is_some();
-            while let Some(record) = self.log.next().expect("its log is whole") {
+            while let Some(record) = self.log.next_record().expect("its log is whole") {
                 match record {
                     Record::Event(event) if wanted(&event) => return Some(event),
                     _ => {}

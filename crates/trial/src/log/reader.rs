@@ -47,7 +47,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// [`LogError`]; there is nothing behind it.
-    pub fn next(&mut self) -> Result<Option<Record>, LogError> {
+    pub fn next_record(&mut self) -> Result<Option<Record>, LogError> {
         if self.offset == 0 {
             if !self.has(MAGIC.len())? {
                 return match MAGIC.starts_with(self.rest()) {
@@ -78,10 +78,10 @@ impl<R: Read> Reader<R> {
     /// The next piece, past all events.
     ///
     /// # Errors
-    /// As [`Reader::next`].
+    /// As [`Reader::next_record`].
     pub fn next_piece(&mut self) -> Result<Option<Piece>, LogError> {
         loop {
-            match self.next()? {
+            match self.next_record()? {
                 Some(Record::Event(_)) => {}
                 Some(Record::Piece(piece)) => return Ok(Some(piece)),
                 None => return Ok(None),

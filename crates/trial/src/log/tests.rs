@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
 
-use loadline_analysis::record::{Evidence, Phase};
+use loadline_analysis::record::Phase;
 use proptest::prelude::*;
 
 use super::*;
@@ -38,7 +38,7 @@ fn written() -> (Vec<u8>, Vec<usize>) {
     }))
     .unwrap();
     note();
-    let evidence = Ending::Measured(Box::new(Evidence::default()));
+    let evidence = Ending::Measured(Box::default());
     log.event(&Event::Ended(evidence)).unwrap();
     note();
     assert!(log.failure().is_none());
@@ -50,7 +50,7 @@ fn all(bytes: &[u8]) -> (Vec<Record>, Option<LogError>) {
     let mut reader = Reader::new(bytes);
     let mut records = Vec::new();
     loop {
-        match reader.next() {
+        match reader.next_record() {
             Ok(Some(record)) => records.push(record),
             Ok(None) => return (records, None),
             Err(error) => return (records, Some(error)),
@@ -110,7 +110,7 @@ fn reading_goes_on_at_any_record() {
     let (records, _) = all(&bytes);
     for (number, begin) in begins.iter().enumerate() {
         let mut reader = Reader::resume(&bytes[*begin..], *begin as u64);
-        assert_eq!(reader.next().unwrap().as_ref(), records.get(number));
+        assert_eq!(reader.next_record().unwrap().as_ref(), records.get(number));
         let next = begins.get(number + 1).unwrap_or(begin);
         assert_eq!(reader.offset(), *next as u64);
     }
