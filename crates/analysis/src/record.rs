@@ -8,6 +8,7 @@
 mod cpus;
 mod instance;
 mod reason;
+mod request;
 mod start;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::wire;
 pub use cpus::CpuSets;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use reason::Reason;
+pub use request::RequestEvidence;
 pub use start::{CacheEvidence, StartCache, StartEvidence};
 
 /// Version of the stored form. It grows when a field changes its meaning.
@@ -322,6 +324,9 @@ impl TrialRecord {
 /// One objective and what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectiveResult {
+    /// The request of the mix that it is about; `None` is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// The objective.
     pub objective: Objective,
     /// The measured value: seconds for latencies and start, a fraction for errors. `None` when
@@ -329,6 +334,16 @@ pub struct ObjectiveResult {
     pub measured: Option<f64>,
     /// Whether it was met.
     pub met: bool,
+}
+
+impl ObjectiveResult {
+    /// The objective as it was written: `POST /orders: p99<200ms`.
+    pub fn text(&self) -> String {
+        match &self.request {
+            Some(request) => format!("{request}: {}", self.objective),
+            None => self.objective.to_string(),
+        }
+    }
 }
 
 /// Everything a backend measured in one trial. The judgement is a pure function of it.
@@ -416,6 +431,9 @@ pub struct LoadEvidence {
     pub generator_cpu: Duration,
     /// `None`, or why the generator says that it was itself the bottleneck.
     pub saturated: Option<String>,
+    /// The requests of a mix, in its order; empty without one, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<RequestEvidence>,
 }
 
 /// Counters of the application's cgroup.

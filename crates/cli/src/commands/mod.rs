@@ -22,6 +22,8 @@ mod show;
 mod size;
 mod store;
 
+pub use load::load_error;
+
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 

@@ -9,9 +9,9 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{LoadEvidence, SecondEvidence};
+use loadline_analysis::record::{LoadEvidence, RequestEvidence, SecondEvidence};
 use loadline_cgroup::NoiseMeter;
-use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
+use loadline_load::part::{Message, Order, RequestMessage, ResultMessage, SecondMessage};
 use loadline_load::{LoadError, Model, Part, Plan};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
@@ -316,10 +316,24 @@ fn driven(
             send_lag_p99: result.health.send_lag_p99,
             generator_cpu: result.health.cpu,
             saturated: result.health.saturated,
+            by_request: by_request(load, measure.by_request),
         }],
         seconds,
         start_ns: result.start_ns,
         end_ns: result.end_ns,
         application_ended,
     }
+}
+
+/// The requests of the mix by their names.
+fn by_request(load: &LoadPhase, totals: Vec<RequestMessage>) -> Vec<RequestEvidence> {
+    let names = load.plan.mix.iter().map(|weighted| weighted.name.clone());
+    let named = names.zip(totals).map(|(name, totals)| RequestEvidence {
+        name,
+        ok: totals.ok,
+        failed: totals.failed,
+        unfinished: totals.unfinished,
+        latency: totals.latency,
+    });
+    named.collect()
 }
