@@ -44,7 +44,7 @@ def search(arguments, state, share, draw):
     command = [
         arguments.loadline, "size", "--state", state, "--json", "--prices", "fargate",
         "--sizes", SIZES, "--replicas", "1..4", "--rate", arguments.rate, "--prove", "2",
-        "--slo", "p99<300ms,errors<1%", "--warm-up", "1s", "--measure", "3s",
+        "--slo", "p99<300ms,errors<1%", "--warm-up", "1s", "--duration", "3s",
         "--ready", "/health", "--url", "http://localhost:8080/", "--",
         "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", "build/workloads/ping.jar",
         "--port=8080", f"--work-rounds={arguments.work}",

@@ -26,7 +26,7 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 # Poisson arrivals at a slow server: latencies of many sizes. The tool must leave the warm-up out.
-"$loadline" load http://127.0.0.1:18091/ --rate 150/s --poisson -d 6s --warmup 1500ms -c 4 \
+"$loadline" load http://127.0.0.1:18091/ --rate 150/s --poisson -d 6s --warm-up 1500ms -c 4 \
     --hlog "$cache/run.hlog" --hgrm "$cache/run.hgrm" --json >"$cache/run.json" || true
 java -cp "$jar" org.HdrHistogram.HistogramLogProcessor -i "$cache/run.hlog" \
     -o "$cache/tool" -outputValueUnitRatio 1000000

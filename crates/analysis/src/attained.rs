@@ -5,7 +5,6 @@
 //! every other, whatever it answered before.
 
 use crate::record::{ObjectiveResult, TrialRecord};
-use crate::slo::Objective;
 
 /// The trial nearest to the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,16 +13,14 @@ pub struct Attained<'a> {
     pub trial: &'a TrialRecord,
     /// The objective that is missed by the largest factor, or kept by the smallest; `None` where
     /// the application died or the trial measured nothing.
-    pub binding: Option<Binding>,
+    pub binding: Option<Binding<'a>>,
 }
 
 /// The objective that stands in the way.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Binding {
-    /// Which.
-    pub objective: Objective,
-    /// Measured: seconds, a fraction for errors; `None` when it lies in requests that failed.
-    pub measured: Option<f64>,
+pub struct Binding<'a> {
+    /// Which, and what was measured.
+    pub result: &'a ObjectiveResult,
     /// Measured over allowed: above 1 it is missed. Infinite without a measured value.
     pub ratio: f64,
 }
@@ -64,21 +61,18 @@ impl Attained<'_> {
     }
 }
 
-fn binding(objectives: &[ObjectiveResult]) -> Option<Binding> {
-    let of = |result: &ObjectiveResult| {
+fn binding(objectives: &[ObjectiveResult]) -> Option<Binding<'_>> {
+    let ratio = |result: &ObjectiveResult| {
         let limit = result.objective.limit();
         let ratio = result.measured.map_or(f64::INFINITY, |value| value / limit);
-        Binding {
-            objective: result.objective,
-            measured: result.measured,
-            // An objective of 0 errors that is kept: 0 / 0.
-            ratio: if ratio.is_nan() { 0.0 } else { ratio },
-        }
+        // An objective of 0 errors that is kept: 0 / 0.
+        if ratio.is_nan() { 0.0 } else { ratio }
     };
-    objectives
-        .iter()
-        .map(of)
-        .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+    let bindings = objectives.iter().map(|result| Binding {
+        result,
+        ratio: ratio(result),
+    });
+    bindings.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
 }
 
 #[cfg(test)]
@@ -92,6 +86,7 @@ mod tests {
         let slo = measured.iter().map(|(text, value)| {
             let slo: crate::slo::Slo = text.parse().unwrap();
             ObjectiveResult {
+                request: None,
                 objective: slo.objectives[0],
                 measured: *value,
                 met: false,
@@ -122,7 +117,7 @@ mod tests {
         let best = best(records.iter()).unwrap();
         let binding = best.binding.unwrap();
         assert_eq!(best.trial.id, "near");
-        assert_eq!(binding.objective.to_string(), "errors<1%");
+        assert_eq!(binding.result.text(), "errors<1%");
         assert!((binding.ratio - 2.0).abs() < 1e-9 && !best.is_kept());
     }
 

@@ -58,6 +58,7 @@ pub fn load() -> LoadEvidence {
         send_lag_p99: Duration::from_micros(200),
         generator_cpu: Duration::from_millis(400),
         saturated: None,
+        by_request: Vec::new(),
     }
 }
 

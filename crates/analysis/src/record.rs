@@ -7,6 +7,7 @@
 
 mod cpus;
 mod instance;
+mod load;
 mod reason;
 mod start;
 
@@ -24,6 +25,7 @@ use crate::wire;
 
 pub use cpus::CpuSets;
 pub use instance::{ExitEvidence, InstanceEvidence};
+pub use load::{LoadEvidence, RequestEvidence};
 pub use reason::Reason;
 pub use start::{CacheEvidence, StartCache, StartEvidence};
 
@@ -322,6 +324,9 @@ impl TrialRecord {
 /// One objective and what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectiveResult {
+    /// The request of the mix that it is about; `None` is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// The objective.
     pub objective: Objective,
     /// The measured value: seconds for latencies and start, a fraction for errors. `None` when
@@ -329,6 +334,16 @@ pub struct ObjectiveResult {
     pub measured: Option<f64>,
     /// Whether it was met.
     pub met: bool,
+}
+
+impl ObjectiveResult {
+    /// The objective as it was written: `POST /orders: p99<200ms`.
+    pub fn text(&self) -> String {
+        match &self.request {
+            Some(request) => format!("{request}: {}", self.objective),
+            None => self.objective.to_string(),
+        }
+    }
 }
 
 /// Everything a backend measured in one trial. The judgement is a pure function of it.
@@ -377,45 +392,6 @@ pub struct Failure {
     pub cause: Invalid,
     /// What happened, with the path, errno or number.
     pub detail: String,
-}
-
-/// One load phase as the generator saw it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LoadEvidence {
-    /// Warm-up or measure.
-    pub phase: Phase,
-    /// Which instance answered, from 1, where the trial ran several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instance: Option<u32>,
-    /// Requests a second that were scheduled; `None` for a closed model.
-    pub offered_rate: Option<f64>,
-    /// Good responses a second that came while requests were due; those of the drain are left out.
-    /// Null where it is no number.
-    #[serde(with = "wire::number")]
-    pub achieved_rate: f64,
-    /// How long the phase lasted.
-    #[serde(rename = "duration_ns", with = "wire::nanos")]
-    pub duration: Duration,
-    /// Requests scheduled: the sum of the next three.
-    pub scheduled: u64,
-    /// Good responses.
-    pub ok: u64,
-    /// Requests that failed, by kind (`http_5xx`, `timeout`, `refused`, ...).
-    pub errors: BTreeMap<String, u64>,
-    /// Requests without an outcome at the end of the drain.
-    pub unfinished: u64,
-    /// Latency from the intended send time, successful requests, HdrHistogram V2 deflate, base64, ns.
-    pub latency: String,
-    /// Service time from the actual send time, successful requests, the same form.
-    pub service_time: String,
-    /// Intended to actual send, 99th percentile.
-    #[serde(rename = "send_lag_p99_ns", with = "wire::nanos")]
-    pub send_lag_p99: Duration,
-    /// CPU time the generator used.
-    #[serde(rename = "generator_cpu_ns", with = "wire::nanos")]
-    pub generator_cpu: Duration,
-    /// `None`, or why the generator says that it was itself the bottleneck.
-    pub saturated: Option<String>,
 }
 
 /// Counters of the application's cgroup.

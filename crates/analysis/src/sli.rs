@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use crate::latency::{Latency, LatencyError};
-use crate::record::{Evidence, Phase, TrialRecord};
+use crate::latency::{self, Latency, LatencyError};
+use crate::record::{Evidence, Phase, RequestEvidence, TrialRecord};
 use crate::slo::Quantile;
 use crate::startup;
 
@@ -36,6 +36,41 @@ pub struct Measured {
     pub send_lag_p99: Duration,
     /// What a generator says that was itself the bottleneck.
     pub saturated: Option<String>,
+    /// The requests of the mix, in its order.
+    pub by_request: Vec<MeasuredRequest>,
+}
+
+/// One request of a mix in the measure phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredRequest {
+    /// Its name.
+    pub name: String,
+    /// Latency over all that were sent.
+    pub latency: Latency,
+    /// Sent without a good response: failed, or without an outcome.
+    pub failed: u64,
+}
+
+impl MeasuredRequest {
+    fn of(request: &RequestEvidence) -> Result<Self, LatencyError> {
+        let failed = request.failed + request.unfinished;
+        let histogram = latency::decode(&request.latency)?;
+        Ok(Self {
+            name: request.name.clone(),
+            latency: Latency::new(histogram, request.ok + failed)?,
+            failed,
+        })
+    }
+
+    /// Requests that were sent.
+    pub fn sent(&self) -> u64 {
+        self.latency.scheduled()
+    }
+
+    /// Share of them without a good response, in [0, 1]; `None` without any.
+    pub fn error_share(&self) -> Option<f64> {
+        quotient(self.failed as f64, self.sent() as f64)
+    }
 }
 
 impl Measured {
@@ -58,6 +93,11 @@ impl Measured {
                 unfinished: part.unfinished,
                 send_lag_p99: part.send_lag_p99,
                 saturated: part.saturated.clone(),
+                by_request: part
+                    .by_request
+                    .iter()
+                    .map(MeasuredRequest::of)
+                    .collect::<Result<_, _>>()?,
             };
             match &mut sum {
                 None => sum = Some(part),
@@ -80,7 +120,21 @@ impl Measured {
         self.unfinished += part.unfinished;
         self.send_lag_p99 = self.send_lag_p99.max(part.send_lag_p99);
         self.saturated = self.saturated.take().or(part.saturated);
+        for request in part.by_request {
+            match self.by_request.iter_mut().find(|r| r.name == request.name) {
+                Some(sum) => {
+                    sum.latency.merge(&request.latency)?;
+                    sum.failed += request.failed;
+                }
+                None => self.by_request.push(request),
+            }
+        }
         Ok(())
+    }
+
+    /// One request of the mix by its name; `None` where it has none of it.
+    pub fn request(&self, name: &str) -> Option<&MeasuredRequest> {
+        self.by_request.iter().find(|request| request.name == name)
     }
 
     /// Share of scheduled requests without a good response, in [0, 1]; `None` without requests.

@@ -94,19 +94,37 @@ impl fmt::Display for Objective {
     }
 }
 
+/// An objective about one request of a mix; `POST /orders: p99<200ms` in text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestObjective {
+    /// The request's name.
+    pub request: String,
+    /// What it promises; never the start.
+    pub objective: Objective,
+}
+
+impl fmt::Display for RequestObjective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.request, self.objective)
+    }
+}
+
 /// All objectives together; `p99<50ms,errors<0.1%` in text.
 ///
 /// An SLO without an error objective gets `errors<1%`: a service that fails fast must not pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slo {
-    /// The objectives, in the order written.
+    /// The objectives about all requests together, in the order written.
     pub objectives: Vec<Objective>,
+    /// Those about one request of a mix, in the order written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<RequestObjective>,
 }
 
 /// A text that is not an SLO.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas"
+    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms"
 )]
 pub struct ParseSloError {
     /// The objective that was refused.
@@ -122,10 +140,13 @@ impl FromStr for Slo {
     type Err = ParseSloError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut objectives = text
-            .split(',')
-            .map(objective)
-            .collect::<Result<Vec<_>, _>>()?;
+        let (mut objectives, mut by_request) = (Vec::new(), Vec::new());
+        for part in parts(text) {
+            match of_request(part)? {
+                Some(named) => by_request.push(named),
+                None => objectives.push(objective(part)?),
+            }
+        }
         if !objectives
             .iter()
             .any(|o| matches!(o, Objective::Errors { .. }))
@@ -134,7 +155,10 @@ impl FromStr for Slo {
                 bound: DEFAULT_ERROR_BOUND,
             });
         }
-        Ok(Self { objectives })
+        Ok(Self {
+            objectives,
+            by_request,
+        })
     }
 }
 
@@ -145,17 +169,50 @@ impl Slo {
             Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
             Objective::Errors { .. } | Objective::Start { .. } => None,
         };
-        self.objectives.iter().filter_map(bound).min()
+        let named = self.by_request.iter().map(|named| &named.objective);
+        self.objectives.iter().chain(named).filter_map(bound).min()
     }
 }
 
 impl fmt::Display for Slo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, objective) in self.objectives.iter().enumerate() {
-            write!(f, "{}{objective}", if i == 0 { "" } else { "," })?;
-        }
-        Ok(())
+        let all = self.objectives.iter().map(ToString::to_string);
+        let named = self.by_request.iter().map(ToString::to_string);
+        f.write_str(&all.chain(named).collect::<Vec<_>>().join(","))
     }
+}
+
+/// The objectives of a text. A name of a request may hold a comma; every objective has a `<` after
+/// it.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for (comma, _) in text.match_indices(',') {
+        if text[begin..comma].contains('<') {
+            parts.push(&text[begin..comma]);
+            begin = comma + 1;
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+/// An objective with the name of a request before it; `None` when there is no name.
+fn of_request(text: &str) -> Result<Option<RequestObjective>, ParseSloError> {
+    let Some((request, rest)) = text.rsplit_once(':') else {
+        return Ok(None);
+    };
+    let objective = objective(rest)?;
+    if matches!(objective, Objective::Start { .. }) {
+        return Err(ParseSloError {
+            text: text.trim().to_owned(),
+            why: "the start is that of the application, not of a request".to_owned(),
+        });
+    }
+    Ok(Some(RequestObjective {
+        request: request.trim().to_owned(),
+        objective,
+    }))
 }
 
 fn objective(text: &str) -> Result<Objective, ParseSloError> {
@@ -247,12 +304,28 @@ mod tests {
             "p99<50ms,errors<0.1%",
             "p99.9<1.5s,max<2m,start<20s,errors<1%",
             "p50<250us,errors<100%",
+            "p99<300ms,errors<1%,POST /orders: p99<200ms,GET /a?x={rand:1:9},2: errors<2%",
         ] {
             assert_eq!(
                 text.parse::<Slo>().map(|s| s.to_string()),
                 Ok(text.to_owned())
             );
         }
+    }
+
+    #[test]
+    fn an_objective_may_name_one_request() {
+        let slo: Slo = "POST /orders: p99<200ms, p99<300ms".parse().unwrap();
+        assert_eq!(
+            slo.to_string(),
+            "p99<300ms,errors<1%,POST /orders: p99<200ms"
+        );
+        assert_eq!(slo.tightest_latency(), Some(Duration::from_millis(200)));
+        let refused = "POST /orders: start<2s".parse::<Slo>().unwrap_err();
+        assert!(refused.why.contains("the application"), "{refused}");
+        let stored = r#"{"objectives":[{"kind":"errors","bound":0.01}]}"#;
+        let old: Slo = serde_json::from_str(stored).unwrap();
+        assert_eq!(old.by_request, []);
     }
 
     #[test]

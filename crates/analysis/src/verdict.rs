@@ -8,13 +8,13 @@
 use std::time::Duration;
 
 use crate::app_ko;
-use crate::latency::LatencyError;
+use crate::latency::{Latency, LatencyError};
 use crate::noise::{self, NoiseThresholds};
 use crate::record::{
     Configuration, Evidence, Invalid, ObjectiveResult, PhaseSpan, Reason, Verdict,
 };
 use crate::sli::{self, Measured};
-use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, Slo};
+use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
 use crate::text;
 
 /// Requests that may be under way at the end of the load, however fast answers are.
@@ -102,11 +102,7 @@ pub fn judge(
 ) -> Judgement {
     let measured = Measured::of(evidence);
     let objectives = match &measured {
-        Ok(Some(measured)) => slo
-            .objectives
-            .iter()
-            .map(|objective| result(*objective, measured, evidence))
-            .collect(),
+        Ok(Some(measured)) => results(slo, measured, evidence),
         _ => Vec::new(),
     };
     let (verdict, reason) = decide(
@@ -211,15 +207,41 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
     })
 }
 
-fn result(objective: Objective, measured: &Measured, evidence: &Evidence) -> ObjectiveResult {
+fn results(slo: &Slo, measured: &Measured, evidence: &Evidence) -> Vec<ObjectiveResult> {
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
-    let measured = match objective {
-        Objective::Latency { quantile, .. } => seconds(measured.latency.quantile(quantile)),
-        Objective::MaxLatency { .. } => seconds(measured.latency.max()),
-        Objective::Errors { .. } => measured.error_share(),
-        Objective::Start { .. } => seconds(evidence.start.ready),
+    let of_all = |objective: &Objective| {
+        let value = match objective {
+            Objective::Errors { .. } => measured.error_share(),
+            Objective::Start { .. } => seconds(evidence.start.ready),
+            _ => seconds(latency(*objective, &measured.latency)),
+        };
+        result(None, *objective, value)
     };
+    let of_one = |named: &RequestObjective| {
+        let request = measured.request(&named.request);
+        let value = request.and_then(|request| match named.objective {
+            Objective::Errors { .. } => request.error_share(),
+            _ => seconds(latency(named.objective, &request.latency)),
+        });
+        result(Some(named.request.clone()), named.objective, value)
+    };
+    let all = slo.objectives.iter().map(of_all);
+    all.chain(slo.by_request.iter().map(of_one)).collect()
+}
+
+/// What a latency objective is held against; `None` for the others, and for a latency that lies in
+/// requests that failed.
+fn latency(objective: Objective, latency: &Latency) -> Option<Duration> {
+    match objective {
+        Objective::Latency { quantile, .. } => latency.quantile(quantile),
+        Objective::MaxLatency { .. } => latency.max(),
+        Objective::Errors { .. } | Objective::Start { .. } => None,
+    }
+}
+
+fn result(request: Option<String>, objective: Objective, measured: Option<f64>) -> ObjectiveResult {
     ObjectiveResult {
+        request,
         objective,
         measured,
         met: objective.is_met(measured),
@@ -277,24 +299,35 @@ fn error_bound(slo: &Slo) -> f64 {
 }
 
 fn broke(miss: &ObjectiveResult, measured: &Measured) -> String {
-    let name = name(miss.objective);
+    let name = name(miss);
     let bound = bound(miss.objective);
+    // What failed is known by kind for all requests together only.
+    let (sent, kinds) = match &miss.request {
+        Some(request) => {
+            let request = measured.request(request);
+            let failed = request.map_or(0, |request| request.failed);
+            let kinds = match failed {
+                0 => String::new(),
+                _ => format!(" ({})", text::count(failed)),
+            };
+            (request.map_or(0, |request| request.sent()), kinds)
+        }
+        None => (measured.scheduled, kinds(measured)),
+    };
     match (miss.measured, miss.objective) {
         (Some(share), Objective::Errors { .. }) => format!(
-            "{name} were {}{}, the SLO allows {bound}",
+            "{name} were {}{kinds}, the SLO allows {bound}",
             text::percent(share),
-            kinds(measured)
         ),
         (Some(seconds), _) => {
             format!("{name} was {}, the SLO allows {bound}", time(seconds))
         }
-        (None, _) if measured.scheduled == 0 => {
+        (None, _) if sent == 0 => {
             format!("{name} has no value: no request was sent, the SLO allows {bound}")
         }
-        (None, _) => format!(
-            "{name} lies in the requests that failed{}, the SLO allows {bound}",
-            kinds(measured)
-        ),
+        (None, _) => {
+            format!("{name} lies in the requests that failed{kinds}, the SLO allows {bound}")
+        }
     }
 }
 
@@ -330,7 +363,7 @@ fn pass(objectives: &[ObjectiveResult], measured: &Measured) -> String {
 }
 
 fn met(result: &ObjectiveResult) -> String {
-    let (name, bound) = (name(result.objective), bound(result.objective));
+    let (name, bound) = (name(result), bound(result.objective));
     let value = match (result.objective, result.measured) {
         (Objective::Errors { .. }, Some(share)) => text::percent(share),
         (_, Some(seconds)) => time(seconds),
@@ -339,12 +372,17 @@ fn met(result: &ObjectiveResult) -> String {
     format!("{name} {value} < {bound}")
 }
 
-fn name(objective: Objective) -> String {
-    match objective {
+/// `p99`, `max latency`; `p99 of POST /orders`.
+fn name(result: &ObjectiveResult) -> String {
+    let name = match result.objective {
         Objective::Latency { quantile, .. } => quantile.to_string(),
         Objective::MaxLatency { .. } => "max latency".to_owned(),
         Objective::Errors { .. } => "errors".to_owned(),
         Objective::Start { .. } => "start time".to_owned(),
+    };
+    match &result.request {
+        Some(request) => format!("{name} of {request}"),
+        None => name,
     }
 }
 

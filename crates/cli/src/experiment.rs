@@ -9,12 +9,15 @@ use clap::Args;
 use loadline_analysis::record::Configuration;
 use loadline_engine::experiment::wire::{
     AppTable, CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable,
-    LoadTable, ReadyTable, RunTable, SearchTable,
+    ReadyTable, RunTable, SearchTable,
 };
 use loadline_engine::experiment::{Experiment, ExperimentError};
+use loadline_load::{Spec, Target};
 use toml::Spanned;
 
+use crate::commands::load_error;
 use crate::error::{Error, Kind};
+use crate::load_flags::LoadFlags;
 
 /// The experiment as flags; each is also a key of the experiment file.
 #[derive(Args, Debug, Default, Clone)]
@@ -23,35 +26,20 @@ pub struct ExperimentFlags {
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 
-    /// What "it works" means, as p99<50ms,errors<0.1%
+    /// What "it works" means, as p99<50ms,errors<0.1%; of one request of a mix
+    /// 'POST /orders: p99<200ms'
     #[arg(long, value_name = "SLO")]
     pub slo: Option<String>,
 
     /// What is requested, as http://localhost:8080/owners
     #[arg(long)]
-    pub url: Option<String>,
+    pub url: Option<Target>,
 
-    /// Open-model load, as 300/s
-    #[arg(long)]
-    pub rate: Option<String>,
+    #[command(flatten)]
+    pub load: LoadFlags,
 
-    /// Closed-model load instead: so many requests
-    #[arg(long, value_name = "N", conflicts_with = "rate")]
-    pub requests: Option<u64>,
-
-    /// Connections kept open
-    #[arg(long, value_name = "N")]
-    pub connections: Option<u32>,
-
-    /// Load before the judged part, as 5s
-    #[arg(long, value_name = "TIME")]
-    pub warm_up: Option<String>,
-
-    /// Length of the judged part, as 15s
-    #[arg(long, value_name = "TIME")]
-    pub measure: Option<String>,
-
-    /// Path that answers when the application is ready; default: the URL
+    /// Path that answers when the application is ready; default: the URL, or its port where the load
+    /// is more than a plain GET
     #[arg(long, value_name = "PATH")]
     pub ready: Option<String>,
 
@@ -176,17 +164,21 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     })?;
     let Some(path) = &flags.file else {
         let mut file = from_flags(flags)?;
-        overlay(&mut file, flags, search);
+        overlay(&mut file, flags, search)?;
         search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
         return checked(&file, &here, title(&file, None));
     };
     let text = read(path)?;
-    let absolute = here.join(path);
     let experiment = Experiment::parse(&text, path, &here).map_err(|e| refused(&e))?;
     let mut file = ExperimentFile::parse(&text, path).map_err(|e| refused(&e))?;
     let title = title(&file, Some(path));
+    let absolute = here.join(path);
+    let beside = absolute.parent().unwrap_or(&here);
+    let plain = file.load.clone();
+    file.load.settle(beside).map_err(load_error)?;
     let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
-    if !overlay(&mut file, flags, search) && !any_prices {
+    let any = overlay(&mut file, flags, search)? || any_prices;
+    if !any && file.load == plain {
         return Ok(Given {
             experiment,
             text,
@@ -195,7 +187,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     }
     // Relative directories of the file start at the file, those of the flags here.
     if let Some(directory) = &file.app.directory {
-        file.app.directory = absolute.parent().map(|p| p.join(directory));
+        file.app.directory = Some(beside.join(directory));
     }
     checked(&file, &here, title)
 }
@@ -253,6 +245,12 @@ fn written(file: &ExperimentFile, experiment: Experiment, title: String) -> Resu
             format!("the experiment cannot be written: {e}"),
         )
     })?;
+    if text.len() > ExperimentFile::LARGEST {
+        let problem =
+            "the experiment, with the load profile that is part of it, is larger than 1 MiB";
+        return Err(Error::new(Kind::Usage, problem)
+            .hint("a profile of fewer intervals plays the same: loadline profile --interval 60"));
+    }
     Ok(Given {
         experiment,
         text,
@@ -283,23 +281,17 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         .hint("put it last, after --, as you would start it: -- java -jar app.jar")
         .hint("or name an experiment file, which has it"));
     }
+    need(
+        &flags.url.as_ref().map(Target::to_string),
+        "--url",
+        "http://localhost:8080/",
+    )?;
     Ok(ExperimentFile {
         question: None,
         analysis: None,
         slo: spanned(need(&flags.slo, "--slo", "'p99<50ms,errors<0.1%'")?),
         app: app_table(flags),
-        load: LoadTable {
-            url: spanned(need(&flags.url, "--url", "http://localhost:8080/")?),
-            method: None,
-            rate: None,
-            requests: None,
-            closed: None,
-            connections: None,
-            http2_streams: None,
-            warm_up: None,
-            measure: None,
-            timeout: None,
-        },
+        load: Spec::default(),
         limits: LimitsTable::default(),
         run: RunTable::default(),
         search: SearchTable::default(),
@@ -329,17 +321,14 @@ fn overlay(
     file: &mut ExperimentFile,
     flags: &ExperimentFlags,
     search: Option<&SearchFlags>,
-) -> bool {
-    let mut any = false;
+) -> Result<bool, Error> {
+    let mut any = overlay_load(file, flags)?;
     let mut set = |target: &mut Option<Spanned<String>>, value: &Option<String>| {
         if let Some(value) = value {
             *target = Some(spanned(value.clone()));
             any = true;
         }
     };
-    set(&mut file.load.rate, &flags.rate);
-    set(&mut file.load.warm_up, &flags.warm_up);
-    set(&mut file.load.measure, &flags.measure);
     set(&mut file.app.start_deadline, &flags.start_deadline);
     set(&mut file.app.user, &flags.user);
     set(&mut file.app.network, &flags.network);
@@ -354,37 +343,34 @@ fn overlay(
         set(&mut file.search.budget, &search.budget);
     }
     any |= overlay_required(file, flags);
-    any |= overlay_load(file, flags);
+    any |= overlay_app(file, flags);
     any |= search.is_some_and(|s| overlay_counts(file, s));
-    any | overlay_factors(file, flags)
+    Ok(any | overlay_factors(file, flags))
+}
+
+/// Lays the load's flags over it; files that they name are relative to where loadline is called.
+fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bool, Error> {
+    let before = file.load.clone();
+    if flags.url.is_some() {
+        file.load.url.clone_from(&flags.url);
+    }
+    flags.load.overlay(&mut file.load);
+    let here = std::env::current_dir().map_err(|e| Error::new(Kind::Environment, e))?;
+    file.load.settle(&here).map_err(load_error)?;
+    Ok(file.load != before)
 }
 
 fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     if let Some(slo) = &flags.slo {
         file.slo = spanned(slo.clone());
     }
-    if let Some(url) = &flags.url {
-        file.load.url = spanned(url.clone());
-    }
     if !flags.command.is_empty() {
         file.app.command = flags.command.clone();
     }
-    flags.slo.is_some() || flags.url.is_some() || !flags.command.is_empty()
+    flags.slo.is_some() || !flags.command.is_empty()
 }
 
-fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
-    if flags.rate.is_some() {
-        file.load.requests = None;
-        file.load.closed = None;
-    }
-    if let Some(requests) = flags.requests {
-        file.load.requests = Some(Spanned::new(0..0, requests));
-        file.load.rate = None;
-        file.load.closed = None;
-    }
-    if let Some(connections) = flags.connections {
-        file.load.connections = Some(Spanned::new(0..0, connections));
-    }
+fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     if let Some(path) = &flags.ready {
         file.app.ready = Some(ReadyTable {
             http: Some(spanned(path.clone())),
@@ -396,10 +382,7 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     if flags.accept_noise {
         file.run.accept_noise = Some(true);
     }
-    flags.requests.is_some()
-        || flags.connections.is_some()
-        || flags.ready.is_some()
-        || flags.accept_noise
+    flags.ready.is_some() || flags.accept_noise
 }
 
 fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {

@@ -7,6 +7,7 @@ mod commands;
 mod error;
 mod experiment;
 mod files;
+mod load_flags;
 mod measuring;
 mod result;
 mod signals;

@@ -24,6 +24,7 @@ use loadline_host::{Options, rootless};
 use loadline_jvm::detect::{Found, Places};
 use loadline_trial::Account;
 
+use crate::commands::load_error;
 use crate::error::{Error, Kind};
 use crate::experiment::{Given, refused};
 use crate::signals::Signals;
@@ -272,6 +273,8 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
         return Err(Error::new(Kind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
             .hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
     }
+    // What the load names must be there, too: bodies, credentials.
+    experiment.load.phases(None, None, 0).map_err(load_error)?;
     for configuration in experiment.configurations() {
         assemble(&experiment.app, &configuration, jdks, places).map_err(|e| command_refused(&e))?;
     }
@@ -465,6 +468,7 @@ fn run_refused(error: &RunError, signals: &Signals, result: &str) -> Error {
         RunError::Refused(refusal) => Error::refused(refusal),
         RunError::Command(error) => command_refused(error),
         RunError::Cache(error) => cache_refused(error),
+        RunError::Load(error) => load_error(error),
         RunError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),
     }
 }

@@ -149,7 +149,7 @@ pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
         experiment: row.experiment.clone(),
         load: redact::load(&load(&experiment)),
         machine: row.machine.clone(),
-        slo: experiment.slo.clone(),
+        slo: redact::slo(&experiment.slo),
         recommendation: recommendation.as_ref().map(redact::recommendation),
         incomplete: incomplete(row, without.undecided),
         warnings: without.left_out,
@@ -193,27 +193,34 @@ fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
 }
 
 fn load(experiment: &Experiment) -> Load {
-    let load = &experiment.load;
-    let seconds = |d: std::time::Duration| format!("{} s", d.as_secs_f64());
-    let requests = format!("{} {}", load.method, load.path);
+    let (load, model) = (&experiment.load.spec, &experiment.load.model);
+    // Parts of a profile are whole ns long: what they add up to is not always round.
+    let round = |value: f64| (value * 1e3).round() / 1e3;
+    let seconds = |d: std::time::Duration| format!("{} s", round(d.as_secs_f64()));
+    let path = load.url.as_ref().map_or("/", |url| url.path.as_str());
+    let requests = match load.mix().len() {
+        0 => format!("{} {path}", load.method.as_deref().unwrap_or("GET")),
+        1 => load.request_names().concat(),
+        requests => format!("a mix of {requests} requests"),
+    };
     let rest = format!(
         ", {} connections{}, warm-up {}",
-        load.connections,
-        load.http2
+        load.connections(),
+        load.http2()
             .map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams)),
-        seconds(load.warm_up)
+        seconds(load.warm_up())
     );
     let closed = |how: String| Load::without_rate(format!("{requests}, closed model{how}{rest}"));
-    match load.model {
+    match model {
         Model::Open { .. } => Load {
             before: format!("{requests}, open model, "),
-            rate_per_second: load.model.rate(),
+            rate_per_second: model.rate().map(round),
             after: format!(
                 " for {}{rest}",
-                seconds(load.model.duration().unwrap_or_default())
+                seconds(model.duration().unwrap_or_default())
             ),
         },
-        Model::ClosedFor { duration } => closed(format!(" for {}", seconds(duration))),
+        Model::ClosedFor { duration } => closed(format!(" for {}", seconds(*duration))),
         Model::ClosedRequests { requests } => closed(format!(", {requests} requests")),
     }
 }

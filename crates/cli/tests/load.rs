@@ -51,7 +51,11 @@ fn assert_ends(output: &Output, code: i32, words: &[&str]) {
 #[test]
 fn an_option_that_would_do_nothing_is_refused() {
     let cases: &[(&[&str], &str, &str)] = &[
-        (&["--max-rate", "--warmup", "1s"], "--max-rate", "--warmup"),
+        (
+            &["--max-rate", "--warm-up", "1s"],
+            "--max-rate",
+            "--warm-up",
+        ),
         (&["--max-rate", "--out", "x"], "--max-rate", "--out"),
         (&["--max-rate", "--hgrm", "x"], "--max-rate", "--hgrm"),
         (&["--max-rate", "--hlog", "x"], "--max-rate", "--hlog"),

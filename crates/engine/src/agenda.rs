@@ -95,7 +95,7 @@ impl Agenda {
 
 /// Expected length of one trial of an experiment.
 pub fn trial_length(experiment: &Experiment) -> Duration {
-    START_GUESS + experiment.load.warm_up + expected_length(&experiment.load.model)
+    START_GUESS + experiment.load.spec.warm_up() + expected_length(&experiment.load.model)
 }
 
 /// The descending factor varies fastest, each combination of the others is one ladder.

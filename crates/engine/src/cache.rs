@@ -5,14 +5,13 @@
 //! caches lie and what they were made for. Without limits, because the cache's content does not
 //! depend on them but for the collector, and writing one takes a second JVM's memory.
 
-use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    CacheEvidence, Configuration, Evidence, JvmOption, Phase, Provenance, StartCache,
+    CacheEvidence, Configuration, Evidence, JvmOption, Provenance, StartCache,
 };
 use loadline_jvm::cache::application::{Application, ApplicationError};
 use loadline_jvm::cache::classes::Classes;
@@ -20,13 +19,12 @@ use loadline_jvm::cache::destination::Destination;
 use loadline_jvm::cache::manifest::{self, ManifestError};
 use loadline_jvm::cache::{self, KindError};
 use loadline_jvm::detect::Jdk;
-use loadline_load::Model;
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::Manifest;
 use loadline_trial::{LoadPhase, Order, Sampling};
 
 use crate::command::{Assembled, assemble};
-use crate::experiment::{DEFAULT_PERIOD, Experiment, Load};
+use crate::experiment::{DEFAULT_PERIOD, Experiment};
 use crate::host::Delivery;
 use crate::logs::gc_log_in;
 use crate::order;
@@ -41,9 +39,6 @@ const CLASSES: &str = "/tmp/loadline-classes";
 
 /// Writing an archive of a large application takes seconds, and a loaded machine takes longer.
 const WRITING: Duration = Duration::from_secs(180);
-
-/// Connections of a training run: what is trained is code, not concurrency.
-const CONNECTIONS: u32 = 2;
 
 /// A cache that is in place.
 #[derive(Debug, Clone)]
@@ -166,7 +161,8 @@ impl Training {
         let raw = directory.join("raw");
         // Left over from a run that was killed.
         let _ = fs::remove_file(&raw);
-        let load = training_load(of.experiment, wanted);
+        let load = &of.experiment.load;
+        let load = load.training(&of.experiment.training, wanted.requests)?;
         let (order, delivery) = errand(of, &training, assembled, load, (WRITTEN, &raw));
         Ok(Self {
             has_compact_headers: has_compact_headers(&training, &app.command),
@@ -314,28 +310,6 @@ fn errand(
     // Left over from a run that was killed.
     let _ = fs::remove_file(&delivery.log);
     (order, delivery)
-}
-
-fn training_load(experiment: &Experiment, wanted: StartCache) -> Vec<LoadPhase> {
-    let load = &experiment.load;
-    let mut targets: BTreeSet<(u16, String)> = experiment.training.warm.iter().cloned().collect();
-    if targets.is_empty() {
-        targets.insert((load.port, load.path.clone()));
-    }
-    let phase = |(port, path)| {
-        let model = Model::ClosedRequests {
-            requests: wanted.requests,
-        };
-        let mut phase = load.phase(Phase::WarmUp, model);
-        phase.plan.targets = vec![Load::target(port)];
-        phase.plan.request.path = path;
-        phase.plan.connections = CONNECTIONS;
-        phase
-    };
-    match wanted.requests {
-        0 => Vec::new(),
-        _ => targets.into_iter().map(phase).collect(),
-    }
 }
 
 /// The options of a trial that uses the cache.

@@ -57,6 +57,9 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
             }
         }
     }
+    for file in load.spec.files() {
+        add_file(&mut digest, &file)?;
+    }
     add_own_program(&mut digest)?;
     let hex = |byte: &u8| format!("{byte:02x}");
     Ok(digest.finalize().iter().map(hex).collect())

@@ -20,6 +20,7 @@ use loadline_analysis::search::{Ask, ByAsk, Open, Search, Seen};
 use loadline_analysis::verdict::Thresholds;
 use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::detect::{Found, Places};
+use loadline_load::LoadError;
 use loadline_trial::{Account, Ending, Event, Order, Progress, Refusal};
 
 use crate::cache::{self, Built, CacheError, Training};
@@ -69,6 +70,9 @@ pub enum RunError {
     /// The command cannot be run.
     #[error(transparent)]
     Command(#[from] CommandError),
+    /// A file or variable that the load names is not there.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// A start-up cache cannot be made.
     #[error(transparent)]
     Cache(#[from] CacheError),

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{LoadEvidence, SecondEvidence};
+use loadline_analysis::record::{LoadEvidence, RequestEvidence, SecondEvidence};
 use loadline_cgroup::Group;
-use loadline_load::part::{Message, Order, ResultMessage, SecondMessage};
+use loadline_load::part::{Message, Order, RequestMessage, ResultMessage, SecondMessage};
 use loadline_load::{LoadError, Model, Part, Plan};
 use loadline_trial::LoadPhase;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
@@ -307,5 +307,19 @@ fn load_evidence(load: &LoadPhase, part: Part, result: ResultMessage) -> LoadEvi
         send_lag_p99: result.health.send_lag_p99,
         generator_cpu: result.health.cpu,
         saturated: result.health.saturated,
+        by_request: by_request(load, measure.by_request),
     }
+}
+
+/// The requests of the mix by their names.
+fn by_request(load: &LoadPhase, totals: Vec<RequestMessage>) -> Vec<RequestEvidence> {
+    let names = load.plan.mix.iter().map(|weighted| weighted.name.clone());
+    let named = names.zip(totals).map(|(name, totals)| RequestEvidence {
+        name,
+        ok: totals.ok,
+        failed: totals.failed,
+        unfinished: totals.unfinished,
+        latency: totals.latency,
+    });
+    named.collect()
 }

@@ -28,6 +28,7 @@ mod run;
 mod schedule;
 mod shard;
 mod socket;
+pub mod spec;
 pub mod summary;
 mod target;
 pub mod template;
@@ -44,4 +45,5 @@ pub use plan::{
 };
 pub use run::{Outcome, run};
 pub use schedule::{Arrivals, Segment};
+pub use spec::{ProfileSource, Spec};
 pub use target::Target;

@@ -199,6 +199,20 @@ impl Model {
         self
     }
 
+    /// Load of this length before it, at a constant rate: the one that it begins with, or its mean
+    /// where it begins with silence. A closed model stays one.
+    pub fn before(&self, length: Duration) -> Self {
+        let Self::Open { segments, arrivals } = self else {
+            return Self::ClosedFor { duration: length };
+        };
+        let first = segments.first().map(|s| s.from).filter(|rate| *rate > 0.0);
+        let rate = first.or(self.rate()).unwrap_or_default();
+        Self::Open {
+            segments: vec![Segment::constant(rate, length)],
+            arrivals: *arrivals,
+        }
+    }
+
     /// How long requests are scheduled; `None` where only their number is known.
     pub fn duration(&self) -> Option<Duration> {
         match self {
@@ -337,6 +351,28 @@ impl Plan {
         }
     }
 
+    /// The same run with a warm-up in front of it.
+    pub fn after_warm_up(mut self, length: Duration) -> Self {
+        if length.is_zero() {
+            return self;
+        }
+        let before = self.model.before(length);
+        match (&mut self.model, before) {
+            (
+                Model::Open { segments, .. },
+                Model::Open {
+                    segments: first, ..
+                },
+            ) => {
+                segments.splice(0..0, first);
+            }
+            (Model::ClosedFor { duration }, _) => *duration += length,
+            (Model::Open { .. } | Model::ClosedRequests { .. }, _) => {}
+        }
+        self.warmup = length;
+        self
+    }
+
     /// Refuses a plan that cannot be run.
     ///
     /// # Errors
@@ -384,7 +420,7 @@ impl Plan {
             .iter()
             .all(|w| w.weight > 0.0 && w.weight.is_finite())
         {
-            return refuse("mix", "every weight must be above 0");
+            return refuse("request", "every weight must be above 0");
         }
         match &self.model {
             Model::Open { segments, .. } => check_segments(segments)?,

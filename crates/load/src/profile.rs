@@ -18,13 +18,13 @@ mod templates;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
-use crate::plan::{RequestSpec, Weighted};
 use crate::schedule::Segment;
 pub use build::{Builder, Rejected};
 pub use known::{Found, NAMES, NotFound, detect, named};
@@ -36,11 +36,11 @@ pub use templates::Templates;
 pub const SCHEMA: u32 = 1;
 
 /// A load profile.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Profile {
     /// [`SCHEMA`].
-    #[serde(default = "schema")]
+    #[serde(default = "current")]
     pub schema: u32,
     /// Where it comes from, in words; for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -60,7 +60,7 @@ pub struct Profile {
 }
 
 /// A request of the mix.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Request {
     /// Its name in results; method and path where it is missing.
@@ -79,34 +79,22 @@ pub struct Request {
     /// The body; may hold variables.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
-    /// File with the body, instead of `body`.
+    /// File with the body, instead of `body`; relative to the file that names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_file: Option<PathBuf>,
 }
 
 impl Request {
-    fn label(&self) -> String {
-        let own = || format!("{} {}", self.method, self.path);
-        self.name.clone().unwrap_or_else(own)
-    }
-
-    fn body(&self) -> Result<Vec<u8>, LoadError> {
-        let refuse = |path: &Path, why: &str| LoadError::Plan {
-            field: "body-file",
-            why: format!("{}: {why}", path.display()),
-        };
-        match &self.body_file {
-            None => Ok(self.body.clone().into_bytes()),
-            Some(path) if !self.body.is_empty() => Err(refuse(
-                path,
-                "the request has a body too; leave one of them out",
-            )),
-            Some(path) => std::fs::read(path).map_err(|e| refuse(path, &e.to_string())),
+    /// Its name in results.
+    pub fn name(&self) -> String {
+        match &self.name {
+            Some(name) => name.clone(),
+            None => format!("{} {}", self.method, self.path),
         }
     }
 }
 
-fn schema() -> u32 {
+fn current() -> u32 {
     SCHEMA
 }
 
@@ -129,20 +117,36 @@ impl Profile {
             why,
         };
         let profile: Self = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
-        if profile.requests.is_empty() && profile.rates.is_empty() {
-            return Err(refuse("it has neither [[request]] nor rates".to_owned()));
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// Refuses what cannot be replayed.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] with what is wrong.
+    pub fn check(&self) -> Result<(), LoadError> {
+        let refuse = |why: String| LoadError::Plan {
+            field: "profile",
+            why,
+        };
+        if self.requests.is_empty() && self.rates.is_empty() {
+            return Err(refuse(
+                "it has neither [[request]] nor rates; loadline profile writes one from access logs"
+                    .to_owned(),
+            ));
         }
-        if profile.schema != SCHEMA {
+        if self.schema != SCHEMA {
             return Err(refuse(format!(
                 "its schema is {}, this loadline reads {SCHEMA}",
-                profile.schema
+                self.schema
             )));
         }
-        let interval = profile.interval_seconds;
+        let interval = self.interval_seconds;
         if !(interval.is_finite() && interval > 0.0) {
             return Err(refuse("interval-seconds must be above 0".to_owned()));
         }
-        Ok(profile)
+        Ok(())
     }
 
     /// As TOML.
@@ -156,32 +160,6 @@ impl Profile {
         })
     }
 
-    /// The mix; Host and headers of `base` are kept, its method, path and body are not.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] when the file of a body cannot be read.
-    pub fn mix(&self, base: &RequestSpec) -> Result<Vec<Weighted>, LoadError> {
-        let headers = |own: &BTreeMap<String, String>| {
-            let base = base.headers.iter().cloned();
-            let own = own.iter().map(|(n, v)| (n.clone(), v.clone()));
-            base.chain(own).collect()
-        };
-        let weighted = |request: &Request| -> Result<Weighted, LoadError> {
-            Ok(Weighted {
-                name: request.label(),
-                weight: request.weight,
-                request: RequestSpec {
-                    method: request.method.clone(),
-                    path: request.path.clone(),
-                    host: base.host.clone(),
-                    headers: headers(&request.headers),
-                    body: request.body()?,
-                },
-            })
-        };
-        self.requests.iter().map(weighted).collect()
-    }
-
     /// Requests of the mix whose method takes a body and that have none: their names and shares,
     /// in [0, 1].
     pub fn bodiless(&self) -> Vec<(String, f64)> {
@@ -190,7 +168,7 @@ impl Profile {
             let takes_one = matches!(r.method.as_str(), "POST" | "PUT" | "PATCH");
             takes_one && r.body.is_empty() && r.body_file.is_none()
         };
-        let named = |r: &Request| (r.label(), r.weight / all);
+        let named = |r: &Request| (r.name(), r.weight / all);
         self.requests.iter().filter(lacks).map(named).collect()
     }
 
@@ -231,7 +209,7 @@ impl Profile {
             why: why.to_owned(),
         };
         if self.rates.is_empty() {
-            return Err(refuse("it has no rates; say one with --rate"));
+            return Err(refuse("it has no rates; say one with rate (--rate)"));
         }
         let interval = Duration::try_from_secs_f64(self.interval_seconds / speed)
             .ok()
@@ -276,11 +254,8 @@ mod tests {
     #[test]
     fn a_profile_gives_a_mix_and_a_curve() {
         let profile = Profile::parse(TEXT).unwrap();
-        let mut base = RequestSpec::get("/ignored");
-        base.headers.push(("A".to_owned(), "b".to_owned()));
-        let mix = profile.mix(&base).unwrap();
-        assert_eq!(mix[0].name, "GET /owners/{rand:1:10}");
-        assert_eq!(mix[1].request.headers.len(), 2);
+        let names: Vec<_> = profile.requests.iter().map(Request::name).collect();
+        assert_eq!(names, ["GET /owners/{rand:1:10}", "new owner"]);
         let segments = profile.segments(2.0, 5.0, None).unwrap();
         let expected = [2.0, 6.0].map(|r| Segment::constant(r, Duration::from_secs(2)));
         assert_eq!(segments, expected);
@@ -338,8 +313,7 @@ mod tests {
         let text = described.text().unwrap();
         assert!(text.contains("[observed.statuses]\n200 = 39\n"), "{text}");
         assert_eq!(Profile::parse(&text).unwrap(), described);
-        let base = RequestSpec::get("/");
-        assert_eq!(described.mix(&base).unwrap(), plain.mix(&base).unwrap());
+        assert_eq!(described.requests, plain.requests);
         // Figures of another version do not keep a file from being replayed.
         let later = format!("{TEXT}\n[observed]\nrequests = 1\nsomething-new = [1]\n");
         assert_eq!(Profile::parse(&later).unwrap().requests, plain.requests);

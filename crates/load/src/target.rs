@@ -3,6 +3,7 @@
 //! Owns the text form. Only http and https are read; user names and fragments are refused, since a request
 //! never carries them.
 
+use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
@@ -45,6 +46,11 @@ impl FromStr for Target {
         if path.contains('#') {
             return Err(refuse("holds a fragment, which is never sent"));
         }
+        if path.bytes().any(|b| b < b' ' || b == 0x7f) || has_blank(path) {
+            return Err(refuse(
+                "has a path with blanks or control characters; encode them, as %20",
+            ));
+        }
         let (host, port) = split_port(authority).ok_or_else(|| refuse("has no port number"))?;
         if host.is_empty() {
             return Err(refuse("has no host"));
@@ -58,6 +64,26 @@ impl FromStr for Target {
             authority: authority.to_owned(),
         })
     }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.path)
+    }
+}
+
+/// Whether there is a blank outside of variables, whose texts may have one.
+fn has_blank(path: &str) -> bool {
+    let mut depth = 0_u32;
+    path.bytes().any(|b| {
+        match b {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        b == b' ' && depth == 0
+    })
 }
 
 /// Splits `host`, `host:port`, `[v6]`, `[v6]:port`; `None` when the port is no number.
@@ -78,7 +104,7 @@ fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
     };
     match port {
         None => Some((host, None)),
-        Some(port) => Some((host, Some(port.parse().ok()?))),
+        Some(port) => Some((host, Some(port.parse().ok().filter(|port| *port > 0)?))),
     }
 }
 
@@ -141,6 +167,8 @@ mod tests {
             "http://a/#f",
             "http://[::1/",
             "http://a:99999/",
+            "http://a:0/",
+            "http://a/b c",
         ] {
             assert!(url.parse::<Target>().is_err(), "{url}");
         }

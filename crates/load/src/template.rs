@@ -6,6 +6,7 @@
 //! CSV file are taken in turn; its first line names the columns.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::error::LoadError;
 use crate::random::Random;
@@ -176,6 +177,41 @@ fn variable(text: &[u8], encoding: Encoding) -> Result<Option<(Segment, usize)>,
     Ok(Some((segment, end + 1)))
 }
 
+/// The text with the files of its tables made absolute: those that are not lie below `base`.
+pub(crate) fn absolute(text: &str, base: &Path) -> String {
+    let mut made = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, file, after)) = table(rest) {
+        made.push_str(before);
+        made.push_str(TABLE);
+        made.push_str(&base.join(file).to_string_lossy());
+        rest = after;
+    }
+    made + rest
+}
+
+/// The files of the tables of a text.
+pub(crate) fn files(text: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut rest = text;
+    while let Some((_, file, after)) = table(rest) {
+        files.push(PathBuf::from(file));
+        rest = after;
+    }
+    files
+}
+
+const TABLE: &str = "{csv:";
+
+/// The first table that a text names: what stands before it, its file, and the rest from the colon
+/// before the column on.
+fn table(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, after) = text.split_once(TABLE)?;
+    let end = after.find('}')?;
+    let colon = after[..end].rfind(':')?;
+    Some((before, &after[..colon], &after[colon..]))
+}
+
 /// All values of one column; why not, when there are none.
 fn column_of(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
     let text = fs::read_to_string(file).map_err(|e| format!("cannot be read: {e}"))?;
@@ -306,6 +342,14 @@ mod tests {
         assert_eq!(plain, ["O\"x, y", "O\"x, y"]);
         assert_eq!(path[0], "O%22x%2C%20y");
         assert!(wrong.is_err());
+    }
+
+    #[test]
+    fn tables_lie_beside_the_file_that_names_them() {
+        let text = "a {csv:x.csv:id} {csv:/y/z.csv:id} {csv:broken";
+        let made = absolute(text, Path::new("/base"));
+        assert_eq!(made, "a {csv:/base/x.csv:id} {csv:/y/z.csv:id} {csv:broken");
+        assert_eq!(files(&made), ["/base/x.csv", "/y/z.csv"].map(PathBuf::from));
     }
 
     #[test]

@@ -11,8 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use loadline_load::parts::{PartFile, merge};
-use loadline_load::profile::Profile;
-use loadline_load::{Model, Outcome, Part, Plan, run};
+use loadline_load::{Model, Outcome, Part, Plan, Spec, run};
 use server::{Server, ok};
 
 fn go(plan: &Plan) -> Outcome {
@@ -20,13 +19,14 @@ fn go(plan: &Plan) -> Outcome {
 }
 
 fn mixed(server: &Server, model: Model) -> Plan {
-    let profile = "[[request]]\nweight = 3\npath = \"/a?n={seq}\"\n\
+    let mix = "[[request]]\nweight = 3\npath = \"/a?n={seq}\"\n\
                    [[request]]\nname = \"b\"\nweight = 1\npath = \"/b\"\n";
-    let profile = Profile::parse(profile).expect("a profile");
-    let plan = plans::plan(server.address, model);
+    let load = format!("url = \"http://{}/\"\nclosed = true\n{mix}", server.address);
+    let load: Spec = toml::from_str(&load).expect("a load");
+    let load = load.plan(vec![server.address]).expect("no file is needed");
     Plan {
-        mix: profile.mix(&plan.request).expect("no file is needed"),
-        ..plan
+        mix: load.mix,
+        ..plans::plan(server.address, model)
     }
 }
 

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Configuration, TrialRecord};
+use loadline_analysis::slo::Slo;
 
 use crate::view::Load;
 
@@ -125,15 +126,27 @@ pub fn command(arguments: &[String]) -> Vec<String> {
 
 /// A load, word by word: what follows the secret in a URL's query is no part of it.
 pub fn load(load: &Load) -> Load {
+    Load {
+        before: each_word(&load.before),
+        ..load.clone()
+    }
+}
+
+fn each_word(text: &str) -> String {
     let word = |word: &str| match word.strip_suffix(',') {
         Some(word) => line(word) + ",",
         None => line(word),
     };
-    let words: Vec<String> = load.before.split(' ').map(word).collect();
-    Load {
-        before: words.join(" "),
-        ..load.clone()
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// A copy of an SLO without secrets: it may name requests.
+pub fn slo(slo: &Slo) -> Slo {
+    let mut clean = slo.clone();
+    for named in &mut clean.by_request {
+        named.request = each_word(&named.request);
     }
+    clean
 }
 
 /// A copy of a record without secrets.
@@ -142,6 +155,17 @@ pub fn record(trial: &TrialRecord) -> TrialRecord {
     trial.configuration = configuration(&trial.configuration);
     // It may quote what the application wrote.
     trial.reason = line(&trial.reason.to_string()).into();
+    // A request without a name has its path's.
+    trial.slo = slo(&trial.slo);
+    let of_load = trial.evidence.load.iter_mut();
+    let of_load = of_load.flat_map(|part| part.by_request.iter_mut().map(|r| &mut r.name));
+    let judged = trial
+        .objectives
+        .iter_mut()
+        .filter_map(|o| o.request.as_mut());
+    for name in of_load.chain(judged) {
+        *name = each_word(name);
+    }
     for shown in [
         &mut trial.evidence.last_output,
         &mut trial.evidence.thread_dump,

@@ -422,6 +422,7 @@ impl queue::Run {
             send_lag_p99: Duration::from_micros(50),
             generator_cpu: Duration::from_micros(10 * self.scheduled),
             saturated: None,
+            by_request: Vec::new(),
         }
     }
 }

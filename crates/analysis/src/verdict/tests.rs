@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fixture::{self, configuration, ended, evidence, load, not_ready, said, slo};
 use crate::latency::{encode, recorder};
-use crate::record::{AppKo, Failure, GcEvidence, JvmOption, Provenance};
+use crate::record::{AppKo, Failure, GcEvidence, JvmOption, Provenance, RequestEvidence};
 
 fn judged(evidence: &Evidence) -> Judgement {
     judge(
@@ -36,6 +36,30 @@ fn killed_by_the_kernel(mut evidence: Evidence) -> Evidence {
 fn a_sound_trial_passes() {
     insta::assert_snapshot!(line(&evidence()), @"PASS: p99 20.0ms < 50ms, errors 0 % < 1 %, start time 3s < 20s, 300/s of 300/s offered");
     assert!(judged(&evidence()).objectives.iter().all(|o| o.met));
+}
+
+#[test]
+fn an_objective_of_one_request_is_held_against_that_request() {
+    let text = "POST /orders: p99<15ms, GET /gone: p99<1s, GET /owners: errors<1%, p99<50ms";
+    let slo: Slo = text.parse().unwrap();
+    let mut evidence = evidence();
+    let latency = evidence.load[0].latency.clone();
+    let request = |name: &str, failed| RequestEvidence {
+        name: name.to_owned(),
+        ok: 3000,
+        failed,
+        unfinished: 0,
+        latency: latency.clone(),
+    };
+    evidence.load[0].by_request = vec![request("POST /orders", 0), request("GET /owners", 60)];
+    let judged = judge(&configuration(240), &slo, &evidence, &Thresholds::default());
+    insta::assert_snapshot!(judged.reason, @"p99 of POST /orders was 20.0ms, the SLO allows 15ms; p99 of GET /gone has no value: no request was sent, the SLO allows 1s; errors of GET /owners were 1.96 % (60), the SLO allows 1 %");
+    let told: Vec<_> = judged
+        .objectives
+        .iter()
+        .map(|o| (o.text(), o.met))
+        .collect();
+    insta::assert_snapshot!(format!("{told:?}"), @r#"[("p99<50ms", true), ("errors<1%", true), ("POST /orders: p99<15ms", false), ("GET /gone: p99<1s", false), ("GET /owners: errors<1%", false)]"#);
 }
 
 /// The ten out-of-memory cases; the texts are written after the JDK's sources, not captured.

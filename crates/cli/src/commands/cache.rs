@@ -5,6 +5,7 @@
 //! `resume` is that of `loadline run`; this file makes the experiment and puts the file in place.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use loadline_analysis::record::Configuration;
@@ -13,8 +14,8 @@ use loadline_engine::cache::{Built, CacheError};
 use loadline_engine::command::assemble;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::experiment::wire::{
-    CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable,
-    ReadyTable, RunTable, SearchTable,
+    CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
+    RunTable, SearchTable,
 };
 use loadline_engine::store::Kind as ResultKind;
 use loadline_jvm::cache::application::Application;
@@ -22,6 +23,8 @@ use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::destination::{Destination, Writer};
 use loadline_jvm::cache::{self as caches, Kind as CacheKind, manifest, scc};
 use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_load::spec::text::TimeOrNone;
+use loadline_load::{Spec, Target};
 use loadline_sizing::Bytes;
 use loadline_trial::Account;
 use toml::Spanned;
@@ -48,7 +51,7 @@ pub struct CacheArguments {
     /// Requested in the training run, as http://localhost:8080/owners; several may be given. The
     /// first one also tells when the application is ready, unless --ready does
     #[arg(long, value_name = "URL")]
-    warm: Vec<String>,
+    warm: Vec<Target>,
 
     /// Requests to each of them; 0 trains the start alone
     #[arg(long, default_value_t = 20, value_name = "N")]
@@ -257,7 +260,6 @@ fn experiment(
     arguments: &CacheArguments,
     kind: Option<CacheKind>,
 ) -> Result<ExperimentFile, Error> {
-    let url = arguments.warm.first().cloned();
     let flags = ExperimentFlags {
         command: arguments.command.clone(),
         ..ExperimentFlags::default()
@@ -282,19 +284,7 @@ fn experiment(
             limit.unwrap_or_else(|| "60s".to_owned())
         )),
         app,
-        load: LoadTable {
-            url: spanned(url.unwrap_or_else(|| format!("http://localhost:{PORT}/"))),
-            method: None,
-            rate: None,
-            // What is judged is the start; a few requests show that it serves.
-            requests: Some(Spanned::new(0..0, 20)),
-            closed: None,
-            http2_streams: None,
-            connections: Some(Spanned::new(0..0, 2)),
-            warm_up: Some(spanned("0s".to_owned())),
-            measure: None,
-            timeout: None,
-        },
+        load: load(arguments),
         limits: LimitsTable {
             cpu: optional(&arguments.cpu),
             memory: optional(&arguments.memory),
@@ -307,12 +297,30 @@ fn experiment(
         },
         search: SearchTable::default(),
         cache: CacheTable {
-            warm: arguments.warm.iter().cloned().map(spanned).collect(),
+            warm: arguments.warm.clone(),
             jvm: arguments.train_option.clone(),
         },
         factor,
         configuration: Vec::new(),
     })
+}
+
+/// What is judged is the start; a few requests show that it serves.
+fn load(arguments: &CacheArguments) -> Spec {
+    let own = Target {
+        host: "localhost".to_owned(),
+        is_tls: false,
+        port: PORT,
+        path: "/".to_owned(),
+        authority: format!("localhost:{PORT}"),
+    };
+    Spec {
+        url: Some(arguments.warm.first().cloned().unwrap_or(own)),
+        requests: Some(20),
+        connections: Some(2),
+        warm_up: Some(TimeOrNone(Duration::ZERO)),
+        ..Spec::default()
+    }
 }
 
 fn ready(arguments: &CacheArguments) -> Option<ReadyTable> {
@@ -450,7 +458,8 @@ mod tests {
         assert_eq!(all[1].cache.map(|c| c.requests), Some(7));
         assert_eq!(
             experiment.training.warm,
-            [(81, "/a".to_owned()), (81, "/b".to_owned())]
+            ["http://localhost:81/a", "http://localhost:81/b"]
+                .map(|url| url.parse().expect("a URL"))
         );
     }
 

@@ -185,7 +185,7 @@ fn application(
         base_image: base_image.unwrap_or_else(|| format!("eclipse-temurin:{jdk}-jre")),
         command: command(experiment)?,
         env: experiment.app.env.clone(),
-        port: experiment.load.port,
+        port: experiment.load.spec.port(),
         ready: ready(experiment),
         replicas,
         scaling,
@@ -327,7 +327,7 @@ fn ready(experiment: &Experiment) -> Ready {
         Readiness::Tcp { port } => Ready::Tcp { port: *port },
         // A probe cannot read the log; the port that takes the load is what there is.
         Readiness::LogLine { .. } => Ready::Tcp {
-            port: experiment.load.port,
+            port: experiment.load.spec.port(),
         },
     }
 }

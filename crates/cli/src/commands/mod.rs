@@ -23,6 +23,8 @@ mod size;
 mod store;
 mod trial_part;
 
+pub use load::load_error;
+
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 

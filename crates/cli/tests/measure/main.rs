@@ -15,6 +15,7 @@ mod instances;
 mod interrupted;
 mod killed;
 mod lab;
+mod mixes;
 mod ports;
 mod process;
 mod refused;

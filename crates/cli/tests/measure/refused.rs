@@ -4,7 +4,8 @@ use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 4] = [
+pub const CASES: [Case; 5] = [
+    ("wrong_loads_are_refused", wrong_loads_are_refused),
     ("wrong_commands_are_refused", wrong_commands_are_refused),
     ("wrong_flags_are_refused", wrong_flags_are_refused),
     ("wrong_files_are_refused", wrong_files_are_refused),
@@ -60,7 +61,7 @@ fn wrong_flags_are_refused() -> Outcome {
     let wrong: [(&[&str], &[&str]); 9] = [
         (
             &["--slo=p99<1s", "--rate=fast", "--url=http://localhost/"],
-            &["`fast` is not a rate", "hint: write requests a second"],
+            &["`fast` is not a rate", "--rate", "write requests a second"],
         ),
         (
             &["--slo=p99=50ms", "--rate=50/s", "--url=http://localhost/"],
@@ -76,7 +77,7 @@ fn wrong_flags_are_refused() -> Outcome {
         ),
         (
             &["--slo=p99<1s", "--rate=50/s", "--url=https://localhost/"],
-            &["does not start with http://", "hint: "],
+            &["which certificate to trust", "hint: name the roots: cacert"],
         ),
         (
             &["--slo=p99<1s", "--rate=50/s"],
@@ -84,7 +85,7 @@ fn wrong_flags_are_refused() -> Outcome {
         ),
         (
             &["--slo=p99<1s", "--url=http://localhost/"],
-            &["exactly one of rate, requests and closed", "--rate 300/s"],
+            &["--rate: the load is not clear", "--rate 300/s"],
         ),
         (
             &[
@@ -117,6 +118,47 @@ fn wrong_flags_are_refused() -> Outcome {
     None
 }
 
+/// What a load names is looked for before anything is started.
+fn wrong_loads_are_refused() -> Outcome {
+    let lab = Lab::new();
+    let empty = lab.path().join("empty.toml").display().to_string();
+    std::fs::write(&empty, "interval-seconds = 1\n").expect("a file");
+    let profile = format!("--profile={empty}");
+    let wrong: [(&[&str], &[&str]); 6] = [
+        (
+            &["--rate=50/s", "--body-file=nosuch.json"],
+            &["body-file: ", "nosuch.json cannot be read", "relative to"],
+        ),
+        (
+            &["--rate=50/s", "--bearer={env:LOADLINE_NO_SUCH}"],
+            &["bearer: ", "`LOADLINE_NO_SUCH` is not set", "sudo"],
+        ),
+        (
+            &["--rate=50/s", "--bearer=t0ken"],
+            &["--bearer: the token", "would be stored", "{env:NAME}"],
+        ),
+        (
+            &["--rate=50/s", "--slo=POST /x: p99<1s"],
+            &["`POST /x`, which is no request of the load", "hint: "],
+        ),
+        (&[&profile], &["neither [[request]] nor rates"]),
+        (
+            &["--profile=nosuch.toml"],
+            &["profile: ", "nosuch.toml cannot be read"],
+        ),
+    ];
+    let good = ["--wait", "--slo=p99<1s", "--url=http://localhost/"];
+    for (flags, texts) in wrong {
+        let call = lab.call("size").args(&good).args(flags);
+        refused(&lab, call.zoo(&lab, &["serve"]).into_end(), 2, texts);
+    }
+    let docker = ["--rate=50/s", "--", "docker", "run", "x"];
+    let ended = lab.call("size").args(&good).args(&docker).into_end();
+    let texts = ["client of a container engine", "hint: give the command"];
+    refused(&lab, ended, 2, &texts);
+    None
+}
+
 fn wrong_files_are_refused() -> Outcome {
     let lab = Lab::new();
     let good =
@@ -131,7 +173,7 @@ fn wrong_files_are_refused() -> Outcome {
             &[
                 "wrong.toml:7:11",
                 "`5 parsecs` is not a length of time",
-                "hint: write 500ms",
+                "write 500ms",
             ],
         ),
         (

@@ -7,6 +7,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use strsim::damerau_levenshtein;
+use toml::de::DeTable;
+
+/// Keys whose lines are not shown.
+const CREDENTIALS: [&str; 3] = ["basic", "bearer", "headers"];
 
 /// What is wrong with an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +75,34 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// A problem of a key of the load, which is also the flag.
+    pub fn key(&self, key: &str, problem: impl Display, hint: impl Display) -> ExperimentError {
+        ExperimentError {
+            hint: Some(hint.to_string()),
+            ..self.load(key, &problem.to_string())
+        }
+    }
+
+    /// The same for a problem that says what to do.
+    pub fn load(&self, key: &str, problem: &str) -> ExperimentError {
+        let (place, excerpt) = match self.text {
+            Some(text) => self.locate(span_in_load(text, key)),
+            None => (format!("--{key}"), None),
+        };
+        // Messages end up in logs of others.
+        let excerpt = excerpt.filter(|_| !CREDENTIALS.contains(&key));
+        let names_key = self.text.is_none() || excerpt.is_some();
+        ExperimentError {
+            place,
+            problem: match names_key {
+                true => problem.to_owned(),
+                false => format!("{key}: {problem}"),
+            },
+            excerpt,
+            hint: None,
+        }
+    }
+
     /// What the TOML parser refused.
     pub fn syntax(&self, error: &toml::de::Error) -> ExperimentError {
         let (place, excerpt) = self.locate(error.span());
@@ -107,6 +139,15 @@ impl<'a> Source<'a> {
             .map(|l| l.trim().chars().take(120).collect());
         (format!("{}:{line}:{column}", self.name()), excerpt)
     }
+}
+
+/// Where a key of the load stands; its table, where the load lacks it.
+fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
+    let file = DeTable::parse(text).ok()?;
+    let (table, load) = file.get_ref().get_key_value("load")?;
+    let keys = load.get_ref().as_table()?;
+    let key = keys.get_key_value(key).map(|(key, _)| key.span());
+    Some(key.unwrap_or(table.span()))
 }
 
 /// From serde's "unknown field `x`, expected one of `a`, `b`": the nearest, or the whole list.

@@ -1,11 +1,12 @@
 //! An experiment: what runs, under which load, by which SLO, what is varied.
 //!
 //! Owns the typed form. A file or a command line becomes an [`ExperimentFile`] (the schema people
-//! write), and [`Experiment::resolve`] turns that into types with every value checked. Never
-//! touches the machine.
+//! write), and [`Experiment::resolve`] turns that into types with every value checked. Of the
+//! machine it reads nothing but the load profile that a file names.
 
 mod error;
 mod level;
+pub mod load;
 mod resolve;
 mod search;
 #[cfg(test)]
@@ -13,18 +14,16 @@ mod tests;
 pub mod wire;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_analysis::record::Phase;
 use loadline_analysis::slo::Slo;
-use loadline_load::{Http2, Model, Plan, RequestSpec};
+use loadline_load::Target;
 use loadline_sizing::Bytes;
-use loadline_trial::LoadPhase;
 
 pub use error::ExperimentError;
+pub use load::Load;
 pub use loadline_analysis::search::prices::Pricing;
 pub(crate) use resolve::CPU_PERIOD as DEFAULT_PERIOD;
 pub use wire::ExperimentFile;
@@ -90,31 +89,10 @@ pub struct App {
 /// How start-up caches are trained.
 #[derive(Debug, Clone, Default)]
 pub struct Training {
-    /// Port and path of each request; empty is the load's.
-    pub warm: Vec<(u16, String)>,
+    /// What is requested; empty is the load's requests.
+    pub warm: Vec<Target>,
     /// JVM options of the training run only.
     pub jvm: Vec<String>,
-}
-
-/// The load of every trial.
-#[derive(Debug, Clone)]
-pub struct Load {
-    /// Request method.
-    pub method: String,
-    /// Path and query.
-    pub path: String,
-    /// Port on the instance.
-    pub port: u16,
-    /// The judged phase.
-    pub model: Model,
-    /// Connections kept open.
-    pub connections: u32,
-    /// HTTP/2 with so many streams; `None` is HTTP/1.1.
-    pub http2: Option<Http2>,
-    /// Length of the warm-up; zero is none.
-    pub warm_up: Duration,
-    /// A request without an answer after this is an error.
-    pub timeout: Duration,
 }
 
 /// One thing that is varied.
@@ -156,29 +134,6 @@ pub struct Search {
     pub pricing: Option<Pricing>,
 }
 
-impl Load {
-    /// One phase of it, by a model.
-    pub fn phase(&self, phase: Phase, model: Model) -> LoadPhase {
-        let request = RequestSpec {
-            method: self.method.clone(),
-            ..RequestSpec::get(&self.path)
-        };
-        let plan = Plan {
-            connections: self.connections,
-            http2: self.http2,
-            timeout: self.timeout,
-            drain: self.timeout,
-            ..Plan::new(vec![Self::target(self.port)], request, model)
-        };
-        LoadPhase { phase, plan }
-    }
-
-    /// Where an application listens, as its generator sees it.
-    pub fn target(port: u16) -> SocketAddr {
-        SocketAddr::from((Ipv4Addr::LOCALHOST, port))
-    }
-}
-
 impl Experiment {
     /// Reads the text of an experiment file. `path` is for messages and for `app.directory`, which
     /// is relative to the file; without it the application runs in `called_in`.
@@ -186,12 +141,14 @@ impl Experiment {
     /// # Errors
     /// [`ExperimentError`] with file, line and a hint.
     pub fn parse(text: &str, path: &Path, called_in: &Path) -> Result<Self, ExperimentError> {
-        let file = ExperimentFile::parse(text, path)?;
-        let mut experiment = Self::resolve(&file, &error::Source::new(text, path))?;
+        let mut file = ExperimentFile::parse(text, path)?;
+        let source = error::Source::new(text, path);
+        let beside = called_in.join(path.parent().unwrap_or(Path::new("")));
+        let settled = file.load.settle(&beside);
+        settled.map_err(|error| load::refused(&error, &source))?;
+        let mut experiment = Self::resolve(&file, &source)?;
         experiment.app.directory = match &file.app.directory {
-            Some(directory) => called_in
-                .join(path.parent().unwrap_or(Path::new("")))
-                .join(directory),
+            Some(directory) => beside.join(directory),
             None => called_in.to_owned(),
         };
         Ok(experiment)
@@ -235,14 +192,16 @@ impl Experiment {
 }
 
 impl ExperimentFile {
+    /// Longest text that is read, in bytes.
+    pub const LARGEST: usize = 1 << 20;
+
     /// Parses TOML; unknown keys and wrong types are refused with their line.
     ///
     /// # Errors
     /// [`ExperimentError`] with file, line and the nearest known key.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ExperimentError> {
-        const LARGEST: usize = 1 << 20;
         let source = error::Source::new(text, path);
-        if text.len() > LARGEST {
+        if text.len() > Self::LARGEST {
             return Err(source.whole(
                 "the file is larger than 1 MiB",
                 "an experiment is a page of text; is this the right file?",

@@ -4,6 +4,7 @@
 
 mod burst;
 mod cache;
+mod client;
 mod instances;
 mod sampling;
 
@@ -13,29 +14,23 @@ use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, CpuSets};
 use loadline_analysis::slo::{Slo, parse_duration};
-use loadline_load::{Http2, Model};
 use loadline_sizing::{Bytes, Cpus};
 use toml::Spanned;
 
 use super::error::Source;
 use super::level::Change;
+use super::load::{Load, load};
 use super::search::search;
 use super::wire::{
-    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, LoadTable, Text,
+    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, Text,
 };
-use super::{App, Experiment, ExperimentError, Factor, Level, Load};
+use super::{App, Experiment, ExperimentError, Factor, Level};
 use loadline_trial::{Account, Network, Readiness};
 
 pub const CPU_PERIOD: Duration = Duration::from_millis(100);
 const START_DEADLINE: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(10);
-const WARM_UP: Duration = Duration::from_secs(5);
-const MEASURE: Duration = Duration::from_secs(15);
-const TIMEOUT: Duration = Duration::from_secs(5);
-const CONNECTIONS: u32 = 20;
 const PIDS: u64 = 4096;
-const REQUESTS_MAX: u64 = 1_000_000_000;
-const RATE_MAX: f64 = 1_000_000.0;
 const DAY: Duration = Duration::from_secs(86_400);
 /// The kernel takes quotas of 1 ms and periods of 1 ms to 1 s (Documentation/scheduler/sched-bwc.rst).
 const PERIOD_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
@@ -47,6 +42,7 @@ impl Experiment {
     pub(super) fn resolve(file: &ExperimentFile, source: &Source<'_>) -> Checked<Self> {
         let slo = source.parse::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
         let load = load(&file.load, source)?;
+        named_requests(&slo, &load, file, source)?;
         let app = app(&file.app, &load, source)?;
         let base = base(&file.limits, source)?;
         let factors = file
@@ -83,126 +79,36 @@ impl Experiment {
     }
 }
 
-fn load(table: &LoadTable, source: &Source<'_>) -> Checked<Load> {
-    let (port, path) = url(&table.url, source)?;
-    let measure = source.time(table.measure.as_ref(), MEASURE, "measure")?;
-    let closed = table.closed == Some(true);
-    let model = match (&table.rate, &table.requests, closed) {
-        (Some(text), None, false) => Model::constant(rate(text, source)?, measure),
-        (None, Some(requests), false) => {
-            let requests = source.in_range(Some(requests), 1, 1..REQUESTS_MAX, "requests")?;
-            Model::ClosedRequests { requests }
-        }
-        (None, None, true) => Model::ClosedFor { duration: measure },
-        _ => {
-            let problem = "the load is not clear: exactly one of rate, requests and closed says how it is made";
-            return Err(source.at(
-                table.url.span(),
-                problem,
-                "for production-like load give a rate: rate = \"300/s\" (--rate 300/s)",
-            ));
-        }
-    };
-    Ok(Load {
-        method: table.method.clone().unwrap_or_else(|| "GET".to_owned()),
-        path,
-        port,
-        model,
-        connections: source.in_range(
-            table.connections.as_ref(),
-            CONNECTIONS,
-            1..10_001,
-            "connections",
-        )?,
-        http2: match &table.http2_streams {
-            None => None,
-            streams => Some(Http2 {
-                streams: source.in_range(
-                    streams.as_ref(),
-                    1,
-                    1..Http2::MAX_STREAMS + 1,
-                    "http2-streams",
-                )?,
-            }),
-        },
-        warm_up: source.time_or_zero(table.warm_up.as_ref(), WARM_UP, "warm-up")?,
-        timeout: source.time(table.timeout.as_ref(), TIMEOUT, "timeout")?,
-    })
-}
-
-/// Port and path of the URL. The host is the instance's, so only loopback names make sense.
-fn url(text: &Text, source: &Source<'_>) -> Checked<(u16, String)> {
-    let example = "write it as the application sees it: http://localhost:8080/owners?lastName=Da";
-    let refuse = |why: &str| {
-        source.at(
-            text.span(),
-            format!(
-                "`{}` is not a URL loadline can drive: {why}",
-                text.get_ref()
-            ),
-            example,
-        )
-    };
-    let rest = text
-        .get_ref()
-        .strip_prefix("http://")
-        .ok_or_else(|| refuse("it does not start with http://"))?;
-    let slash = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(slash);
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) => (
-            host,
-            port.parse::<u16>()
-                .ok()
-                .filter(|p| *p > 0)
-                .ok_or_else(|| refuse("the port is not 1 to 65535"))?,
-        ),
-        None => (authority, 80),
-    };
-    if !matches!(host, "localhost" | "127.0.0.1" | "[::1]") {
-        return Err(refuse(
-            "load goes only to the application that loadline starts, so the host is localhost",
-        ));
-    }
-    if path.bytes().any(|b| b <= b' ' || b == 0x7f) {
-        return Err(refuse(
-            "the path has blanks or control characters; encode them, as %20",
-        ));
-    }
-    let path = path.split('#').next().unwrap_or_default();
-    Ok((
-        port,
-        if path.is_empty() {
-            "/".to_owned()
-        } else {
-            path.to_owned()
-        },
-    ))
-}
-
 fn rate(text: &Text, source: &Source<'_>) -> Checked<f64> {
-    let trimmed = text.get_ref().trim();
-    let (number, per) = trimmed.split_once('/').unwrap_or((trimmed, "s"));
-    let seconds = match per.trim() {
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => f64::NAN,
+    loadline_load::spec::text::rate(text.get_ref())
+        .map_err(|problem| source.at(text.span(), problem, "a level of the rate is one rate"))
+}
+
+/// Refuses an objective about a request that the load does not have.
+fn named_requests(
+    slo: &Slo,
+    load: &Load,
+    file: &ExperimentFile,
+    source: &Source<'_>,
+) -> Checked<()> {
+    let names = load.spec.request_names();
+    let mut named = slo.by_request.iter().map(|objective| &objective.request);
+    let Some(unknown) = named.find(|name| !names.contains(name)) else {
+        return Ok(());
     };
-    let rate = number.trim().parse::<f64>().ok().map(|n| n / seconds);
-    rate.filter(|r| *r > 0.0 && *r <= RATE_MAX).ok_or_else(|| {
-        source.at(
-            text.span(),
-            format!("`{trimmed}` is not a rate"),
-            "write requests a second, above 0 and at most 1000000: 300/s",
-        )
-    })
+    let hint = match names.is_empty() {
+        true => "this load has one request, that of its URL: write the objective without a name, or give the load a mix ([[load.request]], --profile)".to_owned(),
+        false => format!("its requests are {}", names.join(", ")),
+    };
+    let problem = format!("the SLO names `{unknown}`, which is no request of the load");
+    Err(source.at(file.slo.span(), problem, hint))
 }
 
 fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
     if table.command.first().is_none_or(|c| c.is_empty()) {
         return Err(source.whole("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar"));
     }
+    client::check(&table.command, source)?;
     Ok(App {
         command: table.command.clone(),
         directory: table.directory.clone().unwrap_or_default(),
@@ -226,14 +132,11 @@ fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
 
 fn readiness(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<Readiness> {
     let Some(ready) = &table.ready else {
-        return Ok(Readiness::Http {
-            port: load.port,
-            path: load.path.clone(),
-        });
+        return Ok(load.readiness());
     };
     match (&ready.http, ready.tcp, &ready.log) {
         (Some(path), None, None) if path.get_ref().starts_with('/') => Ok(Readiness::Http {
-            port: ready.port.unwrap_or(load.port),
+            port: ready.port.unwrap_or(load.spec.port()),
             path: path.get_ref().clone(),
         }),
         (Some(path), None, None) => Err(source.at(

@@ -50,7 +50,16 @@ fn a_good_file_becomes_all_combinations_with_the_last_factor_fastest() {
         ["512Mi default", "512Mi c1", "256Mi default", "256Mi c1"]
     );
     assert_eq!(experiment.app.directory, Path::new("/x"));
-    assert_eq!(experiment.load.path, "/owners?lastName=Da");
+    assert_eq!(
+        experiment
+            .load
+            .spec
+            .url
+            .as_ref()
+            .map(ToString::to_string)
+            .as_deref(),
+        Some("http://localhost:8080/owners?lastName=Da")
+    );
     assert_eq!(experiment.slo.to_string(), "p99<250ms,errors<1%");
 }
 
@@ -70,7 +79,7 @@ fn a_file_written_from_the_parsed_form_means_the_same() {
 #[test]
 fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
     assert_snapshot!(told_with("rate = ", "rats = "), @r#"
-    exp.toml:7:1: unknown field `rats`, expected one of `url`, `method`, `rate`, `requests`, `closed`, `connections`, `http2-streams`, `warm-up`, `measure`, `timeout`
+    exp.toml:7:1: unknown field `rats`, expected one of `url`, `method`, `headers`, `basic`, `bearer`, `body`, `body-file`, `rate`, `requests`, `closed`, `poisson`, `think`, `profile`, `scale`, `speed`, `connections`, `http2`, `http2-streams`, `streams`, `warm-up`, `duration`, `measure`, `timeout`, `connect-timeout`, `read-timeout`, `pacing`, `insecure`, `cacert`, `expect-status`, `expect-body`, `expect-bytes`, `request`
         rats = "100/s"
     hint: did you mean `rate`?
     "#);
@@ -94,12 +103,11 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
     hint: is the unit missing? write 512Mi
     "#);
     assert_snapshot!(told_with("100/s", "0/s"), @r#"
-    exp.toml:7:8: `0/s` is not a rate
+    exp.toml:7:8: `0/s` is not a rate; write requests a second above 0: 300/s, also 30/m or 7/h
         rate = "0/s"
-    hint: write requests a second, above 0 and at most 1000000: 300/s
     "#);
     assert_snapshot!(told_with("p99<250ms", "p99<250"), @r#"
-    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s); write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas
+    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s); write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms
         slo = "p99<250"
     hint: for example p99<50ms,errors<0.1%
     "#);
@@ -144,17 +152,16 @@ fn a_burst_above_the_quota_is_refused_before_anything_runs() {
 
 #[test]
 fn a_load_that_says_two_things_is_refused() {
-    assert_snapshot!(told_with("rate = \"100/s\"", "rate = \"100/s\"\nclosed = true"), @r#"
-    exp.toml:6:7: the load is not clear: exactly one of rate, requests and closed says how it is made
-        url = "http://localhost:8080/owners?lastName=Da"
-    hint: for production-like load give a rate: rate = "300/s" (--rate 300/s)
-    "#);
+    assert_snapshot!(told_with("rate = \"100/s\"", "rate = \"100/s\"\nclosed = true"), @"
+    exp.toml:8:1: a rate is given too; leave one of them out
+        closed = true
+    ");
 }
 
 #[test]
 fn load_goes_to_nobody_else() {
     assert_snapshot!(told_with("localhost:8080", "example.org"), @r#"
-    exp.toml:6:7: `http://example.org/owners?lastName=Da` is not a URL loadline can drive: load goes only to the application that loadline starts, so the host is localhost
+    exp.toml:6:1: `http://example.org/owners?lastName=Da` is not a URL loadline can drive: load goes only to the application that loadline starts, so the host is localhost
         url = "http://example.org/owners?lastName=Da"
     hint: write it as the application sees it: http://localhost:8080/owners?lastName=Da
     "#);
@@ -179,4 +186,123 @@ fn a_factor_that_loadline_does_not_know_needs_tables() {
         levels = ["512Mi", "256Mi"]
     hint: write { label = "...", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache
     "#);
+}
+
+/// The good file with a mix.
+fn with_mix(slo: &str, more: &str) -> String {
+    let text = GOOD.replace("p99<250ms", slo);
+    text.replace("rate = \"100/s\"", &format!("rate = \"100/s\"\n{more}"))
+}
+
+const MIX: &str = r#"
+[[load.request]]
+weight = 3
+path = "/owners"
+[[load.request]]
+name = "POST /orders"
+weight = 1
+method = "POST"
+path = "/orders"
+body-file = "order.json"
+"#;
+
+#[test]
+fn an_objective_may_name_a_request_of_the_mix() {
+    let text = with_mix("POST /orders: p99<200ms, p99<300ms", MIX);
+    let experiment = Experiment::parse(&text, Path::new("y/exp.toml"), Path::new("/x")).unwrap();
+    assert_eq!(
+        experiment.slo.to_string(),
+        "p99<300ms,errors<1%,POST /orders: p99<200ms"
+    );
+    let body = experiment.load.spec.files();
+    assert_eq!(body, [Path::new("/x/y/order.json")]);
+    // Nothing is read until a trial needs it: a result can be shown without its files.
+    let missing = experiment.load.phases(None, None, 0).unwrap_err();
+    assert!(missing.to_string().contains("/x/y/order.json"), "{missing}");
+    assert_eq!(
+        experiment.app.readiness,
+        Readiness::Tcp { port: 8080 },
+        "a plain GET of the URL is not what the load sends"
+    );
+}
+
+#[test]
+fn an_objective_about_a_request_that_is_not_there_is_refused_with_those_that_are() {
+    let text = with_mix("POST /order: p99<200ms", MIX);
+    assert_snapshot!(told(&text), @r#"
+    exp.toml:2:7: the SLO names `POST /order`, which is no request of the load
+        slo = "POST /order: p99<200ms"
+    hint: its requests are GET /owners, POST /orders
+    "#);
+    assert_snapshot!(told_with("p99<250ms", "GET /x: p99<1s"), @r#"
+    exp.toml:2:7: the SLO names `GET /x`, which is no request of the load
+        slo = "GET /x: p99<1s"
+    hint: this load has one request, that of its URL: write the objective without a name, or give the load a mix ([[load.request]], --profile)
+    "#);
+}
+
+#[test]
+fn a_mix_whose_weights_are_zero_is_refused() {
+    let text = with_mix("p99<1s", &MIX.replace("weight = 3", "weight = 0"));
+    assert_snapshot!(told(&text), @"
+    exp.toml:9:8: the weight of `GET /owners` is 0; its share is its weight over the sum of all: write one above 0, or leave the request out
+        [[load.request]]
+    ");
+}
+
+#[test]
+fn a_credential_in_the_file_itself_is_refused() {
+    let literal = "rate = \"100/s\"\nbearer = \"t0ken\"";
+    assert_snapshot!(told_with("rate = \"100/s\"", literal), @"exp.toml:8:1: bearer: the token (a file is @FILE) stands in it and would be stored with the result; name an environment variable instead: {env:NAME}");
+    let unset = GOOD.replace(
+        "rate = \"100/s\"",
+        "rate = \"100/s\"\nbearer = \"{env:LOADLINE_NO_SUCH}\"",
+    );
+    let experiment = Experiment::parse(&unset, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    assert_snapshot!(experiment.load.phases(None, None, 0).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
+}
+
+#[test]
+fn https_needs_to_know_which_certificate_to_trust() {
+    assert_snapshot!(told_with("http://", "https://"), @r#"
+    exp.toml:6:1: `https://localhost:8080/owners?lastName=Da` is https, and nothing says which certificate to trust
+        url = "https://localhost:8080/owners?lastName=Da"
+    hint: name the roots: cacert = "ca.pem" (--cacert ca.pem; those of the machine are in /etc/ssl/certs/ca-certificates.crt), or take any: insecure = true (--insecure)
+    "#);
+    let text = GOOD.replace("http://", "https://");
+    let text = text.replace("rate = ", "cacert = \"ca.pem\"\nrate = ");
+    let experiment = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    assert_eq!(experiment.app.readiness, Readiness::Tcp { port: 8080 });
+    assert_eq!(
+        experiment.load.spec.cacert.as_deref(),
+        Some(Path::new("/x/ca.pem"))
+    );
+}
+
+#[test]
+fn a_profile_that_is_missing_or_empty_is_refused() {
+    assert_snapshot!(told_with("rate = \"100/s\"", "profile = \"nosuch.toml\""), @r#"
+    exp.toml:7:1: /x/nosuch.toml cannot be read: No such file or directory (os error 2); a path is relative to the file that names it
+        profile = "nosuch.toml"
+    "#);
+    assert_snapshot!(told_with("rate = \"100/s\"", "profile = { interval-seconds = 1 }"), @"
+    exp.toml:7:1: it has neither [[request]] nor rates; loadline profile writes one from access logs
+        profile = { interval-seconds = 1 }
+    ");
+    assert_snapshot!(told_with("rate = \"100/s\"", "profile = { rats = [1] }"), @"
+    exp.toml:7:13: unknown field `rats`, expected one of `schema`, `origin`, `interval-seconds`, `rates`, `observed`, `request`
+        profile = { rats = [1] }
+    hint: did you mean `rates`?
+    ");
+}
+
+#[test]
+fn a_client_of_a_container_engine_is_no_application() {
+    let command = "[\"java\", \"-jar\", \"app.jar\"]";
+    assert_snapshot!(told_with(command, "[\"docker\", \"run\", \"x\"]"), @"
+    exp.toml: the command is a client of a container engine: limits would hold for `docker`, not for the application, which another process starts
+    hint: give the command that the image runs, as -- java -jar app.jar (docker inspect IMAGE shows it as Entrypoint and Cmd); loadline does not start images yet
+    ");
+    let sudo = told_with(command, "[\"sudo\", \"/usr/bin/podman\", \"run\", \"x\"]");
+    assert!(sudo.contains("`podman`"), "{sudo}");
 }

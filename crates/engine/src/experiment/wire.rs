@@ -9,6 +9,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use loadline_analysis::record::Configuration;
+use loadline_load::spec::text::as_text;
+use loadline_load::{Spec, Target};
 use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -27,13 +29,14 @@ pub struct ExperimentFile {
     /// How to read the answer: what is varied, what is left out and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<String>,
-    /// What "it works" means: `p99<50ms,errors<0.1%`; also `max<1s`, `start<20s`.
+    /// What "it works" means: `p99<50ms,errors<0.1%`; also `max<1s`, `start<20s`, and for one
+    /// request of a mix `POST /orders: p99<200ms`.
     #[schemars(with = "String")]
     pub slo: Text,
     /// The application under test.
     pub app: AppTable,
     /// The load that drives it.
-    pub load: LoadTable,
+    pub load: Spec,
     /// Limits that hold for every configuration unless a factor changes them.
     #[serde(default)]
     pub limits: LimitsTable,
@@ -67,7 +70,8 @@ pub struct AppTable {
     /// Environment variables. Nothing is inherited but PATH, LANG and TZ.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// When it is ready; default: the URL of the load answers with a status below 400.
+    /// When it is ready; default: the URL of the load answers with a status below 400, or its port
+    /// takes a connection where the load is more than a plain GET (a mix, a login, https).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<ReadyTable>,
     /// A text in a line of its output; the time until then is recorded beside the start time.
@@ -110,50 +114,6 @@ pub struct ReadyTable {
     pub port: Option<u16>,
 }
 
-/// The load.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct LoadTable {
-    /// What is requested: `http://localhost:8080/owners?lastName=Da`.
-    #[schemars(with = "String")]
-    pub url: Text,
-    /// Request method; default GET.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<String>,
-    /// Open model: requests a second, `300/s`. Exactly one of `rate`, `requests`, `closed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub rate: Option<Text>,
-    /// Closed model: each connection sends when its last answer came; ends after so many requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u64>")]
-    pub requests: Option<Spanned<u64>>,
-    /// Closed model for the time of `measure`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closed: Option<bool>,
-    /// Connections kept open; default 20.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u32>")]
-    pub connections: Option<Spanned<u32>>,
-    /// HTTP/2 without TLS (h2c, prior knowledge), with so many requests under way at once on each
-    /// connection; default: HTTP/1.1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u32>")]
-    pub http2_streams: Option<Spanned<u32>>,
-    /// Load before the judged part; recorded, not judged: `5s` (default), `0s` for none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub warm_up: Option<Text>,
-    /// Length of the judged part: `15s` (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub measure: Option<Text>,
-    /// A request without an answer after this is an error: `5s` (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub timeout: Option<Text>,
-}
-
 /// Limits on the application's cgroup.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -194,10 +154,10 @@ pub struct LimitsTable {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CacheTable {
-    /// What is requested; default: the URL of the load.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// What is requested; default: the requests of the load.
+    #[serde(default, with = "as_text::list", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
-    pub warm: Vec<Text>,
+    pub warm: Vec<Target>,
     /// JVM options of the training run only: `-Dspring.context.exit=onRefresh` ends a Spring
     /// application by itself before it serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -28,6 +28,15 @@ impl Goal {
                 why: format!("`{slo}` is about the start time, which load does not show"),
             });
         }
+        if let Some(named) = slo.by_request.first() {
+            return Err(LoadError::Plan {
+                field: "slo",
+                why: format!(
+                    "`{named}` is about one request, and the search judges all together; \
+                     loadline size and run judge each"
+                ),
+            });
+        }
         Ok(Self { slo: slo.clone() })
     }
 

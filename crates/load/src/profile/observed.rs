@@ -12,7 +12,7 @@ use super::rates::Curve;
 use crate::histogram::Histogram;
 
 /// What the logs of a profile said.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Observed {
     /// Lines of the format: each is a request.

@@ -234,12 +234,9 @@ fn latency_seen(view: &ResultView, recommendation: &Recommendation) -> Option<St
 
 /// The SLO in words: `p99<50ms, errors<0.1% and start<20s`.
 pub fn slo_words(view: &ResultView) -> String {
-    let mut objectives: Vec<String> = view
-        .slo
-        .objectives
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let of_all = view.slo.objectives.iter().map(ToString::to_string);
+    let of_one = view.slo.by_request.iter().map(ToString::to_string);
+    let mut objectives: Vec<String> = of_all.chain(of_one).collect();
     let last = objectives.pop().unwrap_or_default();
     if objectives.is_empty() {
         last
@@ -373,8 +370,8 @@ fn attained(view: &ResultView) -> Option<String> {
             "The best attained: {size}{rate}{trial}. What stands in the way: {why}"
         )));
     }
-    let objective = binding.objective;
-    let how = match binding.measured {
+    let objective = binding.result.text();
+    let how = match binding.result.measured {
         Some(_) => format!(
             "it is {} times what the SLO allows",
             format::number(binding.ratio)

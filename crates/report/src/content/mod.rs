@@ -14,6 +14,7 @@ pub(crate) mod money;
 pub(crate) mod options;
 pub(crate) mod pauses;
 mod reproduce;
+mod requests;
 pub(crate) mod scaling;
 mod section;
 mod smaller;
@@ -37,6 +38,7 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     instances::section,
     startup::section,
     latency::section,
+    requests::section,
     pauses::section,
     warm_up::section,
     memory::section,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::TrialRecord;
+use loadline_analysis::record::{ObjectiveResult, TrialRecord};
 use loadline_analysis::slo::Objective;
 
 use super::groups::{self, Group};
@@ -49,10 +49,10 @@ fn objectives(group: &Group<'_>, next: Option<&Group<'_>>) -> Table {
         return table;
     };
     for result in &first.objectives {
-        let mut row = vec![Cell::from(result.objective.to_string())];
-        row.extend(objective(group, &result.objective));
+        let mut row = vec![Cell::from(result.text())];
+        row.extend(objective(group, result));
         if let Some(next) = next {
-            row.extend(objective(next, &result.objective));
+            row.extend(objective(next, result));
         }
         table.row(row);
     }
@@ -60,13 +60,11 @@ fn objectives(group: &Group<'_>, next: Option<&Group<'_>>) -> Table {
 }
 
 /// What a group measured for an objective, and whether every trial met it.
-fn objective(group: &Group<'_>, objective: &Objective) -> [Cell; 2] {
-    let result = |t: &TrialRecord| {
-        t.objectives
-            .iter()
-            .find(|o| o.objective == *objective)
-            .cloned()
-    };
+fn objective(group: &Group<'_>, wanted: &ObjectiveResult) -> [Cell; 2] {
+    let objective = &wanted.objective;
+    let is_it =
+        |o: &&ObjectiveResult| o.objective == wanted.objective && o.request == wanted.request;
+    let result = |t: &TrialRecord| t.objectives.iter().find(is_it).cloned();
     let trials: Vec<_> = group.evidence().map(result).collect();
     let met = trials
         .iter()

@@ -321,6 +321,7 @@ impl Load {
             send_lag_p99: ms(0.08),
             generator_cpu: ms(900.0),
             saturated: None,
+            by_request: Vec::new(),
         }
     }
 
@@ -368,6 +369,7 @@ fn judge(
                 Objective::Start { bound } => (ready.map(|d| d.as_secs_f64()), bound.as_secs_f64()),
             };
             ObjectiveResult {
+                request: None,
                 objective: *objective,
                 measured,
                 met: measured.is_some_and(|m| m < bound),

@@ -17,4 +17,5 @@ mod nothing;
 mod pauses;
 mod pods;
 mod read_back;
+mod requests;
 mod startup;

@@ -25,6 +25,7 @@ fn view(trials: &[(f64, f64)]) -> ResultView {
         };
         trial.reason = "p99 was too long".to_owned().into();
         trial.objectives = vec![ObjectiveResult {
+            request: None,
             objective,
             measured: Some(bound(objective) * factor),
             met: is_kept,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use loadline_analysis::slo::Slo;
-use loadline_load::Plan;
 use loadline_load::max_rate::{Search, TRIALS_HEAD, max_rate};
+use loadline_load::{Arrivals, Plan};
 
-use super::{Arguments, arrivals, interrupted, json, load_error};
+use super::{Arguments, interrupted, json, load_error};
 use crate::error::{Error, Kind, Outcome};
 use crate::signals::Signals;
 
@@ -25,8 +25,11 @@ pub(super) fn run(arguments: &Arguments, plan: &Plan, signals: &Signals) -> Resu
     };
     let search = Search {
         slos,
-        trial: arguments.duration.unwrap_or(DEFAULT_TRIAL),
-        arrivals: arrivals(arguments),
+        trial: arguments.load.duration.map_or(DEFAULT_TRIAL, |time| time.0),
+        arrivals: match arguments.load.poisson {
+            true => Arrivals::Poisson,
+            false => Arrivals::Uniform,
+        },
         is_strict: arguments.strict,
         curve_steps: arguments.curve.unwrap_or(0),
     };

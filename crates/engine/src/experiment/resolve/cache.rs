@@ -3,9 +3,10 @@
 use loadline_analysis::record::StartCache;
 use loadline_sizing::cache::Kind as CacheKind;
 
-use super::{Checked, url};
+use super::Checked;
 use crate::experiment::Training;
 use crate::experiment::error::Source;
+use crate::experiment::load::own;
 use crate::experiment::wire::{CacheTable, Text};
 
 /// Requests of a training run when nobody says how many.
@@ -31,9 +32,9 @@ pub(super) fn level(
 }
 
 pub(super) fn training(table: &CacheTable, source: &Source<'_>) -> Checked<Training> {
-    let warm = table.warm.iter().map(|text| url(text, source));
+    table.warm.iter().try_for_each(|url| own(url, source))?;
     Ok(Training {
-        warm: warm.collect::<Checked<_>>()?,
+        warm: table.warm.clone(),
         jvm: table.jvm.clone(),
     })
 }

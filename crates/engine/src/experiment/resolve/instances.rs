@@ -70,7 +70,7 @@ fn refusal(
             "leave out network = \"host\" (--network host): each instance gets a network of its own",
         ));
     }
-    let connections = experiment.load.connections;
+    let connections = experiment.load.spec.connections();
     if connections < instances {
         return Some((
             format!("{connections} connections cannot be spread over {instances} instances"),

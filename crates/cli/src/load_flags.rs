@@ -1,0 +1,181 @@
+//! The load as flags: the keys of `[load]` in an experiment file, under the same names.
+//!
+//! Owns how flags are laid over a file. What a value means, which go together and the defaults are
+//! those of [`loadline_load::spec`].
+
+use std::path::PathBuf;
+
+use clap::Args;
+use loadline_load::spec::text::{Factor, Shape, Time, TimeOrNone};
+use loadline_load::{Pacing, ProfileSource, Spec, Think};
+
+const HEADING: &str = "Load";
+
+/// The load.
+#[derive(Args, Debug, Default, Clone)]
+pub struct LoadFlags {
+    /// Open model: requests leave at this rate whether or not answers come: 300/s; a ramp
+    /// 100/s..1000/s; steps 100/s,200/s
+    #[arg(long, help_heading = HEADING)]
+    pub rate: Option<Shape>,
+    /// Closed model: each connection sends its next request when the last answer came
+    #[arg(long, help_heading = HEADING, conflicts_with = "rate")]
+    pub closed: bool,
+    /// How many requests to make, instead of a duration; without a rate the model is closed
+    #[arg(long, short = 'n', value_name = "N", help_heading = HEADING,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests: Option<u64>,
+    /// Spread requests as independent users would (Poisson) instead of evenly
+    #[arg(long, help_heading = HEADING, conflicts_with_all = ["closed", "requests"])]
+    pub poisson: bool,
+    /// Closed model: pause of each connection between an answer and its next request, such as
+    /// 100ms, or 50ms..150ms for pauses spread evenly in between
+    #[arg(long, value_name = "TIME", help_heading = HEADING)]
+    pub think: Option<Think>,
+    /// Requests and their weights, and the rate over time unless another is given (TOML, as
+    /// `loadline profile` writes)
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    pub profile: Option<PathBuf>,
+    /// Multiply the rates of the profile
+    #[arg(long, value_name = "FACTOR", help_heading = HEADING,
+          conflicts_with_all = ["rate", "closed"])]
+    pub scale: Option<Factor>,
+    /// Replay the profile so many times faster, at the same rates
+    #[arg(long, value_name = "FACTOR", help_heading = HEADING,
+          conflicts_with_all = ["rate", "closed"])]
+    pub speed: Option<Factor>,
+    /// Load before the judged part, recorded apart [default: 5s; of `load` none]
+    #[arg(long, alias = "warmup", value_name = "TIME", help_heading = HEADING)]
+    pub warm_up: Option<TimeOrNone>,
+    /// Length of the judged part, such as 5m [default: 15s; of `load` 30s, each trial of its search
+    /// 10s; of a profile all of it]
+    #[arg(long, short, alias = "measure", value_name = "TIME", help_heading = HEADING)]
+    pub duration: Option<Time>,
+    /// Connections kept open [default: 20]
+    #[arg(long, short, value_name = "N", help_heading = HEADING)]
+    pub connections: Option<u32>,
+    /// HTTP/2: chosen in the TLS handshake of https targets, with prior knowledge (h2c) of others
+    #[arg(long, help_heading = HEADING)]
+    pub http2: bool,
+    /// HTTP/2 with so many requests under way at once on each connection [default: 1]
+    #[arg(long, value_name = "N", help_heading = HEADING)]
+    pub streams: Option<u32>,
+    /// HTTP method [default: GET]
+    #[arg(long, short = 'X', help_heading = HEADING)]
+    pub method: Option<String>,
+    /// A header, such as 'Accept: application/json'; several times for several. {env:NAME} in it
+    /// is the value of an environment variable
+    #[arg(long, short = 'H', value_parser = header, help_heading = HEADING)]
+    pub header: Vec<(String, String)>,
+    /// User name and password (HTTP Basic): {env:NAME} or @FILE that hold NAME:PASSWORD; `load`
+    /// takes them as they are too
+    #[arg(long, value_name = "USER", conflicts_with = "bearer", help_heading = HEADING)]
+    pub basic: Option<String>,
+    /// Token (HTTP Bearer): {env:NAME} or @FILE that hold it; `load` takes it as it is too
+    #[arg(long, value_name = "TOKEN", help_heading = HEADING)]
+    pub bearer: Option<String>,
+    /// Body of the request
+    #[arg(long, conflicts_with = "body_file", help_heading = HEADING)]
+    pub body: Option<String>,
+    /// File with the body of the request
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    pub body_file: Option<PathBuf>,
+    /// Status that counts as a good answer; several times for several [default: 200 to 399]
+    #[arg(long, value_name = "STATUS", help_heading = HEADING)]
+    pub expect_status: Vec<u16>,
+    /// Text that the body of a good answer contains
+    #[arg(long, value_name = "TEXT", help_heading = HEADING)]
+    pub expect_body: Option<String>,
+    /// Size in bytes of the body of a good answer
+    #[arg(long, value_name = "BYTES", help_heading = HEADING)]
+    pub expect_bytes: Option<u64>,
+    /// A request without an answer after this has failed [default: 5s]
+    #[arg(long, value_name = "TIME", help_heading = HEADING)]
+    pub timeout: Option<Time>,
+    /// A connection that does not stand after this has failed, TLS included
+    #[arg(long, value_name = "TIME", help_heading = HEADING)]
+    pub connect_timeout: Option<Time>,
+    /// A connection that brings no byte of an answer for this long has failed
+    #[arg(long, value_name = "TIME", help_heading = HEADING)]
+    pub read_timeout: Option<Time>,
+    /// Bundle sends on a grid of this length (1ms costs least CPU), `exact` or `spin`
+    /// [default: auto]
+    #[arg(long, help_heading = HEADING)]
+    pub pacing: Option<Pacing>,
+    /// Accept any certificate of an https target
+    #[arg(long, help_heading = HEADING)]
+    pub insecure: bool,
+    /// PEM file with the roots that certificates of an https target are checked against
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    pub cacert: Option<PathBuf>,
+}
+
+impl LoadFlags {
+    /// Lays the flags over a load. How it is made is one thing: a flag that says it leaves nothing
+    /// of what the load said before.
+    pub fn overlay(&self, load: &mut Spec) {
+        let says_how = self.rate.is_some() || self.closed || self.requests.is_some();
+        if says_how || self.profile.is_some() {
+            load.rate.clone_from(&self.rate);
+            load.closed = self.closed.then_some(true);
+            load.requests = self.requests;
+        }
+        if let Some(path) = &self.profile {
+            load.profile = Some(ProfileSource::File(path.clone()));
+            load.request.clear();
+        }
+        if self.body.is_some() || self.body_file.is_some() {
+            load.body.clone_from(&self.body);
+            load.body_file.clone_from(&self.body_file);
+        }
+        if self.basic.is_some() || self.bearer.is_some() {
+            load.basic.clone_from(&self.basic);
+            load.bearer.clone_from(&self.bearer);
+        }
+        for (name, value) in &self.header {
+            load.headers
+                .retain(|old, _| !old.eq_ignore_ascii_case(name));
+            load.headers.insert(name.clone(), value.clone());
+        }
+        if !self.expect_status.is_empty() {
+            load.expect_status.clone_from(&self.expect_status);
+        }
+        switch(&mut load.poisson, self.poisson);
+        switch(&mut load.http2, self.http2);
+        switch(&mut load.insecure, self.insecure);
+        set(&mut load.think, &self.think);
+        set(&mut load.scale, &self.scale);
+        set(&mut load.speed, &self.speed);
+        set(&mut load.warm_up, &self.warm_up);
+        set(&mut load.duration, &self.duration);
+        set(&mut load.connections, &self.connections);
+        set(&mut load.streams, &self.streams);
+        set(&mut load.method, &self.method);
+        set(&mut load.expect_body, &self.expect_body);
+        set(&mut load.expect_bytes, &self.expect_bytes);
+        set(&mut load.timeout, &self.timeout);
+        set(&mut load.connect_timeout, &self.connect_timeout);
+        set(&mut load.read_timeout, &self.read_timeout);
+        set(&mut load.pacing, &self.pacing);
+        set(&mut load.cacert, &self.cacert);
+    }
+}
+
+fn set<T: Clone>(key: &mut Option<T>, flag: &Option<T>) {
+    if flag.is_some() {
+        key.clone_from(flag);
+    }
+}
+
+fn switch(key: &mut Option<bool>, flag: bool) {
+    if flag {
+        *key = Some(true);
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("there is no colon; write for example 'Accept: text/html'")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}

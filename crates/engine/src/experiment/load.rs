@@ -1,0 +1,181 @@
+//! The load of a trial: phases made from what the experiment says.
+//!
+//! Owns the order of phases and what the warm-up plays. How a load is written is
+//! [`loadline_load::spec`]'s; files and variables that it names are read here, at the moment that a
+//! trial needs them, and what they hold goes to the generator's process by a pipe and nowhere else.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use loadline_analysis::record::Phase;
+use loadline_load::{LoadError, Model, Plan, RequestSpec, Spec, Target};
+use loadline_trial::LoadPhase;
+
+use super::error::Source;
+use super::{ExperimentError, Training};
+use loadline_trial::Readiness;
+
+/// Keeps random values of the warm-up (`{uuid}`, `{rand:..}`) apart from those of the judged part.
+const WARM_UP_SEED: u64 = 0x7761_726d;
+
+/// Connections of a training run: what is trained is code, not concurrency.
+const TRAINING_CONNECTIONS: u32 = 2;
+
+/// The load of every trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    /// As it is written.
+    pub spec: Spec,
+    /// How the judged part is made.
+    pub model: Model,
+}
+
+impl Load {
+    /// Checks it.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] names the key.
+    pub fn new(spec: Spec) -> Result<Self, LoadError> {
+        spec.check()?;
+        spec.refuse_literal_credentials()?;
+        let model = spec.model()?;
+        Ok(Self { spec, model })
+    }
+
+    /// The phases of a trial; `rate` replaces the mean of an open model, `bound` is the tightest
+    /// latency that the SLO asks for, `seed` that of all that is random in this trial.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] when a file or variable that it names is not there.
+    pub fn phases(
+        &self,
+        rate: Option<f64>,
+        bound: Option<Duration>,
+        seed: u64,
+    ) -> Result<Vec<LoadPhase>, LoadError> {
+        let model = match rate {
+            Some(rate) => self.model.clone().at_rate(rate),
+            None => self.model.clone(),
+        };
+        let plan = Plan {
+            slo: bound,
+            seed,
+            ..self.spec.plan(vec![target(self.spec.port())])?
+        };
+        let warm_up = self.spec.warm_up();
+        let before = (!warm_up.is_zero()).then(|| LoadPhase {
+            phase: Phase::WarmUp,
+            plan: Plan {
+                model: model.before(warm_up),
+                seed: seed ^ WARM_UP_SEED,
+                ..plan.clone()
+            },
+        });
+        let judged = LoadPhase {
+            phase: Phase::Measure,
+            plan: Plan { model, ..plan },
+        };
+        Ok(before.into_iter().chain([judged]).collect())
+    }
+
+    /// The phases of a training run: so many requests of the load itself, or to each address that
+    /// the training names; none for 0.
+    ///
+    /// # Errors
+    /// As [`Self::phases`].
+    pub fn training(
+        &self,
+        training: &Training,
+        requests: u64,
+    ) -> Result<Vec<LoadPhase>, LoadError> {
+        if requests == 0 {
+            return Ok(Vec::new());
+        }
+        let plan = Plan {
+            model: Model::ClosedRequests { requests },
+            connections: TRAINING_CONNECTIONS,
+            think: None,
+            ..self.spec.plan(vec![target(self.spec.port())])?
+        };
+        let to = |(port, path): (u16, &str)| Plan {
+            targets: vec![target(port)],
+            request: RequestSpec {
+                method: "GET".to_owned(),
+                path: path.to_owned(),
+                body: Vec::new(),
+                ..plan.request.clone()
+            },
+            mix: Vec::new(),
+            ..plan.clone()
+        };
+        let warm = training.warm.iter();
+        let named: BTreeSet<_> = warm.map(|url| (url.port, url.path.as_str())).collect();
+        let plans = match named.is_empty() {
+            true => vec![plan],
+            false => named.into_iter().map(to).collect(),
+        };
+        let phase = |plan| LoadPhase {
+            phase: Phase::WarmUp,
+            plan,
+        };
+        Ok(plans.into_iter().map(phase).collect())
+    }
+
+    /// When an application counts as ready that says nothing about it: the URL answers a plain
+    /// GET, or the port takes a connection where the load is not plain (a login, https).
+    pub fn readiness(&self) -> Readiness {
+        let spec = &self.spec;
+        let port = spec.port();
+        let url = spec.url.as_ref().filter(|url| !url.is_tls);
+        let is_plain = spec.headers.is_empty() && spec.basic.is_none() && spec.bearer.is_none();
+        let is_get = spec.method.as_ref().is_none_or(|m| m == "GET") && spec.mix().is_empty();
+        match url.filter(|url| is_plain && is_get && !url.path.contains('{')) {
+            Some(url) => Readiness::Http {
+                port,
+                path: url.path.clone(),
+            },
+            None => Readiness::Tcp { port },
+        }
+    }
+}
+
+/// Where an application listens, as its generator sees it.
+fn target(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Checks the load of an experiment.
+pub(super) fn load(spec: &Spec, source: &Source<'_>) -> Result<Load, ExperimentError> {
+    let load = Load::new(spec.clone()).map_err(|error| refused(&error, source))?;
+    if let Some(url) = &spec.url {
+        own(url, source)?;
+        if url.is_tls && spec.cacert.is_none() && spec.insecure != Some(true) {
+            return Err(source.key(
+                "url",
+                format!("`{url}` is https, and nothing says which certificate to trust"),
+                "name the roots: cacert = \"ca.pem\" (--cacert ca.pem; those of the machine are in /etc/ssl/certs/ca-certificates.crt), or take any: insecure = true (--insecure)",
+            ));
+        }
+    }
+    Ok(load)
+}
+
+/// Refuses a URL of somebody else.
+pub(super) fn own(url: &Target, source: &Source<'_>) -> Result<(), ExperimentError> {
+    if matches!(url.host.as_str(), "localhost" | "127.0.0.1" | "::1") {
+        return Ok(());
+    }
+    Err(source.key(
+        "url",
+        format!("`{url}` is not a URL loadline can drive: load goes only to the application that loadline starts, so the host is localhost"),
+        "write it as the application sees it: http://localhost:8080/owners?lastName=Da",
+    ))
+}
+
+pub(super) fn refused(error: &LoadError, source: &Source<'_>) -> ExperimentError {
+    match error {
+        LoadError::Plan { field, why } => source.load(field, why),
+        other => source.load("load", &other.to_string()),
+    }
+}

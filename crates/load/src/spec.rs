@@ -1,0 +1,462 @@
+//! A load as people write it: the one vocabulary of flags, experiment files and profiles.
+//!
+//! Owns the names, the defaults and what contradicts what. A [`Spec`] holds references (files,
+//! environment variables); [`Spec::plan`] reads them and makes the [`Plan`] that is run. It is
+//! stored, a plan never is.
+
+mod files;
+mod mix;
+mod secret;
+pub mod text;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::error::LoadError;
+use crate::plan::{Expectation, Http2, Model, Pacing, Plan, Think, TlsSpec};
+use crate::profile::{Profile, Request};
+use crate::schedule::{Arrivals, Segment};
+use crate::target::Target;
+use text::{Factor, Shape, Time, TimeOrNone, as_text};
+
+/// Connections kept open.
+pub const CONNECTIONS: u32 = 20;
+/// When a request without an answer has failed.
+pub const TIMEOUT: Duration = Duration::from_secs(5);
+/// Load before the judged part, where an application has just been started.
+pub const WARM_UP: Duration = Duration::from_secs(5);
+/// Length of the judged part of a trial.
+pub const DURATION: Duration = Duration::from_secs(15);
+/// More connections are a typing error.
+const CONNECTIONS_MAX: u32 = 10_000;
+
+/// The load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Spec {
+    /// What is requested: `http://localhost:8080/owners?lastName=Da`; with requests of its own the
+    /// path is not used. `https` needs `cacert` or `insecure`.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "String")]
+    pub url: Option<Target>,
+    /// Request method; default GET.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Headers of every request: `{ Accept = "text/html" }`. `{env:NAME}` in a value is the value
+    /// of an environment variable, read when a trial begins and never stored.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// User name and password (HTTP Basic): `{env:LOGIN}`, whose value is NAME:PASSWORD, or
+    /// `@FILE` that holds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basic: Option<String>,
+    /// Token (HTTP Bearer): `{env:TOKEN}`, or `@FILE` that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bearer: Option<String>,
+    /// Body of the request; may hold variables (`{seq}`, `{rand:1:100}`, `{uuid}`,
+    /// `{csv:FILE:COLUMN}`, `{pick:A|B}`, `{env:NAME}`), as paths and header values may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// File with the body, relative to this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_file: Option<PathBuf>,
+    /// Open model: requests a second, `300/s`; a ramp `100/s..1000/s`; steps `100/s,200/s`. The
+    /// load is made by exactly one of `rate`, `closed`, `requests` alone, and the rates of a
+    /// profile.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub rate: Option<Shape>,
+    /// So many requests instead of a duration: at the rate where there is one, else as fast as
+    /// answers come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Closed model: each connection sends when its last answer came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<bool>,
+    /// Spread requests as independent users would (Poisson) instead of evenly; default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poisson: Option<bool>,
+    /// Closed model: pause of each connection before its next request, `100ms` or `50ms..150ms`.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub think: Option<Think>,
+    /// Load profile, as `loadline profile` writes it: its requests, and its rates unless another
+    /// is given. A file, relative to this one, or its content as a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileSource>,
+    /// Multiplies the rates of the profile; default 1.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub scale: Option<Factor>,
+    /// Replays the profile so many times faster, at the same rates; default 1.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub speed: Option<Factor>,
+    /// Connections kept open; default 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    /// HTTP/2: chosen in the TLS handshake of an https URL, with prior knowledge (h2c) of others;
+    /// default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http2: Option<bool>,
+    /// HTTP/2 with so many requests under way at once on each connection; default 1.
+    #[serde(
+        default,
+        alias = "http2-streams",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub streams: Option<u32>,
+    /// Load before the judged part; recorded, not judged: `5s` (default), `0s` for none.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub warm_up: Option<TimeOrNone>,
+    /// Length of the judged part: `15s` (default), or the whole profile.
+    #[serde(
+        default,
+        alias = "measure",
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub duration: Option<Time>,
+    /// A request without an answer after this has failed: `5s` (default).
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub timeout: Option<Time>,
+    /// A connection that does not stand after this has failed, TLS included.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub connect_timeout: Option<Time>,
+    /// A connection that brings no byte of an answer for this long has failed.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub read_timeout: Option<Time>,
+    /// When sends happen: `auto` (default), `exact`, `spin`, or bundled on a grid of this length,
+    /// `1ms`.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub pacing: Option<Pacing>,
+    /// Accept any certificate; default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insecure: Option<bool>,
+    /// PEM file with the roots that certificates are checked against, relative to this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cacert: Option<PathBuf>,
+    /// Statuses that count as a good answer; default: 200 to 399.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expect_status: Vec<u16>,
+    /// Text that the body of a good answer contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_body: Option<String>,
+    /// Size in bytes of the body of a good answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_bytes: Option<u64>,
+    /// Requests to choose from, at random by their weights, as in a profile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub request: Vec<Request>,
+}
+
+/// A load profile: the file, or what it held.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ProfileSource {
+    /// Where it is.
+    File(PathBuf),
+    /// What it says.
+    Inline(Box<Profile>),
+}
+
+// By hand, because an untagged enum hides which key of the table is wrong.
+impl<'de> Deserialize<'de> for ProfileSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = ProfileSource;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the path of a profile, or its content as a table")
+            }
+
+            fn visit_str<E: de::Error>(self, path: &str) -> Result<ProfileSource, E> {
+                Ok(ProfileSource::File(PathBuf::from(path)))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ProfileSource, A::Error> {
+                let profile = Profile::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(ProfileSource::Inline(Box::new(profile)))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl Spec {
+    /// Refuses a load that contradicts itself. Reads no file and no variable.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] names the key, which is also the flag.
+    pub fn check(&self) -> Result<(), LoadError> {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        self.check_mix()?;
+        self.draft(vec![nowhere], self.model()?)?.check()
+    }
+
+    /// Refuses what a load that is stored may not hold: a credential itself.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] names the key.
+    pub fn refuse_literal_credentials(&self) -> Result<(), LoadError> {
+        secret::refuse_literals(self)
+    }
+
+    /// What is run: reads the files and variables that are named, and keeps what they hold to
+    /// itself. The model is that of the judged part, without a warm-up.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] names the key whose file or variable is not there.
+    pub fn plan(&self, targets: Vec<SocketAddr>) -> Result<Plan, LoadError> {
+        let mut plan = self.draft(targets, self.model()?)?;
+        self.fill(&mut plan)?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// How the judged part is made.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] when that is not clear.
+    pub fn model(&self) -> Result<Model, LoadError> {
+        let duration = self.duration.map_or(DURATION, |time| time.0);
+        let curve = self.curve();
+        if self.rate.is_some() || self.closed == Some(true) || curve.is_none() {
+            self.refuse_factors()?;
+        }
+        match (&self.rate, self.closed == Some(true), self.requests) {
+            (Some(_), true, _) => Err(refuse(
+                "closed",
+                "a rate is given too; leave one of them out",
+            )),
+            (Some(shape), false, requests) => self.open(match requests {
+                None => shape.segments(duration),
+                Some(requests) => shape.segments_of(requests).ok_or_else(|| {
+                    refuse(
+                        "requests",
+                        "so many take more than a year at this rate; say fewer, or a higher rate (--rate)",
+                    )
+                })?,
+            }),
+            (None, true, None) => self.closed(Model::ClosedFor { duration }),
+            (None, true, Some(requests)) => self.closed(Model::ClosedRequests { requests }),
+            (None, false, requests) => match (curve, requests) {
+                (Some(profile), None) => self.open(self.replayed(profile)?),
+                (Some(_), Some(_)) => Err(refuse(
+                    "requests",
+                    "a profile's own rates say how many; cut them off with duration \
+                     (--duration), or say a rate (--rate) or closed",
+                )),
+                (None, Some(requests)) => self.closed(Model::ClosedRequests { requests }),
+                (None, None) => Err(refuse(
+                    "rate",
+                    "the load is not clear: say how it is made by rate, closed, requests or the \
+                     rates of a profile; for production-like load rate = \"300/s\" (--rate 300/s)",
+                )),
+            },
+        }
+    }
+
+    fn open(&self, segments: Vec<Segment>) -> Result<Model, LoadError> {
+        if self.poisson == Some(true) && self.requests.is_some() {
+            return Err(refuse(
+                "poisson",
+                "how many requests a random schedule has is random; give a duration instead of \
+                 requests",
+            ));
+        }
+        Ok(Model::Open {
+            segments,
+            arrivals: self.arrivals(),
+        })
+    }
+
+    fn closed(&self, model: Model) -> Result<Model, LoadError> {
+        match self.poisson {
+            Some(true) => Err(refuse(
+                "poisson",
+                "in a closed model answers say when requests leave; give a rate, or leave it out",
+            )),
+            _ => Ok(model),
+        }
+    }
+
+    /// How requests are spread at the rate of an open model.
+    pub fn arrivals(&self) -> Arrivals {
+        match self.poisson {
+            Some(true) => Arrivals::Poisson,
+            _ => Arrivals::Uniform,
+        }
+    }
+
+    fn replayed(&self, profile: &Profile) -> Result<Vec<Segment>, LoadError> {
+        let factor = |factor: Option<Factor>| factor.map_or(1.0, |f| f.0);
+        let length = self.duration.map(|time| time.0);
+        profile.segments(factor(self.scale), factor(self.speed), length)
+    }
+
+    fn refuse_factors(&self) -> Result<(), LoadError> {
+        for (field, factor) in [("scale", self.scale), ("speed", self.speed)] {
+            if factor.is_some() {
+                return Err(refuse(
+                    field,
+                    "it is for the rates of a profile, and none are replayed; name a profile with \
+                     rates (--profile FILE) and give neither rate nor closed",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The profile, once it has been read.
+    pub fn profile(&self) -> Option<&Profile> {
+        match &self.profile {
+            Some(ProfileSource::Inline(profile)) => Some(profile),
+            Some(ProfileSource::File(_)) | None => None,
+        }
+    }
+
+    /// The profile, where its rates are replayed.
+    pub fn curve(&self) -> Option<&Profile> {
+        let is_other = self.rate.is_some() || self.closed == Some(true);
+        let profile = self.profile().filter(|_| !is_other);
+        profile.filter(|profile| !profile.rates.is_empty())
+    }
+
+    /// Port of the URL.
+    pub fn port(&self) -> u16 {
+        self.url.as_ref().map_or(80, |url| url.port)
+    }
+
+    /// Connections kept open.
+    pub fn connections(&self) -> u32 {
+        self.connections.unwrap_or(CONNECTIONS)
+    }
+
+    /// Length of the warm-up; zero is none.
+    pub fn warm_up(&self) -> Duration {
+        self.warm_up.map_or(WARM_UP, |time| time.0)
+    }
+
+    /// HTTP/2, where it is spoken.
+    pub fn http2(&self) -> Option<Http2> {
+        let is_spoken = self.http2 == Some(true) || self.streams.is_some();
+        is_spoken.then(|| Http2 {
+            streams: self.streams.unwrap_or(1),
+        })
+    }
+
+    /// The plan without what files and variables hold.
+    fn draft(&self, targets: Vec<SocketAddr>, model: Model) -> Result<Plan, LoadError> {
+        if self.connections() > CONNECTIONS_MAX {
+            return Err(refuse("connections", "it must lie between 1 and 10000"));
+        }
+        let timeout = self.timeout.map_or(TIMEOUT, |time| time.0);
+        let request = self.request()?;
+        let mix = self.weighted(&request);
+        Ok(Plan {
+            mix,
+            expect: Expectation {
+                status: self.expect_status.clone(),
+                body_contains: self.expect_body.clone(),
+                body_bytes: self.expect_bytes,
+            },
+            tls: self.tls(),
+            http2: self.http2(),
+            connections: self.connections(),
+            timeout,
+            connect_timeout: self.connect_timeout.map(|time| time.0),
+            read_timeout: self.read_timeout.map(|time| time.0),
+            think: self.think,
+            drain: timeout,
+            pacing: self.pacing.unwrap_or_default(),
+            ..Plan::new(targets, request, model)
+        })
+    }
+
+    fn tls(&self) -> Option<TlsSpec> {
+        let url = self.url.as_ref().filter(|url| url.is_tls)?;
+        Some(TlsSpec {
+            server_name: url.host.clone(),
+            insecure: self.insecure == Some(true),
+            roots: self.cacert.clone(),
+        })
+    }
+}
+
+/// A refusal that names the key.
+fn refuse(field: &'static str, why: &str) -> LoadError {
+    LoadError::Plan {
+        field,
+        why: why.to_owned(),
+    }
+}
+
+/// What a file holds.
+fn read(path: &Path, field: &'static str) -> Result<Vec<u8>, LoadError> {
+    std::fs::read(path).map_err(|error| LoadError::Plan {
+        field,
+        why: format!(
+            "{} cannot be read: {error}; a path is relative to the file that names it",
+            path.display()
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests;

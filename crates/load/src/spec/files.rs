@@ -1,0 +1,98 @@
+//! The files that a load names: profile, bodies, tables of values, certificates, credentials.
+//!
+//! Owns that each is looked for beside the file that names it, and that a load which has been
+//! settled means the same wherever it is read again: paths are absolute, the profile is part of it.
+
+use std::path::{Path, PathBuf};
+
+use super::{ProfileSource, Spec};
+use crate::error::LoadError;
+use crate::profile::{Profile, Request};
+use crate::template;
+
+impl Spec {
+    /// Reads the profile and makes every path absolute; those of the load are relative to `base`,
+    /// those of the profile to its own directory. Whether that changed anything.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] when the profile cannot be read.
+    pub fn settle(&mut self, base: &Path) -> Result<bool, LoadError> {
+        let before = self.clone();
+        if let Some(ProfileSource::File(path)) = &self.profile {
+            let path = base.join(path);
+            let mut profile = read_profile(&path)?;
+            let beside = path.parent().unwrap_or(base);
+            profile.requests.iter_mut().for_each(|r| r.settle(beside));
+            // Replay reads none of it, and it may be long.
+            profile.observed = None;
+            self.profile = Some(ProfileSource::Inline(Box::new(profile)));
+        }
+        for request in &mut self.request {
+            request.settle(base);
+        }
+        let paths = [&mut self.body_file, &mut self.cacert];
+        for path in paths.into_iter().flatten() {
+            *path = base.join(&*path);
+        }
+        for credential in [&mut self.basic, &mut self.bearer].into_iter().flatten() {
+            if let Some(path) = credential.strip_prefix('@') {
+                *credential = format!("@{}", base.join(path).display());
+            }
+        }
+        if let Some(url) = &mut self.url {
+            url.path = template::absolute(&url.path, base);
+        }
+        if let Some(body) = &mut self.body {
+            *body = template::absolute(body, base);
+        }
+        for value in self.headers.values_mut() {
+            *value = template::absolute(value, base);
+        }
+        Ok(*self != before)
+    }
+
+    /// The files whose content is part of the load.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mix = self.mix().iter();
+        let mut files: Vec<PathBuf> = mix.clone().filter_map(|r| r.body_file.clone()).collect();
+        files.extend(self.body_file.clone());
+        files.extend(self.cacert.clone());
+        let texts = mix.flat_map(Request::texts);
+        let own = self.url.iter().map(|url| url.path.as_str());
+        let own = own.chain(self.body.as_deref());
+        let own = own.chain(self.headers.values().map(String::as_str));
+        files.extend(own.chain(texts).flat_map(template::files));
+        files
+    }
+}
+
+impl Request {
+    fn settle(&mut self, base: &Path) {
+        self.path = template::absolute(&self.path, base);
+        self.body = template::absolute(&self.body, base);
+        for value in self.headers.values_mut() {
+            *value = template::absolute(value, base);
+        }
+        if let Some(path) = &mut self.body_file {
+            *path = base.join(&*path);
+        }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let headers = self.headers.values().map(String::as_str);
+        [self.path.as_str(), self.body.as_str()]
+            .into_iter()
+            .chain(headers)
+    }
+}
+
+fn read_profile(path: &Path) -> Result<Profile, LoadError> {
+    let text = super::read(path, "profile")?;
+    Profile::parse(&String::from_utf8_lossy(&text)).map_err(|error| match error {
+        LoadError::Plan { field, why } => LoadError::Plan {
+            field,
+            why: format!("{}: {why}", path.display()),
+        },
+        other => other,
+    })
+}

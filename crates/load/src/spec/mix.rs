@@ -1,0 +1,173 @@
+//! The requests of a load: the one of the URL, or a mix with weights; their bodies and headers.
+//!
+//! Owns what goes together in them.
+
+use std::path::Path;
+
+use super::{Spec, read, refuse, secret};
+use crate::error::LoadError;
+use crate::plan::{Plan, RequestSpec, Weighted};
+use crate::profile::{Profile, Request};
+use crate::template;
+
+impl Spec {
+    /// The requests with weights, its own or those of the profile; empty is that of the URL.
+    pub fn mix(&self) -> &[Request] {
+        match self.profile() {
+            Some(profile) if self.request.is_empty() => &profile.requests,
+            _ => &self.request,
+        }
+    }
+
+    /// Names of the requests of the mix, as an SLO can name them.
+    pub fn request_names(&self) -> Vec<String> {
+        self.mix().iter().map(Request::name).collect()
+    }
+
+    pub(super) fn check_mix(&self) -> Result<(), LoadError> {
+        if self.url.is_none() {
+            return Err(refuse(
+                "url",
+                "it is missing; write url = \"http://localhost:8080/\" (--url)",
+            ));
+        }
+        self.profile().map_or(Ok(()), Profile::check)?;
+        if self.profile().is_some_and(|p| !p.requests.is_empty()) && !self.request.is_empty() {
+            return Err(refuse(
+                "request",
+                "the profile has requests of its own; leave one of them out",
+            ));
+        }
+        if self.body.is_some() && self.body_file.is_some() {
+            return Err(refuse(
+                "body-file",
+                "a body is given too; leave one of them out",
+            ));
+        }
+        let has_own = self.method.is_some() || self.body.is_some() || self.body_file.is_some();
+        if has_own && !self.mix().is_empty() {
+            return Err(refuse(
+                "method",
+                "method and body are those of the URL's request, and a mix is sent instead; write \
+                 them into its requests",
+            ));
+        }
+        let names = self.request_names();
+        for (at, request) in self.mix().iter().enumerate() {
+            let name = &names[at];
+            let problem = if !(request.weight > 0.0 && request.weight.is_finite()) {
+                format!(
+                    "the weight of `{name}` is {}; its share is its weight over the sum of all: \
+                     write one above 0, or leave the request out",
+                    request.weight
+                )
+            } else if names[..at].contains(name) {
+                format!("two requests are called `{name}`; give each its own name")
+            } else if !request.path.starts_with(['/', '{']) {
+                format!("the path of `{name}` does not start with a slash; write /owners?page=1")
+            } else if request.has_two_bodies() {
+                format!("`{name}` has a body and a body-file; leave one of them out")
+            } else {
+                continue;
+            };
+            return Err(refuse("request", &problem));
+        }
+        Ok(())
+    }
+
+    /// The request of the URL, without what files and variables hold.
+    pub(super) fn request(&self) -> Result<RequestSpec, LoadError> {
+        let (path, host) = match &self.url {
+            Some(url) => (url.path.as_str(), Some(url.authority.clone())),
+            None => ("/", None),
+        };
+        let headers = self.headers.iter();
+        Ok(RequestSpec {
+            method: self.method.clone().unwrap_or_else(|| "GET".to_owned()),
+            host,
+            headers: headers.map(|(n, v)| (n.clone(), v.clone())).collect(),
+            body: self.body.clone().unwrap_or_default().into_bytes(),
+            ..RequestSpec::get(path)
+        })
+    }
+
+    /// The mix; Host and headers of `base` are kept, its method, path and body are not.
+    pub(super) fn weighted(&self, base: &RequestSpec) -> Vec<Weighted> {
+        let weighted = |request: &Request| {
+            let own = request.headers.iter();
+            let own = own.map(|(name, value)| (name.clone(), value.clone()));
+            Weighted {
+                name: request.name(),
+                weight: request.weight,
+                request: RequestSpec {
+                    method: request.method.clone(),
+                    path: request.path.clone(),
+                    host: base.host.clone(),
+                    headers: base.headers.iter().cloned().chain(own).collect(),
+                    body: request.body.clone().into_bytes(),
+                },
+            }
+        };
+        self.mix().iter().map(weighted).collect()
+    }
+
+    /// Puts in what files and variables hold.
+    pub(super) fn fill(&self, plan: &mut Plan) -> Result<(), LoadError> {
+        if let Some(path) = &self.body_file {
+            plan.request.body = body(path)?;
+        }
+        for (weighted, request) in plan.mix.iter_mut().zip(self.mix()) {
+            if let Some(path) = &request.body_file {
+                weighted.request.body = body(path)?;
+            }
+        }
+        let authorization = secret::authorization(self)?;
+        let mix = plan.mix.iter_mut().map(|weighted| &mut weighted.request);
+        for request in std::iter::once(&mut plan.request).chain(mix) {
+            request.path = secret::fill(&request.path, "url")?;
+            for (_, value) in &mut request.headers {
+                *value = secret::fill(value, "headers")?;
+            }
+            // A body that is no text has no variables.
+            if let Ok(text) = std::str::from_utf8(&request.body) {
+                request.body = secret::fill(text, "body")?.into_bytes();
+            }
+            if let Some(value) = &authorization {
+                let header = ("Authorization".to_owned(), value.clone());
+                request.headers.push(header);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Request {
+    fn has_two_bodies(&self) -> bool {
+        !self.body.is_empty() && self.body_file.is_some()
+    }
+
+    /// Refuses a body that could not be sent: one in two places, or in a file that cannot be read.
+    pub(crate) fn check_body(&self) -> Result<(), LoadError> {
+        match &self.body_file {
+            Some(path) if self.has_two_bodies() => Err(refuse(
+                "body-file",
+                &format!(
+                    "{}: the request has a body too; leave one of them out",
+                    path.display()
+                ),
+            )),
+            Some(path) => body(path).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The body in a file; tables that it names lie beside it.
+fn body(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let bytes = read(path, "body-file")?;
+    let beside = path.parent().unwrap_or(path);
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => template::absolute(&text, beside).into_bytes(),
+        Err(binary) => binary.into_bytes(),
+    })
+}

@@ -1,0 +1,108 @@
+//! Credentials by reference: `{env:NAME}` in a text is the value of an environment variable,
+//! `@FILE` in place of a whole credential is what a file holds.
+//!
+//! Owns their text forms and the moment they are read: when a plan is made, never before. A
+//! [`super::Spec`] holds references only, so what is stored of a load has no secret in it.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::Spec;
+use crate::error::LoadError;
+
+const OPEN: &str = "{env:";
+
+/// Headers that log somebody in.
+const HEADERS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
+/// Parts of a header's name that say the same.
+const PARTS: [&str; 5] = ["token", "api-key", "apikey", "secret", "password"];
+
+/// The text with the values of its variables.
+///
+/// # Errors
+/// [`LoadError::Plan`] names a variable that is not set.
+pub(super) fn fill(text: &str, field: &'static str) -> Result<String, LoadError> {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(OPEN) {
+        let Some((name, after)) = after.split_once('}') else {
+            break;
+        };
+        filled.push_str(before);
+        filled.push_str(&variable(name, field)?);
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn variable(name: &str, field: &'static str) -> Result<String, LoadError> {
+    std::env::var(name).map_err(|_| LoadError::Plan {
+        field,
+        why: format!(
+            "the environment variable `{name}` is not set; set it where loadline is called \
+             (sudo drops it: sudo {name}=... loadline)"
+        ),
+    })
+}
+
+/// The value of the Authorization header; `None` without credentials.
+///
+/// # Errors
+/// [`LoadError::Plan`] when there are two, or what they name cannot be read.
+pub(super) fn authorization(spec: &Spec) -> Result<Option<String>, LoadError> {
+    match (&spec.basic, &spec.bearer) {
+        (Some(_), Some(_)) => Err(LoadError::Plan {
+            field: "bearer",
+            why: "basic is given too; a request has one Authorization header".to_owned(),
+        }),
+        (Some(user), None) => {
+            let user = credential(user, "basic")?;
+            Ok(Some(format!("Basic {}", STANDARD.encode(user))))
+        }
+        (None, Some(token)) => Ok(Some(format!("Bearer {}", credential(token, "bearer")?))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// A credential as it is, or from the file behind `@`.
+fn credential(text: &str, field: &'static str) -> Result<String, LoadError> {
+    let Some(path) = text.strip_prefix('@') else {
+        return fill(text, field);
+    };
+    let held = super::read(Path::new(path), field)?;
+    Ok(String::from_utf8_lossy(&held).trim_end().to_owned())
+}
+
+/// Refuses a credential that stands in the load itself: it would be stored with the result.
+///
+/// # Errors
+/// [`LoadError::Plan`] names where.
+pub(super) fn refuse_literals(spec: &Spec) -> Result<(), LoadError> {
+    let refuse = |field, what: &str| {
+        let why = format!(
+            "{what} stands in it and would be stored with the result; name an environment \
+             variable instead: {{env:NAME}}"
+        );
+        Err(LoadError::Plan { field, why })
+    };
+    let is_literal = |text: &String| !text.starts_with('@') && !text.contains(OPEN);
+    if spec.basic.as_ref().is_some_and(is_literal) {
+        return refuse("basic", "the password (a file is @FILE)");
+    }
+    if spec.bearer.as_ref().is_some_and(is_literal) {
+        return refuse("bearer", "the token (a file is @FILE)");
+    }
+    let of_mix = spec.mix().iter().flat_map(|request| &request.headers);
+    for (name, value) in spec.headers.iter().chain(of_mix) {
+        let lower = name.to_ascii_lowercase();
+        let is_secret =
+            HEADERS.contains(&lower.as_str()) || PARTS.iter().any(|part| lower.contains(part));
+        if is_secret && !value.contains(OPEN) {
+            return refuse("headers", &format!("the value of {name}"));
+        }
+    }
+    Ok(())
+}

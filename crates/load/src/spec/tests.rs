@@ -1,0 +1,169 @@
+//! What people write, what it becomes, and what they are told.
+
+use insta::assert_snapshot;
+
+use super::*;
+
+const MIX: &str = r#"
+url = "http://localhost:9411/"
+rate = "10/s..20/s"
+headers = { Accept = "*/*" }
+
+[[request]]
+name = "report"
+weight = 3
+method = "POST"
+path = "/api/v2/spans"
+body = '[{"traceId": "{uuid}"}]'
+headers = { Content-Type = "application/json" }
+
+[[request]]
+weight = 1
+path = "/api/v2/traces?limit={rand:1:10}"
+"#;
+
+fn spec(text: &str) -> Spec {
+    toml::from_str(text).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    match spec(text).check() {
+        Ok(()) => panic!("it is taken:\n{text}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn targets() -> Vec<SocketAddr> {
+    vec![([127, 0, 0, 1], 9411).into()]
+}
+
+#[test]
+fn a_mix_becomes_a_plan_whose_requests_have_the_headers_of_all() {
+    let plan = spec(MIX).plan(targets()).unwrap();
+    let names: Vec<_> = plan.mix.iter().map(|w| w.name.as_str()).collect();
+    assert_eq!(names, ["report", "GET /api/v2/traces?limit={rand:1:10}"]);
+    let report = &plan.mix[0].request;
+    assert_eq!(report.method, "POST");
+    assert_eq!(report.host.as_deref(), Some("localhost:9411"));
+    let headers: Vec<_> = report.headers.iter().map(|(n, _)| n.as_str()).collect();
+    assert_eq!(headers, ["Accept", "Content-Type"]);
+    assert_eq!(plan.model.rate(), Some(15.0));
+    assert_eq!(plan.model.duration(), Some(DURATION));
+    assert_eq!((plan.connections, plan.timeout), (CONNECTIONS, TIMEOUT));
+}
+
+#[test]
+fn what_was_written_reads_back() {
+    let first = spec(MIX);
+    let again: Spec = toml::from_str(&toml::to_string(&first).unwrap()).unwrap();
+    assert_eq!(again, first);
+}
+
+#[test]
+fn older_names_are_still_read() {
+    let text = "url = \"http://localhost/\"\nclosed = true\nmeasure = \"4s\"\nhttp2-streams = 5\n";
+    let spec = spec(text);
+    assert_eq!(spec.duration, Some(Time(Duration::from_secs(4))));
+    assert_eq!(spec.http2().map(|h| h.streams), Some(5));
+}
+
+#[test]
+fn a_warm_up_has_the_first_rate_of_what_follows() {
+    let plan = spec(MIX).plan(targets()).unwrap();
+    let warm = plan.model.before(Duration::from_secs(3));
+    assert_eq!(warm, Model::constant(10.0, Duration::from_secs(3)));
+    let whole = plan.after_warm_up(Duration::from_secs(3));
+    assert_eq!(whole.model.duration(), Some(DURATION + whole.warmup));
+    let from_silence = Model::Open {
+        segments: vec![
+            Segment::constant(0.0, Duration::from_secs(1)),
+            Segment::constant(4.0, Duration::from_secs(1)),
+        ],
+        arrivals: Arrivals::Uniform,
+    };
+    assert_eq!(from_silence.before(WARM_UP).rate(), Some(2.0));
+}
+
+#[test]
+fn a_profile_gives_requests_and_rates_and_lies_beside_its_bodies() {
+    let directory = std::env::temp_dir().join(format!("loadline-spec-{}", std::process::id()));
+    std::fs::create_dir_all(directory.join("peak")).unwrap();
+    let profile = "interval-seconds = 2\nrates = [10.0, 30.0]\n\
+                   [[request]]\nweight = 1\nmethod = \"POST\"\npath = \"/x\"\nbody-file = \"x.json\"\n";
+    std::fs::write(directory.join("peak/peak.toml"), profile).unwrap();
+    std::fs::write(directory.join("peak/x.json"), "{\"a\": {csv:t.csv:id}}").unwrap();
+    let text = "url = \"http://localhost/\"\nprofile = \"peak/peak.toml\"\nscale = 1.5\n";
+    let mut settled = spec(text);
+    assert!(settled.settle(&directory).unwrap());
+    let stored = toml::to_string(&settled).unwrap();
+    let mut again: Spec = toml::from_str(&stored).unwrap();
+    assert!(!again.settle(Path::new("/elsewhere")).unwrap(), "{stored}");
+    again.check().unwrap();
+    let plan = again.plan(targets()).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(plan.model.rate(), Some(30.0));
+    assert_eq!(plan.model.duration(), Some(Duration::from_secs(4)));
+    let body = String::from_utf8(plan.mix[0].request.body.clone()).unwrap();
+    let table = directory.join("peak/t.csv");
+    assert_eq!(body, format!("{{\"a\": {{csv:{}:id}}}}", table.display()));
+    assert_eq!(again.files(), [directory.join("peak/x.json")]);
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_with_the_key() {
+    let url = "url = \"http://localhost/\"\n";
+    let with = |text: &str| refused(&format!("{url}{text}"));
+    assert_snapshot!(with(""), @r#"rate: the load is not clear: say how it is made by rate, closed, requests or the rates of a profile; for production-like load rate = "300/s" (--rate 300/s)"#);
+    assert_snapshot!(with("rate = \"1/s\"\nclosed = true"), @"closed: a rate is given too; leave one of them out");
+    assert_snapshot!(with("rate = \"1/s\"\nscale = 2"), @"scale: it is for the rates of a profile, and none are replayed; name a profile with rates (--profile FILE) and give neither rate nor closed");
+    assert_snapshot!(with("closed = true\npoisson = true"), @"poisson: in a closed model answers say when requests leave; give a rate, or leave it out");
+    assert_snapshot!(with("rate = \"1/s\"\nconnections = 0"), @"connections: at least 1 is needed");
+    assert_snapshot!(with("rate = \"1/s\"\n[profile]\ninterval-seconds = 1\n"), @"profile: it has neither [[request]] nor rates; loadline profile writes one from access logs");
+    let zero = "rate = \"1/s\"\n[[request]]\nweight = 0\npath = \"/\"\n";
+    assert_snapshot!(with(zero), @"request: the weight of `GET /` is 0; its share is its weight over the sum of all: write one above 0, or leave the request out");
+    let twice = "rate = \"1/s\"\n[[request]]\nweight = 1\npath = \"/\"\n[[request]]\nweight = 1\npath = \"/\"\n";
+    assert_snapshot!(with(twice), @"request: two requests are called `GET /`; give each its own name");
+}
+
+#[test]
+fn a_credential_is_read_when_the_plan_is_made_and_kept_out_of_the_load() {
+    let text = "url = \"http://localhost/\"\nrate = \"1/s\"\n";
+    // PATH is set wherever tests run.
+    let with = spec(&format!("{text}bearer = \"{{env:PATH}}\"\n"));
+    with.refuse_literal_credentials().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let plan = with.plan(targets()).unwrap();
+    let header = ("Authorization".to_owned(), format!("Bearer {path}"));
+    assert_eq!(plan.request.headers, [header]);
+    assert!(!toml::to_string(&with).unwrap().contains(&path));
+    let unset = spec(&format!("{text}bearer = \"{{env:LOADLINE_NO_SUCH}}\"\n"));
+    unset.check().expect("nothing is read yet");
+    assert_snapshot!(unset.plan(targets()).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
+    let literal = |more: &str| {
+        let spec = spec(&format!("{text}{more}\n"));
+        spec.refuse_literal_credentials().unwrap_err().to_string()
+    };
+    assert_snapshot!(literal("bearer = \"t0ken\""), @"bearer: the token (a file is @FILE) stands in it and would be stored with the result; name an environment variable instead: {env:NAME}");
+    assert_snapshot!(literal("headers = { Cookie = \"a=b\" }"), @"headers: the value of Cookie stands in it and would be stored with the result; name an environment variable instead: {env:NAME}");
+}
+
+/// The example of RFC 7617 §2.
+#[test]
+fn a_user_in_a_file_becomes_a_header() {
+    let file = std::env::temp_dir().join(format!("loadline-basic-{}", std::process::id()));
+    std::fs::write(&file, "Aladdin:open sesame\n").unwrap();
+    let text = "url = \"http://localhost/\"\nclosed = true\n";
+    let spec = spec(&format!("{text}basic = \"@{}\"\n", file.display()));
+    let plan = spec.plan(targets());
+    std::fs::remove_file(&file).unwrap();
+    let value = plan.unwrap().request.headers.pop().map(|(_, value)| value);
+    assert_eq!(value.as_deref(), Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
+}
+
+#[test]
+fn a_body_file_that_is_missing_is_named_with_its_place() {
+    let text = "url = \"http://localhost/\"\nclosed = true\nbody-file = \"new.json\"\n";
+    let mut spec = spec(text);
+    spec.settle(Path::new("/nowhere")).unwrap();
+    assert_snapshot!(spec.plan(targets()).unwrap_err(), @"body-file: /nowhere/new.json cannot be read: No such file or directory (os error 2); a path is relative to the file that names it");
+}

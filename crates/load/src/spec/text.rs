@@ -1,0 +1,434 @@
+//! How the values of a load are written: rates, times, pauses, pacing.
+//!
+//! Owns one parser for each, which flags, experiment files and profiles share; what is printed
+//! parses back.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use loadline_analysis::slo::{duration, parse_duration};
+
+use crate::plan::{Pacing, Think};
+use crate::schedule::Segment;
+
+/// The longest time that a load can be asked for.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+
+/// The highest rate, in requests a second.
+const RATE_MAX: f64 = 1e8;
+
+/// A length of time above 0 and at most a year: `500ms`, `10s`, `2m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Time(pub Duration);
+
+/// A length of time that may be 0: `0s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeOrNone(pub Duration);
+
+/// A factor above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Factor(pub f64);
+
+/// The rate over time, in requests a second.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    /// `5000/s`.
+    Constant(f64),
+    /// `100/s..1000/s`: linear over the duration.
+    Ramp(f64, f64),
+    /// `100/s,200/s,400/s`: equal parts of the duration.
+    Steps(Vec<f64>),
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let right = parse_duration(text).filter(|time| *time <= LONGEST);
+    right.ok_or_else(|| {
+        format!("`{text}` is not a length of time; write 500ms, 10s or 2m, at most a year")
+    })
+}
+
+impl FromStr for Time {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match time(text)? {
+            Duration::ZERO => Err(format!(
+                "`{text}` is no time at all; write 500ms, 10s or 2m"
+            )),
+            time => Ok(Self(time)),
+        }
+    }
+}
+
+impl FromStr for TimeOrNone {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        time(text).map(Self)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&duration(self.0))
+    }
+}
+
+impl fmt::Display for TimeOrNone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Duration::ZERO => f.write_str("0s"),
+            time => f.write_str(&duration(time)),
+        }
+    }
+}
+
+impl FromStr for Factor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let factor = text.parse::<f64>().ok();
+        let right = factor.filter(|f| f.is_finite() && *f > 0.0);
+        let right = right.ok_or_else(|| format!("`{text}` is no number above 0; write 1.2"));
+        right.map(Self)
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Reads `5000/s`, `5000`, `30/m`; requests a second.
+///
+/// # Errors
+/// What would be a rate.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let per = match unit.trim() {
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => f64::NAN,
+    };
+    let rate = number.trim().parse::<f64>().ok().map(|n| n / per);
+    rate.filter(|r| *r > 0.0 && *r <= RATE_MAX).ok_or_else(|| {
+        format!("`{text}` is not a rate; write requests a second above 0: 300/s, also 30/m or 7/h")
+    })
+}
+
+impl FromStr for Shape {
+    type Err = String;
+
+    /// Reads `5000/s`, `100/s..1000/s`, `100/s,200/s`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some((from, to)) = text.split_once("..") {
+            return Ok(Self::Ramp(rate(from)?, rate(to)?));
+        }
+        let rates: Result<Vec<f64>, String> = text.split(',').map(rate).collect();
+        match rates?.as_slice() {
+            [one] => Ok(Self::Constant(*one)),
+            several => Ok(Self::Steps(several.to_vec())),
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(rate) => write!(f, "{rate}/s"),
+            Self::Ramp(from, to) => write!(f, "{from}/s..{to}/s"),
+            Self::Steps(rates) => {
+                let rates: Vec<String> = rates.iter().map(|rate| format!("{rate}/s")).collect();
+                f.write_str(&rates.join(","))
+            }
+        }
+    }
+}
+
+impl Shape {
+    /// Its mean.
+    fn mean(&self) -> f64 {
+        match self {
+            Self::Constant(rate) => *rate,
+            Self::Ramp(from, to) => (from + to) / 2.0,
+            Self::Steps(rates) => rates.iter().sum::<f64>() / rates.len() as f64,
+        }
+    }
+
+    /// Over a duration.
+    pub(super) fn segments(&self, duration: Duration) -> Vec<Segment> {
+        match self {
+            Self::Constant(rate) => vec![Segment::constant(*rate, duration)],
+            Self::Ramp(from, to) => vec![Segment {
+                from: *from,
+                to: *to,
+                duration,
+            }],
+            Self::Steps(rates) => {
+                let part = duration / rates.len() as u32;
+                rates.iter().map(|r| Segment::constant(*r, part)).collect()
+            }
+        }
+    }
+
+    /// Over as long as so many requests take; `None` where that is no length that a run can have.
+    pub(super) fn segments_of(&self, requests: u64) -> Option<Vec<Segment>> {
+        let seconds = requests as f64 / self.mean();
+        // Down to whole ns: a part of one too much is room for one more request.
+        let mut nanos = Some((seconds * 1e9) as u64).filter(|_| seconds < LONGEST.as_secs_f64())?;
+        loop {
+            let segments = self.segments(Duration::from_nanos(nanos));
+            let due: f64 = segments.iter().map(Segment::requests).sum();
+            if due <= requests as f64 {
+                return Some(segments);
+            }
+            nanos = nanos.checked_sub(1)?;
+        }
+    }
+}
+
+impl FromStr for Think {
+    type Err = String;
+
+    /// Reads `100ms` or `50ms..150ms`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, to) = text.split_once("..").unwrap_or((text, text));
+        let (from, to) = (time(from)?, time(to)?);
+        match from <= to {
+            true => Ok(Self { from, to }),
+            false => Err(format!("`{text}`: the shorter pause comes first")),
+        }
+    }
+}
+
+impl fmt::Display for Think {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (TimeOrNone(self.from), TimeOrNone(self.to));
+        match self.from == self.to {
+            true => from.fmt(f),
+            false => write!(f, "{from}..{to}"),
+        }
+    }
+}
+
+impl FromStr for Pacing {
+    type Err = String;
+
+    /// Reads `auto`, `exact`, `spin`, or the length of a grid.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "exact" => Ok(Self::Exact),
+            "spin" => Ok(Self::Spin),
+            _ => time(text)
+                .map(|quantum| Self::Quantum { quantum })
+                .map_err(|_| {
+                    format!(
+                        "`{text}` is none of auto, exact, spin, or a length of time such as 1ms"
+                    )
+                }),
+        }
+    }
+}
+
+impl fmt::Display for Pacing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Exact => f.write_str("exact"),
+            Self::Spin => f.write_str("spin"),
+            Self::Quantum { quantum } => f.write_str(&duration(*quantum)),
+        }
+    }
+}
+
+/// Serde of a value by its text form. What is wrong is refused while the file is read, so that the
+/// parser of the file knows the place.
+pub mod as_text {
+    use std::fmt::{self, Display};
+    use std::marker::PhantomData;
+    use std::str::FromStr;
+
+    use serde::de::{self, Deserializer, Visitor};
+    use serde::ser::{Serialize, Serializer};
+
+    struct Text<T>(PhantomData<T>);
+
+    impl<T: FromStr<Err: Display>> Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text in quotes")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+            self.visit_str(&number.to_string())
+        }
+
+        fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+            self.visit_str(&number.to_string())
+        }
+    }
+
+    /// Writes the text.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<T: Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(value)
+    }
+
+    /// Reads the text, or a bare number.
+    ///
+    /// # Errors
+    /// What the text's parser says.
+    pub fn deserialize<'de, T, D>(d: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        d.deserialize_any(Text(PhantomData))
+    }
+
+    /// The same for an `Option` that is left out where it is `None`.
+    pub mod opt {
+        use super::*;
+
+        /// Writes the text.
+        ///
+        /// # Errors
+        /// Those of the serializer.
+        pub fn serialize<T: Display, S: Serializer>(
+            value: &Option<T>,
+            s: S,
+        ) -> Result<S::Ok, S::Error> {
+            value.as_ref().map(ToString::to_string).serialize(s)
+        }
+
+        /// Reads the text, or a bare number.
+        ///
+        /// # Errors
+        /// What the text's parser says.
+        pub fn deserialize<'de, T, D>(d: D) -> Result<Option<T>, D::Error>
+        where
+            T: FromStr<Err: Display>,
+            D: Deserializer<'de>,
+        {
+            super::deserialize(d).map(Some)
+        }
+    }
+
+    /// The same for a list.
+    pub mod list {
+        use serde::Deserialize;
+
+        use super::*;
+
+        struct One<T>(T);
+
+        impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for One<T> {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                super::deserialize(d).map(One)
+            }
+        }
+
+        /// Writes the texts.
+        ///
+        /// # Errors
+        /// Those of the serializer.
+        pub fn serialize<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
+            s.collect_seq(values.iter().map(ToString::to_string))
+        }
+
+        /// Reads the texts.
+        ///
+        /// # Errors
+        /// What the text's parser says.
+        pub fn deserialize<'de, T, D>(d: D) -> Result<Vec<T>, D::Error>
+        where
+            T: FromStr<Err: Display>,
+            D: Deserializer<'de>,
+        {
+            let all = Vec::<One<T>>::deserialize(d)?;
+            Ok(all.into_iter().map(|One(value)| value).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(text: &str) -> Result<Shape, String> {
+        text.parse()
+    }
+
+    #[test]
+    fn rates_have_a_shape() {
+        assert_eq!(shape("5000/s"), Ok(Shape::Constant(5000.0)));
+        assert_eq!(shape("30/m"), Ok(Shape::Constant(0.5)));
+        assert_eq!(shape("2.5"), Ok(Shape::Constant(2.5)));
+        assert_eq!(shape("10/s..1000/s"), Ok(Shape::Ramp(10.0, 1000.0)));
+        assert_eq!(shape("1,2/s,3"), Ok(Shape::Steps(vec![1.0, 2.0, 3.0])));
+        for text in ["0", "-1", "x", "5/d", "inf", "1..", "1,,2", ""] {
+            assert!(shape(text).is_err(), "{text}");
+        }
+        let steps = Shape::Steps(vec![1.0, 3.0]).segments(Duration::from_secs(4));
+        assert_eq!(steps[1], Segment::constant(3.0, Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn what_is_printed_parses_back() {
+        for text in ["5000/s", "0.5/s", "10/s..1000/s", "1/s,2/s"] {
+            assert_eq!(shape(text).map(|s| s.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["0s", "1.5s", "250us"] {
+            let time = text.parse::<TimeOrNone>().map(|t| t.to_string());
+            assert_eq!(time, Ok(text.to_owned()));
+        }
+        for text in ["100ms", "0s..150ms"] {
+            let think = text.parse::<Think>().map(|t| t.to_string());
+            assert_eq!(think, Ok(text.to_owned()));
+        }
+        for text in ["auto", "exact", "spin", "1ms"] {
+            let pacing = text.parse::<Pacing>().map(|t| t.to_string());
+            assert_eq!(pacing, Ok(text.to_owned()));
+        }
+        assert!("150ms..50ms".parse::<Think>().is_err());
+        assert!("0s".parse::<Time>().is_err());
+        assert!("10000h".parse::<Time>().is_err());
+    }
+
+    #[test]
+    fn a_number_of_requests_is_kept_at_every_rate() {
+        // Slot k is sent where k < the requests due: one for each begun one.
+        let sent = |text: &str, requests| {
+            let segments = shape(text).unwrap().segments_of(requests).unwrap();
+            segments.iter().map(Segment::requests).sum::<f64>().ceil() as u64
+        };
+        let shapes = [
+            "3/s",
+            "700/s",
+            "30/m",
+            "70/h",
+            "9/s..31/s",
+            "1/s,3/s,7/s",
+            "100000/s",
+        ];
+        for text in shapes {
+            for requests in [1, 2, 3, 20, 999, 10_000, 123_457] {
+                assert_eq!(sent(text, requests), requests, "{text}");
+            }
+        }
+        assert_eq!(shape("7/h").unwrap().segments_of(u64::MAX), None);
+        assert_eq!(shape("5e-324").unwrap().segments_of(1), None);
+    }
+}
