@@ -24,7 +24,11 @@ use loadline_engine::searches::sizes;
 use loadline_simulated::world::MemoryWall;
 use loadline_simulated::{Simulated, World};
 
-const SEEDS: u64 = 50;
+/// Worlds for each search; `LOADLINE_SEEDS=50` is the long form.
+fn seeds() -> std::ops::Range<u64> {
+    let asked = std::env::var("LOADLINE_SEEDS").ok();
+    0..asked.and_then(|n| n.parse().ok()).unwrap_or(8)
+}
 
 /// Walls anywhere in the range, some trials disturbed, some of them unseen, some starts crash.
 fn world(seed: u64) -> World {
@@ -90,7 +94,7 @@ fn same<S: Search, T: PartialEq + Debug>(
     told: impl Fn(&S::Answer) -> T,
 ) {
     let mut most = 0;
-    for seed in 0..SEEDS {
+    for seed in seeds() {
         let (answer, watch, _) = rig::answer(world(seed), seed, 1, experiment, &search());
         let one = told(&answer);
         most = most.max(watch.measured);
@@ -188,7 +192,7 @@ fn options_in_pairs_come_to_the_same_on_any_number_of_slots() {
 fn five_slots_take_less_than_half_of_the_time_of_one() {
     let experiment = rig::experiment("[search]\nprove = 20", "50/s");
     let (mut one, mut five) = (0.0, 0.0);
-    for seed in 0..SEEDS {
+    for seed in seeds() {
         let took = |slots| {
             let search = sizes(&experiment);
             let (.., took) = rig::answer(world(seed), seed, slots, &experiment, &search);
