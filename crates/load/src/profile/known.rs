@@ -297,7 +297,8 @@ mod tests {
         "#);
     }
 
-    /// Lines as the documents of each project show them.
+    /// Those of ALB, HAProxy (the first) and Istio (text) stand so in the documents named. The
+    /// others are made here after the format that the document states, and were not captured.
     const LINES: [(&str, Source); 19] = [
         // httpd 2.4, "Log Files": common and combined.
         (
@@ -340,22 +341,22 @@ mod tests {
             r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 612 "-" "curl/7.88.1" 78 0.250 [default-web-80] [] 10.244.0.7:8080 612 0.249 200 5f3e7a1f2b4c6d8e9f0a1b2c3d4e5f60"#,
             Source::Unsaid,
         ),
-        // Traefik, "Access Logs": common log format.
+        // Traefik, "Access Logs": common log format, made after it.
         (
             r#"192.168.1.100 - - [15/May/2025:12:06:30 +0000] "GET /api HTTP/1.1" 200 1024 "-" "Mozilla/5.0" 42 "web@docker" "http://10.0.0.5:80" 150ms"#,
             Source::Unsaid,
         ),
-        // Traefik, the same in JSON; fields in the order of their names.
+        // Traefik's JSON: the names as its public logs have them, the values changed.
         (
             r#"{"ClientAddr":"10.9.129.184:47134","ClientHost":"10.9.129.184","ClientPort":"47134","DownstreamContentSize":379,"DownstreamStatus":200,"Duration":80879000,"OriginStatus":200,"RequestMethod":"GET","RequestPath":"/browse","RequestProtocol":"HTTP/1.1","RouterName":"web@docker","StartUTC":"2022-11-02T00:22:41.640464109Z","level":"info","msg":"","request_User-Agent":"kube-probe/1.23","time":"2022-11-02T00:22:41Z"}"#,
             Source::Unsaid,
         ),
-        // Envoy, "Access logging": the default format.
+        // Envoy, "Access logging": made after the default format.
         (
             r#"[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations" "tcp://10.0.2.1:80""#,
             Source::Unsaid,
         ),
-        // Istio, "Envoy access logs": text, and the same fields in JSON.
+        // Istio, "Envoy access logs": text; and JSON, made after the names of its fields.
         (
             r#"[2020-11-25T21:26:18.409Z] "GET /status/418 HTTP/1.1" 418 - via_upstream - "-" 0 135 4 4 "-" "curl/7.73.0-DEV" "84961386-6d84-929d-98bd-c5aee93b5c88" "httpbin:8000" "10.44.1.27:80" outbound|8000||httpbin.foo.svc.cluster.local 10.44.1.23:37652 10.0.45.184:8000 10.44.1.23:46520 - default"#,
             Source::Unsaid,
@@ -369,7 +370,7 @@ mod tests {
             r#"https 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "curl/7.46.0" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/my-targets/73e2d6bc24d8a067 "Root=1-58337281-1d84f3d73c47ec4e58577259" "www.example.com" "arn:aws:acm:us-east-2:123456789012:certificate/12345678-1234-1234-1234-123456789012" 1 2018-07-02T22:22:48.364000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#,
             Source::Unsaid,
         ),
-        // HAProxy configuration manual, 8.2.3.
+        // HAProxy configuration manual, 8.2.3; and as HTTP/2 over TLS without syslog, made here.
         (
             r#"Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html HTTP/1.1""#,
             Source::Unsaid,
