@@ -15,7 +15,7 @@ use loadline_engine::experiment::{Experiment, ExperimentError};
 use loadline_load::{Spec, Target};
 use toml::Spanned;
 
-use crate::commands::load_error;
+use crate::commands::{bodiless, load_error};
 use crate::error::{Error, Kind};
 use crate::load_flags::LoadFlags;
 
@@ -239,6 +239,7 @@ pub fn checked(file: &ExperimentFile, here: &Path, title: String) -> Result<Give
 }
 
 fn written(file: &ExperimentFile, experiment: Experiment, title: String) -> Result<Given, Error> {
+    file.load.profile().into_iter().for_each(bodiless);
     let text = file.to_toml().map_err(|e| {
         Error::new(
             Kind::Internal,

@@ -175,9 +175,6 @@ fn targets(urls: &[String]) -> Result<(Target, Vec<SocketAddr>), LoadError> {
 fn plan(arguments: &Arguments) -> Result<Plan, Error> {
     let (target, addresses) = targets(&arguments.urls).map_err(load_error)?;
     let load = spec(arguments, target)?;
-    load.profile()
-        .into_iter()
-        .for_each(super::profile::say::bodiless);
     let plan = load.plan(addresses).map_err(load_error)?;
     Ok(Plan {
         cpus: arguments.cpus.clone().unwrap_or_default().0,
@@ -207,6 +204,7 @@ fn spec(arguments: &Arguments, target: Target) -> Result<Spec, Error> {
     }
     load.warm_up.get_or_insert(TimeOrNone(Duration::ZERO));
     load.check().map_err(load_error)?;
+    load.profile().into_iter().for_each(super::bodiless);
     Ok(load)
 }
 

@@ -24,6 +24,7 @@ mod store;
 mod trial_part;
 
 pub use load::load_error;
+pub use profile::say::bodiless;
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;

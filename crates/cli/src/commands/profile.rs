@@ -2,7 +2,7 @@
 
 mod input;
 pub mod json;
-pub(super) mod say;
+pub mod say;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use loadline_analysis::record::Phase;
 use loadline_load::{LoadError, Model, Plan, RequestSpec, Spec, Target};
-use loadline_trial::LoadPhase;
+use loadline_trial::{LoadPhase, Readiness};
 
 use super::error::Source;
 use super::{ExperimentError, Training};
-use loadline_trial::Readiness;
 
 /// Keeps random values of the warm-up (`{uuid}`, `{rand:..}`) apart from those of the judged part.
 const WARM_UP_SEED: u64 = 0x7761_726d;

@@ -64,7 +64,7 @@ impl Templates {
             template.body_file = template.body_file.take().map(|file| folder.join(file));
             let mut request = Request::default();
             template.fill(&mut request);
-            request.check_body()?;
+            request.body()?;
         }
         Ok(Self(templates))
     }

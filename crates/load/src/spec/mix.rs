@@ -65,8 +65,8 @@ impl Spec {
                 format!("two requests are called `{name}`; give each its own name")
             } else if !request.path.starts_with(['/', '{']) {
                 format!("the path of `{name}` does not start with a slash; write /owners?page=1")
-            } else if request.has_two_bodies() {
-                format!("`{name}` has a body and a body-file; leave one of them out")
+            } else if !request.body.is_empty() && request.body_file.is_some() {
+                request.two_bodies()
             } else {
                 continue;
             };
@@ -117,9 +117,7 @@ impl Spec {
             plan.request.body = body(path)?;
         }
         for (weighted, request) in plan.mix.iter_mut().zip(self.mix()) {
-            if let Some(path) = &request.body_file {
-                weighted.request.body = body(path)?;
-            }
+            weighted.request.body = request.body()?;
         }
         let authorization = secret::authorization(self)?;
         let mix = plan.mix.iter_mut().map(|weighted| &mut weighted.request);
@@ -142,23 +140,23 @@ impl Spec {
 }
 
 impl Request {
-    fn has_two_bodies(&self) -> bool {
-        !self.body.is_empty() && self.body_file.is_some()
+    /// What is sent, from its file where it has one.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] when the file cannot be read, or there are two bodies.
+    pub(crate) fn body(&self) -> Result<Vec<u8>, LoadError> {
+        match &self.body_file {
+            None => Ok(self.body.clone().into_bytes()),
+            Some(_) if !self.body.is_empty() => Err(refuse("body-file", &self.two_bodies())),
+            Some(path) => body(path),
+        }
     }
 
-    /// Refuses a body that could not be sent: one in two places, or in a file that cannot be read.
-    pub(crate) fn check_body(&self) -> Result<(), LoadError> {
-        match &self.body_file {
-            Some(path) if self.has_two_bodies() => Err(refuse(
-                "body-file",
-                &format!(
-                    "{}: the request has a body too; leave one of them out",
-                    path.display()
-                ),
-            )),
-            Some(path) => body(path).map(drop),
-            None => Ok(()),
-        }
+    fn two_bodies(&self) -> String {
+        format!(
+            "`{}` has a body and a body-file; leave one of them out",
+            self.name()
+        )
     }
 }
 
