@@ -21,6 +21,18 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// The same of the file that was asked for, where something on the way to it stands in the way.
+    pub(crate) fn on_the_way_to(self, path: &Path) -> Self {
+        if self.path == path {
+            return self;
+        }
+        Self {
+            why: format!("{}: {}", self.path.display(), self.why),
+            path: path.to_owned(),
+            ..self
+        }
+    }
+
     pub(crate) fn unsafe_place(path: &Path, why: String, hint: String) -> Self {
         Self {
             path: path.to_owned(),

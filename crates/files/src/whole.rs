@@ -46,7 +46,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Refused> {
 /// replaced by a new one, anything else is written to as it is.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn create(path: &Path) -> Result<File, Refused> {
     let place = Place::find(path)?;
     if let Some(file) = place.stream()? {
@@ -70,7 +70,7 @@ struct Place {
 
 impl Place {
     fn find(path: &Path) -> Result<Self, Refused> {
-        let (way, name, last) = Way::to_file(path)?;
+        let (way, name, last) = Way::to_file(path).map_err(|e| e.on_the_way_to(path))?;
         let directory = Directory::of(way);
         Ok(Self {
             directory,
