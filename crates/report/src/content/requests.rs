@@ -7,7 +7,7 @@ use loadline_analysis::record::TrialRecord;
 use loadline_analysis::sli::{Measured, MeasuredRequest};
 
 use super::groups::{self, Group};
-use super::{Block, Section};
+use super::section::{Block, Section};
 use crate::figures::{self, spread};
 use crate::format;
 use crate::table::{Cell, Table};
