@@ -104,8 +104,14 @@ fn one(number: usize, pause: &Attribution, start: u64) -> String {
     )
 }
 
+/// Fewer steps than this are no picture.
+const FEW: usize = 8;
+
 /// `CPU ▇▇▁▁▇▇`: what the cgroup used, from a quarter of the pause before it to a quarter after.
 fn used(steps: &[Step]) -> Option<String> {
+    if steps.len() < FEW {
+        return None;
+    }
     let (first, last) = (steps.first()?, steps.last()?);
     let most = steps.iter().map(|step| step.cpus).fold(0.0, f64::max);
     let throttled: Duration = steps.iter().map(|step| step.throttled).sum();
