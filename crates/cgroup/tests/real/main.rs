@@ -27,7 +27,9 @@ fn layout(test: &str) -> Option<Layout> {
     match found {
         Ok(layout) => Some(layout),
         Err(error) => {
-            println!("SKIP {test}: {}", error.to_string().replace('\n', " "));
+            let hint = error.hint().map(|hint| format!(" hint: {hint}"));
+            let why = format!("{error}{}", hint.unwrap_or_default());
+            println!("SKIP {test}: {}", why.replace('\n', " "));
             None
         }
     }
