@@ -97,13 +97,17 @@ impl Measuring {
     /// # Errors
     /// When the experiment does not fit this machine, or another loadline measures.
     pub fn begin(given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
-        // Before the namespace, in which root's files and those of others look alike.
-        let store = open_store(flags.state.as_deref())?;
-        enter_namespace()?;
         let (jdks, places) = java();
         preflight(&given.experiment, &jdks, &places)?;
+        // Nothing is stored before it can run; but in the namespace that others than root enter,
+        // root's files and those of others look alike, so theirs is opened before.
+        let is_root = rustix::process::geteuid().is_root();
+        let state = || open_store(flags.state.as_deref());
+        let early = (!is_root).then(state).transpose()?;
+        enter_namespace()?;
         let signals = Signals::watch()?;
         let lock = lock(flags.wait, &signals)?;
+        let store = early.map_or_else(state, Ok)?;
         let host = host(&store)?;
         try_machine(&host)?;
         let machine = machine(&host, &given.experiment, &jdks);

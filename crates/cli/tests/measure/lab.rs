@@ -121,5 +121,5 @@ const QUICK: [&str; 8] = [
 
 /// The recommended memory in a result, if there is one.
 pub fn recommended(result: &serde_json::Value) -> Option<u64> {
-    result["recommendation"]["memory_bytes"].as_u64()
+    result["recommendation"]["configuration"]["memory_bytes"].as_u64()
 }

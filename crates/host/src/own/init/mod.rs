@@ -3,7 +3,7 @@
 //! One program start, then two forks. The *holder* makes the namespaces and dies with loadline;
 //! its child is *init*, PID 1 of the new PID namespace: it makes the mounts, reaps orphans, sends
 //! signals and takes everything down with it when it ends; init's child becomes the *application*
-//! ([`app`]). Holder and init stay outside the application's cgroup. None of them ever has more
+//! (module `app`). Holder and init stay outside the application's cgroup. None of them ever has more
 //! than one thread when it forks. Facts: pid_namespaces(7), PR_SET_PDEATHSIG(2const).
 
 mod app;
