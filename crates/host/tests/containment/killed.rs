@@ -119,7 +119,7 @@ fn kill_once(lab: &Lab, whom: Whom, after: Duration) -> (Duration, usize) {
     let lived = until_dead(after);
     let swept = lab.site.sweep().expect("it can be swept");
     assert!(swept.failures.is_empty(), "{:?}", swept.failures);
-    let groups = groups();
+    let groups = groups(victim.id());
     assert!(
         groups.is_empty(),
         "{whom:?} killed after {after:?}: {groups:?}"

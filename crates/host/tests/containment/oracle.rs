@@ -11,7 +11,7 @@ pub struct Traces {
     processes: BTreeSet<String>,
     /// Children of this process that were not waited for, or still run.
     children: BTreeSet<String>,
-    /// Directories of these tests' groups, in every hierarchy.
+    /// Directories of the groups of this process's trials, in every hierarchy.
     groups: BTreeSet<PathBuf>,
     /// Lines of this process's mount table.
     mounts: usize,
@@ -29,7 +29,7 @@ impl Traces {
         Self {
             processes: processes(uid),
             children: children(),
-            groups: groups(),
+            groups: groups(std::process::id()),
             mounts: read("/proc/self/mountinfo").lines().count(),
             descriptors: descriptors(),
             strays: strays(),
@@ -102,16 +102,17 @@ fn children() -> BTreeSet<String> {
         .collect()
 }
 
-/// Directories `loadline-<boot>-<owner>-<start>-containment-...` two levels below the cgroup root: v1
+/// Directories `loadline-...-containment-<owner>-<number>`, of who has started the trial, two levels below the cgroup root: v1
 /// and hybrid have one level of controllers, v2 has none.
-pub fn groups() -> BTreeSet<PathBuf> {
+pub fn groups(owner: u32) -> BTreeSet<PathBuf> {
     let root = Path::new("/sys/fs/cgroup");
+    let mark = format!("-containment-{owner}-");
     let is_ours = |path: &PathBuf| {
         let name = path
             .file_name()
             .and_then(|n| n.to_str())
             .unwrap_or_default();
-        name.starts_with("loadline-") && name.contains("-containment-")
+        name.starts_with("loadline-") && name.contains(&mark)
     };
     let below = entries(root).into_iter().flat_map(entries);
     entries(root)
