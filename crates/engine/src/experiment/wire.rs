@@ -81,7 +81,7 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub start_deadline: Option<Text>,
-    /// How long it may take to stop after SIGTERM before it is killed: `10s`.
+    /// How long it may take to stop after SIGTERM before it is killed: `3s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub stop_grace: Option<Text>,
