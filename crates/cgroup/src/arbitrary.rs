@@ -59,9 +59,10 @@ proptest! {
 
     #[test]
     fn names_print_and_parse_back(
-        boot in "[0-9a-f]{8}", pid: u32, start_time: u64, trial in "[0-9a-zA-Z-]{1,60}",
+        boot in "[0-9a-f]{8}", namespace: u64, pid: u32, start_time: u64,
+        trial in "[0-9a-zA-Z-]{1,60}",
     ) {
-        let name = GroupName { boot, pid, start_time, trial };
+        let name = GroupName { boot, namespace, pid, start_time, trial };
         prop_assert_eq!(name.to_string().parse::<GroupName>().unwrap(), name);
     }
 

@@ -15,11 +15,14 @@ pub(crate) const PREFIX: &str = "loadline-";
 /// Longest name: NAME_MAX is 255, and sub-groups and container engines add to it.
 const MAX_NAME: usize = 200;
 
-/// `loadline-<boot id, 8 hex digits>-<pid>-<start time>-<trial>`.
+/// `loadline-<boot id, 8 hex digits>-<PID namespace>-<pid>-<start time>-<trial>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupName {
     /// First eight hex digits of the kernel's boot id.
     pub boot: String,
+    /// Number of the PID namespace that the process id counts in: two containers that share a
+    /// cgroup tree or a state directory both have a process 7.
+    pub namespace: u64,
     /// Process id of the owner.
     pub pid: u32,
     /// Start time of the owner, clock ticks after boot: tells it from a later process with the
@@ -45,6 +48,7 @@ impl GroupName {
         let pid = stat.split_ascii_whitespace().next();
         let name = Self {
             boot: boot(proc_root)?,
+            namespace: namespace(proc_root)?,
             pid: pid.and_then(|p| p.parse().ok()).ok_or_else(malformed)?,
             start_time: stat_start_time(&stat).ok_or_else(malformed)?,
             trial: trial.to_owned(),
@@ -53,13 +57,17 @@ impl GroupName {
         Ok(name)
     }
 
-    /// Whether the process that made the group still runs.
+    /// Whether the process that made the group still runs. One of another PID namespace cannot be
+    /// seen from here: it counts as alive as long as the machine has not been started anew.
     ///
     /// # Errors
     /// Unreadable files below `proc_root` (normally `/proc`); a process that is gone is no error.
     pub fn is_owner_alive(&self, proc_root: &Path) -> Result<bool, CgroupError> {
         if boot(proc_root)? != self.boot {
             return Ok(false);
+        }
+        if namespace(proc_root)? != self.namespace {
+            return Ok(true);
         }
         let stat = proc_root.join(self.pid.to_string()).join("stat");
         match file::read_optional(&stat) {
@@ -88,6 +96,26 @@ fn boot(proc_root: &Path) -> Result<String, CgroupError> {
     }
 }
 
+/// Number of the own PID namespace. Source: namespaces(7), `pid:[4026531836]`.
+fn namespace(proc_root: &Path) -> Result<u64, CgroupError> {
+    let path = proc_root.join("self/ns/pid");
+    let link = std::fs::read_link(&path).map_err(|source| CgroupError::File {
+        action: "read",
+        path: path.clone(),
+        source,
+    })?;
+    let name = link.to_string_lossy();
+    let number = name
+        .strip_prefix("pid:[")
+        .and_then(|rest| rest.strip_suffix(']'));
+    number
+        .and_then(|number| number.parse().ok())
+        .ok_or_else(|| CgroupError::Malformed {
+            path,
+            detail: name.chars().take(40).collect(),
+        })
+}
+
 fn is_boot(text: &str) -> bool {
     text.len() == 8 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -114,11 +142,12 @@ impl fmt::Display for GroupName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             boot,
+            namespace,
             pid,
             start_time,
             trial,
         } = self;
-        write!(f, "{PREFIX}{boot}-{pid}-{start_time}-{trial}")
+        write!(f, "{PREFIX}{boot}-{namespace}-{pid}-{start_time}-{trial}")
     }
 }
 
@@ -130,10 +159,11 @@ impl FromStr for GroupName {
             name: text.to_owned(),
         };
         check(text)?;
-        let mut fields = text[PREFIX.len()..].splitn(4, '-');
+        let mut fields = text[PREFIX.len()..].splitn(5, '-');
         let mut next = || fields.next().filter(|f| !f.is_empty()).ok_or_else(error);
         let name = Self {
             boot: next()?.to_owned(),
+            namespace: next()?.parse().map_err(|_| error())?,
             pid: next()?.parse().map_err(|_| error())?,
             start_time: next()?.parse().map_err(|_| error())?,
             trial: next()?.to_owned(),
@@ -175,6 +205,12 @@ mod tests {
         ] {
             assert!(!other.is_owner_alive(proc).unwrap(), "{other}");
         }
+        let elsewhere = GroupName {
+            namespace: name.namespace + 1,
+            pid: 4_000_000_000,
+            ..name
+        };
+        assert!(elsewhere.is_owner_alive(proc).unwrap());
     }
 
     #[test]
@@ -182,12 +218,12 @@ mod tests {
         for text in [
             "loadline-",
             "loadline-supervisor",
-            "loadline-0123abcd-1-2",
-            "loadline-0123abcd-1-2-",
-            "loadline-0123ABCD-1-2-x",
-            "loadline-0123abcd-01-2-x",
-            "docker-0123abcd-1-2-x",
-            "loadline-0123abcd-1-2-../x",
+            "loadline-0123abcd-4-1-2",
+            "loadline-0123abcd-4-1-2-",
+            "loadline-0123ABCD-4-1-2-x",
+            "loadline-0123abcd-4-01-2-x",
+            "docker-0123abcd-4-1-2-x",
+            "loadline-0123abcd-4-1-2-../x",
         ] {
             assert!(text.parse::<GroupName>().is_err(), "{text}");
         }

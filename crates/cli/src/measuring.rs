@@ -30,7 +30,7 @@ use crate::experiment::{Given, refused};
 use crate::signals::Signals;
 use crate::ui::Progress;
 
-/// Application account when nobody called sudo: no account of a distribution has this number.
+/// The application's account where loadline is root: no account of a distribution has this number.
 const APPLICATION_UID: u32 = 64_999;
 
 /// Flags of every command that measures.
@@ -370,13 +370,13 @@ pub fn sudo_caller() -> Option<Account> {
     (is_root && uid != 0 && gid != 0).then_some(Account { uid, gid })
 }
 
-/// The user who called sudo runs the application; without sudo an account that owns nothing.
+/// An account that owns nothing, also under sudo: the caller's own would let the application read
+/// the caller's files and speak to the caller's session. Without root there is only the caller's.
 fn account(experiment: &Experiment) -> Account {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
     let own = (uid != 0).then_some(Account { uid, gid });
-    let given = experiment.app.account.or(own).or_else(sudo_caller);
-    given.unwrap_or(Account {
+    experiment.app.account.or(own).unwrap_or(Account {
         uid: APPLICATION_UID,
         gid: APPLICATION_UID,
     })

@@ -55,6 +55,7 @@ pub(crate) fn of(
         network: app.network,
         account: of.account,
         scratch: of.store.scratch(id),
+        hidden: vec![of.store.directory().to_owned()],
         gc_log: assembled.gc_log,
         log_line: app.log_line.clone(),
         hand_over: Vec::new(),

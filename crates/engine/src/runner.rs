@@ -11,7 +11,6 @@ mod attempts;
 mod job;
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -355,7 +354,7 @@ impl<'a> Runner<'a> {
         self.watcher.slot_ends(0);
         if !matches!(ending, Ending::Measured(_)) {
             // Nothing of it is wanted; what stays is swept by its owner file.
-            let _ = fs::remove_dir_all(&order.scratch);
+            let _ = loadline_files::remove_tree(&order.scratch);
         }
         match ending {
             Ending::Measured(evidence) => Ok(*evidence),

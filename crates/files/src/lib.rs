@@ -4,16 +4,18 @@
 //! loadline runs as root beside programs that are not trusted, and its users name directories that
 //! such a program may write. So a path is walked by descriptors, and a link counts only where it
 //! stands in a directory that nobody but root and the caller can change. Owns that walk, the
-//! directories it ends in, and how a file comes into one. Never gives or takes rights, never
-//! decides what is written. Facts: symlink(7), open(2), fsync(2), auth_rhosts.c of OpenSSH
+//! directories it ends in, how a file comes into one, and how a tree that others made goes. Never
+//! gives or takes rights, never decides what is written. Facts: symlink(7), open(2), fsync(2), auth_rhosts.c of OpenSSH
 //! (StrictModes).
 
 mod directory;
 mod owners;
 mod refused;
+mod tree;
 mod way;
 mod whole;
 
 pub use directory::Directory;
 pub use refused::Refused;
+pub use tree::remove_tree;
 pub use whole::{Part, create, write};

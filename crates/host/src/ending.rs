@@ -34,6 +34,9 @@ const DUMP_QUIET: Duration = Duration::from_millis(200);
 /// How long an application that was ready may take to answer once more, else it hangs.
 const ANSWER: Duration = Duration::from_secs(1);
 
+/// How long the rest of the output may take to be read, once every writer should be dead.
+const READ: Duration = Duration::from_secs(5);
+
 /// How long a container may take to say how a killed application ended; milliseconds as a rule.
 const TOLD: Duration = Duration::from_secs(2);
 
@@ -149,8 +152,10 @@ fn kill(instances: &mut Instances, parts: &mut [Evidence]) {
     }
     for (instance, part) in instances.all.iter_mut().zip(parts) {
         if instance.container.end() {
-            // The last writer is dead: the reader comes to its end.
-            instance.output.finish();
+            if !instance.output.finish(READ) {
+                let text = "a process outside of the trial holds the application's output open";
+                part.warnings.push(text.to_owned());
+            }
         } else {
             let text = "processes of the trial could not be killed; `loadline clean` tries again";
             part.warnings.push(text.to_owned());

@@ -14,7 +14,10 @@ use loadline_cgroup::Group;
 use loadline_load::part::{Message, Order, RequestMessage, ResultMessage, SecondMessage};
 use loadline_load::{LoadError, Model, Part, Plan};
 use loadline_trial::LoadPhase;
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, set_parent_process_death_signal,
+    setrlimit,
+};
 
 use crate::cpus::CpuPlan;
 use crate::halt::{self, Halt};
@@ -27,6 +30,9 @@ const SLACK: Duration = Duration::from_secs(20);
 
 /// After SIGTERM the result comes as soon as answers stop coming.
 const STOPPED: Duration = Duration::from_secs(3);
+
+/// Memory of its own that a generator may take, in bytes: some ten times what 20,000 connections do.
+const MEMORY: u64 = 2 << 30;
 
 /// Of the generator's own complaint, so much is kept.
 const COMPLAINT: u64 = 4096;
@@ -42,6 +48,19 @@ pub fn load_part(
 ) -> Result<(), LoadError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| LoadError::System {
         call: "prctl(PR_SET_PDEATHSIG)",
+        errno,
+        hint: "a seccomp profile may forbid it",
+    })?;
+    // Root's memory has no limit here, and it is a server that is not trusted that answers. Bounds
+    // on each reply keep the generator small; this is what holds should one be missing.
+    let allowed = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
+    let most = Some(MEMORY.min(allowed));
+    let most = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    setrlimit(Resource::Data, most).map_err(|errno| LoadError::System {
+        call: "setrlimit(RLIMIT_DATA)",
         errno,
         hint: "a seccomp profile may forbid it",
     })?;

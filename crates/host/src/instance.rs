@@ -164,6 +164,7 @@ impl Instance {
             limits: &limits,
             cpus: &plan.application,
             own_network: order.network == Network::Own,
+            hidden: &order.hidden,
             scratch: &scratch,
             open_files: site.options.open_files,
             evict_page_cache: site.options.evict_page_cache,

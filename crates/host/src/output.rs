@@ -6,8 +6,9 @@
 
 use std::collections::VecDeque;
 use std::io::{PipeReader, Read};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::time::Duration;
 
 use loadline_trial::log::{Content, Log, PIECE};
 
@@ -27,7 +28,8 @@ const LINE_LENGTH: usize = 2000;
 pub struct Output {
     state: Arc<Mutex<State>>,
     to: Copy,
-    reader: Option<JoinHandle<()>>,
+    /// Tells by its end that the reader has ended.
+    reader: Receiver<()>,
 }
 
 #[derive(Default)]
@@ -68,17 +70,15 @@ impl Output {
     ) -> std::io::Result<Self> {
         let state = Arc::new(Mutex::new(State::default()));
         let (shared, copy) = (Arc::clone(&state), to.clone());
-        let reader = std::thread::Builder::new()
+        let (ended, reader) = channel();
+        std::thread::Builder::new()
             .name("output".to_owned())
             .spawn(move || {
+                let _ended = ended;
                 cpus::pin_this_thread(&cpus);
                 drain(pipe, &copy, watch, &shared);
             })?;
-        Ok(Self {
-            state,
-            to,
-            reader: Some(reader),
-        })
+        Ok(Self { state, to, reader })
     }
 
     /// Bytes written so far.
@@ -113,13 +113,14 @@ impl Output {
             .then(|| format!("the application wrote {total} bytes; the first {LOG_CAP} are kept"))
     }
 
-    /// Waits for the end of the output. Call when every writer is dead; it blocks before.
-    pub fn finish(&mut self) {
-        if let Some(reader) = self.reader.take() {
-            // A panic of the reader loses output, nothing else; what was read is still there.
-            let _ = reader.join();
-        }
+    /// Waits for the end of the output, so long at most; whether it came. Call when every process
+    /// of the application is dead. One that is none of them may hold the pipe too: the application
+    /// can hand a descriptor to whoever takes it.
+    pub fn finish(&self, patience: Duration) -> bool {
+        // Nothing is ever sent: it is the end of the reader that is waited for.
+        let has_ended = self.reader.recv_timeout(patience) != Err(RecvTimeoutError::Timeout);
         self.flush();
+        has_ended
     }
 
     fn tail(&self) -> Vec<u8> {
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_tail_is_kept_and_the_log_is_capped() {
-        let (mut writer, mut output) = reading(None);
+        let (mut writer, output) = reading(None);
         let line = [b"0123456789abcde".as_slice(), b"\n"].concat().repeat(4096);
         let rounds = LOG_CAP / line.len() as u64 + 3;
         for _ in 0..rounds {
@@ -276,7 +277,7 @@ mod tests {
         }
         writer.write_all(b"the end").expect("it is read");
         drop(writer);
-        output.finish();
+        assert!(output.finish(Duration::from_secs(60)));
         assert_eq!(output.total(), rounds * line.len() as u64 + 7);
         let log = output.to.log.reader().expect("it is read again");
         let kept = std::io::copy(&mut log.join(Content::Output, 0), &mut std::io::sink());
@@ -295,14 +296,28 @@ mod tests {
             text: "Started Shop".to_owned(),
             found: Box::new(move || found.send(()).expect("someone waits")),
         };
-        let (mut writer, mut output) = reading(Some(watch));
+        let (mut writer, output) = reading(Some(watch));
         for part in ["... Star", "ted S", "hop in 3 s\n", "Started Shop again\n"] {
             writer.write_all(part.as_bytes()).expect("it is read");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         drop(writer);
-        output.finish();
+        assert!(output.finish(Duration::from_secs(60)));
         assert_eq!(told.iter().count(), 1);
+    }
+
+    #[test]
+    fn a_pipe_that_somebody_else_holds_is_not_waited_for() {
+        let (mut writer, output) = reading(None);
+        writer.write_all(b"last words\n").expect("it is read");
+        let begin = std::time::Instant::now();
+        while output.total() == 0 && begin.elapsed() < Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        assert!(!output.finish(Duration::from_millis(10)));
+        assert_eq!(output.last_lines(), ["last words"]);
+        drop(writer);
+        assert!(output.finish(Duration::from_secs(60)));
     }
 
     #[test]
@@ -313,7 +328,7 @@ mod tests {
             text: "ready".to_owned(),
             found: Box::new(move || found.send(()).expect("someone waits")),
         };
-        let (mut writer, mut output) = reading(Some(watch));
+        let (mut writer, output) = reading(Some(watch));
         writer.write_all(b"one\nready\n").expect("it is read");
         let begin = std::time::Instant::now();
         while output.total() == 0 && begin.elapsed() < std::time::Duration::from_secs(10) {
@@ -322,7 +337,7 @@ mod tests {
         assert_eq!(output.last_lines(), ["one", "ready"]);
         told.recv().expect("it tells");
         drop(writer);
-        output.finish();
+        assert!(output.finish(Duration::from_secs(60)));
     }
 
     #[test]

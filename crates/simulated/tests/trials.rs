@@ -99,6 +99,7 @@ fn order(memory: Bytes, model: Model) -> Order {
         network: Network::Own,
         account: Account { uid: 1, gid: 1 },
         scratch: PathBuf::from("/nonexistent"),
+        hidden: Vec::new(),
         gc_log: None,
         log_line: None,
         hand_over: Vec::new(),

@@ -1,13 +1,14 @@
 //! The one place with system calls that need unsafe code.
 //!
-//! Owns six calls that neither std nor rustix offers safely: new namespaces, fork, setting a
-//! network interface up, close-on-exec for all descriptors, default signals, a real-time priority.
-//! Each wrapper is safe to call from anywhere: it checks what the call needs. Everything else in loadline goes through std and
-//! rustix. Facts: man pages unshare(2), fork(2), signal-safety(7), netdevice(7), close_range(2).
+//! Owns seven calls that neither std nor rustix offers safely: new namespaces, fork, setting a
+//! network interface up, close-on-exec for all descriptors, default signals, a real-time priority, a
+//! new session keyring. Each wrapper is safe to call from anywhere: it checks what the call needs.
+//! Everything else in loadline goes through std and rustix. Facts: man pages unshare(2), fork(2), signal-safety(7), netdevice(7), close_range(2).
 
 mod descriptor;
 mod fork;
 mod interface;
+mod keyring;
 mod namespace;
 mod realtime;
 mod signal;
@@ -15,6 +16,7 @@ mod signal;
 pub use descriptor::close_on_exec_from;
 pub use fork::{Fork, fork};
 pub use interface::set_interface_up;
+pub use keyring::new_session_keyring;
 pub use namespace::{Namespaces, unshare};
 pub use realtime::run_at_once;
 pub use signal::default_signals;

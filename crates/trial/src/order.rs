@@ -26,6 +26,9 @@ pub struct Order {
     /// Directory of the host for this trial's files, owned by loadline; made and removed by the
     /// host.
     pub scratch: PathBuf,
+    /// Directories of the host that the application must not see: loadline's own records, which an
+    /// application under the same account could change. What its command names below them stays.
+    pub hidden: Vec<PathBuf>,
     /// The JVM's GC log as the application sees it; `None` where the application is no JVM.
     pub gc_log: Option<PathBuf>,
     /// A text in a line of its output, whose time is wanted; not what makes it ready.

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::{Settings, say, server};
@@ -116,6 +116,18 @@ pub(crate) fn fill_disk(settings: &Settings) -> u8 {
     }
     for directory in ["/var/tmp", "/dev/shm", "/run/lock"] {
         let _ = std::fs::write(format!("{directory}/loadline-zoo"), "x");
+    }
+    server::serve(settings)
+}
+
+pub(crate) fn deep_tree(settings: &Settings) -> u8 {
+    let made = rustix::fs::open("/tmp", OFlags::DIRECTORY, Mode::empty());
+    let mut made = made.ok();
+    for _ in 0..settings.number("levels", 2000) {
+        made = made.and_then(|here| {
+            rustix::fs::mkdirat(&here, "d", Mode::RWXU).ok()?;
+            rustix::fs::openat(&here, "d", OFlags::DIRECTORY, Mode::empty()).ok()
+        });
     }
     server::serve(settings)
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The modes, each with what it does.
-pub const MODES: [(&str, &str); 22] = [
+pub const MODES: [(&str, &str); 23] = [
     ("serve", "answers; port status slow_ms ready_ms heap_mib"),
     (
         "daemons",
@@ -49,6 +49,10 @@ pub const MODES: [(&str, &str); 22] = [
     ),
     ("threads", "starts threads until it cannot, then serves"),
     ("fill-disk", "writes `mib` to /tmp, then serves"),
+    (
+        "deep-tree",
+        "makes `levels` directories in each other in /tmp, then serves",
+    ),
     ("re-exec", "executes itself again, then serves"),
     (
         "plant",
@@ -116,6 +120,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> u8 {
         "descriptors" => hostile::descriptors(&settings),
         "threads" => hostile::threads(&settings),
         "fill-disk" => hostile::fill_disk(&settings),
+        "deep-tree" => hostile::deep_tree(&settings),
         "re-exec" => processes::re_exec(&settings),
         "plant" => hostile::plant(&settings),
         "never-ready" => hostile::sleep(),

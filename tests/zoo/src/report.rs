@@ -18,6 +18,13 @@ pub(crate) fn report() -> u8 {
         format!("shm {}", names("/dev/shm").join(" ")),
         format!("processes {}", processes()),
         format!("session {}", is_session_leader()),
+        format!("services {}", names("/run/user").join(" ")),
+        format!("firmware {}", names("/sys/firmware").join(" ")),
+        format!(
+            "keys {}",
+            fs::read("/proc/keys").map_or(0, |keys| keys.len())
+        ),
+        format!("user-namespace {}", makes_user_namespace()),
     ];
     facts.extend(status());
     facts.extend(limits());
@@ -100,6 +107,14 @@ fn processes() -> usize {
     names("/proc").iter().filter(is_process).count()
 }
 
+/// Whether util-linux can make one for it.
+fn makes_user_namespace() -> bool {
+    let mut command = std::process::Command::new("/usr/bin/unshare");
+    command.args(["--user", "/bin/true"]);
+    command.stderr(std::process::Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 fn is_session_leader() -> bool {
     let own = rustix::process::getpid();
     rustix::process::getsid(None).is_ok_and(|session| session == own)
@@ -116,6 +131,7 @@ fn status() -> Vec<String> {
         "CapBnd:",
         "CapAmb:",
         "NoNewPrivs:",
+        "Seccomp:",
         "SigIgn:",
         "SigBlk:",
         "Cpus_allowed_list:",

@@ -11,7 +11,7 @@ pub fn run() -> Result<Outcome, Error> {
         let kind = match &error {
             InitError::NotForPeople => Kind::Usage,
             InitError::Line(_) => Kind::Internal,
-            InitError::Sys(_) | InitError::Step { .. } => Kind::Environment,
+            InitError::Sys(_) | InitError::Filter(_) | InitError::Step { .. } => Kind::Environment,
         };
         Error::new(kind, error)
     })

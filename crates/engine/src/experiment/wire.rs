@@ -89,7 +89,8 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub network: Option<Text>,
-    /// Who it runs as, `uid` or `uid:gid`; default: who called sudo, else 64999.
+    /// Who it runs as, `uid` or `uid:gid`; default: 64999, which owns nothing; without
+    /// root the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub user: Option<Text>,

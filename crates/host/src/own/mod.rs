@@ -50,6 +50,8 @@ pub struct Wanted<'a> {
     pub cpus: &'a [u32],
     /// Whether it gets a network of its own.
     pub own_network: bool,
+    /// Directories that it must not see.
+    pub hidden: &'a [PathBuf],
     /// Directory for its files; made, and gone with the container.
     pub scratch: &'a Path,
     /// Open files it may have; lowered to what loadline itself may have.
@@ -91,7 +93,9 @@ impl Own {
         let named = scratch.named(program.uid, program.gid);
         let named = named.map_err(scratch_refused)?;
         let replaced = scratch.replaced().into_iter().chain(named).collect();
-        let view = reach::view(program, &needs, replaced, warnings)
+        let services = reach::SERVICES.iter().map(PathBuf::from);
+        let hidden = services.chain(wanted.hidden.iter().cloned());
+        let view = reach::view(program, &needs, replaced, hidden, warnings)
             .map_err(|error| unreachable(&error))?;
         if wanted.evict_page_cache {
             pagecache::evict(&needs);

@@ -15,6 +15,25 @@ use crate::program::Program;
 const READ: u32 = 0o4;
 const SEARCH: u32 = 0o1;
 
+/// Where the machine and the sessions of its users can be spoken to. Who runs as a user may ask that
+/// user's service manager for a process outside of every limit, and that user's agents for
+/// signatures; a container engine's socket is the machine. Source: file-hierarchy(7), and what
+/// Debian's packages listen on.
+pub const SERVICES: [&str; 12] = [
+    "/run/containerd",
+    "/run/crio",
+    "/run/dbus",
+    "/run/docker",
+    "/run/docker.sock",
+    "/run/libvirt",
+    "/run/podman",
+    "/run/screen",
+    "/run/snapd.socket",
+    "/run/systemd/private",
+    "/run/tmux",
+    "/run/user",
+];
+
 /// A file that the application cannot do without, closed to its user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {} cannot be {access} by uid {uid}", path.display())]
@@ -111,8 +130,9 @@ fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
     candidates.into_iter().filter_map(existing).collect()
 }
 
-/// Plans the view: `replaced` directories, and hidden ones with what must stay visible. Files that
-/// the command names and its user may not read are told to `warn`: the application may do without.
+/// Plans the view: `replaced` directories, and hidden ones with what must stay visible; `hidden` is
+/// closed to every account. Files that the command names and its user may not read are told to
+/// `warn`: the application may do without.
 ///
 /// # Errors
 /// When the program, a jar or the working directory is closed to the user.
@@ -120,13 +140,18 @@ pub fn view(
     spec: &Program,
     needs: &Needs,
     replaced: Vec<(PathBuf, PathBuf)>,
+    hidden: impl Iterator<Item = PathBuf>,
     warn: &mut Vec<String>,
 ) -> Result<View, Unreachable> {
+    // By their real names: /var/run is a link to /run, and a link cannot be covered.
+    let hidden = hidden.filter_map(|path| fs::canonicalize(path).ok());
+    let hidden: BTreeSet<_> = hidden.collect();
     let mut plan = Planner {
         uid: spec.uid,
         gid: spec.gid,
         covers: replaced.iter().map(|(seen, _)| seen.clone()).collect(),
-        masked: BTreeSet::new(),
+        masked: hidden.clone(),
+        hidden,
         kept: BTreeSet::new(),
     };
     plan.working_directory(&spec.directory)?;
@@ -153,6 +178,8 @@ struct Planner {
     gid: u32,
     /// Directories covered by another anyway.
     covers: Vec<PathBuf>,
+    /// What nobody may pass through.
+    hidden: BTreeSet<PathBuf>,
     masked: BTreeSet<PathBuf>,
     kept: BTreeSet<PathBuf>,
 }
@@ -234,7 +261,9 @@ impl Planner {
     }
 
     fn may(&self, path: &Path, access: u32) -> bool {
-        fs::metadata(path).is_ok_and(|metadata| may((self.uid, self.gid), &metadata, access))
+        let is_hidden = access & SEARCH != 0 && self.hidden.contains(path);
+        let account = (self.uid, self.gid);
+        !is_hidden && fs::metadata(path).is_ok_and(|metadata| may(account, &metadata, access))
     }
 
     /// Drops what lies below something that is hidden or kept already. What is closed inside a kept
@@ -255,6 +284,8 @@ impl Planner {
                 kept.insert(path.clone());
             }
         }
+        let is_shown = |p: &&PathBuf| kept.iter().any(|k: &PathBuf| p.starts_with(k));
+        masked.extend(self.hidden.iter().filter(is_shown).cloned());
         View {
             replaced,
             kept: kept.into_iter().collect(),
@@ -351,7 +382,13 @@ mod tests {
 
         /// The view, with the paths below the tree's root only: (hidden, kept).
         fn view(&self, spec: &Program) -> Result<(Vec<String>, Vec<String>), Unreachable> {
-            let view = view(spec, &Needs::of(spec)?, Vec::new(), &mut Vec::new())?;
+            let view = view(
+                spec,
+                &Needs::of(spec)?,
+                Vec::new(),
+                std::iter::empty(),
+                &mut Vec::new(),
+            )?;
             let names = |paths: Vec<PathBuf>| {
                 let name = |p: PathBuf| {
                     let below = p.strip_prefix(self.root.path()).ok()?;
@@ -404,7 +441,14 @@ mod tests {
         let spec = tree.spec("closed/app", &["-jar", "ROOT/open/a.jar"]);
         let needs = Needs::of(&spec).expect("the program is there");
         let replaced = vec![(tree.root.path().to_owned(), PathBuf::from("/private"))];
-        let view = view(&spec, &needs, replaced.clone(), &mut Vec::new()).expect("a view");
+        let view = view(
+            &spec,
+            &needs,
+            replaced.clone(),
+            std::iter::empty(),
+            &mut Vec::new(),
+        )
+        .expect("a view");
         assert_eq!(view.masked, Vec::<PathBuf>::new());
         let kept = ["closed/app", "jdk", "open"].map(|name| tree.path(name));
         assert_eq!((view.kept, view.replaced), (kept.to_vec(), replaced));
@@ -440,7 +484,7 @@ mod tests {
         tree.chmod("open/key", 0o600);
         let spec = tree.spec("open", &["-Dkey=key"]);
         let (needs, mut warnings) = (Needs::of(&spec).expect("it exists"), Vec::new());
-        assert!(view(&spec, &needs, Vec::new(), &mut warnings).is_ok());
+        assert!(view(&spec, &needs, Vec::new(), std::iter::empty(), &mut warnings).is_ok());
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         tree.chmod("closed/app", 0o700);
         let error = tree.view(&tree.spec("closed/app", &[])).err();
@@ -448,6 +492,36 @@ mod tests {
         let mut spec = tree.spec("open", &[]);
         spec.command = vec!["nosuchprogram".to_owned()];
         assert_eq!(Needs::of(&spec).err().map(|e| e.access), Some("found"));
+    }
+
+    #[test]
+    fn what_is_hidden_is_closed_to_everyone_but_for_what_the_command_names() {
+        let tree = Tree::new();
+        fs::create_dir(tree.path("open/state")).expect("a directory");
+        fs::write(tree.path("open/state/app.jsa"), "x").expect("a file");
+        let hidden = || [tree.path("open/state"), tree.path("none")].into_iter();
+        let view = |arguments: &[&str]| {
+            let spec = tree.spec("open", arguments);
+            let needs = Needs::of(&spec).expect("the program is there");
+            view(&spec, &needs, Vec::new(), hidden(), &mut Vec::new()).expect("a view")
+        };
+        // A hidden directory inside a kept one inside a closed one.
+        let closed = tree.path("closed/app/caches");
+        fs::create_dir(&closed).expect("a directory");
+        let spec = tree.spec("closed/app", &[]);
+        let needs = Needs::of(&spec).expect("the program is there");
+        let hidden_below = [closed.clone()].into_iter();
+        let seen = super::view(&spec, &needs, Vec::new(), hidden_below, &mut Vec::new());
+        assert!(seen.is_ok_and(|seen| seen.masked.contains(&closed)));
+        let state = tree.path("open/state");
+        let seen = view(&[]);
+        assert!(seen.masked.contains(&state) && !seen.kept.contains(&state));
+        let cache = state.join("app.jsa");
+        let seen = view(&["-XX:SharedArchiveFile=ROOT/open/state/app.jsa"]);
+        assert!(
+            seen.masked.contains(&state) && seen.kept.contains(&cache),
+            "{seen:?}"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use loadline_cgroup::GroupName;
+use loadline_files::remove_tree;
 use loadline_jvm::beneath;
 use rustix::fs::{Mode, OFlags};
 
@@ -121,8 +122,8 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // Every process of the trial is dead. Failing here leaves the owner file as well: the
         // next sweep tries again.
-        if fs::remove_dir_all(self.root.join("private")).is_ok() {
-            let _ = fs::remove_dir_all(&self.root);
+        if remove_tree(&self.root.join("private")).is_ok() {
+            let _ = remove_tree(&self.root);
         }
     }
 }
@@ -137,7 +138,7 @@ pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>)
         if !is_leftover(&directory, proc_root) {
             continue;
         }
-        match fs::remove_dir_all(&directory) {
+        match remove_tree(&directory) {
             Ok(()) => removed.push(directory),
             Err(source) => failures.push(failed("remove", &directory)(source)),
         }

@@ -44,6 +44,7 @@ pub const CASES: [Case; 22] = [
 /// no cgroup file writable, a network of its own.
 fn confined() {
     let mut lab = Lab::new();
+    let session = Session::make();
     let mut spec = lab.spec(&["report"]);
     spec.readiness = Readiness::LogLine {
         contains: "Max open".to_owned(),
@@ -71,6 +72,13 @@ fn confined() {
         assert_eq!(fact(set), format!("{set} 0000000000000000"));
     }
     assert_eq!(fact("NoNewPrivs:"), "NoNewPrivs: 1");
+    // A filter of system calls.
+    assert_eq!(fact("Seccomp:"), "Seccomp: 2");
+    assert_eq!(fact("user-namespace"), "user-namespace false");
+    assert_eq!(fact("services"), "services");
+    assert_eq!(fact("firmware"), "firmware");
+    assert_eq!(fact("keys"), "keys 0");
+    drop(session);
     // Without SIGPIPE, which a Rust program ignores itself, and the C library's own two.
     let ignored = u64::from_str_radix(&fact("SigIgn:")[8..], 16).expect("a mask");
     assert_eq!(ignored & !(1 << 12 | 1 << 31 | 1 << 32), 0, "{ignored:x}");
@@ -80,6 +88,25 @@ fn confined() {
     let own_network = std::fs::read_link("/proc/self/ns/net").expect("it is there");
     assert!(!fact("network").contains(&own_network.display().to_string()));
     lab.assert_clean();
+}
+
+/// The runtime directory of a user who is logged in, as systemd makes it.
+struct Session(std::path::PathBuf);
+
+impl Session {
+    fn make() -> Self {
+        let own = format!("/run/user/loadline-{}", std::process::id());
+        std::fs::create_dir_all(&own).expect("root may");
+        Self(own.into())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+        // Where nobody is logged in it was made here.
+        let _ = std::fs::remove_dir("/run/user");
+    }
 }
 
 /// What an application sees in its /tmp: nothing, or the way to the program where that lies there.

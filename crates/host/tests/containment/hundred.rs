@@ -14,7 +14,7 @@ pub const CASES: [Case; 1] = [("hundred_hostile_trials", hundred_hostile_trials)
 const TRIALS: usize = 100;
 
 /// Each mode with settings that make it quick.
-const ZOO: [&[&str]; 20] = [
+const ZOO: [&[&str]; 21] = [
     &["serve"],
     &["daemons", "count=20"],
     &["fork-bomb"],
@@ -32,6 +32,7 @@ const ZOO: [&[&str]; 20] = [
     &["descriptors"],
     &["threads"],
     &["fill-disk", "mib=8"],
+    &["deep-tree", "levels=2000"],
     &["re-exec"],
     &["plant"],
     &["hang"],

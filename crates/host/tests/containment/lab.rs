@@ -235,6 +235,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             network: Network::Own,
             account: Account { uid: UID, gid: UID },
             scratch: scratch.join(name),
+            hidden: Vec::new(),
             gc_log: None,
             log_line: None,
             hand_over: Vec::new(),

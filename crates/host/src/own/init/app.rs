@@ -15,7 +15,7 @@ use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets, CpuSet};
 
 use super::error::{InitError, Step};
-use super::mounts;
+use super::{calls, mounts};
 use crate::clock::monotonic_ns;
 use crate::own::protocol::{Event, Order, send};
 
@@ -28,9 +28,10 @@ pub fn execute(order: &Order, events: &mut UnixStream) -> Result<(), InitError> 
     pin(order)?;
     fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ)
         .step("writing /proc/self/oom_score_adj")?;
-    mounts::freeze_cgroups()?;
+    mounts::freeze()?;
     set_limits(order)?;
     rustix::process::setsid().step("setsid")?;
+    loadline_sys::new_session_keyring()?;
     set_descriptors()?;
     default_signals();
     give_up_rights(order)?;
@@ -108,7 +109,8 @@ fn give_up_rights(order: &Order) -> Result<(), InitError> {
         inheritable: CapabilitySet::empty(),
     };
     thread::set_capabilities(None, none).step("capset")?;
-    thread::set_no_new_privs(true).step("prctl(PR_SET_NO_NEW_PRIVS)")
+    thread::set_no_new_privs(true).step("prctl(PR_SET_NO_NEW_PRIVS)")?;
+    calls::refuse()
 }
 
 fn exec(order: &Order, events: &mut UnixStream) -> Result<(), InitError> {

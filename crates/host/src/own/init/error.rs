@@ -18,6 +18,9 @@ pub enum InitError {
     /// A system call with unsafe code.
     #[error(transparent)]
     Sys(#[from] SysError),
+    /// The filter of system calls.
+    #[error("making the filter of system calls (seccomp): {0}")]
+    Filter(String),
     /// Any other step.
     #[error("{step}: {source}")]
     Step {

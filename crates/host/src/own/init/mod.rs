@@ -7,6 +7,7 @@
 //! than one thread when it forks. Facts: pid_namespaces(7), PR_SET_PDEATHSIG(2const).
 
 mod app;
+mod calls;
 mod error;
 mod mounts;
 

@@ -18,6 +18,32 @@ use crate::own::protocol::View;
 /// What a mount for an application never needs.
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
+/// Files and directories of the kernel that say or change something about the machine: nobody in a
+/// container has a use for them. Source: the list of masked paths that container engines give runc
+/// (moby, `oci/defaults.go`).
+const HIDDEN: [&str; 11] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+];
+
+/// What of the kernel may be read and not written. Source: as above.
+const FROZEN: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
 /// Makes the view. Called once, by PID 1 of the new PID namespace.
 pub fn make(view: &View) -> Result<(), InitError> {
     // Without this the mounts below would appear on the whole machine (systemd makes / shared).
@@ -41,7 +67,7 @@ pub fn make(view: &View) -> Result<(), InitError> {
     steps.sort_by_key(|(path, _)| *path);
     for (path, kept) in steps {
         match kept {
-            None => mount_new("tmpfs", path, MountFlags::empty(), Some(c"mode=755"))?,
+            None => hide(path)?,
             Some(handle) => {
                 make_mount_point(path, handle)?;
                 bind(handle, path)?;
@@ -49,6 +75,18 @@ pub fn make(view: &View) -> Result<(), InitError> {
         }
     }
     Ok(())
+}
+
+/// Covers a directory with an empty one, a file or socket with the null device. What is not there
+/// (other kernels, other machines) needs no cover.
+fn hide(path: &Path) -> Result<(), InitError> {
+    match fs::metadata(path) {
+        Err(_) => Ok(()),
+        Ok(metadata) if metadata.is_dir() => {
+            mount_new("tmpfs", path, MountFlags::empty(), Some(c"mode=755"))
+        }
+        Ok(_) => mount_bind_recursive("/dev/null", path).step(format!("hiding {}", path.display())),
+    }
 }
 
 fn handles<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<Vec<OwnedFd>, InitError> {
@@ -106,17 +144,26 @@ fn make_mount_point(path: &Path, handle: &OwnedFd) -> Result<(), InitError> {
     File::create(path).map(drop).step(step())
 }
 
-/// Makes every cgroup file system read-only for this mount namespace: the application can read
-/// its limits and never change one, not even with uid 0. Called after the cgroup was joined.
-pub fn freeze_cgroups() -> Result<(), InitError> {
+/// Makes every cgroup file system and the kernel's settings read-only for this mount namespace: the
+/// application can read its limits and never change one, not even with uid 0. Called by the
+/// application's process, when loadline has nothing more to write there.
+pub fn freeze() -> Result<(), InitError> {
     let table = "/proc/self/mountinfo";
     let text = fs::read_to_string(table).step(format!("reading {table}"))?;
     for point in cgroup_mounts(&text) {
-        let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOEXEC | PLAIN;
-        rustix::mount::mount_remount(&point, flags, c"")
-            .step(format!("making {} read-only", point.display()))?;
+        read_only(&point)?;
     }
-    Ok(())
+    for path in FROZEN.map(Path::new).into_iter().filter(|p| p.exists()) {
+        mount_bind_recursive(path, path).step(format!("binding {}", path.display()))?;
+        read_only(path)?;
+    }
+    HIDDEN.map(Path::new).into_iter().try_for_each(hide)
+}
+
+fn read_only(point: &Path) -> Result<(), InitError> {
+    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOEXEC | PLAIN;
+    rustix::mount::mount_remount(point, flags, c"")
+        .step(format!("making {} read-only", point.display()))
 }
 
 /// Mount points of cgroup file systems. Source: proc_pid_mountinfo(5): the fifth field is the

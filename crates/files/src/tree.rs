@@ -1,0 +1,138 @@
+//! Removes a directory with all below it, however deep.
+//!
+//! Owns the walk: two descriptors and a path in memory, whatever the depth. Programs that are not
+//! trusted made what is removed: a walk that opens a descriptor for each level (as the standard
+//! library's) ends at the limit of open files and leaves all of it, for ever. Follows no link. Facts:
+//! unlink(2), openat(2).
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Removes a directory and what it holds. Nobody may rename in it meanwhile: every process that
+/// could is dead.
+///
+/// # Errors
+/// What cannot be opened or removed; a `path` that is no directory, or is a link.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    let mut here = open(rustix::fs::open(path, DIRECTORY, Mode::empty()), || {
+        rustix::fs::chmod(path, Mode::RWXU)?;
+        rustix::fs::open(path, DIRECTORY, Mode::empty())
+    })?;
+    // The names from `path` to `here`.
+    let mut way: Vec<CString> = Vec::new();
+    loop {
+        if let Some(name) = empty(&here)? {
+            here = enter(&here, &name)?;
+            way.push(name);
+            continue;
+        }
+        let Some(name) = way.pop() else {
+            drop(here);
+            return Ok(rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR)?);
+        };
+        here = rustix::fs::openat(&here, c"..", DIRECTORY, Mode::empty())?;
+        rustix::fs::unlinkat(&here, &name, AtFlags::REMOVEDIR)?;
+    }
+}
+
+/// Removes what can be removed at once; gives the first directory that holds something.
+fn empty(directory: &OwnedFd) -> io::Result<Option<CString>> {
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if !remove(directory, name)? {
+            return Ok(Some(name.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// Removes a file or an empty directory; `false` for a directory that holds something.
+fn remove(directory: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
+    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(true),
+        // Linux says EISDIR, POSIX EPERM.
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(errno) => return Err(errno),
+    }
+    match rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn enter(directory: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    let enter = || rustix::fs::openat(directory, name, DIRECTORY, Mode::empty());
+    open(enter(), || {
+        // Its own maker may have closed it to itself: without root that counts.
+        rustix::fs::chmodat(directory, name, Mode::RWXU, AtFlags::empty())?;
+        enter()
+    })
+}
+
+/// What was opened, or what `again` opens where rights are missing.
+fn open(
+    opened: Result<OwnedFd, Errno>,
+    again: impl FnOnce() -> Result<OwnedFd, Errno>,
+) -> Result<OwnedFd, Errno> {
+    match opened {
+        Err(Errno::ACCESS) => again(),
+        opened => opened,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn what_is_deeper_than_any_path_and_any_limit_of_descriptors_goes() {
+        let outside = tempfile::tempdir().expect("a directory");
+        let root = outside.path().join("root");
+        fs::create_dir(&root).expect("a directory");
+        let mut here = rustix::fs::open(&root, DIRECTORY, Mode::empty()).expect("it is there");
+        // Past the depth at which PATH_MAX ends, and more than 1,024 descriptors.
+        for _ in 0..2_100 {
+            rustix::fs::mkdirat(&here, c"d", Mode::RWXU).expect("a level");
+            here = rustix::fs::openat(&here, c"d", DIRECTORY, Mode::empty()).expect("a level");
+        }
+        drop(here);
+        remove_tree(&root).expect("it goes");
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn links_go_and_what_they_name_stays() {
+        let outside = tempfile::tempdir().expect("a directory");
+        let (root, kept) = (outside.path().join("root"), outside.path().join("kept"));
+        fs::create_dir_all(root.join("a/b")).expect("a directory");
+        fs::create_dir(&kept).expect("a directory");
+        fs::write(kept.join("file"), "x").expect("a file");
+        symlink(&kept, root.join("a/link")).expect("a link");
+        symlink(kept.join("file"), root.join("a/b/link")).expect("a link");
+        fs::set_permissions(root.join("a/b"), fs::Permissions::from_mode(0o0)).expect("closed");
+        for number in 0..2_000 {
+            fs::write(root.join(format!("a/{number}")), "x").expect("a file");
+        }
+        assert!(remove_tree(&root.join("a/link")).is_err());
+        remove_tree(&root).expect("it goes");
+        assert!(!root.exists() && kept.join("file").is_file());
+    }
+}

@@ -1,0 +1,154 @@
+//! The system calls that an application does not get.
+//!
+//! Owns the list and the filter made of it (seccomp(2)). An application without a capability could
+//! still make a user namespace and have every one inside it, which opens much of the kernel to it;
+//! it could use the keys of its account, and load programs into the kernel where a machine lets
+//! everyone. Refused calls give EPERM, as in containers. Source of the list: what the profile of
+//! container engines (moby, `profiles/seccomp/default.json`) gives to nobody, or only with a
+//! capability that the application does not have.
+
+use std::collections::BTreeMap;
+
+use libc::{c_long, c_ulong};
+use seccompiler::{
+    SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+
+use super::error::InitError;
+
+const REFUSED: [c_long; 40] = [
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_bpf,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
+    libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kcmp,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_nfsservctl,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pivot_root,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+];
+
+/// Namespaces of every kind. Source: clone(2).
+const NEW_NAMESPACES: libc::c_int = libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWUTS;
+
+/// The kinds of namespaces one by one: a rule compares bits under a mask with one value.
+const NAMESPACE_BITS: u32 = 32;
+
+/// Puts the filter around this process and all that it starts, for good. It must not be able to gain
+/// rights any more (`no_new_privs`).
+///
+/// # Errors
+/// A kernel without seccomp, a machine that the filter is not made for.
+pub fn refuse() -> Result<(), InitError> {
+    // EPERM: the C library takes "not there" (ENOSYS) from clone3 and goes on with clone, whose
+    // flags the filter can read; those of clone3 are in memory.
+    filter(denied()?, libc::EPERM)?;
+    filter(
+        BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
+        libc::ENOSYS,
+    )
+}
+
+fn denied() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
+    let mut rules: BTreeMap<_, _> = REFUSED.map(|call| (call, Vec::new())).into();
+    let mut clone = Vec::new();
+    for bit in (0..NAMESPACE_BITS).map(|bit| 1 << bit) {
+        let flag = c_ulong::from(NEW_NAMESPACES.unsigned_abs() & bit);
+        if flag != 0 {
+            let operator = SeccompCmpOp::MaskedEq(flag);
+            let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, operator, flag);
+            let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
+            clone.push(rule.map_err(unfiltered)?);
+        }
+    }
+    rules.insert(libc::SYS_clone, clone);
+    // The same calls by the numbers of the x32 interface, which a kernel may offer beside its own.
+    #[cfg(target_arch = "x86_64")]
+    {
+        const X32: c_long = 0x4000_0000;
+        let x32: Vec<_> = rules.iter().map(|(c, r)| (c | X32, r.clone())).collect();
+        rules.extend(x32);
+    }
+    Ok(rules)
+}
+
+fn filter(rules: BTreeMap<c_long, Vec<SeccompRule>>, errno: libc::c_int) -> Result<(), InitError> {
+    let here = std::env::consts::ARCH.try_into().map_err(unfiltered)?;
+    let refused = SeccompAction::Errno(errno.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, here);
+    let program: seccompiler::BpfProgram =
+        filter.and_then(TryInto::try_into).map_err(unfiltered)?;
+    seccompiler::apply_filter(&program).map_err(|error| InitError::Filter(error.to_string()))
+}
+
+fn unfiltered(error: seccompiler::BackendError) -> InitError {
+    InitError::Filter(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn namespaces_are_refused_and_threads_are_not() {
+        // A thread of its own: a filter is never taken away.
+        let seen = std::thread::spawn(|| {
+            rustix::thread::set_no_new_privs(true).expect("always allowed");
+            refuse().expect("the kernel has seccomp");
+            let namespace = loadline_sys::unshare(loadline_sys::Namespaces {
+                uts: true,
+                ..Default::default()
+            });
+            let errno = namespace.err().and_then(|error| error.errno());
+            let is_thread = std::thread::spawn(|| 7).join().is_ok_and(|n| n == 7);
+            let child = std::process::Command::new("/bin/true").status();
+            let unshared = std::process::Command::new("unshare")
+                .args(["--user", "/bin/true"])
+                .stderr(std::process::Stdio::null())
+                .status();
+            let made = |s: std::io::Result<std::process::ExitStatus>| s.is_ok_and(|s| s.success());
+            (errno, is_thread, made(child), made(unshared))
+        });
+        let seen = seen.join().expect("a thread");
+        assert_eq!(seen, (Some(Errno::PERM), true, true, false));
+    }
+}
