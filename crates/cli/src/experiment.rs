@@ -226,11 +226,7 @@ pub fn listed(
 
 /// The error of an experiment as the command line reports it.
 pub fn refused(error: &ExperimentError) -> Error {
-    let refusal = Error::new(Kind::Usage, error);
-    match &error.hint {
-        Some(hint) => refusal.hint(hint),
-        None => refusal,
-    }
+    Error::new(Kind::Usage, error).hint_if(error.hint.as_ref())
 }
 
 /// Checks an experiment made from flags; `under` is the text and path of the file they lie over.

@@ -242,6 +242,10 @@ fn advices(arguments: &JudgeArguments, given: &advice::Given) -> Result<Vec<Advi
     }
     for error in without {
         eprintln!("left out: {error}");
+        error
+            .hint()
+            .iter()
+            .for_each(|hint| eprintln!("hint: {hint}"));
     }
     Ok(advices)
 }
@@ -280,7 +284,7 @@ fn classes(command: &[String], directory: &Path) -> Option<u64> {
 }
 
 fn refused(error: &AdviceError) -> Error {
-    Error::new(Kind::Usage, error)
+    Error::new(Kind::Usage, error).hint_if(error.hint())
 }
 
 #[cfg(test)]

@@ -190,9 +190,7 @@ fn offer(table: &SearchTable, named: &Text, source: &Source<'_>) -> Checked<Offe
 }
 
 fn refused(error: &OfferError, named: &Text, source: &Source<'_>) -> ExperimentError {
-    let text = error.to_string();
-    let (problem, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
-    source.at(named.origin(), problem, hint)
+    source.at(named.origin(), error, error.hint())
 }
 
 /// `1/2Gi`: CPUs and memory.
