@@ -50,7 +50,7 @@ pub struct Billable {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OfferError {
     /// No offer has this name.
-    #[error("there is no offer `{name}`\nhint: {known}; or the path of a price list (CSV)")]
+    #[error("there is no offer `{name}`")]
     Unknown {
         /// The name.
         name: String,
@@ -58,7 +58,7 @@ pub enum OfferError {
         known: String,
     },
     /// The offer is not sold in this region.
-    #[error("the price list has no `{name}` in `{region}`\nhint: it has {known}")]
+    #[error("the price list has no `{name}` in `{region}`")]
     NoRegion {
         /// The offer.
         name: String,
@@ -68,7 +68,7 @@ pub enum OfferError {
         known: String,
     },
     /// The provider sells nothing that holds this size.
-    #[error("`{name}` sells nothing that holds {size}\nhint: its largest size is {largest}")]
+    #[error("`{name}` sells nothing that holds {size}")]
     NotSold {
         /// The offer.
         name: String,
@@ -80,6 +80,18 @@ pub enum OfferError {
     /// A data file cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
+}
+
+impl OfferError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unknown { known, .. } => format!("{known}; or the path of a price list (CSV)"),
+            Self::NoRegion { known, .. } => format!("it has {known}"),
+            Self::NotSold { largest, .. } => format!("its largest size is {largest}"),
+            Self::Data(error) => error.hint.to_owned(),
+        }
+    }
 }
 
 /// Which sizes an offer bills.
@@ -299,6 +311,10 @@ mod tests {
         }
     }
 
+    fn told(error: &OfferError) -> String {
+        format!("{error}\nhint: {}", error.hint())
+    }
+
     #[test]
     fn every_name_has_a_price_and_sizes() {
         for (name, ..) in NAMES {
@@ -332,8 +348,9 @@ mod tests {
         let listed = size("1", 7936);
         let named = offer.clone().with_sizes(&[listed]).expect("it is sold");
         assert_eq!(named.billed(listed), size("1", 8 * 1024));
+        let error = offer.with_sizes(&[size("16", 120 * 1024)]);
         insta::assert_snapshot!(
-            offer.with_sizes(&[size("16", 120 * 1024)]).expect_err("too large"),
+            told(&error.expect_err("too large")),
             @"
         `fargate-eks` sells nothing that holds 16 vCPU, 120Gi
         hint: its largest size is 16 vCPU, 122624Mi
@@ -366,12 +383,12 @@ mod tests {
         let west = Offer::built_in("azure-container-apps", Some("westus2")).expect("built in");
         assert_eq!(west.price.vcpu_hour, 0.1224);
         let error = Offer::built_in("azure-container-apps", Some("mars")).expect_err("no such");
-        insta::assert_snapshot!(error, @"
+        insta::assert_snapshot!(told(&error), @"
         the price list has no `azure-container-apps` in `mars`
         hint: it has centralus, japaneast, westus2
         ");
         let error = Offer::built_in("farget", None).expect_err("no such");
-        insta::assert_snapshot!(error, @"
+        insta::assert_snapshot!(told(&error), @"
         there is no offer `farget`
         hint: fargate, fargate-arm, fargate-eks, gke-autopilot, gke-autopilot-spot, azure-container-apps, own-nodes, own-nodes-spot; or the path of a price list (CSV)
         ");

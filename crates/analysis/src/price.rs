@@ -64,7 +64,7 @@ pub struct Price {
 
 /// A line of a data file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} of the {what}: {why}\nhint: {hint}")]
+#[error("line {line} of the {what}: {why}")]
 pub struct DataError {
     /// `price list` or `lattice`.
     pub what: &'static str,
@@ -330,7 +330,8 @@ mod tests {
     #[test]
     fn bad_data_names_its_line() {
         let text = "header\na,b,c,1,x,0,0,s,l,2026-01-01\n";
-        insta::assert_snapshot!(parse_prices(text).unwrap_err(), @"
+        let error = parse_prices(text).unwrap_err();
+        insta::assert_snapshot!(format!("{error}\nhint: {}", error.hint), @"
         line 2 of the price list: `x` is no price
         hint: columns are provider,region,arch,vcpu_hour_usd,gib_hour_usd,cluster_hour_usd,million_requests_usd,source,licence,date
         ");

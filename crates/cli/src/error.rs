@@ -78,6 +78,14 @@ impl Error {
         self
     }
 
+    /// Adds what to do next, where the error knows it.
+    pub fn hint_if(self, hint: Option<impl Display>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
     /// What happened and why, without the hints.
     pub fn message(&self) -> &str {
         &self.message

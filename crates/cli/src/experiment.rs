@@ -11,9 +11,8 @@ use loadline_engine::experiment::wire::{
     AppTable, CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable,
     ReadyTable, RunTable, SearchTable,
 };
-use loadline_engine::experiment::{Experiment, ExperimentError};
+use loadline_engine::experiment::{Experiment, ExperimentError, Said};
 use loadline_load::{Spec, Target};
-use toml::Spanned;
 
 use crate::commands::{bodiless, load_error};
 use crate::error::{Error, Kind};
@@ -147,6 +146,8 @@ pub struct Given {
     pub experiment: Experiment,
     /// TOML: the file as it was, or what the flags amount to.
     pub text: String,
+    /// What that text says.
+    pub file: ExperimentFile,
     /// Short name for lists.
     pub title: String,
 }
@@ -166,7 +167,8 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
         let mut file = from_flags(flags)?;
         overlay(&mut file, flags, search)?;
         search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
-        return checked(&file, &here, title(&file, None));
+        let title = title(&file, None);
+        return checked(file, None, &here, title);
     };
     let text = read(path)?;
     let experiment = Experiment::parse(&text, path, &here).map_err(|e| refused(&e))?;
@@ -182,6 +184,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
         return Ok(Given {
             experiment,
             text,
+            file,
             title,
         });
     }
@@ -189,7 +192,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     if let Some(directory) = &file.app.directory {
         file.app.directory = Some(beside.join(directory));
     }
-    checked(&file, &here, title)
+    checked(file, Some((&text, path)), &here, title)
 }
 
 /// An experiment over exactly these configurations, each run so many times, and the text that
@@ -201,44 +204,46 @@ pub fn listed(
     mut file: ExperimentFile,
     experiment: Experiment,
     configurations: Vec<Configuration>,
-    repeats: u32,
+    repeats: Said<u32>,
     title: String,
 ) -> Result<Given, Error> {
+    let number = *repeats.get();
     file.limits = LimitsTable::default();
     file.factor = Vec::new();
     file.configuration.clone_from(&configurations);
-    file.run.repeats = Some(Spanned::new(0..0, repeats));
+    file.run.repeats = Some(repeats);
     file.app.directory = Some(experiment.app.directory.clone());
     let experiment = Experiment {
         question: file.question.clone(),
         analysis: file.analysis.clone(),
         factors: Vec::new(),
         listed: configurations,
-        repeats,
+        repeats: number,
         ..experiment
     };
-    written(&file, experiment, title)
+    written(file, experiment, title)
 }
 
 /// The error of an experiment as the command line reports it.
 pub fn refused(error: &ExperimentError) -> Error {
-    let refusal = Error::new(Kind::Usage, error);
-    match &error.hint {
-        Some(hint) => refusal.hint(hint),
-        None => refusal,
-    }
+    Error::new(Kind::Usage, error).hint_if(error.hint.as_ref())
 }
 
-/// Checks an experiment made from flags.
+/// Checks an experiment made from flags; `under` is the text and path of the file they lie over.
 ///
 /// # Errors
 /// Usage errors with a hint.
-pub fn checked(file: &ExperimentFile, here: &Path, title: String) -> Result<Given, Error> {
-    let experiment = Experiment::from_flags(file, here).map_err(|e| refused(&e))?;
+pub fn checked(
+    file: ExperimentFile,
+    under: Option<(&str, &Path)>,
+    here: &Path,
+    title: String,
+) -> Result<Given, Error> {
+    let experiment = Experiment::from_flags(&file, under, here).map_err(|e| refused(&e))?;
     written(file, experiment, title)
 }
 
-fn written(file: &ExperimentFile, experiment: Experiment, title: String) -> Result<Given, Error> {
+fn written(file: ExperimentFile, experiment: Experiment, title: String) -> Result<Given, Error> {
     file.load.profile().into_iter().for_each(bodiless);
     let text = file.to_toml().map_err(|e| {
         Error::new(
@@ -255,6 +260,7 @@ fn written(file: &ExperimentFile, experiment: Experiment, title: String) -> Resu
     Ok(Given {
         experiment,
         text,
+        file,
         title,
     })
 }
@@ -290,7 +296,10 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
     Ok(ExperimentFile {
         question: None,
         analysis: None,
-        slo: spanned(need(&flags.slo, "--slo", "'p99<50ms,errors<0.1%'")?),
+        slo: Said::flag(
+            "--slo",
+            need(&flags.slo, "--slo", "'p99<50ms,errors<0.1%'")?,
+        ),
         app: app_table(flags),
         load: Spec::default(),
         limits: LimitsTable::default(),
@@ -324,24 +333,36 @@ fn overlay(
     search: Option<&SearchFlags>,
 ) -> Result<bool, Error> {
     let mut any = overlay_load(file, flags)?;
-    let mut set = |target: &mut Option<Spanned<String>>, value: &Option<String>| {
+    let mut set = |target: &mut Option<Said<String>>, name, value: &Option<String>| {
         if let Some(value) = value {
-            *target = Some(spanned(value.clone()));
+            *target = Some(Said::flag(name, value.clone()));
             any = true;
         }
     };
-    set(&mut file.app.start_deadline, &flags.start_deadline);
-    set(&mut file.app.user, &flags.user);
-    set(&mut file.app.network, &flags.network);
+    set(
+        &mut file.app.start_deadline,
+        "--start-deadline",
+        &flags.start_deadline,
+    );
+    set(&mut file.app.user, "--user", &flags.user);
+    set(&mut file.app.network, "--network", &flags.network);
     if let Some(search) = search {
-        set(&mut file.search.min_memory, &search.min_memory);
-        set(&mut file.search.max_memory, &search.max_memory);
-        set(&mut file.search.step, &search.step);
-        set(&mut file.search.margin, &search.margin);
-        set(&mut file.search.region, &search.region);
-        set(&mut file.search.headroom, &search.headroom);
-        set(&mut file.search.replicas, &search.replicas);
-        set(&mut file.search.budget, &search.budget);
+        set(
+            &mut file.search.min_memory,
+            "--min-memory",
+            &search.min_memory,
+        );
+        set(
+            &mut file.search.max_memory,
+            "--max-memory",
+            &search.max_memory,
+        );
+        set(&mut file.search.step, "--step", &search.step);
+        set(&mut file.search.margin, "--margin", &search.margin);
+        set(&mut file.search.region, "--region", &search.region);
+        set(&mut file.search.headroom, "--headroom", &search.headroom);
+        set(&mut file.search.replicas, "--replicas", &search.replicas);
+        set(&mut file.search.budget, "--budget", &search.budget);
     }
     any |= overlay_required(file, flags);
     any |= overlay_app(file, flags);
@@ -363,7 +384,7 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
 
 fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     if let Some(slo) = &flags.slo {
-        file.slo = spanned(slo.clone());
+        file.slo = Said::flag("--slo", slo.clone());
     }
     if !flags.command.is_empty() {
         file.app.command = flags.command.clone();
@@ -374,7 +395,7 @@ fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool 
 fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     if let Some(path) = &flags.ready {
         file.app.ready = Some(ReadyTable {
-            http: Some(spanned(path.clone())),
+            http: Some(Said::flag("--ready", path.clone())),
             tcp: None,
             log: None,
             port: None,
@@ -389,19 +410,20 @@ fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
 fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
     let confirm = search.confirm.or(search.fast.then_some(3));
     if let Some(confirm) = confirm {
-        file.search.confirm = Some(Spanned::new(0..0, confirm));
+        file.search.confirm = Some(Said::flag("--confirm", confirm));
     }
     if let Some(prove) = search.prove {
         file.search.prove = Some(prove);
     }
     if let Some(compare) = search.compare {
-        file.search.compare = Some(Spanned::new(0..0, compare));
+        file.search.compare = Some(Said::flag("--compare", compare));
     }
     if let Some(spare) = search.spare {
         file.search.spare = Some(spare);
     }
     if !search.sizes.is_empty() {
-        file.search.sizes = search.sizes.iter().cloned().map(spanned).collect();
+        let sizes = search.sizes.iter().cloned();
+        file.search.sizes = sizes.map(|size| Said::flag("--sizes", size)).collect();
     }
     confirm.is_some()
         || search.prove.is_some()
@@ -429,45 +451,37 @@ fn overlay_prices(file: &mut ExperimentFile, search: &SearchFlags) -> Result<boo
                 loadline_analysis::offer::names()
             ))
         })?;
-        file.search.price_list = Some(spanned(text));
+        file.search.price_list = Some(Said::flag("--prices", text));
     }
-    file.search.prices = Some(spanned(prices.clone()));
+    file.search.prices = Some(Said::flag("--prices", prices.clone()));
     Ok(true)
 }
 
 /// One CPU limit is a limit, several are a factor; so are JDKs and option sets.
 fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
-    let plain = |name: &str, levels: &[String]| FactorTable {
-        name: spanned(name.to_owned()),
-        levels: levels
-            .iter()
-            .map(|l| Spanned::new(0..0, LevelEntry::Plain(l.clone())))
-            .collect(),
-        descend: None,
+    let plain = |levels: &[String]| levels.iter().cloned().map(LevelEntry::Plain).collect();
+    let mut replace = |name: &str, flag, levels: Vec<LevelEntry>| {
+        if !levels.is_empty() {
+            file.factor.retain(|f| f.name.get() != name);
+            file.factor.push(factor(name, flag, levels));
+        }
     };
-    let mut replace = |factor: FactorTable| {
-        file.factor
-            .retain(|f| f.name.get_ref() != factor.name.get_ref());
-        file.factor.push(factor);
-    };
-    if !flags.cpu.is_empty() {
-        replace(plain("cpu", &flags.cpu));
-    }
-    if !flags.jdk.is_empty() {
-        replace(plain("jdk", &flags.jdk));
-    }
-    if !flags.options.is_empty() {
-        let levels = flags
-            .options
-            .iter()
-            .map(|o| Spanned::new(0..0, LevelEntry::Changes(Box::new(option_set(o)))));
-        replace(FactorTable {
-            name: spanned("options".to_owned()),
-            levels: levels.collect(),
-            descend: None,
-        });
-    }
+    replace("cpu", "--cpu", plain(&flags.cpu));
+    replace("jdk", "--jdk", plain(&flags.jdk));
+    let sets = flags.options.iter().map(|text| option_set(text));
+    let sets = sets.map(|set| LevelEntry::Changes(Box::new(set)));
+    replace("options", "--options", sets.collect());
     !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.options.is_empty())
+}
+
+/// A factor that a flag asks for.
+pub fn factor(name: &str, flag: &'static str, levels: Vec<LevelEntry>) -> FactorTable {
+    let levels = levels.into_iter();
+    FactorTable {
+        name: Said::flag(flag, name.to_owned()),
+        levels: levels.map(|level| Said::flag(flag, level)).collect(),
+        descend: None,
+    }
 }
 
 /// `c1: -XX:TieredStopAtLevel=1 -Xmx64m`: a label and options, or only options.
@@ -498,8 +512,4 @@ fn title(file: &ExperimentFile, path: Option<&Path>) -> String {
         .or_else(|| jar.and_then(name))
         .or_else(|| program.and_then(name))
         .unwrap_or_default()
-}
-
-fn spanned(text: String) -> Spanned<String> {
-    Spanned::new(0..0, text)
 }

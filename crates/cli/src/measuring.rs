@@ -442,24 +442,26 @@ pub fn command_refused(error: &CommandError) -> Error {
         CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
             Error::new(Kind::Usage, error)
         }
-        CommandError::NoJdk(_) => Error::new(Kind::Environment, error),
+        CommandError::NoJdk { hint, .. } => {
+            Error::new(Kind::Environment, error).hint_if(hint.as_ref())
+        }
     };
     match error {
         CommandError::NoJar { .. } => refusal.hint("build it first, or check the path; it is relative to the directory loadline is called in"),
         CommandError::NoProgram { program } if program == "java" => refusal.hint("install a JDK, or put one into PATH or JAVA_HOME; `loadline doctor` lists what it finds"),
         CommandError::NoProgram { .. } => refusal.hint("check the spelling and PATH"),
-        CommandError::NoJdk(_) => refusal.hint("`loadline doctor` lists the JDKs of this machine"),
+        CommandError::NoJdk { .. } => refusal.hint("`loadline doctor` lists the JDKs of this machine"),
     }
 }
 
-/// A cache that cannot be made. The error brings its hint.
+/// A cache that cannot be made.
 pub fn cache_refused(error: &CacheError) -> Error {
     let kind = match error {
         CacheError::Application(_) | CacheError::NoJdk { .. } | CacheError::Kind(_) => Kind::Usage,
         CacheError::NeverReady { .. } | CacheError::NotWritten { .. } => Kind::Invalid,
         CacheError::File(_) => Kind::Environment,
     };
-    Error::new(kind, error)
+    Error::new(kind, error).hint(error.hint())
 }
 
 fn run_refused(error: &RunError, signals: &Signals, result: &str) -> Error {

@@ -103,8 +103,9 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
         file.take(LARGEST).read_to_string(&mut text)
     };
     read.map_err(unreadable)?;
-    let mut view = loadline_report::read(&text)
-        .map_err(|e| Error::new(Kind::Usage, format!("{}: {e}", path.display())))?;
+    let mut view = loadline_report::read(&text).map_err(|e| {
+        Error::new(Kind::Usage, format!("{}: {e}", path.display())).hint_if(e.hint())
+    })?;
     // Older versions wrote the load in words only; the experiment beside it has the rate.
     if view.load.rate_per_second.is_none()
         && let Ok(experiment) = experiment(&view)

@@ -61,17 +61,13 @@ pub enum CacheError {
     #[error(transparent)]
     Kind(#[from] KindError),
     /// The command is no `java`, or its JDK is not known.
-    #[error(
-        "the JDK behind `{program}` is not known\nhint: give the java command itself, not a script: -- java -jar app.jar"
-    )]
+    #[error("the JDK behind `{program}` is not known")]
     NoJdk {
         /// The program.
         program: String,
     },
     /// The application was never ready in the training run.
-    #[error(
-        "the training run was never ready: {why}{output}\nhint: try the command by itself; --ready names the path that answers when it is ready, --start-deadline how long that may take"
-    )]
+    #[error("the training run was never ready: {why}{output}")]
     NeverReady {
         /// What the probe saw, or how it ended.
         why: String,
@@ -79,7 +75,7 @@ pub enum CacheError {
         output: String,
     },
     /// It ran, but there is no cache.
-    #[error("the training run wrote no {kind} cache: {why}{output}\nhint: {hint}")]
+    #[error("the training run wrote no {kind} cache: {why}{output}")]
     NotWritten {
         /// What was to be written.
         kind: cache::Kind,
@@ -91,11 +87,28 @@ pub enum CacheError {
         hint: &'static str,
     },
     /// A file of the cache cannot be read or written.
-    #[error("{0}{hint}", hint = match .0.is_disk_full() {
-        true => "\nhint: free some space, or choose another directory: -o DIR",
-        false => "\nhint: the directory must be writable: -o DIR",
-    })]
+    #[error(transparent)]
     File(#[from] ManifestError),
+}
+
+impl CacheError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Application(error) => error.hint(),
+            Self::Kind(KindError::Unsupported { hint, .. }) | Self::NotWritten { hint, .. } => hint,
+            Self::NoJdk { .. } => {
+                "give the java command itself, not a script: -- java -jar app.jar"
+            }
+            Self::NeverReady { .. } => {
+                "try the command by itself; --ready names the path that answers when it is ready, --start-deadline how long that may take"
+            }
+            Self::File(error) if error.is_disk_full() => {
+                "free some space, or choose another directory: -o DIR"
+            }
+            Self::File(_) => "the directory must be writable: -o DIR",
+        }
+    }
 }
 
 /// Where the cache of a configuration lies: a file for each JDK, kind and set of options; limits,
@@ -500,14 +513,15 @@ mod tests {
             last_output: (0..20).map(|n| format!("line {n}")).collect(),
             ..Evidence::default()
         };
-        let text = not_written(APPCDS, &evidence).to_string();
+        let error = not_written(APPCDS, &evidence);
+        let text = error.to_string();
         assert!(
             text.starts_with(
                 "the training run was never ready: connection refused after 60s\n  | line 12\n"
             ),
             "{text}"
         );
-        assert!(text.contains("--start-deadline"), "{text}");
+        assert!(error.hint().contains("--start-deadline"), "{error:?}");
     }
 
     #[test]

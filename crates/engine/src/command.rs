@@ -49,8 +49,13 @@ pub enum CommandError {
         path: PathBuf,
     },
     /// The JDK of a configuration is not on this machine.
-    #[error("{0}")]
-    NoJdk(String),
+    #[error("{why}")]
+    NoJdk {
+        /// What was looked for, and what there is.
+        why: String,
+        /// What to give instead.
+        hint: Option<&'static str>,
+    },
 }
 
 /// Puts a configuration's JDK, options, arguments and environment into the application's command.
@@ -143,7 +148,10 @@ fn jdk_of(
         return jdks
             .select(wanted)
             .map(Some)
-            .map_err(|e| CommandError::NoJdk(e.to_string()));
+            .map_err(|e| CommandError::NoJdk {
+                why: e.to_string(),
+                hint: e.hint(),
+            });
     }
     if !is_java(program) {
         return Ok(None);

@@ -209,8 +209,13 @@ impl<'a> Runner<'a> {
     /// Puts what is asked for into free slots, in order; whether a record was found instead.
     fn fill(&mut self, open: &Open) -> Result<bool, RunError> {
         let mut open_pairs = HashSet::new();
-        for ask in open.wanted.iter().chain(&open.guesses) {
-            if self.slots.iter().all(Option::is_some) {
+        // A guess may take far longer than a back-off, so each wanted trial that waits for its next
+        // attempt keeps a slot from guesses; what is wanted too may have it.
+        let mut kept = 0;
+        for (index, ask) in open.wanted.iter().chain(&open.guesses).enumerate() {
+            let is_guess = index >= open.wanted.len();
+            let free = self.slots.iter().filter(|slot| slot.is_none()).count();
+            if free <= if is_guess { kept } else { 0 } {
                 break;
             }
             if self.seen.get(ask).is_some() {
@@ -222,6 +227,7 @@ impl<'a> Runner<'a> {
             }
             let tried = self.tried.get(ask).copied().unwrap_or_default();
             if tried.not_before > self.host.now_ns() {
+                kept += 1;
                 continue;
             }
             if let Some(slot) = self.free_slot(ask)

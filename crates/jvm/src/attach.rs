@@ -33,17 +33,13 @@ pub enum AttachError {
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// It is no JVM, or one that has only begun to start: the handshake would kill it.
-    #[error(
-        "process {pid} has no handler for SIGQUIT\nhint: it is no JVM, runs with -Xrs, or has only just started; try again when it is ready"
-    )]
+    #[error("process {pid} has no handler for SIGQUIT")]
     NoHandler {
         /// The process.
         pid: u32,
     },
     /// A step of the handshake failed.
-    #[error(
-        "attach to process {pid}: {path}: {source}\nhint: run as root or as the JVM's user, who must be able to make files in one of its working directory and /tmp"
-    )]
+    #[error("attach to process {pid}: {path}: {source}")]
     File {
         /// The process.
         pid: u32,
@@ -53,7 +49,7 @@ pub enum AttachError {
         source: io::Error,
     },
     /// It does not open its socket.
-    #[error("attach to process {pid}: no answer within {} s: /tmp/.java_pid*: {last}\nhint: it runs with -XX:+DisableAttachMechanism, is OpenJ9, or gets no CPU", SOCKET_WAIT.as_secs())]
+    #[error("attach to process {pid}: no answer within {} s: /tmp/.java_pid*: {last}", SOCKET_WAIT.as_secs())]
     NoSocket {
         /// The process.
         pid: u32,
@@ -70,6 +66,25 @@ pub enum AttachError {
         /// What it said.
         reply: String,
     },
+}
+
+impl AttachError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Process(error) => error.hint(),
+            Self::NoHandler { .. } => Some(
+                "it is no JVM, runs with -Xrs, or has only just started; try again when it is ready",
+            ),
+            Self::File { .. } => Some(
+                "run as root or as the JVM's user, who must be able to make files in one of its working directory and /tmp",
+            ),
+            Self::NoSocket { .. } => {
+                Some("it runs with -XX:+DisableAttachMechanism, is OpenJ9, or gets no CPU")
+            }
+            Self::Refused { .. } => None,
+        }
+    }
 }
 
 /// Runs a diagnostic command, as `jcmd PID COMMAND` does: `VM.native_memory summary scale=B`,

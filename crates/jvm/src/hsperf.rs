@@ -37,9 +37,7 @@ pub enum HsperfError {
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// There is no file.
-    #[error(
-        "process {pid} keeps no counters in {directory}\nhint: it is no HotSpot JVM, or runs with -XX:-UsePerfData or -XX:+PerfDisableSharedMem"
-    )]
+    #[error("process {pid} keeps no counters in {directory}")]
     None {
         /// The process.
         pid: u32,

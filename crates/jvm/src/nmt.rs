@@ -10,13 +10,21 @@ use loadline_sizing::Bytes;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NmtError {
     /// The JVM does not track.
-    #[error(
-        "native memory tracking is off\nhint: start the JVM with -XX:NativeMemoryTracking=summary"
-    )]
+    #[error("native memory tracking is off")]
     Off,
     /// There is no total in it.
     #[error("no native memory report: no line `Total: reserved=..., committed=...`")]
     NoTotal,
+}
+
+impl NmtError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Off => Some("start the JVM with -XX:NativeMemoryTracking=summary"),
+            Self::NoTotal => None,
+        }
+    }
 }
 
 /// Address space and memory of one category.

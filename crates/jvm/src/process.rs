@@ -18,9 +18,7 @@ use crate::beneath;
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// /proc cannot be read: it has ended, or is not ours.
-    #[error(
-        "process {pid}: {path}: {source}\nhint: it has ended, or loadline may not look at it (run as root or as its user)"
-    )]
+    #[error("process {pid}: {path}: {source}")]
     Unreadable {
         /// The process.
         pid: u32,
@@ -37,6 +35,18 @@ pub enum ProcessError {
         /// The line's name.
         field: &'static str,
     },
+}
+
+impl ProcessError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreadable { .. } => {
+                Some("it has ended, or loadline may not look at it (run as root or as its user)")
+            }
+            Self::Field { .. } => None,
+        }
+    }
 }
 
 /// What /proc/PID/status says, and the way to the process.

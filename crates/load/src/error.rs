@@ -15,8 +15,16 @@ pub enum LoadError {
         /// What is wrong, with what would be right.
         why: String,
     },
+    /// The files of `merge` are not the parts of one load.
+    #[error("part: {why}")]
+    Part {
+        /// What is wrong.
+        why: String,
+        /// What to give instead.
+        hint: String,
+    },
     /// A system call that every run needs failed.
-    #[error("{call} failed: {errno}\nhint: {hint}")]
+    #[error("{call} failed: {errno}")]
     System {
         /// The call.
         call: &'static str,
@@ -26,9 +34,7 @@ pub enum LoadError {
         hint: &'static str,
     },
     /// The network namespace of the target cannot be entered.
-    #[error(
-        "{path}: cannot enter the network namespace: {errno}\nhint: it needs CAP_SYS_ADMIN and a running application"
-    )]
+    #[error("{path}: cannot enter the network namespace: {errno}")]
     Namespace {
         /// File of the namespace, such as `/proc/PID/ns/net`.
         path: PathBuf,
@@ -36,7 +42,7 @@ pub enum LoadError {
         errno: Errno,
     },
     /// Nothing answers at the target.
-    #[error("{authority}: {why}\nhint: is the server running and listening there?")]
+    #[error("{authority}: {why}")]
     Target {
         /// Host and port as given.
         authority: String,
@@ -68,6 +74,17 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// What to do about it, where the message does not say it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Part { hint, .. } => Some(hint),
+            Self::System { hint, .. } => Some(hint),
+            Self::Namespace { .. } => Some("it needs CAP_SYS_ADMIN and a running application"),
+            Self::Target { .. } => Some("is the server running and listening there?"),
+            _ => None,
+        }
+    }
+
     pub(crate) fn system(call: &'static str, hint: &'static str) -> impl Fn(Errno) -> Self {
         move |errno| Self::System { call, errno, hint }
     }

@@ -4,6 +4,11 @@
 //! `loadline_analysis::search::max_rate`, one trial is `trial`, the response-time curve `curve`. A
 //! short closed-model probe finds the ceiling, then open-model trials narrow the answer down.
 //! Several SLOs share one search: each trial is evidence for all of them.
+//!
+//! It is not behind `loadline_analysis::search::Search`, because what it tries is no trial of a
+//! host: loadline neither starts nor limits the target here, so there is no configuration to ask
+//! for, no record to keep and nothing to resume, and two trials at once would share the target.
+//! The rule stays pure all the same, and a simulation drives it.
 
 mod curve;
 mod goal;

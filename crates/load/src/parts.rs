@@ -54,23 +54,29 @@ impl PartFile {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] when the text is no such file or of another version.
+    /// [`LoadError::Part`] when the text is no such file or of another version.
     pub fn parse(text: &str) -> Result<Self, LoadError> {
         #[derive(Deserialize)]
         struct Head {
             schema: u32,
         }
-        const HINT: &str = "only files that `loadline load --out` wrote can be merged";
-        let head: Head =
-            serde_json::from_str(text).map_err(|e| refuse(format!("{e}\nhint: {HINT}")))?;
+        let no_part = |e: serde_json::Error| {
+            refuse(
+                e,
+                "only files that `loadline load --out` wrote can be merged",
+            )
+        };
+        let head: Head = serde_json::from_str(text).map_err(no_part)?;
         if head.schema != SCHEMA {
-            return Err(refuse(format!(
-                "the file has schema {}, this loadline reads {SCHEMA}\n\
-                 hint: make and merge all parts with the same version",
-                head.schema
-            )));
+            return Err(refuse(
+                format!(
+                    "the file has schema {}, this loadline reads {SCHEMA}",
+                    head.schema
+                ),
+                "make and merge all parts with the same version",
+            ));
         }
-        serde_json::from_str(text).map_err(|e| refuse(format!("{e}\nhint: {HINT}")))
+        serde_json::from_str(text).map_err(no_part)
     }
 
     /// What of the load is not that of another file, in words.
@@ -91,20 +97,24 @@ impl PartFile {
     }
 }
 
-fn refuse(why: String) -> LoadError {
-    LoadError::Plan { field: "part", why }
+fn refuse(why: impl ToString, hint: impl ToString) -> LoadError {
+    LoadError::Part {
+        why: why.to_string(),
+        hint: hint.to_string(),
+    }
 }
 
 /// Refuses files that are not all parts of one load, each of them once.
 fn check(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
     for other in parts {
         if let Some(what) = first.difference(other) {
-            return Err(refuse(format!(
-                "{} and {} are of different loads: {what} is not the same\n\
-                 hint: only --part, --start-at and --out may differ from part to part, and what \
-                 the machine has",
-                first.part, other.part
-            )));
+            return Err(refuse(
+                format!(
+                    "{} and {} are of different loads: {what} is not the same",
+                    first.part, other.part
+                ),
+                "only --part, --start-at and --out may differ from part to part, and what the machine has",
+            ));
         }
     }
     for index in 0..first.part.of {
@@ -115,15 +125,16 @@ fn check(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
         match parts.iter().filter(|p| p.part == part).count() {
             1 => {}
             0 => {
-                return Err(refuse(format!(
-                    "{part} is missing\nhint: the load has {} parts; give the file of each",
-                    part.of
-                )));
+                return Err(refuse(
+                    format!("{part} is missing"),
+                    format!("the load has {} parts; give the file of each", part.of),
+                ));
             }
             _ => {
-                return Err(refuse(format!(
-                    "{part} is given more than once\nhint: give the file of each part once"
-                )));
+                return Err(refuse(
+                    format!("{part} is given more than once"),
+                    "give the file of each part once",
+                ));
             }
         }
     }
@@ -133,13 +144,13 @@ fn check(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
 /// Sums up all parts of one load.
 ///
 /// # Errors
-/// [`LoadError::Plan`] when one is missing, twice there or of another load;
+/// [`LoadError::Part`] when one is missing, twice there or of another load;
 /// [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes are
 /// missing.
 pub fn merge(parts: &[PartFile]) -> Result<Summary, LoadError> {
     let (first, rest) = parts
         .split_first()
-        .ok_or_else(|| refuse("no file is given".to_owned()))?;
+        .ok_or_else(|| refuse("no file is given", "give the file of each part"))?;
     check(first, parts)?;
     let mut setting = first.setting.clone();
     let mut totals = totals(&first.result.measure)?;

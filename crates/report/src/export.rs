@@ -60,17 +60,13 @@ struct Version {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// Not the form that [`json`] writes.
-    #[error(
-        "this is no exported result: {why}\nhint: `loadline export RESULT -o result.json` writes one"
-    )]
+    #[error("this is no exported result: {why}")]
     Form {
         /// What was expected, and where.
         why: String,
     },
     /// Written by a newer loadline.
-    #[error(
-        "the records have format {found}, this loadline knows {SCHEMA}\nhint: use the loadline that wrote them"
-    )]
+    #[error("the records have format {found}, this loadline knows {SCHEMA}")]
     Newer {
         /// Their format.
         found: u32,
@@ -81,6 +77,17 @@ pub enum ReadError {
         /// Why.
         why: String,
     },
+}
+
+impl ReadError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Form { .. } => Some("`loadline export RESULT -o result.json` writes one"),
+            Self::Newer { .. } => Some("use the loadline that wrote them"),
+            Self::Slo { .. } => None,
+        }
+    }
 }
 
 /// The result and all its trials, on one line: indented it would be twice as long.

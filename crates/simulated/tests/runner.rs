@@ -7,7 +7,8 @@ mod rig;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use loadline_analysis::record::{Evidence, Failure, Invalid, Machine, Verdict};
+use loadline_analysis::record::{Evidence, Failure, Invalid, Machine, Purpose, Verdict};
+use loadline_analysis::search::{Ask, Next, Open, Search, Seen};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::host::{Delivery, Host, Running};
@@ -158,6 +159,55 @@ fn a_trial_that_was_lost_is_repeated_after_a_while_and_others_run_meanwhile() {
         all.any(|launched| from < *launched && *launched < to)
     };
     assert!(another_between(at[0], at[1]), "{:?}", host.launched);
+}
+
+/// Wants one trial, and guesses that it may need another.
+struct WithGuess {
+    wanted: Ask,
+    guess: Ask,
+}
+
+impl Search for WithGuess {
+    type Answer = Verdict;
+
+    fn next(&self, seen: &Seen) -> Next<Verdict> {
+        let open = || Open {
+            wanted: vec![self.wanted.clone()],
+            guesses: vec![self.guess.clone()],
+        };
+        seen.get(&self.wanted).map(|r| r.verdict).ok_or_else(open)
+    }
+}
+
+/// Labels of all that was launched, where the first two attempts at what is wanted are lost.
+fn launched_beside_a_back_off(slots: usize) -> Vec<String> {
+    let mut host = Faulty::new(slots, |order, attempt| {
+        (is_first(order) && attempt < ATTEMPTS).then_some(Ending::Stopped)
+    });
+    let directory = rig::directory();
+    let (store, result) = rig::store(directory.path());
+    let experiment = experiment();
+    let mut asks = experiment.configurations().into_iter().map(|c| Ask {
+        configuration: c,
+        purpose: Purpose::Matrix,
+        repeat: 1,
+        start_deadline: Duration::from_secs(60),
+        pair: None,
+    });
+    let search = WithGuess {
+        wanted: asks.next().unwrap(),
+        guess: asks.next().unwrap(),
+    };
+    let at = (&store, result.as_str());
+    let ran = rig::run(&mut host, &mut rig::watch(), at, &experiment, &search);
+    assert_eq!(ran.unwrap(), Verdict::Pass);
+    host.launched.into_keys().collect()
+}
+
+#[test]
+fn a_guess_does_not_take_the_slot_that_a_wanted_trial_waits_for() {
+    assert_eq!(launched_beside_a_back_off(1), ["512Mi"]);
+    assert_eq!(launched_beside_a_back_off(2), ["512Mi", "640Mi"]);
 }
 
 #[test]

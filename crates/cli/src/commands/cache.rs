@@ -12,11 +12,11 @@ use loadline_analysis::record::Configuration;
 use loadline_engine::agenda::Agenda;
 use loadline_engine::cache::{Built, CacheError};
 use loadline_engine::command::assemble;
-use loadline_engine::experiment::Experiment;
 use loadline_engine::experiment::wire::{
     CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
     RunTable, SearchTable,
 };
+use loadline_engine::experiment::{Experiment, Said};
 use loadline_engine::store::Kind as ResultKind;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::classes::Classes;
@@ -27,11 +27,10 @@ use loadline_load::spec::text::TimeOrNone;
 use loadline_load::{Spec, Target};
 use loadline_sizing::Bytes;
 use loadline_trial::Account;
-use toml::Spanned;
 
 use super::{OutputFlags, print};
 use crate::error::{Error, Kind, Outcome};
-use crate::experiment::{ExperimentFlags, Given, app_table, checked};
+use crate::experiment::{ExperimentFlags, Given, app_table, checked, factor};
 use crate::measuring::{MeasureFlags, Measuring, cache_refused, command_refused, sudo_caller};
 
 /// Where an application listens when nobody says so.
@@ -112,7 +111,7 @@ pub struct CacheArguments {
 pub fn run(arguments: CacheArguments) -> Result<Outcome, Error> {
     let here = std::env::current_dir().map_err(|e| Error::new(Kind::Environment, e))?;
     let plain = experiment(&arguments, None)?;
-    let plain = checked(&plain, &here, String::new())?.experiment;
+    let plain = checked(plain, None, &here, String::new())?.experiment;
     let (jdk, application) = subject(&plain)?;
     let kind = kind(&arguments.kind, &jdk)?;
     if application.has_nested_jars {
@@ -129,7 +128,7 @@ pub fn run(arguments: CacheArguments) -> Result<Outcome, Error> {
     let file = file_name(application.main(), kind);
     let given = experiment(&arguments, Some(kind))?;
     let title = format!("{kind} cache of {}", name(application.main()));
-    let given = checked(&given, &here, title)?;
+    let given = checked(given, None, &here, title)?;
     let place = there.join(&file);
     let is_found = is_found(application.main(), &arguments.command, &place);
     verify(given, &arguments, (&there, &file), is_found)
@@ -265,33 +264,31 @@ fn experiment(
         ..ExperimentFlags::default()
     };
     let mut app = app_table(&flags);
-    let optional = |text: &Option<String>| text.clone().map(spanned);
-    app.start_deadline = optional(&arguments.start_deadline);
-    app.user = optional(&arguments.user);
-    app.network = optional(&arguments.network);
+    let optional = |flag, text: &Option<String>| text.clone().map(|text| Said::flag(flag, text));
+    app.start_deadline = optional("--start-deadline", &arguments.start_deadline);
+    app.user = optional("--user", &arguments.user);
+    app.network = optional("--network", &arguments.network);
     app.ready = ready(arguments);
-    let limit = arguments.start_deadline.clone();
-    let mut factor = Vec::new();
+    let limit = arguments.start_deadline.as_deref().unwrap_or("60s");
+    let mut factors = Vec::new();
     if let Some(jdk) = &arguments.jdk {
-        factor.push(factor_of("jdk", vec![LevelEntry::Plain(jdk.clone())]));
+        let levels = vec![LevelEntry::Plain(jdk.clone())];
+        factors.push(factor("jdk", "--jdk", levels));
     }
-    factor.extend(kind.map(|kind| classes(kind, arguments.warm_requests)));
+    factors.extend(kind.map(|kind| classes(kind, arguments.warm_requests)));
     Ok(ExperimentFile {
         question: Some("How much faster is a start with a cache?".to_owned()),
         analysis: None,
-        slo: spanned(format!(
-            "start<{}",
-            limit.unwrap_or_else(|| "60s".to_owned())
-        )),
+        slo: Said::flag("--start-deadline", format!("start<{limit}")),
         app,
         load: load(arguments),
         limits: LimitsTable {
-            cpu: optional(&arguments.cpu),
-            memory: optional(&arguments.memory),
+            cpu: optional("--cpu", &arguments.cpu),
+            memory: optional("--memory", &arguments.memory),
             ..LimitsTable::default()
         },
         run: RunTable {
-            repeats: Some(Spanned::new(0..0, arguments.runs)),
+            repeats: Some(Said::flag("--runs", arguments.runs)),
             accept_noise: arguments.accept_noise.then_some(true),
             ..RunTable::default()
         },
@@ -300,7 +297,7 @@ fn experiment(
             warm: arguments.warm.clone(),
             jvm: arguments.train_option.clone(),
         },
-        factor,
+        factor: factors,
         configuration: Vec::new(),
     })
 }
@@ -332,7 +329,7 @@ fn ready(arguments: &CacheArguments) -> Option<ReadyTable> {
     };
     match (&arguments.ready, arguments.warm.is_empty()) {
         (Some(path), _) => Some(ReadyTable {
-            http: Some(spanned(path.clone())),
+            http: Some(Said::flag("--ready", path.clone())),
             ..none
         }),
         (None, true) => Some(ReadyTable {
@@ -352,18 +349,8 @@ fn classes(kind: CacheKind, requests: u64) -> FactorTable {
             ..LevelTable::default()
         }))
     };
-    factor_of(
-        "classes",
-        vec![level("without", None), level(kind.name(), Some(kind))],
-    )
-}
-
-fn factor_of(name: &str, levels: Vec<LevelEntry>) -> FactorTable {
-    FactorTable {
-        name: spanned(name.to_owned()),
-        levels: levels.into_iter().map(|l| Spanned::new(0..0, l)).collect(),
-        descend: None,
-    }
+    let levels = vec![level("without", None), level(kind.name(), Some(kind))];
+    factor("classes", "--kind", levels)
 }
 
 fn cached(experiment: &Experiment) -> Result<Configuration, Error> {
@@ -422,10 +409,6 @@ fn found_by(is_found: bool) -> &'static str {
     }
 }
 
-fn spanned(text: String) -> Spanned<String> {
-    Spanned::new(0..0, text)
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -442,7 +425,7 @@ mod tests {
         let words = std::iter::once("x").chain(line.split(' '));
         let arguments = Line::parse_from(words).arguments;
         let file = experiment(&arguments, Some(CacheKind::Aot)).expect("an experiment");
-        let given = checked(&file, Path::new("/"), String::new()).expect("it is valid");
+        let given = checked(file, None, Path::new("/"), String::new()).expect("it is valid");
         // What is stored must be read again by `resume`.
         Experiment::parse(&given.text, Path::new("stored"), Path::new("/")).expect("it is stored")
     }

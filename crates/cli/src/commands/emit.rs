@@ -133,13 +133,11 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
 }
 
 fn refused(error: EmitError) -> Error {
-    let text = error.to_string();
-    let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
-    let kind = match error {
+    let kind = match &error {
         EmitError::Command { .. } | EmitError::File { .. } | EmitError::ToolOptions => Kind::Usage,
         EmitError::NoRecommendation { .. } => Kind::Invalid,
     };
-    Error::new(kind, message).hint(hint)
+    Error::new(kind, &error).hint(error.hint())
 }
 
 fn purposes(given: &[For]) -> Vec<Purpose> {

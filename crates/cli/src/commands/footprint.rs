@@ -42,7 +42,8 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
     let path = format!("/proc/{pid}/smaps");
     let smaps = std::fs::read_to_string(&path)
         .map_err(|e| Error::new(Kind::Environment, format!("{path}: {e}")))?;
-    let footprint = Footprint::of(&report, &smaps).map_err(from_library)?;
+    let footprint = Footprint::of(&report, &smaps)
+        .map_err(|e| Error::new(Kind::Environment, &e).hint_if(e.hint()))?;
     // Last, because it collects: what is resident should be what load left.
     let live_heap = footprint::live_heap(&ask(pid, "GC.class_histogram")?);
     let text = match arguments.json {
@@ -62,16 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
 }
 
 fn ask(pid: u32, command: &str) -> Result<String, Error> {
-    attach::jcmd(pid, command).map_err(from_library)
-}
-
-/// Errors of the libraries end in their hint.
-fn from_library(error: impl std::fmt::Display) -> Error {
-    let text = error.to_string();
-    match text.split_once("\nhint: ") {
-        Some((message, hint)) => Error::new(Kind::Environment, message).hint(hint),
-        None => Error::new(Kind::Environment, text),
-    }
+    attach::jcmd(pid, command).map_err(|e| Error::new(Kind::Environment, &e).hint_if(e.hint()))
 }
 
 /// The JDK whose `java` the process runs, read in the process's own file system.

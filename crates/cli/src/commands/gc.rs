@@ -59,13 +59,7 @@ fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> O
     if let Some(earlier) = earlier {
         earlier.report();
     }
-    let text = error.to_string();
-    let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
-    let failure = Error::new(Kind::Usage, message);
-    Some(match hint {
-        "" => failure,
-        hint => failure.hint(hint),
-    })
+    Some(Error::new(Kind::Usage, error).hint(error.hint()))
 }
 
 fn print(report: &Report, json: bool) -> Result<(), Error> {

@@ -13,6 +13,8 @@ pub fn run() -> Result<Outcome, Error> {
             InitError::Line(_) => Kind::Internal,
             InitError::Sys(_) | InitError::Filter(_) | InitError::Step { .. } => Kind::Environment,
         };
-        Error::new(kind, error)
+        let hint = "see `loadline --help` for the commands for people";
+        let hint = matches!(error, InitError::NotForPeople).then_some(hint);
+        Error::new(kind, error).hint_if(hint)
     })
 }

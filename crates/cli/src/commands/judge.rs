@@ -14,7 +14,7 @@ use loadline_analysis::record::{Configuration, JvmOption, Provenance, Verdict};
 use loadline_engine::advice::{self, Advice, AdviceError};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::command::assemble;
-use loadline_engine::experiment::{Experiment, ExperimentFile};
+use loadline_engine::experiment::{Experiment, Said};
 use loadline_engine::store::Kind as ResultKind;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::jar;
@@ -23,7 +23,7 @@ use loadline_sizing::{Bytes, Version};
 
 use super::{OutputFlags, print};
 use crate::error::{Error, Kind, Outcome};
-use crate::experiment::{ExperimentFlags, Given, given, listed, refused as experiment_refused};
+use crate::experiment::{ExperimentFlags, Given, given, listed};
 use crate::measuring::{MeasureFlags, Measuring, open_store, store_refused};
 
 /// Fresh starts of each advice.
@@ -172,16 +172,14 @@ fn trials(arguments: &JudgeArguments) -> Result<Outcome, Error> {
 
 /// The experiment over every advice for each of its configurations.
 fn judged(plain: Given, advices: &[Advice], arguments: &JudgeArguments) -> Result<Given, Error> {
-    let place = Path::new("advice");
-    let file = ExperimentFile::parse(&plain.text, place).map_err(|e| experiment_refused(&e))?;
     let bases = plain.experiment.configurations().into_iter();
     let advised = bases.flat_map(|base| {
         let of = move |advice| advised(&base, advice, arguments.memory);
         advices.iter().map(of)
     });
     let advised = advised.collect();
-    let starts = arguments.starts.unwrap_or(STARTS);
-    listed(file, plain.experiment, advised, starts, plain.title)
+    let starts = Said::flag("--starts", arguments.starts.unwrap_or(STARTS));
+    listed(plain.file, plain.experiment, advised, starts, plain.title)
 }
 
 /// A configuration with an advice in the place of its own limits; `memory` is that of advice which
@@ -244,6 +242,10 @@ fn advices(arguments: &JudgeArguments, given: &advice::Given) -> Result<Vec<Advi
     }
     for error in without {
         eprintln!("left out: {error}");
+        error
+            .hint()
+            .iter()
+            .for_each(|hint| eprintln!("hint: {hint}"));
     }
     Ok(advices)
 }
@@ -282,11 +284,13 @@ fn classes(command: &[String], directory: &Path) -> Option<u64> {
 }
 
 fn refused(error: &AdviceError) -> Error {
-    Error::new(Kind::Usage, error)
+    Error::new(Kind::Usage, error).hint_if(error.hint())
 }
 
 #[cfg(test)]
 mod tests {
+    use loadline_engine::experiment::ExperimentFile;
+
     use super::*;
 
     /// A jar of the start-up caches' tests; it has no class of its own.
@@ -316,7 +320,14 @@ mod tests {
         assert_eq!(all[0].cpu, base.cpu);
         assert_eq!(all[1].memory, Some(Bytes::from_mib(512)));
         let file = ExperimentFile::parse(text, Path::new("exp.toml")).expect("it is valid");
-        let given = listed(file, experiment, all.clone(), 3, String::new()).expect("it is stored");
+        let given = listed(
+            file,
+            experiment,
+            all.clone(),
+            Said::flag("--starts", 3),
+            String::new(),
+        )
+        .expect("it is stored");
         assert_eq!(given.experiment.configurations(), all);
         let stored = Experiment::parse(&given.text, Path::new("stored"), Path::new("/"));
         let stored = stored.expect("what is stored is read again");

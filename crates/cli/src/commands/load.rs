@@ -140,7 +140,7 @@ pub(super) fn print(as_json: bool, summary: &Summary) -> Result<Outcome, Error> 
 /// The error of a load as the command line reports it.
 pub fn load_error(error: impl Borrow<LoadError>) -> Error {
     let error = error.borrow();
-    Error::new(kind(error), error)
+    Error::new(kind(error), error).hint_if(error.hint())
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Error> {

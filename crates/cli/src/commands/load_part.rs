@@ -4,19 +4,20 @@
 use loadline_host::load_part;
 use loadline_load::LoadError;
 
+use super::load_error;
 use crate::error::{Error, Kind, Outcome};
 
 /// Reads the order from stdin, writes messages to stdout.
 pub fn run() -> Result<Outcome, Error> {
     load_part(std::io::stdin().lock(), std::io::stdout().lock())
         .map(|()| Outcome::Done)
-        .map_err(|e| Error::new(kind(&e), e))
+        .map_err(load_error)
 }
 
 /// The exit code that a failed load stands for.
 pub fn kind(error: &LoadError) -> Kind {
     match error {
-        LoadError::Plan { .. } | LoadError::Order(_) => Kind::Usage,
+        LoadError::Plan { .. } | LoadError::Part { .. } | LoadError::Order(_) => Kind::Usage,
         LoadError::System { .. }
         | LoadError::Namespace { .. }
         | LoadError::Target { .. }

@@ -29,5 +29,6 @@ fn read(path: &PathBuf) -> Result<PartFile, Error> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|e| Error::new(Kind::Environment, format!("{name}: {e}")))?;
-    PartFile::parse(&text).map_err(|e| Error::new(Kind::Usage, format!("{name}: {e}")))
+    PartFile::parse(&text)
+        .map_err(|e| Error::new(Kind::Usage, format!("{name}: {e}")).hint_if(e.hint()))
 }

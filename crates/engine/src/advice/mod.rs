@@ -68,7 +68,7 @@ pub enum AdviceError {
         why: String,
     },
     /// The file is no advice.
-    #[error("{} has no advice: {why}\nhint: it may be a Kubernetes manifest (YAML), or JSON of `kubectl get vpa -o json` or `krr simple -f json`", path.display())]
+    #[error("{} has no advice: {why}", path.display())]
     NoAdvice {
         /// The file.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum AdviceError {
         why: String,
     },
     /// A rule cannot be computed.
-    #[error("{rule} gives no answer: {why}\nhint: {hint}")]
+    #[error("{rule} gives no answer: {why}")]
     NoAnswer {
         /// The rule.
         rule: String,
@@ -85,6 +85,19 @@ pub enum AdviceError {
         /// What to do about it.
         hint: &'static str,
     },
+}
+
+impl AdviceError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreadable { .. } => None,
+            Self::NoAdvice { .. } => Some(
+                "it may be a Kubernetes manifest (YAML), or JSON of `kubectl get vpa -o json` or `krr simple -f json`",
+            ),
+            Self::NoAnswer { hint, .. } => Some(hint),
+        }
+    }
 }
 
 /// Reads advice by what it is called: `defaults`, `percent=75`, `paketo`, `fabric8`, or a file.

@@ -1,13 +1,15 @@
-//! A wrong experiment file as its author should read it: where, what, and what to write instead.
+//! A wrong experiment as its author should read it: where, what, and what to write instead.
 //!
-//! Owns the mapping from a byte span to a line and the "did you mean" hint.
+//! Owns the mapping from an [`Origin`] to a line or a flag, and the "did you mean" hint.
 
 use std::fmt::Display;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use strsim::damerau_levenshtein;
 use toml::de::DeTable;
+
+use super::said::Origin;
 
 /// Keys whose lines are not shown.
 const CREDENTIALS: [&str; 3] = ["basic", "bearer", "headers"];
@@ -16,7 +18,7 @@ const CREDENTIALS: [&str; 3] = ["basic", "bearer", "headers"];
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}{}", excerpt.as_ref().map(|e| format!("\n    {e}")).unwrap_or_default())]
 pub struct ExperimentError {
-    /// `file:line:column`, or `command line`.
+    /// `file:line:column`, a flag, or `command line`.
     pub place: String,
     /// What is wrong.
     pub problem: String,
@@ -28,28 +30,31 @@ pub struct ExperimentError {
 
 /// Where an experiment comes from.
 pub struct Source<'a> {
-    text: Option<&'a str>,
-    path: PathBuf,
+    /// Text and path of the file, where there is one.
+    file: Option<(&'a str, &'a Path)>,
+    /// Flags lie over it: then what does not say where it comes from is theirs, because a file is
+    /// checked by itself before.
+    has_flags: bool,
 }
 
 impl<'a> Source<'a> {
     /// A file.
-    pub fn new(text: &'a str, path: &Path) -> Self {
+    pub fn file(text: &'a str, path: &'a Path) -> Self {
         Self {
-            text: Some(text),
-            path: path.to_owned(),
+            file: Some((text, path)),
+            has_flags: false,
         }
     }
 
-    /// The command line.
-    pub fn command_line() -> Self {
+    /// Flags, over a file or alone.
+    pub fn flags(under: Option<(&'a str, &'a Path)>) -> Self {
         Self {
-            text: None,
-            path: PathBuf::new(),
+            file: under,
+            has_flags: true,
         }
     }
 
-    /// A problem of the file as a whole.
+    /// A problem of the experiment as a whole.
     pub fn whole(&self, problem: impl Display, hint: impl Display) -> ExperimentError {
         ExperimentError {
             place: self.name(),
@@ -62,11 +67,14 @@ impl<'a> Source<'a> {
     /// A problem of one value.
     pub fn at(
         &self,
-        span: Range<usize>,
+        origin: &Origin,
         problem: impl Display,
         hint: impl Display,
     ) -> ExperimentError {
-        let (place, excerpt) = self.locate(Some(span));
+        let (place, excerpt) = match origin {
+            Origin::File(span) => self.locate(Some(span.clone())),
+            Origin::Flag(name) => ((*name).to_owned(), None),
+        };
         ExperimentError {
             place,
             problem: problem.to_string(),
@@ -85,13 +93,13 @@ impl<'a> Source<'a> {
 
     /// The same for a problem that says what to do.
     pub fn load(&self, key: &str, problem: &str) -> ExperimentError {
-        let (place, excerpt) = match self.text {
-            Some(text) => self.locate(span_in_load(text, key)),
+        let (place, excerpt) = match self.file.filter(|_| !self.has_flags) {
+            Some((text, _)) => self.locate(span_in_load(text, key)),
             None => (format!("--{key}"), None),
         };
         // Messages end up in logs of others.
         let excerpt = excerpt.filter(|_| !CREDENTIALS.contains(&key));
-        let names_key = self.text.is_none() || excerpt.is_some();
+        let names_key = self.has_flags || excerpt.is_some();
         ExperimentError {
             place,
             problem: match names_key {
@@ -117,15 +125,14 @@ impl<'a> Source<'a> {
     }
 
     fn name(&self) -> String {
-        if self.text.is_some() {
-            self.path.display().to_string()
-        } else {
-            "command line".to_owned()
+        match self.file.filter(|_| !self.has_flags) {
+            Some((_, path)) => path.display().to_string(),
+            None => "command line".to_owned(),
         }
     }
 
     fn locate(&self, span: Option<Range<usize>>) -> (String, Option<String>) {
-        let (Some(text), Some(span)) = (self.text, span) else {
+        let (Some((text, path)), Some(span)) = (self.file, span) else {
             return (self.name(), None);
         };
         let start = text.floor_char_boundary(span.start.min(text.len()));
@@ -137,7 +144,7 @@ impl<'a> Source<'a> {
             .lines()
             .next()
             .map(|l| l.trim().chars().take(120).collect());
-        (format!("{}:{line}:{column}", self.name()), excerpt)
+        (format!("{}:{line}:{column}", path.display()), excerpt)
     }
 }
 

@@ -8,6 +8,7 @@ mod error;
 mod level;
 pub mod load;
 mod resolve;
+mod said;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use error::ExperimentError;
 pub use load::Load;
 pub use loadline_analysis::search::prices::Pricing;
 pub(crate) use resolve::CPU_PERIOD as DEFAULT_PERIOD;
+pub use said::Said;
 pub use wire::ExperimentFile;
 
 use loadline_trial::{Account, Network, Readiness, Sampling};
@@ -142,7 +144,7 @@ impl Experiment {
     /// [`ExperimentError`] with file, line and a hint.
     pub fn parse(text: &str, path: &Path, called_in: &Path) -> Result<Self, ExperimentError> {
         let mut file = ExperimentFile::parse(text, path)?;
-        let source = error::Source::new(text, path);
+        let source = error::Source::file(text, path);
         let beside = called_in.join(path.parent().unwrap_or(Path::new("")));
         let settled = file.load.settle(&beside);
         settled.map_err(|error| load::refused(&error, &source))?;
@@ -154,12 +156,17 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Checks an experiment made from flags, called in a directory.
+    /// Checks an experiment made from flags, called in a directory; `under` is the text and path
+    /// of the experiment file that they lie over.
     ///
     /// # Errors
-    /// [`ExperimentError`]; there is no line to name.
-    pub fn from_flags(file: &ExperimentFile, called_in: &Path) -> Result<Self, ExperimentError> {
-        let mut experiment = Self::resolve(file, &error::Source::command_line())?;
+    /// [`ExperimentError`] with the flag, or file and line of what the file says.
+    pub fn from_flags(
+        file: &ExperimentFile,
+        under: Option<(&str, &Path)>,
+        called_in: &Path,
+    ) -> Result<Self, ExperimentError> {
+        let mut experiment = Self::resolve(file, &error::Source::flags(under))?;
         experiment.app.directory = called_in.join(file.app.directory.clone().unwrap_or_default());
         Ok(experiment)
     }
@@ -200,7 +207,7 @@ impl ExperimentFile {
     /// # Errors
     /// [`ExperimentError`] with file, line and the nearest known key.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ExperimentError> {
-        let source = error::Source::new(text, path);
+        let source = error::Source::file(text, path);
         if text.len() > Self::LARGEST {
             return Err(source.whole(
                 "the file is larger than 1 MiB",

@@ -15,15 +15,13 @@ use std::time::Duration;
 use loadline_analysis::record::{Configuration, CpuSets};
 use loadline_analysis::slo::{Slo, parse_duration};
 use loadline_sizing::{Bytes, Cpus};
-use toml::Spanned;
 
 use super::error::Source;
 use super::level::Change;
 use super::load::{Load, load};
+use super::said::{Said, Text};
 use super::search::search;
-use super::wire::{
-    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, Text,
-};
+use super::wire::{AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable};
 use super::{App, Experiment, ExperimentError, Factor, Level};
 use loadline_trial::{Account, Network, Readiness};
 
@@ -82,8 +80,8 @@ impl Experiment {
 }
 
 fn rate(text: &Text, source: &Source<'_>) -> Checked<f64> {
-    loadline_load::spec::text::rate(text.get_ref())
-        .map_err(|problem| source.at(text.span(), problem, "a level of the rate is one rate"))
+    loadline_load::spec::text::rate(text.get())
+        .map_err(|problem| source.at(text.origin(), problem, "a level of the rate is one rate"))
 }
 
 /// Refuses an objective about a request that the load does not have.
@@ -103,7 +101,7 @@ fn named_requests(
         false => format!("its requests are {}", names.join(", ")),
     };
     let problem = format!("the SLO names `{unknown}`, which is no request of the load");
-    Err(source.at(file.slo.span(), problem, hint))
+    Err(source.at(file.slo.origin(), problem, hint))
 }
 
 fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
@@ -137,12 +135,12 @@ fn readiness(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<Read
         return Ok(load.readiness());
     };
     match (&ready.http, ready.tcp, &ready.log) {
-        (Some(path), None, None) if path.get_ref().starts_with('/') => Ok(Readiness::Http {
+        (Some(path), None, None) if path.get().starts_with('/') => Ok(Readiness::Http {
             port: ready.port.unwrap_or(load.spec.port()),
-            path: path.get_ref().clone(),
+            path: path.get().clone(),
         }),
         (Some(path), None, None) => Err(source.at(
-            path.span(),
+            path.origin(),
             "the readiness path does not start with a slash",
             "write ready = { http = \"/health\" }",
         )),
@@ -158,11 +156,11 @@ fn readiness(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<Read
 }
 
 fn network(text: Option<&Text>, source: &Source<'_>) -> Checked<Network> {
-    match text.map(|t| (t.get_ref().as_str(), t.span())) {
+    match text.map(|t| (t.get().as_str(), t.origin())) {
         None | Some(("own", _)) => Ok(Network::Own),
         Some(("host", _)) => Ok(Network::Host),
-        Some((other, span)) => Err(source.at(
-            span,
+        Some((other, origin)) => Err(source.at(
+            origin,
             format!("`{other}` is not a network"),
             "write own (loopback only) or host (the machine's)",
         )),
@@ -172,20 +170,20 @@ fn network(text: Option<&Text>, source: &Source<'_>) -> Checked<Network> {
 fn account(text: &Text, source: &Source<'_>) -> Checked<Account> {
     let refuse = || {
         source.at(
-            text.span(),
-            format!("`{}` is not an account", text.get_ref()),
+            text.origin(),
+            format!("`{}` is not an account", text.get()),
             "write numbers: user = \"1000\" or \"1000:1000\"",
         )
     };
     let (uid, gid) = text
-        .get_ref()
+        .get()
         .split_once(':')
-        .unwrap_or((text.get_ref(), text.get_ref()));
+        .unwrap_or((text.get(), text.get()));
     let uid = uid.parse().map_err(|_| refuse())?;
     let gid = gid.parse().map_err(|_| refuse())?;
     if uid == 0 || gid == 0 {
         return Err(source.at(
-            text.span(),
+            text.origin(),
             "the application may not run as root",
             "choose a user id above 0",
         ));
@@ -198,7 +196,7 @@ fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
         instances: limits
             .instances
             .as_ref()
-            .map(|n| source.in_range(Some(n), 1, instances::RANGE, "instances"))
+            .map(|n| instances::count(n, source))
             .transpose()?,
         cpu: limits.cpu.as_ref().map(|t| cpu(t, source)).transpose()?,
         cpu_period: limits
@@ -251,39 +249,37 @@ fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
 fn factor(table: &FactorTable, source: &Source<'_>) -> Checked<Factor> {
     if table.levels.is_empty() {
         return Err(source.at(
-            table.name.span(),
-            format!("factor `{}` has no levels", table.name.get_ref()),
+            table.name.origin(),
+            format!("factor `{}` has no levels", table.name.get()),
             "levels = [\"512Mi\", \"256Mi\"]",
         ));
     }
     let levels = table
         .levels
         .iter()
-        .map(|l| level(table.name.get_ref(), l, source))
+        .map(|l| level(table.name.get(), l, source))
         .collect::<Checked<Vec<_>>>()?;
     for (i, one) in levels.iter().enumerate() {
         if levels[..i].iter().any(|other| other.label == one.label) {
             return Err(source.at(
-                table.levels[i].span(),
+                table.levels[i].origin(),
                 format!("two levels are called `{}`", one.label),
                 "give each level of a factor its own label",
             ));
         }
     }
     Ok(Factor {
-        name: table.name.get_ref().clone(),
+        name: table.name.get().clone(),
         levels,
         descend: table.descend == Some(true),
     })
 }
 
-fn level(factor: &str, entry: &Spanned<LevelEntry>, source: &Source<'_>) -> Checked<Level> {
-    match entry.get_ref() {
-        LevelEntry::Plain(text) => {
-            plain_level(factor, &Spanned::new(entry.span(), text.clone()), source)
-        }
+fn level(factor: &str, entry: &Said<LevelEntry>, source: &Source<'_>) -> Checked<Level> {
+    match entry.get() {
+        LevelEntry::Plain(text) => plain_level(factor, &entry.here(text.clone()), source),
         LevelEntry::Changes(table) => {
-            let change = table_change(table, entry.span(), source)?;
+            let change = table_change(table, entry, source)?;
             Ok(Level {
                 label: table.label.clone(),
                 change,
@@ -305,30 +301,33 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
         "cpuset" => change.cpuset = Some(cpuset(text, source)?),
         "rate" => change.rate = Some(rate(text, source)?),
         "instances" => change.instances = Some(instances::plain(text, source)?),
-        "jdk" => change.jdk = Some(text.get_ref().clone()),
+        "jdk" => change.jdk = Some(text.get().clone()),
         "cache" => change.cache = Some(cache::level(text, None, source)?),
         _ => {
             let problem =
                 format!("loadline does not know what a plain level of `{factor}` changes");
-            return Err(source.at(text.span(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
+            return Err(source.at(text.origin(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
         }
     }
     let label = match factor {
-        "jdk" => format!("jdk{}", text.get_ref()),
+        "jdk" => format!("jdk{}", text.get()),
         "cpu" => change
             .cpu
             .map(|c| format!("{}cpu", c.as_f64()))
             .unwrap_or_default(),
-        "memory" | "rate" | "cache" => text.get_ref().clone(),
-        _ => format!("{factor}={}", text.get_ref()),
+        "memory" | "rate" | "cache" => text.get().clone(),
+        _ => format!("{factor}={}", text.get()),
     };
     Ok(Level { label, change })
 }
 
-fn table_change(table: &LevelTable, span: Range<usize>, source: &Source<'_>) -> Checked<Change> {
-    let text = |t: &String| Spanned::new(span.clone(), t.clone());
+fn table_change<T>(table: &LevelTable, entry: &Said<T>, source: &Source<'_>) -> Checked<Change> {
+    let text = |t: &String| entry.here(t.clone());
     Ok(Change {
-        instances: instances::level(table.instances, span.clone(), source)?,
+        instances: table
+            .instances
+            .map(|n| instances::count(&entry.here(n), source))
+            .transpose()?,
         cpu: table
             .cpu
             .as_ref()
@@ -377,10 +376,10 @@ pub(super) fn cpu(text: &Text, source: &Source<'_>) -> Checked<Cpus> {
     // 1 ms of quota in a period of 100 ms is the least the kernel takes.
     if cpus.as_millis() < 10 {
         return Err(source.at(
-            text.span(),
+            text.origin(),
             format!(
                 "`{}` is too little CPU: the kernel takes no quota below 10m",
-                text.get_ref()
+                text.get()
             ),
             "give at least 50m",
         ));
@@ -392,8 +391,8 @@ pub(super) fn memory(text: &Text, source: &Source<'_>) -> Checked<Bytes> {
     let bytes: Bytes = source.parse(text, "memory with a unit, as 512Mi")?;
     if bytes < Bytes::from_mib(1) {
         return Err(source.at(
-            text.span(),
-            format!("`{}` is less than 1 MiB of memory", text.get_ref()),
+            text.origin(),
+            format!("`{}` is less than 1 MiB of memory", text.get()),
             "is the unit missing? write 512Mi",
         ));
     }
@@ -404,8 +403,8 @@ fn period(text: &Text, source: &Source<'_>) -> Checked<Duration> {
     let period = source.time(Some(text), CPU_PERIOD, "cpu-period")?;
     if period < PERIOD_RANGE.0 || period > PERIOD_RANGE.1 {
         return Err(source.at(
-            text.span(),
-            format!("`{}` is not a CFS period", text.get_ref()),
+            text.origin(),
+            format!("`{}` is not a CFS period", text.get()),
             "the kernel takes 1ms to 1s",
         ));
     }
@@ -413,10 +412,10 @@ fn period(text: &Text, source: &Source<'_>) -> Checked<Duration> {
 }
 
 fn cpuset(text: &Text, source: &Source<'_>) -> Checked<CpuSets> {
-    let value = text.get_ref();
+    let value = text.get();
     value.parse().map_err(|_| {
         source.at(
-            text.span(),
+            text.origin(),
             format!("`{value}` is not a list of CPUs"),
             "write 0 or 0-3 or 0,2; for two instances 0-1;2-3",
         )
@@ -429,9 +428,9 @@ impl Source<'_> {
         text: &Text,
         hint: &str,
     ) -> Checked<T> {
-        text.get_ref()
+        text.get()
             .parse()
-            .map_err(|e| self.at(text.span(), e, hint))
+            .map_err(|e| self.at(text.origin(), e, hint))
     }
 
     fn time_or_zero(
@@ -441,12 +440,12 @@ impl Source<'_> {
         name: &str,
     ) -> Checked<Duration> {
         let Some(text) = text else { return Ok(default) };
-        parse_duration(text.get_ref())
+        parse_duration(text.get())
             .filter(|d| *d <= DAY)
             .ok_or_else(|| {
                 self.at(
-                    text.span(),
-                    format!("`{}` is not a length of time for {name}", text.get_ref()),
+                    text.origin(),
+                    format!("`{}` is not a length of time for {name}", text.get()),
                     "write 500ms, 10s or 2m, at most a day",
                 )
             })
@@ -461,7 +460,7 @@ impl Source<'_> {
         let time = self.time_or_zero(text, default, name)?;
         match text {
             Some(text) if time.is_zero() => Err(self.at(
-                text.span(),
+                text.origin(),
                 format!("{name} is zero"),
                 "write 500ms, 10s or 2m",
             )),
@@ -471,18 +470,18 @@ impl Source<'_> {
 
     pub(super) fn in_range<T: Copy + PartialOrd + std::fmt::Display>(
         &self,
-        value: Option<&Spanned<T>>,
+        value: Option<&Said<T>>,
         default: T,
         range: Range<T>,
         name: &str,
     ) -> Checked<T> {
         match value {
             None => Ok(default),
-            Some(value) if range.contains(value.get_ref()) => Ok(*value.get_ref()),
+            Some(value) if range.contains(value.get()) => Ok(*value.get()),
             Some(value) => {
-                let problem = format!("{name} = {} is out of range", value.get_ref());
+                let problem = format!("{name} = {} is out of range", value.get());
                 Err(self.at(
-                    value.span(),
+                    value.origin(),
                     problem,
                     format!("from {} and below {}", range.start, range.end),
                 ))

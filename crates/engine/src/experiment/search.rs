@@ -13,7 +13,8 @@ use loadline_sizing::Bytes;
 
 use super::error::Source;
 use super::resolve::{Checked, cpu, memory};
-use super::wire::{LimitsTable, SearchTable, Text};
+use super::said::Text;
+use super::wire::{LimitsTable, SearchTable};
 use super::{ExperimentError, Factor, Pricing, Search};
 
 const CONFIRM: u32 = 5;
@@ -70,7 +71,7 @@ fn pricing(table: &SearchTable, load: &Model, source: &Source<'_>) -> Checked<Op
     };
     let Some(rate) = load.rate() else {
         return Err(source.at(
-            named.span(),
+            named.origin(),
             "the cheapest deployment needs a rate to carry",
             "give the rate of all replicas together: rate = \"300/s\" (--rate 300/s)",
         ));
@@ -162,13 +163,13 @@ fn free_sizes(limits: &LimitsTable, factors: &[Factor], source: &Source<'_>) -> 
 }
 
 fn offer(table: &SearchTable, named: &Text, source: &Source<'_>) -> Checked<Offer> {
-    let region = table.region.as_ref().map(|t| t.get_ref().as_str());
+    let region = table.region.as_ref().map(|t| t.get().as_str());
     let found = match &table.price_list {
         Some(list) => {
-            let name = table.prices.as_ref().map_or("own list", |t| t.get_ref());
-            Offer::of_list(name, list.get_ref(), region)
+            let name = table.prices.as_ref().map_or("own list", |t| t.get());
+            Offer::of_list(name, list.get(), region)
         }
-        None => Offer::built_in(named.get_ref(), region),
+        None => Offer::built_in(named.get(), region),
     };
     let offer = found.map_err(|error| refused(&error, named, source))?;
     if table.sizes.is_empty() {
@@ -189,18 +190,16 @@ fn offer(table: &SearchTable, named: &Text, source: &Source<'_>) -> Checked<Offe
 }
 
 fn refused(error: &OfferError, named: &Text, source: &Source<'_>) -> ExperimentError {
-    let text = error.to_string();
-    let (problem, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
-    source.at(named.span(), problem, hint)
+    source.at(named.origin(), error, error.hint())
 }
 
 /// `1/2Gi`: CPUs and memory.
 fn size(text: &Text, source: &Source<'_>) -> Checked<Size> {
-    let part = |part: &str| toml::Spanned::new(text.span(), part.to_owned());
-    let Some((cpus, bytes)) = text.get_ref().split_once('/') else {
+    let part = |part: &str| text.here(part.to_owned());
+    let Some((cpus, bytes)) = text.get().split_once('/') else {
         return Err(source.at(
-            text.span(),
-            format!("`{}` is not a size", text.get_ref()),
+            text.origin(),
+            format!("`{}` is not a size", text.get()),
             "write CPUs and memory: 0.5/1Gi",
         ));
     };
@@ -213,9 +212,9 @@ fn size(text: &Text, source: &Source<'_>) -> Checked<Size> {
 /// `2..16`, or `3` for exactly three.
 fn replicas(text: &Text, parameters: Parameters, source: &Source<'_>) -> Checked<Parameters> {
     let (low, high) = text
-        .get_ref()
+        .get()
         .split_once("..")
-        .unwrap_or((text.get_ref(), text.get_ref()));
+        .unwrap_or((text.get(), text.get()));
     let parse = |text: &str| {
         let number = text.trim().trim_start_matches('=').parse::<u32>().ok();
         number.filter(|n| (1..=REPLICAS_MAX).contains(n))
@@ -229,8 +228,8 @@ fn replicas(text: &Text, parameters: Parameters, source: &Source<'_>) -> Checked
             })
         }
         _ => Err(source.at(
-            text.span(),
-            format!("`{}` is not a range of replicas", text.get_ref()),
+            text.origin(),
+            format!("`{}` is not a range of replicas", text.get()),
             "write fewest and most, as 2..16",
         )),
     }
@@ -239,7 +238,7 @@ fn replicas(text: &Text, parameters: Parameters, source: &Source<'_>) -> Checked
 /// A share as a percentage; `what` names it in the refusal.
 fn percentage(text: &Text, what: &str, source: &Source<'_>) -> Checked<f64> {
     let percent = text
-        .get_ref()
+        .get()
         .trim()
         .strip_suffix('%')
         .and_then(|p| p.trim().parse::<f64>().ok());
@@ -248,8 +247,8 @@ fn percentage(text: &Text, what: &str, source: &Source<'_>) -> Checked<f64> {
         .map(|p| p / 100.0)
         .ok_or_else(|| {
             source.at(
-                text.span(),
-                format!("`{}` is not a {what}", text.get_ref()),
+                text.origin(),
+                format!("`{}` is not a {what}", text.get()),
                 "write a percentage from 0% to 100%: 8%",
             )
         })

@@ -306,3 +306,25 @@ fn a_client_of_a_container_engine_is_no_application() {
     let sudo = told_with(command, "[\"sudo\", \"/usr/bin/podman\", \"run\", \"x\"]");
     assert!(sudo.contains("`podman`"), "{sudo}");
 }
+
+#[test]
+fn what_a_flag_says_is_refused_by_the_flag_and_what_the_file_under_it_says_by_its_line() {
+    let path = Path::new("exp.toml");
+    let mut file = ExperimentFile::parse(GOOD, path).unwrap();
+    let told = |file: &ExperimentFile, under| {
+        let error = Experiment::from_flags(file, under, Path::new("/x")).unwrap_err();
+        error.to_string()
+    };
+    file.slo = Said::flag("--slo", "p99<1s,GET /x: p99<1s".to_owned());
+    assert_snapshot!(told(&file, Some((GOOD, path))), @"--slo: the SLO names `GET /x`, which is no request of the load");
+    assert_snapshot!(told(&file, None), @"--slo: the SLO names `GET /x`, which is no request of the load");
+
+    // The file's objective fits its own mix, and not the single request of the flags.
+    let text = with_mix("POST /orders: p99<200ms", MIX);
+    let mut file = ExperimentFile::parse(&text, path).unwrap();
+    file.load.request.clear();
+    assert_snapshot!(told(&file, Some((&text, path))), @r#"
+    exp.toml:2:7: the SLO names `POST /orders`, which is no request of the load
+        slo = "POST /orders: p99<200ms"
+    "#);
+}

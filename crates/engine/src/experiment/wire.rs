@@ -1,8 +1,8 @@
 //! The experiment as it stands in a file: TOML, kebab-case keys, unknown keys refused.
 //!
 //! Owns the schema people write (and its documentation, from the comments below). Values are
-//! texts with units and keep their place in the file, so that a wrong one is shown with its
-//! line; [`super::resolve`] turns them into types.
+//! texts with units and keep where they were said ([`Said`]), so that a wrong one is shown with
+//! its line or its flag; [`super::resolve`] turns them into types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,10 +14,8 @@ use loadline_load::{Spec, Target};
 use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use toml::Spanned;
 
-/// A text and its place in the file.
-pub type Text = Spanned<String>;
+use super::said::{Said, Text};
 
 /// An experiment: one application, one load, one SLO, limits, and what is varied.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -123,7 +121,7 @@ pub struct LimitsTable {
     /// share the load: 1 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub instances: Option<Spanned<u32>>,
+    pub instances: Option<Said<u32>>,
     /// CPU limit: `1.5` or `250m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -135,7 +133,7 @@ pub struct LimitsTable {
     /// Relative weight, 1024 is the default weight (v1 cpu.shares).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
-    pub cpu_shares: Option<Spanned<u64>>,
+    pub cpu_shares: Option<Said<u64>>,
     /// CPUs it may run on: `0` or `0-1`; `0;1` is one list for each of two instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -147,7 +145,7 @@ pub struct LimitsTable {
     /// Largest number of processes and threads; default 4096.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
-    pub pids: Option<Spanned<u64>>,
+    pub pids: Option<Said<u64>>,
 }
 
 /// The training run of a start-up cache: the application without limits, ready, some requests, a
@@ -172,7 +170,7 @@ pub struct RunTable {
     /// Trials of each configuration; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub repeats: Option<Spanned<u32>>,
+    pub repeats: Option<Said<u32>>,
     /// Seed of the order of trials and of the statistics; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -207,7 +205,7 @@ pub struct SearchTable {
     /// Passes in a row that confirm a size: 5 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub confirm: Option<Spanned<u32>>,
+    pub confirm: Option<Said<u32>>,
     /// Margin on top of the confirmed size: `8%` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -245,7 +243,7 @@ pub struct SearchTable {
     /// least 6; default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub compare: Option<Spanned<u32>>,
+    pub compare: Option<Said<u32>>,
     /// Replicas that may be lost while the rest still carries the rate: 0 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spare: Option<u32>,
@@ -265,7 +263,7 @@ pub struct FactorTable {
     pub name: Text,
     /// Its levels, in order.
     #[schemars(with = "Vec<LevelEntry>")]
-    pub levels: Vec<Spanned<LevelEntry>>,
+    pub levels: Vec<Said<LevelEntry>>,
     /// Walk the levels in order and stop after two that fail in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descend: Option<bool>,

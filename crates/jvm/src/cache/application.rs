@@ -25,12 +25,10 @@ pub struct Application {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplicationError {
     /// No `-jar` and no class path.
-    #[error(
-        "the command has no -jar and no -cp\nhint: give the application's own command: -- java -jar app.jar"
-    )]
+    #[error("the command has no -jar and no -cp")]
     None,
     /// A file of the class path cannot be read.
-    #[error("{path}: {why}\nhint: check the path, and that it is a jar")]
+    #[error("{path}: {why}")]
     Unreadable {
         /// The file.
         path: String,
@@ -38,13 +36,22 @@ pub enum ApplicationError {
         why: String,
     },
     /// A directory: HotSpot archives classes of jars only.
-    #[error(
-        "{path} is a directory of the class path, and HotSpot caches classes of jars only\nhint: pack its classes into a jar"
-    )]
+    #[error("{path} is a directory of the class path, and HotSpot caches classes of jars only")]
     Directory {
         /// The directory.
         path: String,
     },
+}
+
+impl ApplicationError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::None => "give the application's own command: -- java -jar app.jar",
+            Self::Unreadable { .. } => "check the path, and that it is a jar",
+            Self::Directory { .. } => "pack its classes into a jar",
+        }
+    }
 }
 
 impl Application {
@@ -174,7 +181,7 @@ mod tests {
         assert_eq!(of("-version"), Err(ApplicationError::None));
         let missing = of("-jar none.jar").expect_err("it is missing").to_string();
         assert!(missing.contains("none.jar"), "{missing}");
-        let classes = of("-cp . Main").expect_err("a directory").to_string();
-        assert!(classes.contains("pack its classes"), "{classes}");
+        let classes = of("-cp . Main").expect_err("a directory");
+        assert!(classes.hint().contains("pack its classes"), "{classes}");
     }
 }

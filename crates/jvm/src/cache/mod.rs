@@ -24,7 +24,7 @@ use loadline_sizing::Vm;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
     /// The JVM is too old, or another one.
-    #[error("JDK {jdk} has no {kind} cache\nhint: {hint}")]
+    #[error("JDK {jdk} has no {kind} cache")]
     Unsupported {
         /// What was asked for.
         kind: Kind,
@@ -104,9 +104,14 @@ mod tests {
         }
     }
 
+    fn told(error: KindError) -> String {
+        let KindError::Unsupported { hint, .. } = &error;
+        format!("{error}\nhint: {hint}")
+    }
+
     #[test]
     fn each_jvm_gets_the_kind_it_gains_most_from() {
-        let best = |version, kind| best(&jdk(version, kind)).map_err(|e| e.to_string());
+        let best = |version, kind| best(&jdk(version, kind)).map_err(told);
         assert_eq!(best("25.0.3+9", Vm::HotSpot), Ok(Kind::Aot));
         assert_eq!(best("24.0.1", Vm::HotSpot), Ok(Kind::AppCds));
         assert_eq!(best("17.0.15+6", Vm::HotSpot), Ok(Kind::AppCds));
@@ -119,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_kind_of_another_jvm_is_refused_with_what_to_use() {
-        let refused = |kind, version, vm| check(kind, &jdk(version, vm)).unwrap_err().to_string();
+        let refused = |kind, version, vm| told(check(kind, &jdk(version, vm)).unwrap_err());
         assert!(refused(Kind::Aot, "17.0.15", Vm::HotSpot).contains("--kind appcds"));
         assert!(refused(Kind::Scc, "25", Vm::HotSpot).contains("OpenJ9's"));
         assert!(refused(Kind::Aot, "25", Vm::OpenJ9).contains("--kind scc"));

@@ -19,9 +19,7 @@ pub use release::Release;
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
     /// The directory has no `bin/java` that can be run.
-    #[error(
-        "{home}: no executable bin/java\nhint: give the home of a JDK, the directory above bin/java"
-    )]
+    #[error("{home}: no executable bin/java")]
     NoJava {
         /// The directory as given.
         home: PathBuf,
@@ -35,21 +33,33 @@ pub enum DetectError {
         source: std::io::Error,
     },
     /// The `release` file names no version.
-    #[error("{path}: no JAVA_VERSION\nhint: the JDK is damaged or not a JDK; reinstall it")]
+    #[error("{path}: no JAVA_VERSION")]
     NoVersion {
         /// The file.
         path: PathBuf,
     },
     /// No JDK of that name.
-    #[error(
-        "no JDK `{wanted}` here; there are: {known}\nhint: give a name of the list, a feature version such as 25, or the path of a JDK"
-    )]
+    #[error("no JDK `{wanted}` here; there are: {known}")]
     Unknown {
         /// What was asked for.
         wanted: String,
         /// Names of the JDKs that were found.
         known: String,
     },
+}
+
+impl DetectError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoJava { .. } => Some("give the home of a JDK, the directory above bin/java"),
+            Self::Unreadable { .. } => None,
+            Self::NoVersion { .. } => Some("the JDK is damaged or not a JDK; reinstall it"),
+            Self::Unknown { .. } => {
+                Some("give a name of the list, a feature version such as 25, or the path of a JDK")
+            }
+        }
+    }
 }
 
 /// A JDK version, `17.0.15+6` or `1.8.0_402`.

@@ -20,13 +20,22 @@ pub enum FootprintError {
     #[error(transparent)]
     Report(#[from] NmtError),
     /// The report has no addresses.
-    #[error(
-        "the report has no memory map\nhint: start the JVM with -XX:NativeMemoryTracking=detail"
-    )]
+    #[error("the report has no memory map")]
     NoMap,
     /// smaps is empty: the process has ended, or may not be read.
-    #[error("no mappings\nhint: the process has ended, or loadline may not look at it")]
+    #[error("no mappings")]
     NoMappings,
+}
+
+impl FootprintError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Report(error) => error.hint(),
+            Self::NoMap => Some("start the JVM with -XX:NativeMemoryTracking=detail"),
+            Self::NoMappings => Some("the process has ended, or loadline may not look at it"),
+        }
+    }
 }
 
 /// Resident memory by region. The fields add up to `resident`, except `arenas`,

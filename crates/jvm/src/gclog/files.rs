@@ -32,7 +32,7 @@ const ROTATION_DIGITS: usize = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum GcLogError {
     /// It cannot be opened or read.
-    #[error("cannot read the GC log {path}: {source}\nhint: {}", unreadable_hint(.source))]
+    #[error("cannot read the GC log {path}: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -40,23 +40,19 @@ pub enum GcLogError {
         source: io::Error,
     },
     /// It is a directory.
-    #[error("{path} is a directory\nhint: name the files, such as {path}/gc.log*")]
+    #[error("{path} is a directory")]
     Directory {
         /// The directory.
         path: PathBuf,
     },
     /// It has no bytes.
-    #[error(
-        "{path} is empty\nhint: the JVM writes it with -Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0"
-    )]
+    #[error("{path} is empty")]
     Empty {
         /// The file.
         path: PathBuf,
     },
     /// Nothing in it is of a GC log.
-    #[error(
-        "{path}: no GC log of HotSpot in its {lines} lines{what}\nhint: the JVM writes one with -Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0 (JDK 8: -Xloggc:gc.log -XX:+PrintGCDetails)"
-    )]
+    #[error("{path}: no GC log of HotSpot in its {lines} lines{what}")]
     NotALog {
         /// The file, or the first one of the set.
         path: PathBuf,
@@ -67,14 +63,28 @@ pub enum GcLogError {
     },
 }
 
-/// What to do about a file that cannot be read.
-fn unreadable_hint(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::NotFound => {
-            "the JVM writes it with -Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0"
+/// What makes HotSpot write a log that is read well.
+const WRITTEN_BY: &str = "-Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0";
+
+impl GcLogError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unreadable { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => format!("the JVM writes it with {WRITTEN_BY}"),
+                io::ErrorKind::PermissionDenied => {
+                    "run it as the account that owns the file".to_owned()
+                }
+                _ => "copy the file to a disk of this machine and read the copy".to_owned(),
+            },
+            Self::Directory { path } => {
+                format!("name the files, such as {}/gc.log*", path.display())
+            }
+            Self::Empty { .. } => format!("the JVM writes it with {WRITTEN_BY}"),
+            Self::NotALog { .. } => format!(
+                "the JVM writes one with {WRITTEN_BY} (JDK 8: -Xloggc:gc.log -XX:+PrintGCDetails)"
+            ),
         }
-        io::ErrorKind::PermissionDenied => "run it as the account that owns the file",
-        _ => "copy the file to a disk of this machine and read the copy",
     }
 }
 

@@ -4,32 +4,40 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmitError {
     /// The result recommends nothing.
-    #[error(
-        "result {result} has no recommendation to emit\nhint: `loadline size` makes one; `loadline report {result}` says why this result has none"
-    )]
+    #[error("result {result} has no recommendation to emit")]
     NoRecommendation {
         /// Id of the result.
         result: String,
     },
     /// An option names a file that the image would not have.
-    #[error(
-        "the option {option} names a file that the image would not have\nhint: an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form"
-    )]
+    #[error("the option {option} names a file that the image would not have")]
     File {
         /// The option, without its secrets.
         option: String,
     },
     /// A pod of an image that is not emitted would start without the options that were measured.
     #[error(
-        "the measured JVM options cannot be said in JAVA_TOOL_OPTIONS: one has both kinds of quotes, or the environment sets the variable to a secret\nhint: let the image's command have them: --for docker,kubernetes"
+        "the measured JVM options cannot be said in JAVA_TOOL_OPTIONS: one has both kinds of quotes, or the environment sets the variable to a secret"
     )]
     ToolOptions,
     /// The command is not `java ... -jar JAR`.
-    #[error(
-        "cannot tell the jar of the command that was measured: {command}\nhint: the files are made for `java [options] -jar JAR [arguments]`; measure it in this form: a main class with -cp packed into a jar whose manifest names it, an @file written out, a start script replaced by what it starts"
-    )]
+    #[error("cannot tell the jar of the command that was measured: {command}")]
     Command {
         /// The command.
         command: String,
     },
+}
+
+impl EmitError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoRecommendation { result } => format!(
+                "`loadline size` makes one; `loadline report {result}` says why this result has none"
+            ),
+            Self::File { .. } => "an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form".to_owned(),
+            Self::ToolOptions => "let the image's command have them: --for docker,kubernetes".to_owned(),
+            Self::Command { .. } => "the files are made for `java [options] -jar JAR [arguments]`; measure it in this form: a main class with -cp packed into a jar whose manifest names it, an @file written out, a start script replaced by what it starts".to_owned(),
+        }
+    }
 }

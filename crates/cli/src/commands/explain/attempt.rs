@@ -11,7 +11,7 @@ use loadline_analysis::effect::Effect;
 use loadline_analysis::interval::Bootstrap;
 use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord};
 use loadline_engine::agenda::Agenda;
-use loadline_engine::experiment::ExperimentFile;
+use loadline_engine::experiment::{ExperimentFile, Said};
 use loadline_engine::store::{Kind as ResultKind, ResultRow, Store};
 
 use super::ExplainArguments;
@@ -111,7 +111,13 @@ fn given(
     let sides = [Some(before), advice.configuration.clone()];
     let title = format!("try {}", advice.kind.name());
     let sides = sides.into_iter().flatten().collect();
-    listed(file, experiment, sides, repeats, title)
+    listed(
+        file,
+        experiment,
+        sides,
+        Said::flag("--repeats", repeats),
+        title,
+    )
 }
 
 /// Takes the number of GC threads out of the user's own options, which would win on both sides, and

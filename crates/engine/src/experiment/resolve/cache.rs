@@ -7,7 +7,8 @@ use super::Checked;
 use crate::experiment::Training;
 use crate::experiment::error::Source;
 use crate::experiment::load::own;
-use crate::experiment::wire::{CacheTable, Text};
+use crate::experiment::said::Text;
+use crate::experiment::wire::CacheTable;
 
 /// Requests of a training run when nobody says how many.
 const CACHE_REQUESTS: u64 = 20;
@@ -20,7 +21,7 @@ pub(super) fn level(
     let kind = source.parse(text, "appcds, or aot from JDK 25 on")?;
     if kind == CacheKind::Scc {
         return Err(source.at(
-            text.span(),
+            text.origin(),
             "trials with a shared class cache of OpenJ9 are not supported",
             "write appcds or aot; docs/guides/start-up.md has the steps for OpenJ9",
         ));

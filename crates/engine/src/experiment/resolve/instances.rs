@@ -3,37 +3,26 @@
 use std::ops::Range;
 
 use loadline_analysis::record::{Configuration, CpuSets};
-use toml::Spanned;
 
 use super::Checked;
 use crate::experiment::error::Source;
-use crate::experiment::wire::Text;
+use crate::experiment::said::{Said, Text};
 use crate::experiment::{Experiment, ExperimentError};
 use loadline_trial::Network;
 
 /// Each instance has namespaces, a cgroup and a load generator of its own; more than this says
 /// more about the machine than about the application.
-pub(super) const RANGE: Range<u32> = 1..65;
+const RANGE: Range<u32> = 1..65;
 
 /// A plain level of the factor `instances`.
 pub(super) fn plain(text: &Text, source: &Source<'_>) -> Checked<u32> {
     let number = source.parse(text, "a whole number of instances, as 4")?;
-    source.in_range(
-        Some(&Spanned::new(text.span(), number)),
-        1,
-        RANGE,
-        "instances",
-    )
+    count(&text.here(number), source)
 }
 
-/// The number in a level that is a table.
-pub(super) fn level(
-    number: Option<u32>,
-    span: Range<usize>,
-    source: &Source<'_>,
-) -> Checked<Option<u32>> {
-    let check = |n| source.in_range(Some(&Spanned::new(span, n)), 1, RANGE, "instances");
-    number.map(check).transpose()
+/// A number of instances.
+pub(super) fn count(number: &Said<u32>, source: &Source<'_>) -> Checked<u32> {
+    source.in_range(Some(number), 1, RANGE, "instances")
 }
 
 /// Refuses combinations that cannot run.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::error::Source;
-use super::super::wire::Text;
+use super::super::said::Text;
 use super::Checked;
 use loadline_trial::Sampling;
 
@@ -14,12 +14,12 @@ const SAMPLES_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration:
 pub(super) fn sampling(text: Option<&Text>, source: &Source<'_>) -> Checked<Sampling> {
     match text {
         None => Ok(Sampling::Period),
-        Some(text) if text.get_ref().trim() == "period" => Ok(Sampling::Period),
+        Some(text) if text.get().trim() == "period" => Ok(Sampling::Period),
         Some(text) => {
             let distance = source.time(Some(text), SAMPLES_RANGE.1, "samples")?;
             if distance < SAMPLES_RANGE.0 || distance > SAMPLES_RANGE.1 {
-                let problem = format!("samples = {} is out of range", text.get_ref());
-                return Err(source.at(text.span(), problem, "write period, or 1ms to 100ms"));
+                let problem = format!("samples = {} is out of range", text.get());
+                return Err(source.at(text.origin(), problem, "write period, or 1ms to 100ms"));
             }
             Ok(Sampling::Every(distance))
         }

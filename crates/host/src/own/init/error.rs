@@ -9,7 +9,7 @@ use crate::own::protocol::ProtocolError;
 pub enum InitError {
     /// Someone typed it.
     #[error(
-        "`loadline init` is a part of loadline: it takes its order from a socket on standard input\nhint: see `loadline --help` for the commands for people"
+        "`loadline init` is a part of loadline: it takes its order from a socket on standard input"
     )]
     NotForPeople,
     /// The socket to loadline.

@@ -1,0 +1,72 @@
+//! A value as people said it, and where: in the experiment file or by a flag.
+//!
+//! Owns the one type through which a refusal finds the line of the file or the name of the flag.
+//! It never judges a value.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toml::Spanned;
+
+/// Where a value was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// These bytes of the file.
+    File(Range<usize>),
+    /// A flag, with its dashes.
+    Flag(&'static str),
+}
+
+/// A value and its origin. It is stored as the value alone.
+#[derive(Debug, Clone)]
+pub struct Said<T> {
+    value: T,
+    origin: Origin,
+}
+
+/// A text and its origin.
+pub type Text = Said<String>;
+
+impl<T> Said<T> {
+    /// Said by a flag, named with its dashes: `--slo`.
+    pub fn flag(name: &'static str, value: T) -> Self {
+        Self {
+            value,
+            origin: Origin::Flag(name),
+        }
+    }
+
+    /// Another value that was said at the same place: a part of this one, or what it means.
+    pub fn here<U>(&self, value: U) -> Said<U> {
+        Said {
+            value,
+            origin: self.origin.clone(),
+        }
+    }
+
+    /// The value.
+    pub fn get(&self) -> &T {
+        &self.value
+    }
+
+    /// Where it was said.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+}
+
+impl<T: Serialize> Serialize for Said<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Said<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<T>::deserialize(deserializer)?;
+        Ok(Self {
+            origin: Origin::File(spanned.span()),
+            value: spanned.into_inner(),
+        })
+    }
+}
