@@ -10,7 +10,7 @@ use loadline_cgroup::{GroupName, Layout};
 use loadline_trial::Refusal;
 
 use crate::site::Site;
-use crate::{halt, own};
+use crate::{halt, scratch};
 
 /// How long one group may take to die, and to be removed.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ impl Site {
         let proc = Path::new("/proc");
         let mut swept = sweep_groups(&self.layout, proc)?;
         if let Some(root) = &self.options.scratch_root {
-            let (directories, failures) = own::sweep(root, proc);
+            let (directories, failures) = scratch::sweep(root, proc);
             swept.directories = directories;
             swept
                 .failures

@@ -301,10 +301,25 @@ fn a_client_of_a_container_engine_is_no_application() {
     let command = "[\"java\", \"-jar\", \"app.jar\"]";
     assert_snapshot!(told_with(command, "[\"docker\", \"run\", \"x\"]"), @"
     exp.toml: the command is a client of a container engine: limits would hold for `docker`, not for the application, which another process starts
-    hint: give the command that the image runs, as -- java -jar app.jar (docker inspect IMAGE shows it as Entrypoint and Cmd); loadline does not start images yet
+    hint: loadline starts images itself: --image x in place of the command, or app.image = "x" in a file; what follows -- are its arguments
     ");
-    let sudo = told_with(command, "[\"sudo\", \"/usr/bin/podman\", \"run\", \"x\"]");
-    assert!(sudo.contains("`podman`"), "{sudo}");
+    let sudo = told_with(
+        command,
+        "[\"sudo\", \"/usr/bin/podman\", \"run\", \"--rm\", \"-p\", \"80:80\", \"a/x:1\", \"y\"]",
+    );
+    assert!(
+        sudo.contains("`podman`") && sudo.contains("--image a/x:1 in"),
+        "{sudo}"
+    );
+}
+
+#[test]
+fn an_image_is_an_application_and_brings_its_own_jdk() {
+    let command = "command = [\"java\", \"-jar\", \"app.jar\"]";
+    let image = told_with(command, "image = \"orders:1\"\nengine = \"dokcer\"");
+    assert_snapshot!(image, @"");
+    let engine = told_with(command, "command = [\"x\"]\nengine = \"docker\"");
+    assert_snapshot!(engine, @"");
 }
 
 #[test]
