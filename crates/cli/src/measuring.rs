@@ -23,7 +23,7 @@ use loadline_engine::store::{
 };
 use loadline_host::{Options, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
-use loadline_trial::Account;
+use loadline_trial::{Account, Engine};
 
 use crate::commands::load_error;
 use crate::error::{Error, Kind};
@@ -110,7 +110,7 @@ impl Measuring {
         let signals = Signals::watch()?;
         let lock = lock(flags.wait, &signals)?;
         let store = early.map_or_else(state, Ok)?;
-        let host = host(&store)?;
+        let host = host(&store, &engines(&given.experiment))?;
         try_machine(&host)?;
         let machine = machine(&host, &given.experiment, &jdks);
         // A file that cannot be read now is told by the trial that needs it.
@@ -155,7 +155,7 @@ impl Measuring {
         preflight(&experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
         let lock = lock(wait, &signals)?;
-        let host = host(&store)?;
+        let host = host(&store, &engines(&experiment))?;
         let now = machine(&host, &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
         let begun = store.ground(&row.id).map_err(|e| store_refused(&e))?;
@@ -324,6 +324,16 @@ fn find_image(experiment: &mut Experiment) -> Result<(), Error> {
     Ok(())
 }
 
+/// The engine of the image, if there is one.
+fn engines(experiment: &Experiment) -> Vec<Engine> {
+    let image = experiment.app.image.as_ref();
+    let found = image.and_then(|image| image.found.as_ref());
+    found
+        .map(|found| found.engine.clone())
+        .into_iter()
+        .collect()
+}
+
 /// An id as engines show it.
 fn short_id(id: &str) -> &str {
     let id = id.strip_prefix("sha256:").unwrap_or(id);
@@ -368,14 +378,16 @@ fn try_machine(host: &Local) -> Result<(), Error> {
     Err(error.hint("`loadline doctor` shows everything that was tried"))
 }
 
-/// This machine, after what killed loadlines left is gone.
-pub fn host(store: &Store) -> Result<Local, Error> {
+/// This machine, after what killed loadlines left is gone, also in the engines that are going to be
+/// used.
+fn host(store: &Store, engines: &[Engine]) -> Result<Local, Error> {
     let options = Options {
         scratch_root: Some(store.scratch_root()),
         ..Options::default()
     };
     let host = Local::new(options).map_err(|e| Error::refused(&e))?;
-    let swept = host.site().sweep().map_err(|e| Error::refused(&e))?;
+    let swept = host.site().sweep_with(engines);
+    let swept = swept.map_err(|e| Error::refused(&e))?;
     for failure in &swept.failures {
         eprintln!("warning: left over from an earlier trial and not removed: {failure}");
     }

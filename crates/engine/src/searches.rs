@@ -97,7 +97,10 @@ pub fn prices(
     let words = app.command.iter().cloned().chain(inside);
     Ok(Prices {
         pricing: pricing.clone(),
-        variants: bases.into_iter().map(variant).collect::<Result<_, CommandError>>()?,
+        variants: bases
+            .into_iter()
+            .map(variant)
+            .collect::<Result<_, CommandError>>()?,
         cells: ground.cells,
         left_out: ground.left_out,
         prove: experiment.search.prove,

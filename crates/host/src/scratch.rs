@@ -162,6 +162,18 @@ impl Drop for Scratch {
     }
 }
 
+/// Removes the containers that are written down in directories below `root` whose owner is dead.
+/// Returns what could not be removed.
+pub fn sweep_containers(root: &Path, proc_root: &Path) -> Vec<ScratchError> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let directories = entries.map(|entry| entry.path());
+    let leftovers = directories.filter(|directory| is_leftover(directory, proc_root));
+    let removed = leftovers.map(|directory| {
+        remove_container(&directory).map_err(failed("remove the container of", &directory))
+    });
+    removed.filter_map(Result::err).collect()
+}
+
 /// Removes the scratch directories below `root` whose owner is dead. Returns their paths, and
 /// those that could not be removed with the reason.
 pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>) {
@@ -172,8 +184,8 @@ pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>)
         if !is_leftover(&directory, proc_root) {
             continue;
         }
-        if let Err(source) = remove_container(&directory) {
-            failures.push(failed("remove the container of", &directory)(source));
+        if directory.join(CONTAINER).exists() {
+            // Its container could not be removed, and only this says which one it is.
             continue;
         }
         match remove_tree(&directory) {
@@ -213,10 +225,10 @@ fn remove_container(directory: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     // Half a note was written before there was a container.
-    let Ok(note) = serde_json::from_slice::<Note>(&bytes) else {
-        return Ok(());
-    };
-    oci::remove(&note.engine, &note.name).map_err(io::Error::other)
+    if let Ok(note) = serde_json::from_slice::<Note>(&bytes) {
+        oci::remove(&note.engine, &note.name).map_err(io::Error::other)?;
+    }
+    fs::remove_file(directory.join(CONTAINER))
 }
 
 /// A refusal of the trial's files.
