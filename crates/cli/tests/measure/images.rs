@@ -64,11 +64,6 @@ fn images_that_cannot_start_are_refused() -> Outcome {
     for (flags, code, texts) in wrong {
         refused(&lab, call(flags).into_end(), code, texts);
     }
-    let without = call(&["--image=a:1"]).env("PATH", lab.path()).into_end();
-    if without.code != Some(3) || !without.stderr.contains("on the path") {
-        // Engines stand where every system has its programs, whatever PATH says.
-        assert!(without.stderr.contains("a:1"), "{without}");
-    }
     for (engine, variable, host, hint) in [
         (
             "docker",
@@ -150,7 +145,7 @@ fn passes_with_its_options(engine: &Engine) {
         "its counters were read"
     );
     assert!(
-        evidence["cgroup"]["peak_bytes"].as_u64() > Some(10 << 20),
+        evidence["cgroup"]["peak_memory_bytes"].as_u64() > Some(10 << 20),
         "{}",
         evidence["cgroup"]
     );

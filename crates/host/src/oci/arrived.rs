@@ -18,12 +18,23 @@ pub fn missing(wanted: &[String], processes: &[u32], has_log: bool) -> Option<St
         .and_then(|counters| counters.text("java.rt.vmArgs"))
     {
         Some(given) => lacking(wanted, given),
-        None if has_log => None,
+        // The variable arrived; what the command line sets comes after it, and wins.
+        None if has_log => {
+            let all = [wanted.join(" "), command_lines(processes)].join(" ");
+            lacking(wanted, &all)
+        }
         None => Some(format!(
             "no JVM in the container says that it got `{}`: it keeps no counters and wrote no log",
             wanted.join(" ")
         )),
     }
+}
+
+fn command_lines(processes: &[u32]) -> String {
+    let read = |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
+    let all = processes.iter().filter_map(read);
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\0', " ");
+    all.map(text).collect::<Vec<_>>().join(" ")
 }
 
 /// Why these are not in force among all that a JVM was given: of options for one thing the last wins.

@@ -404,6 +404,19 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_without_an_engine_is_told_which_to_install() {
+        let none = no_engine(None);
+        assert_eq!(none.why, "neither podman nor docker is on the path");
+        assert!(
+            none.hint.contains("apt-get install podman"),
+            "{}",
+            none.hint
+        );
+        let docker = no_engine(Some(EngineKind::Docker));
+        assert_eq!(docker.why, "docker is not on the path");
+    }
+
+    #[test]
     fn stop_signals_have_names_and_numbers() {
         assert_eq!(signal("SIGTERM"), None);
         assert_eq!(signal("15"), None);
