@@ -526,11 +526,7 @@ fn title(file: &ExperimentFile, path: Option<&Path>) -> String {
         .find(|a| a.ends_with(".jar"))
         .map(Path::new);
     let program = file.app.command.first().map(Path::new);
-    let image = file
-        .app
-        .image
-        .as_ref()
-        .map(|image| image_name(image.get_ref()));
+    let image = file.app.image.as_ref().map(|image| image_name(image.get()));
     path.and_then(name)
         .or(image)
         .or_else(|| jar.and_then(name))

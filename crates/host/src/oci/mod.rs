@@ -32,7 +32,7 @@ use crate::group::TrialGroup;
 use crate::halt::{self, Halt, refused};
 use crate::pagecache;
 use crate::scratch::{self, Scratch};
-use watch::Watched;
+use watch::{Started, Watched};
 
 pub use arrived::missing;
 
@@ -141,8 +141,12 @@ impl Container for Oci {
             .args(["start", "--attach", &self.made.name])
             .stdout(Stdio::from(output))
             .stderr(Stdio::from(error));
+        let of = Started {
+            engine: self.made.engine.clone(),
+            name: self.made.name.clone(),
+        };
         let client = command.spawn().map_err(halt::step(starting))?;
-        let watched = Watched::start(client, self.leaf.clone(), self.made.engine.kind, tell);
+        let watched = Watched::start(client, self.leaf.clone(), of, tell);
         self.watched = Some(watched.map_err(halt::step(starting))?);
         Ok(())
     }

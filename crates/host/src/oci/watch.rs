@@ -15,12 +15,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use loadline_cgroup::{Group, Sample};
-use loadline_trial::EngineKind;
+use loadline_trial::Engine;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::clock::monotonic_ns;
 use crate::container::Told;
+use crate::oci::engine;
 
 /// Takes what is told.
 pub type Tell = Box<dyn Fn(Told) + Send>;
@@ -34,8 +35,17 @@ const APPEARS: Duration = Duration::from_secs(30);
 /// Names of the processes of runtimes before they become the application.
 const RUNTIMES: [&str; 3] = ["runc", "crun", "exe"];
 
-/// Exit codes of a client whose container could not be started (podman-run(1), docker run).
-const NOT_STARTED: [i32; 3] = [125, 126, 127];
+/// When a container was started that never was: Go's zero time, as both engines print it.
+const NEVER: &str = "0001-01-01";
+
+/// What was started, for questions about it.
+#[derive(Debug)]
+pub struct Started {
+    /// The engine.
+    pub engine: Engine,
+    /// The container.
+    pub name: String,
+}
 
 /// A container that is being started, runs or has ended.
 #[derive(Debug)]
@@ -56,7 +66,7 @@ impl Watched {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(client: Child, leaf: Group, kind: EngineKind, tell: Tell) -> io::Result<Self> {
+    pub fn start(client: Child, leaf: Group, of: Started, tell: Tell) -> io::Result<Self> {
         let state = Arc::new(Mutex::new(State {
             client,
             application: None,
@@ -66,7 +76,7 @@ impl Watched {
         let shared = Arc::clone(&state);
         thread::Builder::new()
             .name("container".to_owned())
-            .spawn(move || watch(&shared, &leaf, kind, &tell))?;
+            .spawn(move || watch(&shared, &leaf, &of, &tell))?;
         Ok(Self { state })
     }
 
@@ -113,7 +123,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn watch(state: &Mutex<State>, leaf: &Group, kind: EngineKind, tell: &Tell) {
+fn watch(state: &Mutex<State>, leaf: &Group, of: &Started, tell: &Tell) {
     match await_exec(state, leaf) {
         Begun::Running => {
             tell(Told::Exec {
@@ -122,11 +132,12 @@ fn watch(state: &Mutex<State>, leaf: &Group, kind: EngineKind, tell: &Tell) {
             await_end(state, leaf);
             tell(exited(wait(state)));
         }
-        Begun::Ended(status) => ended_unseen(status, kind, tell),
+        Begun::Ended(status) => ended_unseen(status, of, tell),
         Begun::Nowhere => tell(Told::Failed {
             detail: format!(
-                "nothing appeared in its cgroup within {} s: {kind} starts containers on another machine, or in other cgroups than loadline sees",
-                APPEARS.as_secs()
+                "nothing appeared in its cgroup within {} s: {} starts containers on another machine, or in other cgroups than loadline sees",
+                APPEARS.as_secs(),
+                of.engine.kind
             ),
         }),
     }
@@ -214,10 +225,14 @@ fn wait(state: &Mutex<State>) -> Option<ExitStatus> {
     }
 }
 
-/// A client that ended before its application was seen: it did not start, or was very quick.
-fn ended_unseen(status: Option<ExitStatus>, kind: EngineKind, tell: &Tell) {
-    let code = status.and_then(|status| status.code());
-    if code.is_none_or(|code| NOT_STARTED.contains(&code)) {
+/// A client that ended before its application was seen: it did not start, or was very quick. The codes
+/// of clients do not tell: docker gives 1 for a program that is not there.
+fn ended_unseen(status: Option<ExitStatus>, of: &Started, tell: &Tell) {
+    let kind = of.engine.kind;
+    let when = ["inspect", "--format", "{{.State.StartedAt}}", &of.name];
+    let when = engine::run(&of.engine, &when).unwrap_or_default();
+    if when.is_empty() || when.starts_with(NEVER) {
+        let code = status.and_then(|status| status.code());
         let code = code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
         return tell(Told::Failed {
             detail: format!("`{kind} start` ended with {code}"),

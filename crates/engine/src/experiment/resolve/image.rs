@@ -17,14 +17,14 @@ pub(super) fn image(table: &AppTable, source: &Source<'_>) -> Checked<Option<Ima
         return match &table.engine {
             None => Ok(None),
             Some(text) => Err(source.at(
-                text.span(),
+                text.origin(),
                 "an engine is named, and no image for it to start",
                 "name the image: app.image = \"registry/name:tag\", or --image",
             )),
         };
     };
     Ok(Some(Image {
-        reference: reference.get_ref().clone(),
+        reference: reference.get().clone(),
         engine,
         found: None,
     }))
