@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_analysis::record::{Failure, Invalid, StartEvidence};
-use loadline_cgroup::{Group, GroupName, Limits, Pace};
+use loadline_cgroup::{CpuSample, Group, GroupName, Limits, Pace};
 use loadline_load::Part;
 use loadline_sizing::Bytes;
 use loadline_trial::log::Log;
@@ -290,6 +290,12 @@ impl Instance {
         let state = &self.state;
         let sample = self.container.group().read().ok();
         let cpu = sample.as_ref().map(|sample| &sample.cpu);
+        let before = self.container.at_exec();
+        let before = before.as_ref().map(|sample| &sample.cpu);
+        let since = |counter: fn(&CpuSample) -> Option<Duration>| {
+            let earlier = before.and_then(counter).unwrap_or_default();
+            Some(cpu.and_then(counter)?.saturating_sub(earlier))
+        };
         // An application that has ended was never ready, even if a probe got through first.
         let ready = state.ready_ns.filter(|_| !state.is_over());
         let last_probe = match &order.readiness {
@@ -308,8 +314,8 @@ impl Instance {
                 .zip(state.exec_ns)
                 .map(|(ready, exec)| Duration::from_nanos(ready.saturating_sub(exec))),
             deadline: order.start_deadline,
-            cpu: cpu.and_then(|cpu| cpu.usage),
-            throttled: cpu.and_then(|cpu| cpu.throttled_time),
+            cpu: since(|cpu| cpu.usage),
+            throttled: since(|cpu| cpu.throttled_time),
             last_probe,
             ..at_ready
         }

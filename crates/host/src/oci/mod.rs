@@ -177,6 +177,10 @@ impl Container for Oci {
         self.parent.remove()
     }
 
+    fn at_exec(&self) -> Option<Sample> {
+        self.watched.as_ref()?.at_exec()
+    }
+
     fn last(&self) -> Option<Sample> {
         let at_end = || self.watched.as_ref()?.at_end();
         self.leaf.read().ok().or_else(at_end)

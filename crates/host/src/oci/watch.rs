@@ -57,6 +57,7 @@ pub struct Watched {
 struct State {
     client: Child,
     application: Option<(u32, OwnedFd)>,
+    at_exec: Option<Sample>,
     at_end: Option<Sample>,
     is_over: bool,
 }
@@ -70,6 +71,7 @@ impl Watched {
         let state = Arc::new(Mutex::new(State {
             client,
             application: None,
+            at_exec: None,
             at_end: None,
             is_over: false,
         }));
@@ -90,6 +92,11 @@ impl Watched {
         if let Some((_, descriptor)) = &lock(&self.state).application {
             let _ = pidfd_send_signal(descriptor, signal);
         }
+    }
+
+    /// The counters of its group when it was executed.
+    pub fn at_exec(&self) -> Option<Sample> {
+        lock(&self.state).at_exec.clone()
     }
 
     /// The counters of its group when it ended.
@@ -158,7 +165,9 @@ fn await_exec(state: &Mutex<State>, leaf: &Group) -> Begun {
     loop {
         let processes = leaf.processes().unwrap_or_default();
         if let Some(found) = processes.iter().find_map(|pid| application(*pid)) {
-            lock(state).application = Some(found);
+            let mut state = lock(state);
+            state.application = Some(found);
+            state.at_exec = leaf.read().ok();
             return Begun::Running;
         }
         match lock(state).client.try_wait() {

@@ -141,6 +141,10 @@ impl Container for Own {
         self.group.remove()
     }
 
+    fn at_exec(&self) -> Option<Sample> {
+        None
+    }
+
     fn last(&self) -> Option<Sample> {
         self.group.group().read().ok()
     }
