@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, Purpose};
-use loadline_trial::{App, Order};
+use loadline_trial::Order;
 
 use crate::cache::{Built, with_options};
 use crate::command::{Assembled, assemble};
@@ -46,11 +46,7 @@ pub(crate) fn of(
     Order {
         trial: id.to_owned(),
         configuration: configuration.clone(),
-        app: App::Command {
-            command: assembled.command,
-            env: assembled.env,
-            directory: app.directory.clone(),
-        },
+        app: assembled.app,
         readiness: app.readiness.clone(),
         network: app.network,
         account: of.account,

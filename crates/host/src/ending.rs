@@ -213,7 +213,7 @@ fn samples(instance: &mut Instance, log: &Log, evidence: &mut Evidence) {
     let Some(recording) = instance.recording.take() else {
         return;
     };
-    let recorded = recording.finish(|| instance.container.group().read().ok());
+    let recorded = recording.finish(|| instance.container.last());
     let (state, index) = (&instance.state, instance.part.index);
     let times = Times {
         start: state.exec_ns.unwrap_or(u64::MAX),

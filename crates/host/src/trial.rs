@@ -51,7 +51,7 @@ pub(crate) fn run(
     log: &Arc<Log>,
     stop: Stop<'_>,
 ) -> Result<Evidence, Halt> {
-    let program = Program::of(order)?;
+    let program = Program::of(order);
     let began = monotonic_ns();
     let prepared =
         refuse_taken_port(order).and_then(|()| Instances::prepare(site, order, &program, log));

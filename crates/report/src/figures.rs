@@ -104,6 +104,7 @@ pub fn invalid_reason(cause: Invalid) -> &'static str {
         Invalid::OuterThrottle => "a limit around loadline throttled it",
         Invalid::DiskFull => "the disk was full",
         Invalid::RuntimeLost => "the container runtime went away",
+        Invalid::OtherOptions => "the JVM in the image ran with other options",
         Invalid::ToolError => "loadline itself failed",
     }
 }

@@ -10,5 +10,7 @@ mod order;
 mod refusal;
 
 pub use event::{Ending, Event, Progress};
-pub use order::{Account, App, LoadPhase, Network, Order, Readiness, Sampling};
+pub use order::{
+    Account, App, Engine, EngineKind, Image, LoadPhase, Network, Order, Readiness, Sampling,
+};
 pub use refusal::Refusal;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use crate::lab::Lab;
 use crate::{
-    answers, applications, caches, disk, forms, instances, interrupted, killed, mixes, ports,
-    refused, uml,
+    answers, applications, caches, disk, forms, images, instances, interrupted, killed, mixes,
+    ports, refused, uml,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -16,7 +16,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 12] = [
+const SUITES: [&[Case]; 13] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -24,6 +24,7 @@ const SUITES: [&[Case]; 12] = [
     &ports::CASES,
     &disk::CASES,
     &forms::CASES,
+    &images::CASES,
     &instances::CASES,
     &interrupted::CASES,
     &killed::CASES,

@@ -72,6 +72,18 @@ const JVM_VARIABLES: [&str; 4] = [
 ];
 
 impl Needs {
+    /// What it reads, for the page cache: the JDK (or the program), and each named file, with its
+    /// directory when it is a jar: the manifest may name neighbours.
+    pub fn roots(&self) -> BTreeSet<PathBuf> {
+        let mut roots = BTreeSet::from([self.jdk.as_ref().unwrap_or(&self.program).clone()]);
+        for path in &self.named {
+            let is_jar = path.extension().is_some_and(|e| e == "jar");
+            let directory = path.parent().filter(|_| is_jar);
+            roots.insert(directory.unwrap_or(path).to_owned());
+        }
+        roots
+    }
+
     /// Finds what the command of a program names.
     ///
     /// # Errors
