@@ -22,8 +22,7 @@ use alarm::Alarm;
 use schedule::Schedule;
 pub use schedule::{Gap, Pace, PhaseLock};
 
-/// Reading PSI more often loses stall time for every reader (a jiffy is 4 or 10 ms), and
-/// memory.stat flushes counters of all CPUs.
+/// Reading memory.stat flushes counters of all CPUs.
 const SLOW_FLOOR: Duration = Duration::from_millis(20);
 
 /// At most so many gaps are kept; all are counted.
@@ -37,27 +36,23 @@ pub struct SamplerOptions {
     /// Memory and the number of tasks are read at the first sample after each such interval;
     /// never faster than every 20 ms.
     pub memory_every: Duration,
-    /// The same for PSI.
-    pub pressure_every: Duration,
 }
 
 impl SamplerOptions {
-    /// One sample each `interval` (1 s, 100 ms, 1 ms); memory and PSI every 100 ms at most.
+    /// One sample each `interval` (1 s, 100 ms, 1 ms); memory every 100 ms at most.
     pub fn every(interval: Duration) -> Self {
         Self {
             pace: Pace::Every(interval),
             memory_every: Duration::from_millis(100),
-            pressure_every: Duration::from_millis(100),
         }
     }
 
-    /// One sample each CFS period, 1.5 ms after its boundary; memory and PSI every second, since
+    /// One sample each CFS period, 1.5 ms after its boundary; memory every second, since
     /// this pace is for when sampling shall cost next to nothing.
     pub fn phase_locked(period: Duration) -> Self {
         Self {
             pace: Pace::PhaseLocked(period),
             memory_every: Duration::from_secs(1),
-            pressure_every: Duration::from_secs(1),
         }
     }
 }
@@ -170,13 +165,12 @@ fn run(
     };
     let mut schedule = Schedule::new(options.pace, start);
     let mut memory = Slow::new(options.memory_every);
-    let mut pressure = Slow::new(options.pressure_every);
     let mut sample = Sample::default();
     let mut grid = None;
     loop {
         let woken = alarm.wait(schedule.next(), schedule.interval(), &mut grid);
         let taken = match woken {
-            Ok(true) => take(&mut reader, &mut sample, &mut memory, &mut pressure),
+            Ok(true) => take(&mut reader, &mut sample, &mut memory),
             Ok(false) => break,
             Err(e) => Err(CgroupError::file("wait for", Path::new("timerfd"), e)),
         };
@@ -196,13 +190,9 @@ fn run(
     report
 }
 
-/// Takes one sample; the slow parts only when they are due.
-fn take(
-    reader: &mut Reader,
-    sample: &mut Sample,
-    memory: &mut Slow,
-    pressure: &mut Slow,
-) -> Result<(), CgroupError> {
+/// Takes one sample; what is slow only when it is due. PSI is read before and after a trial
+/// ([`crate::noise`]), which loses no stall time between.
+fn take(reader: &mut Reader, sample: &mut Sample, memory: &mut Slow) -> Result<(), CgroupError> {
     let now = monotonic_ns();
     sample.at_ns = now;
     reader.read_cpu(&mut sample.cpu)?;
@@ -210,11 +200,6 @@ fn take(
         (Some(reader.read_memory()?), reader.read_pids()?)
     } else {
         (None, None)
-    };
-    sample.pressure = if pressure.is_due(now) {
-        Some(reader.read_pressure()?)
-    } else {
-        None
     };
     Ok(())
 }
