@@ -178,7 +178,7 @@ impl Experiment {
         settled.map_err(|error| load::refused(&error, &source))?;
         let mut experiment = Self::resolve(&file, &source)?;
         experiment.app.directory = match &file.app.directory {
-            Some(directory) => beside.join(directory),
+            Some(directory) => inside(&beside, directory),
             None => called_in.to_owned(),
         };
         Ok(experiment)
@@ -195,7 +195,8 @@ impl Experiment {
         called_in: &Path,
     ) -> Result<Self, ExperimentError> {
         let mut experiment = Self::resolve(file, &error::Source::flags(under))?;
-        experiment.app.directory = called_in.join(file.app.directory.clone().unwrap_or_default());
+        let directory = file.app.directory.as_deref();
+        experiment.app.directory = inside(called_in, directory.unwrap_or(Path::new("")));
         Ok(experiment)
     }
 
@@ -224,6 +225,11 @@ impl Experiment {
         }
         all
     }
+}
+
+/// Without `.` in it: a trial makes each directory of the path a place of its own.
+fn inside(base: &Path, directory: &Path) -> PathBuf {
+    base.join(directory).components().collect()
 }
 
 impl ExperimentFile {

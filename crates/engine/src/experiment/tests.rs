@@ -347,3 +347,17 @@ fn what_a_flag_says_is_refused_by_the_flag_and_what_the_file_under_it_says_by_it
         slo = "POST /orders: p99<200ms"
     "#);
 }
+
+#[test]
+fn the_directory_beside_the_file_may_be_called_a_dot() {
+    for (directory, meant) in [
+        (".", "/x/y"),
+        ("./app/.", "/x/y/app"),
+        ("../z", "/x/y/../z"),
+    ] {
+        let text = GOOD.replace("[app]", &format!("[app]\ndirectory = \"{directory}\""));
+        let experiment = Experiment::parse(&text, Path::new("y/exp.toml"), Path::new("/x"));
+        let found = experiment.unwrap().app.directory;
+        assert_eq!(found.as_os_str(), meant, "{directory}");
+    }
+}
