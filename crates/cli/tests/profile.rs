@@ -118,6 +118,46 @@ fn bodies_come_from_templates_and_what_has_none_is_named() {
 }
 
 #[test]
+fn a_profile_names_files_of_bodies_as_seen_from_itself() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("it is written");
+    };
+    write("access.log", &day());
+    write("bodies/order.json", "{\"n\": {seq}}");
+    write(
+        "bodies/templates.toml",
+        "[[request]]\nmatch = \"POST /orders/*\"\nbody-file = \"order.json\"\n",
+    );
+    write("profiles/here", "");
+    let words = ["access.log", "--templates", "bodies/templates.toml"];
+    let output = profile(folder.path(), &words, b"");
+    let toml = text(&output.stdout);
+    assert!(toml.contains("body-file = \"bodies/order.json\""), "{toml}");
+
+    let elsewhere = [&words[..], &["-o", "profiles/day.toml"]].concat();
+    let output = profile(folder.path(), &elsewhere, b"");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let path = folder.path().join("profiles/day.toml");
+    let toml = std::fs::read_to_string(&path).expect("it is written");
+    assert!(
+        toml.contains("body-file = \"../bodies/order.json\""),
+        "{toml}"
+    );
+    // Read from anywhere else, the profile finds it.
+    let mut spec = loadline_load::Spec {
+        profile: Some(loadline_load::ProfileSource::File(path)),
+        ..Default::default()
+    };
+    spec.settle(Path::new("/")).expect("it is read");
+    let body = folder.path().join("profiles/../bodies/order.json");
+    assert_eq!(spec.files(), [body.clone()]);
+    assert!(body.is_file());
+}
+
+#[test]
 fn the_busiest_hour_has_its_own_rates_and_requests() {
     let folder = tempfile::tempdir().expect("a directory");
     std::fs::write(folder.path().join("access.log"), day()).expect("it is written");

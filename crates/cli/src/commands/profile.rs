@@ -17,6 +17,7 @@ use self::input::{Log, cannot_read};
 use super::load::load_error;
 use super::print;
 use crate::error::{Error, Kind, Outcome};
+use crate::files;
 
 /// Arguments of `loadline profile`.
 #[derive(Args)]
@@ -47,6 +48,10 @@ pub struct Arguments {
     /// them changes data
     #[arg(long)]
     all_methods: bool,
+    /// Write the profile there instead of to stdout: files of bodies are named as seen from it, else
+    /// from the working directory
+    #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
+    output: Option<PathBuf>,
     /// Print JSON instead of the profile that `loadline load --profile` reads
     #[arg(long)]
     json: bool,
@@ -89,7 +94,7 @@ impl Server {
 /// Reads the logs, prints the profile to stdout and what else was seen to stderr.
 pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
     let intervals = intervals(arguments)?;
-    let templates = templates(arguments.templates.as_deref())?;
+    let templates = templates(arguments)?;
     let logs = arguments.logs.iter().map(|path| Log::open(path));
     let mut logs: Vec<_> = logs.collect::<Result<_, _>>()?;
     if let (Some(_), Some(log)) = (intervals, logs.iter().find(|log| !log.is_file())) {
@@ -112,9 +117,10 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
     }
     let seen = profile.observed.clone().unwrap_or_default();
     say::seen(&seen, &profile);
-    match arguments.json {
-        true => print(&super::json(&json::document(profile))?)?,
-        false => print(&profile.text().map_err(load_error)?)?,
+    match &arguments.output {
+        _ if arguments.json => print(&super::json(&json::document(profile))?)?,
+        Some(path) => files::write(path, &profile.text().map_err(load_error)?)?,
+        None => print(&profile.text().map_err(load_error)?)?,
     }
     Ok(Outcome::Done)
 }
@@ -136,13 +142,14 @@ fn intervals(arguments: &Arguments) -> Result<Option<usize>, Error> {
     Ok(Some(intervals as usize))
 }
 
-fn templates(path: Option<&Path>) -> Result<Templates, Error> {
-    let Some(path) = path else {
+fn templates(arguments: &Arguments) -> Result<Templates, Error> {
+    let Some(path) = &arguments.templates else {
         return Ok(Templates::default());
     };
     let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    Templates::parse(&text, folder).map_err(load_error)
+    let folder = |file: &Path| file.parent().map(Path::to_owned).unwrap_or_default();
+    let beside = arguments.output.as_deref().map(folder).unwrap_or_default();
+    Templates::parse(&text, &folder(path), &beside).map_err(load_error)
 }
 
 /// The format that was given, or that of the first log with lines.

@@ -422,7 +422,7 @@ mod tests {
         let text = "[[request]]\nmatch = \"POST /owners\"\nbody = \"{}\"\n\
                     headers = { Content-Type = \"application/json\" }\n\
                     [[request]]\nmatch = \"PUT /pets\"\nbody = \"{}\"";
-        let templates = Templates::parse(text, std::path::Path::new(".")).unwrap();
+        let templates = Templates::parse(text, ".".as_ref(), "".as_ref()).unwrap();
         let mut builder =
             Builder::new(Format::common(Source::Httpd), 60.0, false).templates(templates);
         let line = |method, path| {

@@ -38,12 +38,13 @@ struct Template {
 }
 
 impl Templates {
-    /// Reads the TOML form; files of bodies lie relative to `folder`.
+    /// Reads the TOML form, whose files of bodies lie relative to `folder`; a profile that will
+    /// lie in `beside` names them from there.
     ///
     /// # Errors
     /// [`LoadError::Plan`] with the template and what is wrong: also when a file of a body cannot
     /// be read, because nobody wants to learn that when the load starts.
-    pub fn parse(text: &str, folder: &Path) -> Result<Self, LoadError> {
+    pub fn parse(text: &str, folder: &Path, beside: &Path) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan {
             field: "templates",
             why,
@@ -65,6 +66,10 @@ impl Templates {
             let mut request = Request::default();
             template.fill(&mut request);
             request.body()?;
+            if let Some(file) = &mut template.body_file {
+                let seen = seen_from(beside, file);
+                *file = seen.map_err(|e| refuse(format!("{}: {e}", file.display())))?;
+            }
         }
         Ok(Self(templates))
     }
@@ -102,6 +107,22 @@ impl Template {
     }
 }
 
+/// A file that is there, as one names it in this folder. Both are followed to where they really
+/// are, because `..` behind a link leads elsewhere.
+fn seen_from(folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
+    let here = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let (from, to) = (here.canonicalize()?, file.canonicalize()?);
+    let common = from.ancestors().find(|above| to.starts_with(above));
+    let common = common.unwrap_or(Path::new("/"));
+    let up = from.strip_prefix(common).unwrap_or(&from).components();
+    let up = up.map(|_| Path::new(".."));
+    let down = to.strip_prefix(common).unwrap_or(&to);
+    Ok(up.chain([down]).collect())
+}
+
 /// `*` is anything without a slash or space, `**` anything.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     // Where to go on when what follows a star does not fit: one more byte belongs to the star.
@@ -136,7 +157,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Templates, LoadError> {
-        Templates::parse(text, Path::new("/nowhere"))
+        Templates::parse(text, Path::new("/nowhere"), Path::new("/"))
     }
 
     #[test]
