@@ -205,10 +205,14 @@ fn load(experiment: &Experiment) -> Load {
         requests => format!("a mix of {requests} requests"),
     };
     let rest = format!(
-        ", {} connections{}, warm-up {}",
+        ", {} connections{}{}, warm-up {}",
         load.connections(),
         load.http2()
             .map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams)),
+        match load.url.as_ref().is_some_and(|url| url.is_tls) {
+            true => " over TLS",
+            false => "",
+        },
         seconds(load.warm_up())
     );
     let closed = |how: String| Load::without_rate(format!("{requests}, closed model{how}{rest}"));

@@ -22,6 +22,7 @@ mod ports;
 mod process;
 mod refused;
 mod runner;
+mod tls;
 mod traces;
 mod uml;
 

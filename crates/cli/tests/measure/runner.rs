@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::lab::Lab;
 use crate::{
     answers, applications, caches, disk, forms, images, instances, interrupted, killed, mixes,
-    ports, refused, uml,
+    ports, refused, tls, uml,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -16,7 +16,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 13] = [
+const SUITES: [&[Case]; 14] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -29,6 +29,7 @@ const SUITES: [&[Case]; 13] = [
     &interrupted::CASES,
     &killed::CASES,
     &mixes::CASES,
+    &tls::CASES,
     &uml::CASES,
 ];
 
