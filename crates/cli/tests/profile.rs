@@ -153,7 +153,7 @@ fn a_profile_names_files_of_bodies_as_seen_from_itself() {
     };
     spec.settle(Path::new("/")).expect("it is read");
     let body = folder.path().join("profiles/../bodies/order.json");
-    assert_eq!(spec.files(), [body.clone()]);
+    assert_eq!(spec.files(), [body.as_path()]);
     assert!(body.is_file());
 }
 
