@@ -5,9 +5,12 @@
 //! `_ns` are durations, or CLOCK_MONOTONIC where the field says so. An `Option` that is `None`
 //! means that this kernel, JVM or phase gave no such number; it never means zero.
 
+mod cgroup;
 mod cpus;
+mod gc;
 mod instance;
 mod load;
+mod phase;
 mod reason;
 mod start;
 
@@ -23,9 +26,12 @@ use crate::pauses::PauseEvidence;
 use crate::slo::{Objective, Slo};
 use crate::wire;
 
+pub use cgroup::CgroupEvidence;
 pub use cpus::CpuSets;
+pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{LoadEvidence, RequestEvidence};
+pub use phase::{Phase, PhaseSpan};
 pub use reason::Reason;
 pub use start::{CacheEvidence, StartCache, StartEvidence};
 
@@ -137,47 +143,6 @@ pub enum Purpose {
     Neighbour,
     /// One of a pair: options against each other in turn.
     Compare,
-}
-
-/// The parts of a trial, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Limits, namespaces and files are made.
-    Prepare,
-    /// From exec to the first good response.
-    Start,
-    /// Load that is recorded but not judged.
-    WarmUp,
-    /// Load that is judged.
-    Measure,
-    /// SIGTERM, grace, kill, clean up.
-    Stop,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Prepare => "prepare",
-            Self::Start => "start",
-            Self::WarmUp => "warm-up",
-            Self::Measure => "measure",
-            Self::Stop => "stop",
-        })
-    }
-}
-
-/// When a phase was, on CLOCK_MONOTONIC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PhaseSpan {
-    /// Which phase.
-    pub phase: Phase,
-    /// Its begin, CLOCK_MONOTONIC.
-    #[serde(rename = "start_ns")]
-    pub start: u64,
-    /// Its end, CLOCK_MONOTONIC.
-    #[serde(rename = "end_ns")]
-    pub end: u64,
 }
 
 /// What a trial says about its configuration.
@@ -395,98 +360,6 @@ pub struct Failure {
     pub cause: Invalid,
     /// What happened, with the path, errno or number.
     pub detail: String,
-}
-
-/// Counters of the application's cgroup.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
-pub struct CgroupEvidence {
-    /// Highest memory usage, page cache included (what the limit acts on).
-    #[serde(rename = "peak_memory_bytes", with = "wire::bytes_opt", default)]
-    pub peak_memory: Option<Bytes>,
-    /// Highest working set: usage minus inactive file pages.
-    #[serde(rename = "peak_working_set_bytes", with = "wire::bytes_opt", default)]
-    pub peak_working_set: Option<Bytes>,
-    /// Highest anonymous memory (v1 `rss`, v2 `anon`).
-    #[serde(rename = "peak_anon_bytes", with = "wire::bytes_opt", default)]
-    pub peak_anon: Option<Bytes>,
-    /// Highest share of it in transparent huge pages.
-    #[serde(rename = "peak_anon_huge_bytes", with = "wire::bytes_opt", default)]
-    pub peak_anon_huge: Option<Bytes>,
-    /// Highest RSS of the application's processes, `/proc/PID/status` (VmRSS, VmHWM).
-    #[serde(rename = "peak_rss_bytes", with = "wire::bytes_opt", default)]
-    pub peak_rss: Option<Bytes>,
-    /// RSS of the application's processes right after the measure phase, huge pages included.
-    #[serde(rename = "loaded_rss_bytes", with = "wire::bytes_opt", default)]
-    pub loaded_rss: Option<Bytes>,
-    /// The same, but a page that n processes share counts 1/n.
-    #[serde(rename = "loaded_pss_bytes", with = "wire::bytes_opt", default)]
-    pub loaded_pss: Option<Bytes>,
-    /// Times the kernel killed for memory in this cgroup.
-    pub oom_kills: Option<u64>,
-    /// File pages that had to be read again after reclaim: thrashing.
-    pub file_refaults: Option<u64>,
-    /// Page faults that read from disk.
-    pub major_faults: Option<u64>,
-    /// CPU time over the whole trial.
-    #[serde(rename = "cpu_ns", with = "wire::nanos_opt", default)]
-    pub cpu: Option<Duration>,
-    /// CPU time in the measure phase.
-    #[serde(rename = "measure_cpu_ns", with = "wire::nanos_opt", default)]
-    pub measure_cpu: Option<Duration>,
-    /// Periods with runnable tasks in the measure phase.
-    pub measure_nr_periods: Option<u64>,
-    /// Of them, throttled.
-    pub measure_nr_throttled: Option<u64>,
-    /// Throttled time in the measure phase: a sum over CPUs, it may exceed wall time.
-    #[serde(rename = "measure_throttled_ns", with = "wire::nanos_opt", default)]
-    pub measure_throttled: Option<Duration>,
-}
-
-/// Garbage collection, from the JVM's log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GcEvidence {
-    /// `Serial`, `Parallel`, `G1`, `ZGC`, `Shenandoah`, ...
-    pub collector: String,
-    /// The JDK as the log states it.
-    pub jdk: Option<String>,
-    /// Stop-the-world pauses of the collector over the whole trial.
-    pub pauses: u64,
-    /// Their sum.
-    #[serde(rename = "pause_sum_ns", with = "wire::nanos")]
-    pub pause_sum: Duration,
-    /// The longest.
-    #[serde(rename = "pause_max_ns", with = "wire::nanos")]
-    pub pause_max: Duration,
-    /// Of the pauses, full collections.
-    pub full_gcs: u64,
-    /// CPU time of the collector (user + system) where the log has it.
-    #[serde(rename = "gc_cpu_ns", with = "wire::nanos_opt", default)]
-    pub gc_cpu: Option<Duration>,
-    /// CPU time of the collector in the pauses of the measure phase; `None` as in `measure_pauses`.
-    #[serde(rename = "measure_gc_cpu_ns", with = "wire::nanos_opt", default)]
-    pub measure_gc_cpu: Option<Duration>,
-    /// Pauses that ended in the measure phase; `None` where there was none, or where the log does
-    /// not place its pauses on the trial's clock (JDK 8 and earlier).
-    #[serde(default)]
-    pub measure_pauses: Option<u64>,
-    /// Their sum.
-    #[serde(rename = "measure_pause_sum_ns", with = "wire::nanos_opt", default)]
-    pub measure_pause_sum: Option<Duration>,
-    /// The longest of them.
-    #[serde(rename = "measure_pause_max_ns", with = "wire::nanos_opt", default)]
-    pub measure_pause_max: Option<Duration>,
-    /// Most threads that a pause may use, where the log tells (those of JDK 17 and 25 do, Serial
-    /// has none).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parallel_workers: Option<u32>,
-    /// Largest heap in use after a collection: near the live set.
-    #[serde(rename = "heap_after_max_bytes", with = "wire::bytes_opt", default)]
-    pub heap_after_max: Option<Bytes>,
-    /// Largest heap the JVM allowed itself (`-Xmx` or its default).
-    #[serde(rename = "heap_max_bytes", with = "wire::bytes_opt", default)]
-    pub heap_max: Option<Bytes>,
-    /// Each pause: [start, end) on CLOCK_MONOTONIC in ns; at most 10 000, the rest is only counted.
-    pub pause_spans_ns: Vec<(u64, u64)>,
 }
 
 /// What else happened on the machine, over the load phases.

@@ -148,7 +148,10 @@ fn the_reference_of_records_is_up_to_date() {
     let parts = [
         "record.rs",
         "record/instance.rs",
+        "record/phase.rs",
         "record/load.rs",
+        "record/cgroup.rs",
+        "record/gc.rs",
         "record/start.rs",
     ];
     let structs = parts.map(read).concat();

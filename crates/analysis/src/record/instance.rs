@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CgroupEvidence, GcEvidence, StartEvidence};
+use super::cgroup::CgroupEvidence;
+use super::gc::GcEvidence;
+use super::start::StartEvidence;
 
 /// How the application ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Phase;
+use super::phase::Phase;
 use crate::wire;
 
 /// One load phase as the generator saw it.

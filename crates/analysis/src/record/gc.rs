@@ -1,0 +1,56 @@
+//! What the JVM's own log says of its collections.
+
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::wire;
+
+/// Garbage collection, from the JVM's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GcEvidence {
+    /// `Serial`, `Parallel`, `G1`, `ZGC`, `Shenandoah`, ...
+    pub collector: String,
+    /// The JDK as the log states it.
+    pub jdk: Option<String>,
+    /// Stop-the-world pauses of the collector over the whole trial.
+    pub pauses: u64,
+    /// Their sum.
+    #[serde(rename = "pause_sum_ns", with = "wire::nanos")]
+    pub pause_sum: Duration,
+    /// The longest.
+    #[serde(rename = "pause_max_ns", with = "wire::nanos")]
+    pub pause_max: Duration,
+    /// Of the pauses, full collections.
+    pub full_gcs: u64,
+    /// CPU time of the collector (user + system) where the log has it.
+    #[serde(rename = "gc_cpu_ns", with = "wire::nanos_opt", default)]
+    pub gc_cpu: Option<Duration>,
+    /// CPU time of the collector in the pauses of the measure phase; `None` as in `measure_pauses`.
+    #[serde(rename = "measure_gc_cpu_ns", with = "wire::nanos_opt", default)]
+    pub measure_gc_cpu: Option<Duration>,
+    /// Pauses that ended in the measure phase; `None` where there was none, or where the log does
+    /// not place its pauses on the trial's clock (JDK 8 and earlier).
+    #[serde(default)]
+    pub measure_pauses: Option<u64>,
+    /// Their sum.
+    #[serde(rename = "measure_pause_sum_ns", with = "wire::nanos_opt", default)]
+    pub measure_pause_sum: Option<Duration>,
+    /// The longest of them.
+    #[serde(rename = "measure_pause_max_ns", with = "wire::nanos_opt", default)]
+    pub measure_pause_max: Option<Duration>,
+    /// Most threads that a pause may use, where the log tells (those of JDK 17 and 25 do, Serial
+    /// has none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_workers: Option<u32>,
+    /// Largest heap in use after a collection: near the live set.
+    #[serde(rename = "heap_after_max_bytes", with = "wire::bytes_opt", default)]
+    pub heap_after_max: Option<Bytes>,
+    /// Largest heap the JVM allowed itself (`-Xmx` or its default).
+    #[serde(rename = "heap_max_bytes", with = "wire::bytes_opt", default)]
+    pub heap_max: Option<Bytes>,
+    /// Each pause: [start, end) on CLOCK_MONOTONIC in ns; at most 10 000, the rest is only counted.
+    pub pause_spans_ns: Vec<(u64, u64)>,
+}

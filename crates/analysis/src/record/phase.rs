@@ -1,0 +1,47 @@
+//! The parts of a trial, and when each was.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The parts of a trial, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Limits, namespaces and files are made.
+    Prepare,
+    /// From exec to the first good response.
+    Start,
+    /// Load that is recorded but not judged.
+    WarmUp,
+    /// Load that is judged.
+    Measure,
+    /// SIGTERM, grace, kill, clean up.
+    Stop,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Prepare => "prepare",
+            Self::Start => "start",
+            Self::WarmUp => "warm-up",
+            Self::Measure => "measure",
+            Self::Stop => "stop",
+        })
+    }
+}
+
+/// When a phase was, on CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseSpan {
+    /// Which phase.
+    pub phase: Phase,
+    /// Its begin, CLOCK_MONOTONIC.
+    #[serde(rename = "start_ns")]
+    pub start: u64,
+    /// Its end, CLOCK_MONOTONIC.
+    #[serde(rename = "end_ns")]
+    pub end: u64,
+}
