@@ -293,3 +293,98 @@ fn add_tool_options(env: &mut BTreeMap<String, String>, options: &[String]) {
     all.extend(options.iter().map(quote));
     env.insert(TOOL_OPTIONS.to_owned(), all.join(" "));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_host::oci;
+    use loadline_trial::{Engine, EngineKind};
+
+    /// An experiment with an image that starts `/run.sh serve`, and what was found of it.
+    fn app(jdk: Option<Jdk>) -> (App, Configuration) {
+        let text = "slo = \"p99<50ms\"\napp.image = \"orders:1\"\n[app.env]\nA = \"own\"\n[load]\nurl = \"http://localhost/\"\nrate = \"1/s\"\n[[factor]]\nname = \"options\"\nlevels = [{ label = \"small\", jvm = [\"-Xmx64m\"] }]\n";
+        let parsed = crate::experiment::Experiment::parse(text, Path::new("x"), Path::new("/"));
+        let experiment = parsed.expect("it is valid");
+        let configuration = experiment.configurations().remove(0);
+        let mut app = experiment.app;
+        let image = app.image.as_mut().expect("it has one");
+        image.found = Some(oci::image::Image {
+            engine: Engine {
+                kind: EngineKind::Podman,
+                program: PathBuf::from("/usr/bin/podman"),
+                env: BTreeMap::new(),
+            },
+            reference: "orders:1".to_owned(),
+            id: "00ff".to_owned(),
+            pinned: None,
+            entrypoint: vec!["/run.sh".to_owned()],
+            cmd: vec!["serve".to_owned()],
+            env: [(TOOL_OPTIONS.to_owned(), "-Dimage=1".to_owned())].into(),
+            ports: Default::default(),
+            stop_signal: None,
+            layers: Vec::new(),
+            jdk,
+        });
+        (app, configuration)
+    }
+
+    fn jdk() -> Jdk {
+        Jdk {
+            name: "17".to_owned(),
+            home: PathBuf::from("/opt/jre"),
+            java: PathBuf::from("/opt/jre/bin/java"),
+            version: loadline_jvm::detect::JdkVersion::parse("17.0.1").expect("a version"),
+            vendor: "openjdk".to_owned(),
+            kind: loadline_sizing::Vm::HotSpot,
+            modules: Vec::new(),
+        }
+    }
+
+    fn assembled(app: &App, configuration: &Configuration) -> loadline_trial::Image {
+        let none = Found::look(&Places::of_process());
+        let assembled = assemble(app, configuration, &none, &Places::of_process());
+        match assembled.expect("it is assembled").app {
+            loadline_trial::App::Image(image) => *image,
+            loadline_trial::App::Command { .. } => panic!("an image is no command"),
+        }
+    }
+
+    #[test]
+    fn options_of_an_image_stand_behind_its_own_and_must_arrive() {
+        let (mut app, configuration) = app(Some(jdk()));
+        let image = assembled(&app, &configuration);
+        let options = &image.env[TOOL_OPTIONS];
+        assert!(
+            options.starts_with("-Dimage=1 -Xmx64m -Xlog:gc*"),
+            "{options}"
+        );
+        assert_eq!(image.options, ["-Xmx64m"]);
+        assert_eq!(image.env["A"], "own");
+        assert_eq!(image.command, ["/run.sh", "serve"]);
+        assert!(image.args.is_empty(), "its own command stays");
+        app.command = vec!["batch".to_owned()];
+        let image = assembled(&app, &configuration);
+        assert_eq!(
+            (image.command, image.args),
+            (
+                vec!["/run.sh".to_owned(), "batch".to_owned()],
+                app.command.clone()
+            )
+        );
+    }
+
+    #[test]
+    fn an_image_without_a_jvm_takes_no_options_of_one() {
+        let (app, mut configuration) = app(None);
+        let places = Places::of_process();
+        let refused = assemble(&app, &configuration, &Found::look(&places), &places);
+        let refusal = refused.expect_err("there is no JVM").to_string();
+        assert!(
+            refusal.contains("no JVM in it that would take -Xmx64m"),
+            "{refusal}"
+        );
+        configuration.jvm_options.clear();
+        let image = assembled(&app, &configuration);
+        assert!(!image.env.contains_key(TOOL_OPTIONS), "{:?}", image.env);
+    }
+}

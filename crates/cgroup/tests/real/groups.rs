@@ -198,6 +198,48 @@ fn a_group_with_a_process_and_a_sub_group_is_not_removed_but_swept() {
 }
 
 #[test]
+fn a_group_below_another_counts_by_itself_and_goes_with_it() {
+    let Some(layout) = layout("a_group_below_another_counts_by_itself_and_goes_with_it") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    for wrong in ["", "a/b", ".."] {
+        assert!(matches!(
+            group.0.below(wrong),
+            Err(CgroupError::BadName { .. })
+        ));
+    }
+    let below = group.0.below("libpod-00ff").unwrap();
+    below
+        .apply(&Limits {
+            memory: Some(Bytes::from_mib(32)),
+            ..Limits::default()
+        })
+        .unwrap();
+    let join: Vec<String> = below
+        .join_files()
+        .iter()
+        .map(|file| format!("echo 0 > {} || exit 99;", file.display()))
+        .collect();
+    let mut sleeper = std::process::Command::new("sh")
+        .args(["-c", &(join.concat() + "exec sleep 1000")])
+        .spawn()
+        .unwrap();
+    wait_until("the process", || !below.processes().unwrap().is_empty());
+    assert!(
+        below
+            .read()
+            .unwrap()
+            .memory
+            .is_some_and(|m| m.usage > Some(Bytes::from_bytes(0)))
+    );
+    assert_eq!(group.0.kill(SOON).unwrap(), 1);
+    group.0.remove(SOON).unwrap();
+    assert!(!below.exists());
+    sleeper.wait().unwrap();
+}
+
+#[test]
 fn a_second_group_of_the_same_name_is_refused_and_the_first_stays() {
     let Some(layout) = layout("a_second_group_of_the_same_name_is_refused_and_the_first_stays")
     else {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use crate::{fixture, hostile};
 use loadline_analysis::record::{Provenance, StartCache};
 use loadline_report::ResultView;
-use loadline_report::emit::{Application, Artefact, Command, EmitError, Purpose, Ready, emit};
+use loadline_report::emit::{
+    Application, Artefact, Command, EmitError, Pinned, Purpose, Ready, emit,
+};
 use loadline_sizing::cache::Kind;
 use serde_json::Value;
 
@@ -653,4 +655,38 @@ fn the_manifest_has_the_probes_of_the_report() {
         container["readinessProbe"]["timeoutSeconds"],
         probes.timeout
     );
+}
+
+#[test]
+fn an_image_that_was_measured_is_named_and_keeps_its_own_user() {
+    let application = Application {
+        image: "registry.example/orders@sha256:00ff".to_owned(),
+        measured_image: Some(Pinned::Yes),
+        command: Command::in_image(&["--server.port=8080".to_owned()]),
+        ..application()
+    };
+    let of = |application: &Application| {
+        let purposes = [Purpose::Kubernetes];
+        let artefacts = emit(&fixture::search(), application, &purposes).expect("it has a size");
+        text(&artefacts, "kubernetes.yaml")
+    };
+    let manifest = of(&application);
+    for wanted in [
+        "image: \"registry.example/orders@sha256:00ff\"",
+        "the image that was measured, by its digest",
+        "--server.port=8080",
+        "name: \"JAVA_TOOL_OPTIONS\"",
+        "-XX:MaxMetaspaceSize=88m",
+    ] {
+        assert!(manifest.contains(wanted), "no `{wanted}`:\n{manifest}");
+    }
+    for other in ["runAsUser", "readOnlyRootFilesystem", "Dockerfile"] {
+        assert!(!manifest.contains(other), "`{other}`:\n{manifest}");
+    }
+    let by_name = of(&Application {
+        image: "orders:1".to_owned(),
+        measured_image: Some(Pinned::No),
+        ..application
+    });
+    assert!(by_name.contains("put in what the push prints"), "{by_name}");
 }
