@@ -6,6 +6,7 @@
 //! means that this kernel, JVM or phase gave no such number; it never means zero.
 
 mod cpus;
+mod dependency;
 mod instance;
 mod load;
 mod reason;
@@ -24,6 +25,7 @@ use crate::slo::{Objective, Slo};
 use crate::wire;
 
 pub use cpus::CpuSets;
+pub use dependency::{Beside, DependencyEvidence};
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{LoadEvidence, RequestEvidence};
 pub use reason::Reason;
@@ -260,6 +262,8 @@ pub enum Invalid {
     OuterThrottle,
     /// The disk was full.
     DiskFull,
+    /// What the application depends on was the bottleneck, ended, or never got ready.
+    Dependency,
     /// The container runtime went away.
     RuntimeLost,
     /// loadline itself failed.
@@ -276,6 +280,7 @@ impl Invalid {
             Self::ClockJump => "clock_jump",
             Self::OuterThrottle => "outer_throttle",
             Self::DiskFull => "disk_full",
+            Self::Dependency => "dependency",
             Self::RuntimeLost => "runtime_lost",
             Self::ToolError => "tool_error",
         }
@@ -371,6 +376,9 @@ pub struct Evidence {
     /// together ([`crate::together`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceEvidence>,
+    /// What it depended on, in the order in which they started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<DependencyEvidence>,
     /// What else happened on the machine.
     pub noise: NoiseEvidence,
     /// One entry a second, from start to stop.

@@ -12,6 +12,7 @@ use loadline_trial::{App, Order};
 
 use crate::cache::{Built, with_options};
 use crate::command::{Assembled, assemble};
+use crate::experiment::references::{self, Filled};
 use crate::runner::{Measurement, RunError};
 use crate::store::TrialKey;
 
@@ -30,7 +31,7 @@ pub(crate) fn trial(
     let seed = seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
     Ok(Order {
         load: (of.experiment.load).phases(key.configuration.rate, bound, seed)?,
-        ..self::of(of, id, &key.configuration, assembled, start_deadline)
+        ..self::of(of, id, &key.configuration, assembled, start_deadline)?
     })
 }
 
@@ -41,16 +42,21 @@ pub(crate) fn of(
     configuration: &Configuration,
     assembled: Assembled,
     start_deadline: Duration,
-) -> Order {
+) -> Result<Order, RunError> {
     let app = &of.experiment.app;
-    Order {
+    let Filled { env, mut secrets } = references::fill(&assembled.env)?;
+    let beside = of.experiment.ordered_dependencies(of.places, of.account)?;
+    secrets.extend(beside.secrets);
+    Ok(Order {
         trial: id.to_owned(),
         configuration: configuration.clone(),
         app: App::Command {
             command: assembled.command,
-            env: assembled.env,
+            env,
             directory: app.directory.clone(),
         },
+        dependencies: beside.dependencies,
+        secrets,
         readiness: app.readiness.clone(),
         network: app.network,
         account: of.account,
@@ -63,7 +69,7 @@ pub(crate) fn of(
         start_deadline,
         load: Vec::new(),
         stop_grace: app.stop_grace,
-    }
+    })
 }
 
 /// The seed of a trial's load: fresh starts are independent of each other, and the same repeat of

@@ -11,7 +11,7 @@ use loadline_cgroup::{Group, GroupName, Limits, Pace};
 use loadline_load::Part;
 use loadline_sizing::Bytes;
 use loadline_trial::log::Log;
-use loadline_trial::{Network, Order, Readiness};
+use loadline_trial::{Order, Readiness};
 
 use crate::at_ready;
 use crate::clock::monotonic_ns;
@@ -22,10 +22,11 @@ use crate::group::{self, TrialGroup};
 use crate::halt::{self, Halt, refused};
 use crate::notes::{Note, Teller};
 use crate::output::{Copy, Output, Watch};
-use crate::own::{Own, Wanted};
-use crate::probe::{Finding, Probe, Probing, Question};
+use crate::own::{Net, Own, Wanted};
+use crate::probe::{Finding, Probe, Probing};
 use crate::program::Program;
 use crate::recording::{Recording, Spool};
+use crate::redactor::Redactor;
 use crate::site::Site;
 use crate::watching;
 
@@ -67,12 +68,12 @@ pub(crate) struct State {
     pub(crate) ready_ns: Option<u64>,
     pub(crate) log_line_ns: Option<u64>,
     pub(crate) ended: Option<Ended>,
-    is_gone: bool,
+    pub(crate) is_gone: bool,
     is_oom: bool,
     /// Why the command could not be executed.
-    stage_failure: Option<String>,
-    last_probe: String,
-    foreign_listener: bool,
+    pub(crate) stage_failure: Option<String>,
+    pub(crate) last_probe: String,
+    pub(crate) foreign_listener: bool,
     /// How it became ready, or did not.
     pub(crate) start: Option<StartEvidence>,
     /// Ends of the generator's seconds.
@@ -112,6 +113,20 @@ impl State {
         self.ended.is_some() || self.is_gone
     }
 
+    /// How it ended, in words.
+    pub(crate) fn how_it_ended(&self) -> String {
+        match self.ended {
+            Some(Ended {
+                code: Some(code), ..
+            }) => format!("exit code {code}"),
+            Some(Ended {
+                signal: Some(signal),
+                ..
+            }) => format!("signal {signal}"),
+            _ => "nobody knows how".to_owned(),
+        }
+    }
+
     /// Whether it was executed and has not ended.
     pub(crate) fn is_running(&self) -> bool {
         self.exec_ns.is_some() && !self.is_over()
@@ -135,10 +150,11 @@ impl Instance {
         order: &Order,
         program: &Program,
         part: Part,
+        network: Net,
         (log, teller): (Arc<Log>, Teller),
     ) -> Result<Self, Halt> {
         let configuration = &order.configuration;
-        let plan = site.plan_cpus(configuration, part.index)?;
+        let plan = site.plan_cpus(order, part.index)?;
         let limits = group::limits(&site.layout, configuration, &plan);
         site.refuse_too_large(&limits, part.of)?;
         let name = numbered(&order.trial, part.index);
@@ -148,7 +164,8 @@ impl Instance {
             log: Arc::clone(&log),
             instance: part.index,
         };
-        let output = Output::read(reader, copy, watch(order, &teller), plan.generator.clone());
+        let (redactor, watch) = (Redactor::new(&order.secrets), watch(order, &teller));
+        let output = Output::read(reader, Some(copy), redactor, watch, plan.generator.clone());
         let output = output.map_err(halt::step("starting the thread that reads the output"))?;
         let scratch = order.scratch.with_file_name(numbered(
             &order
@@ -163,8 +180,9 @@ impl Instance {
             name: &name,
             limits: &limits,
             cpus: &plan.application,
-            own_network: order.network == Network::Own,
+            network,
             hidden: &order.hidden,
+            directories: &[],
             scratch: &scratch,
             open_files: site.options.open_files,
             evict_page_cache: site.options.evict_page_cache,
@@ -242,26 +260,9 @@ impl Instance {
         order: &Order,
         tell: impl Fn(Finding) + Send + 'static,
     ) -> Result<Option<Probing>, Halt> {
-        let (port, question) = match &order.readiness {
-            Readiness::Http { port, path } => (*port, Question::Http { path: path.clone() }),
-            Readiness::Tcp { port } => (*port, Question::Tcp),
-            Readiness::LogLine { .. } => return Ok(None),
-        };
-        let group = self.container.group().clone();
-        let processes = move || group.processes().unwrap_or_default();
-        let network = match self.container.network() {
-            None => None,
-            Some(path) => {
-                let opened = std::fs::File::open(path);
-                Some(opened.map_err(halt::step("opening the trial's network namespace"))?)
-            }
-        };
-        let probe = Probe {
-            port,
-            question,
-            processes: network.is_none().then(|| Box::new(processes) as _),
-            network: network.map(Into::into),
-            cpus: self.plan.generator.clone(),
+        let container = self.container.as_ref();
+        let Some(probe) = Probe::of(&order.readiness, container, &self.plan.generator)? else {
+            return Ok(None);
         };
         let started = Probing::start(probe, tell);
         started.map(Some).map_err(halt::step("starting the probe"))
@@ -350,7 +351,7 @@ fn generator_group(
     plan: &CpuPlan,
     part: Part,
 ) -> Result<Option<TrialGroup>, Halt> {
-    if !plan.is_shared() && part.of == 1 {
+    if !plan.generator_competes() && part.of == 1 {
         return Ok(None);
     }
     let making = |error| halt::cgroup("making the load generator's cgroup", &error);

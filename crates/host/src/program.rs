@@ -28,8 +28,16 @@ impl Program {
     /// # Errors
     /// [`Refusal`] for an application that is no program of this machine.
     pub fn of(order: &Order) -> Result<Self, Refusal> {
-        let Account { uid, gid } = order.account;
-        match &order.app {
+        Self::of_app(&order.app, order.account)
+    }
+
+    /// Of an application or a dependency that runs as this account.
+    ///
+    /// # Errors
+    /// As for an order.
+    pub fn of_app(app: &App, account: Account) -> Result<Self, Refusal> {
+        let Account { uid, gid } = account;
+        match app {
             App::Command {
                 command,
                 env,
@@ -52,5 +60,8 @@ impl Program {
 
 /// Why this host cannot carry out an order, as far as the order itself tells.
 pub fn refusal(order: &Order) -> Option<Refusal> {
-    Program::of(order).err()
+    let dependencies = order.dependencies.iter();
+    let mut programs = dependencies.map(|d| Program::of_app(&d.app, d.account));
+    let refused = programs.find_map(Result::err);
+    Program::of(order).err().or(refused)
 }
