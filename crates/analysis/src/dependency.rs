@@ -77,12 +77,13 @@ fn busy(dependency: &DependencyEvidence, evidence: &Evidence) -> Option<String> 
     let share = busy_share(dependency, evidence)?;
     (share >= SATURATED).then(|| {
         let (share, cpus) = (text::percent(share.min(1.0)), &dependency.cpus);
-        match dependency.beside {
-            Beside::Nobody => format!("it used {share} of what it could of CPUs {cpus}"),
-            Beside::Generator => {
+        match (dependency.cpu_limit, dependency.beside) {
+            (Some(limit), _) => format!("it used {share} of what its limit of {limit} CPU gives"),
+            (None, Beside::Nobody) => format!("it used {share} of what it could of CPUs {cpus}"),
+            (None, Beside::Generator) => {
                 format!("it used {share} of what the load generator left of CPUs {cpus}")
             }
-            Beside::Application => {
+            (None, Beside::Application) => {
                 format!("it used {share} of what the application left of CPUs {cpus}")
             }
         }
@@ -120,4 +121,120 @@ fn others(dependency: &DependencyEvidence, evidence: &Evidence) -> Duration {
             Beside::Generator => generator,
             Beside::Application => generator + application,
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_sizing::Bytes;
+
+    use super::*;
+    use crate::fixture;
+
+    /// A database that took a tenth of a CPU of its own for ten seconds.
+    fn idle() -> DependencyEvidence {
+        DependencyEvidence {
+            name: "db".to_owned(),
+            cpus: "1".to_owned(),
+            cpu_count: 1,
+            window: Some(Duration::from_secs(10)),
+            cpu: Some(Duration::from_secs(1)),
+            nr_throttled: Some(0),
+            ..DependencyEvidence::default()
+        }
+    }
+
+    fn said(dependency: DependencyEvidence) -> String {
+        let evidence = Evidence {
+            dependencies: vec![dependency],
+            ..fixture::evidence()
+        };
+        bottlenecks(&evidence).join("\n")
+    }
+
+    #[test]
+    fn each_way_to_be_the_bottleneck_is_named_with_its_numbers() {
+        let limited = DependencyEvidence {
+            cpu_limit: Some(Cpus::from_millis(50)),
+            memory_limit: Some(Bytes::from_mib(64)),
+            cpu: Some(Duration::from_millis(100)),
+            ..idle()
+        };
+        let lines = [
+            said(DependencyEvidence {
+                cpu: Some(Duration::from_millis(9_500)),
+                ..idle()
+            }),
+            said(DependencyEvidence {
+                cpu: Some(Duration::from_millis(8_800)),
+                beside: Beside::Generator,
+                ..idle()
+            }),
+            said(DependencyEvidence {
+                nr_throttled: Some(2),
+                ..limited.clone()
+            }),
+            said(DependencyEvidence {
+                cpu: Some(Duration::from_millis(490)),
+                ..limited.clone()
+            }),
+            said(DependencyEvidence {
+                oom_kills: Some(1),
+                ..limited.clone()
+            }),
+            said(DependencyEvidence {
+                peak_working_set: Some(Bytes::from_mib(63)),
+                ..limited
+            }),
+            said(DependencyEvidence {
+                ended: Some("signal 9".to_owned()),
+                ..idle()
+            }),
+        ];
+        insta::assert_snapshot!(lines.join("\n"), @"
+        the dependency db was at its limit: it used 95 % of what it could of CPUs 1
+        the dependency db was at its limit: it used 91.7 % of what the load generator left of CPUs 1
+        the dependency db was at its limit: it was throttled in 2 % of the time's periods (limit 50m CPU)
+        the dependency db was at its limit: it used 98 % of what its limit of 50m CPU gives
+        the dependency db was at its limit: the kernel killed in it for memory (limit 64Mi)
+        the dependency db was at its limit: its working set reached its memory limit (63Mi of 64Mi)
+        the dependency db was at its limit: it ended before the trial did (signal 9)
+        ");
+    }
+
+    #[test]
+    fn one_with_room_is_no_bottleneck() {
+        assert_eq!(said(idle()), "");
+        let limited = DependencyEvidence {
+            cpu_limit: Some(Cpus::from_millis(200)),
+            memory_limit: Some(Bytes::from_mib(64)),
+            // Full of page cache: the kernel gives that back.
+            peak_memory: Some(Bytes::from_mib(64)),
+            peak_working_set: Some(Bytes::from_mib(40)),
+            nr_throttled: Some(1),
+            ..idle()
+        };
+        assert_eq!(said(limited), "", "one period of a hundred");
+        let unknown = DependencyEvidence {
+            window: None,
+            ..idle()
+        };
+        assert_eq!(said(unknown), "");
+    }
+
+    #[test]
+    fn what_dependencies_share_is_no_room_for_either() {
+        let half = DependencyEvidence {
+            cpu: Some(Duration::from_millis(4_800)),
+            ..idle()
+        };
+        let other = DependencyEvidence {
+            name: "broker".to_owned(),
+            ..half.clone()
+        };
+        let evidence = Evidence {
+            dependencies: vec![half, other],
+            ..fixture::evidence()
+        };
+        assert_eq!(bottlenecks(&evidence).len(), 2);
+    }
 }

@@ -216,6 +216,23 @@ mod tests {
     }
 
     #[test]
+    fn dependencies_get_cpus_of_their_own_where_the_quota_leaves_some() {
+        let with = |available: u32, quota: Option<&str>| {
+            let available: Vec<u32> = (0..available).collect();
+            let quota = quota.map(|q| q.parse().expect("a quota"));
+            let plan = CpuPlan::new(&available, quota, None, 1).with_dependencies(quota, false);
+            let beside = plan.beside(&plan.dependencies);
+            (list(&plan.application), list(&plan.dependencies), beside)
+        };
+        let owned = |a: &str, d: &str, beside| (a.to_owned(), d.to_owned(), beside);
+        assert_eq!(with(8, Some("2")), owned("0-3", "4-5", Beside::Nobody));
+        assert_eq!(with(4, Some("1")), owned("0-1", "2", Beside::Nobody));
+        assert_eq!(with(2, Some("500m")), owned("0", "1", Beside::Generator));
+        assert_eq!(with(2, Some("2")), owned("0-1", "0-1", Beside::Application));
+        assert_eq!(with(4, None), owned("0-3", "0-3", Beside::Application));
+    }
+
+    #[test]
     fn a_cpuset_of_the_configuration_wins() {
         let quota = Some(Cpus::from_whole(1));
         let plan = CpuPlan::new(&[0, 1, 2], quota, Some(&[1]), 1);

@@ -9,6 +9,7 @@
 mod answers;
 mod applications;
 mod caches;
+mod dependencies;
 mod disk;
 mod forms;
 mod instances;
@@ -17,6 +18,7 @@ mod killed;
 mod lab;
 mod mixes;
 mod ports;
+mod postgresql;
 mod process;
 mod refused;
 mod runner;

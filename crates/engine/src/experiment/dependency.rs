@@ -205,13 +205,18 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
         let hint = "name where it stands instead: {env:NAME} or {file:PATH}";
         return Err(without_excerpt(at(problem, hint)));
     }
+    let Some(ready) = &table.ready else {
+        let hint =
+            "write ready = { tcp = 5432 }, or log = \"ready\", or http = \"/health\" with a port";
+        return Err(at(format!("`{name}` does not say when it is ready"), hint));
+    };
     Ok(Dependency {
         name: name.clone(),
         command: table.command.clone(),
         seed: table.seed.clone(),
         directory: table.directory.clone(),
         env: table.env.clone(),
-        readiness: resolve::ready(&table.ready, None, &format!("`{name}`"), source)?,
+        readiness: resolve::ready(ready, None, &format!("`{name}`"), source)?,
         start_deadline: source.time(
             table.start_deadline.as_ref(),
             START_DEADLINE,

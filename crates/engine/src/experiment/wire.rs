@@ -129,7 +129,9 @@ pub struct DependencyTable {
     /// Program and arguments; it stays in the foreground.
     pub command: Vec<String>,
     /// When it is ready; the application starts after that.
-    pub ready: ReadyTable,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ReadyTable")]
+    pub ready: Option<ReadyTable>,
     /// A command that runs when it is ready, in its environment and network: tables, test data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seed: Vec<String>,
