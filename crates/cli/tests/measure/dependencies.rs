@@ -13,12 +13,13 @@ use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_dead, assert_nothing_left, networks, processes, trials};
 
-pub const CASES: [Case; 7] = [
+pub const CASES: [Case; 8] = [
     ("a_dependency_is_on_localhost_and_in_the_record", reached),
     ("a_dependency_that_never_gets_ready_is_quoted", never_ready),
     ("a_dependency_that_ends_makes_the_trial_invalid", ends),
     ("a_dependency_at_its_memory_limit_is_named", full),
     ("a_seed_that_fails_is_shown", seed_fails),
+    ("a_credential_that_is_printed_is_kept_nowhere", printed),
     ("a_killed_loadline_leaves_no_dependency", killed),
     (
         "wrong_dependencies_are_refused_before_anything_starts",
@@ -74,7 +75,8 @@ fn reached() -> Outcome {
     let trial = first_trial(&lab);
     let db = &trial["evidence"]["dependencies"][0];
     assert_eq!(db["name"], "db", "{trial}");
-    for figure in ["ready_ns", "seed_ns", "window_ns", "cpu_ns"] {
+    assert!(db["cpu_ns"].is_u64(), "{db}");
+    for figure in ["ready_ns", "seed_ns", "window_ns"] {
         assert!(db[figure].as_u64().is_some_and(|n| n > 0), "{figure}: {db}");
     }
     assert_eq!(db["memory_limit_bytes"], 64 << 20, "{db}");
@@ -139,6 +141,35 @@ fn seed_fails() -> Outcome {
         "hint: run it by hand",
     ]);
     assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
+}
+
+const SECRET: &str = "hunter22-of-this-test";
+
+fn printed() -> Outcome {
+    let lab = Lab::new();
+    fs::write(lab.path().join("password"), SECRET).expect("a file");
+    let prints = r#"command = ["/bin/sh", "-c", "echo it is $DB_PASSWORD; sleep 1; exit 1"]"#;
+    let env = r#"env = { DB_PASSWORD = "{file:password}" }"#;
+    let app = lab.application(&["serve"]).join(" ");
+    let app = format!("[\"/bin/sh\", \"-c\", \"echo it is $DB_PASSWORD; exec {app}\"]\n{env}");
+    let with = |tables: &str| {
+        let text = experiment(&lab, tables);
+        let from = text.find("command = [\"/").expect("the application");
+        let from = text[from..].find("[load]").map(|to| (from, from + to));
+        let (from, to) = from.expect("a load");
+        format!("{}command = {app}\n{}", &text[..from], &text[to..])
+    };
+    run(&lab, &with("")).expect_code(0);
+    let fails = format!("[[dependency]]\nname = \"db\"\n{prints}\n{env}\nready = {{ tcp = 9000 }}");
+    let text = experiment(&lab, &fails);
+    let ended = run(&lab, &text).says(&["INVALID dependency", "it said: it is [redacted]"]);
+    assert!(!ended.stderr.contains(SECRET), "{ended}");
+    for file in lab.files() {
+        let bytes = fs::read(&file).expect("a file of the store");
+        let holds = bytes.windows(SECRET.len()).any(|p| p == SECRET.as_bytes());
+        assert!(!holds, "{} holds the credential", file.display());
+    }
     None
 }
 
