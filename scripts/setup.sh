@@ -128,6 +128,10 @@ want linux.uml user-mode-linux 'tests on a real cgroup v2'
 want chromium chromium 'tests of the report in a browser'
 want wrk wrk 'comparisons of load generators'
 want pg_ctlcluster postgresql 'tests with a real database'
+want podman podman 'tests of images with podman'
+want runc runc 'tests of images'
+want catatonit catatonit 'tests of images with podman'
+want dockerd docker.io 'tests of images with docker'
 want nghttpd nghttp2-server 'tests of HTTP/2 against a server of others'
 jdk_25
 [ -n "$missing" ] || cargo_deny

@@ -266,6 +266,8 @@ pub enum Invalid {
     Dependency,
     /// The container runtime went away.
     RuntimeLost,
+    /// The JVM in an image did not run with the options of the configuration.
+    OtherOptions,
     /// loadline itself failed.
     ToolError,
 }
@@ -282,6 +284,7 @@ impl Invalid {
             Self::DiskFull => "disk_full",
             Self::Dependency => "dependency",
             Self::RuntimeLost => "runtime_lost",
+            Self::OtherOptions => "other_options",
             Self::ToolError => "tool_error",
         }
     }
@@ -576,4 +579,21 @@ pub struct Machine {
     pub jdks: Vec<String>,
     /// loadline's version.
     pub loadline: String,
+    /// The image that was started, where the application is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+}
+
+/// An image as its engine knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Image {
+    /// `podman` or `docker`.
+    pub engine: String,
+    /// Its name as it was asked for.
+    pub reference: String,
+    /// Its id.
+    pub id: String,
+    /// Its name with its digest, where a registry or the engine gave it one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<String>,
 }

@@ -27,6 +27,8 @@ pub struct Group {
     controllers: Vec<(Controller, usize)>,
     /// Index into `dirs` of the v2 hierarchy.
     v2: Option<usize>,
+    /// Directories that a container engine makes for it elsewhere; only their end is loadline's.
+    others: Vec<PathBuf>,
 }
 
 impl Group {
@@ -38,16 +40,39 @@ impl Group {
     /// made is gone again. A group of that name that exists already is an error.
     pub fn create(layout: &Layout, name: &str) -> Result<Self, CgroupError> {
         let group = Self::describe(layout, name)?;
-        for (made, (place, dir)) in group.dirs.iter().enumerate() {
-            if let Err(error) = create_dir(place, dir, &group.controllers_at(made)) {
+        group.make()?;
+        Ok(group)
+    }
+
+    /// Makes a group below this one, where a container engine will start an application: engines
+    /// take a group that is there and empty. It has no limits, and goes with this one.
+    ///
+    /// # Errors
+    /// As [`Group::create`].
+    pub fn below(&self, name: &str) -> Result<Self, CgroupError> {
+        name::check_part(name)?;
+        let below = |(place, dir): &(Place, PathBuf)| (place.clone(), dir.join(name));
+        let group = Self {
+            name: format!("{}/{name}", self.name),
+            dirs: self.dirs.iter().map(below).collect(),
+            others: Vec::new(),
+            ..self.clone()
+        };
+        group.make()?;
+        Ok(group)
+    }
+
+    fn make(&self) -> Result<(), CgroupError> {
+        for (made, (place, dir)) in self.dirs.iter().enumerate() {
+            if let Err(error) = create_dir(place, dir, &self.controllers_at(made)) {
                 // The directory of the failed step may exist already: rmdir tells.
-                for (_, dir) in group.dirs[..made].iter().rev() {
+                for (_, dir) in self.dirs[..made].iter().rev() {
                     let _ = fs::remove_dir(dir);
                 }
                 return Err(error);
             }
         }
-        Ok(group)
+        Ok(())
     }
 
     /// A group that exists already in at least one hierarchy, such as a leftover.
@@ -73,6 +98,7 @@ impl Group {
                 .filter_map(|(c, place)| Some((c, index(place)?)))
                 .collect(),
             v2: layout.v2().and_then(index),
+            others: layout.others().iter().map(|m| m.join(name)).collect(),
             dirs,
         })
     }
@@ -98,6 +124,11 @@ impl Group {
     /// Its directories, one for each hierarchy.
     pub fn dirs(&self) -> impl Iterator<Item = &Path> {
         self.dirs.iter().map(|(_, dir)| dir.as_path())
+    }
+
+    /// Directories of it that only a container engine makes.
+    pub(crate) fn others(&self) -> &[PathBuf] {
+        &self.others
     }
 
     /// The directory that names the group in errors. Every layout has a hierarchy.
@@ -160,11 +191,11 @@ impl Group {
 
 fn create_dir(place: &Place, dir: &Path, controllers: &[Controller]) -> Result<(), CgroupError> {
     if place.version == Version::V2 && !controllers.is_empty() {
-        enable_controllers(place, controllers)?;
+        enable_controllers(place, parent_of(dir), controllers)?;
     }
     fs::create_dir(dir).map_err(|e| CgroupError::file("create", dir, e))?;
     if place.version == Version::V1 && controllers.contains(&Controller::Cpuset) {
-        fill_cpuset(place, dir).inspect_err(|_| {
+        fill_cpuset(dir).inspect_err(|_| {
             let _ = fs::remove_dir(dir);
         })?;
     }
@@ -172,8 +203,8 @@ fn create_dir(place: &Place, dir: &Path, controllers: &[Controller]) -> Result<(
 }
 
 /// A new v1 cpuset group is empty and lets nobody in; it takes what its parent has.
-fn fill_cpuset(place: &Place, dir: &Path) -> Result<(), CgroupError> {
-    let parent = place.parent()?;
+fn fill_cpuset(dir: &Path) -> Result<(), CgroupError> {
+    let parent = parent_of(dir);
     for name in ["cpuset.cpus", "cpuset.mems"] {
         let value = file::read(&parent.join(name))?;
         file::write(&dir.join(name), value.trim())?;
@@ -182,8 +213,11 @@ fn fill_cpuset(place: &Place, dir: &Path) -> Result<(), CgroupError> {
 }
 
 /// Makes controllers available to the children of the parent, and leaves them so.
-fn enable_controllers(place: &Place, controllers: &[Controller]) -> Result<(), CgroupError> {
-    let parent = place.parent()?;
+fn enable_controllers(
+    place: &Place,
+    parent: &Path,
+    controllers: &[Controller],
+) -> Result<(), CgroupError> {
     let control = parent.join("cgroup.subtree_control");
     let enabled = file::read(&control)?;
     let missing: Vec<String> = controllers
@@ -205,6 +239,11 @@ fn enable_controllers(place: &Place, controllers: &[Controller]) -> Result<(), C
         }
         attempts += 1;
     }
+}
+
+/// Every group is below a mount.
+fn parent_of(dir: &Path) -> &Path {
+    dir.parent().unwrap_or(dir)
 }
 
 fn is_busy(error: &std::io::Error) -> bool {

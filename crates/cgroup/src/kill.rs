@@ -125,12 +125,18 @@ impl Group {
                 remove_dir(&dir, start, deadline)?;
             }
         }
+        for dir in self.others() {
+            for dir in tree(dir)? {
+                remove_dir(&dir, start, deadline)?;
+            }
+        }
         Ok(())
     }
 
     /// Whether any of its directories exists.
     pub fn exists(&self) -> bool {
-        self.dirs().any(Path::exists)
+        let others = self.others().iter().map(PathBuf::as_path);
+        self.dirs().chain(others).any(Path::exists)
     }
 }
 

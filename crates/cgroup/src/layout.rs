@@ -173,6 +173,8 @@ pub struct Layout {
     mode: Mode,
     places: BTreeMap<Controller, Place>,
     v2: Option<Place>,
+    /// Hierarchies of v1 that loadline does not use, but container engines do.
+    others: Vec<PathBuf>,
     proc_root: PathBuf,
 }
 
@@ -198,6 +200,7 @@ impl Layout {
         let own = memberships(&file::read(&proc_root.join("self/cgroup"))?);
         let mut places = BTreeMap::new();
         let mut v2 = None;
+        let mut others = Vec::new();
         for mount in &mounts {
             let Some(mount_point) = rerooted(&mount.mount_point, root) else {
                 continue;
@@ -211,11 +214,16 @@ impl Layout {
                 v2.get_or_insert((mount_point, own));
                 continue;
             }
-            for controller in mount
+            let mut controllers = mount
                 .options
                 .iter()
                 .filter_map(|o| Controller::from_name(o))
-            {
+                .peekable();
+            if controllers.peek().is_none() {
+                others.push(mount_point);
+                continue;
+            }
+            for controller in controllers {
                 let own = own
                     .iter()
                     .find(|m| m.controllers.iter().any(|c| c == controller.name()));
@@ -246,6 +254,7 @@ impl Layout {
             mode,
             places,
             v2,
+            others,
             proc_root: proc_root.to_owned(),
         })
     }
@@ -268,6 +277,11 @@ impl Layout {
     /// The v2 mount, with or without controllers. It gives cgroup.kill, PSI and cgroup.events.
     pub fn v2(&self) -> Option<&Place> {
         self.v2.as_ref()
+    }
+
+    /// Mounts of v1 hierarchies in which only container engines make groups.
+    pub(crate) fn others(&self) -> &[PathBuf] {
+        &self.others
     }
 
     /// Where /proc is.

@@ -123,18 +123,24 @@ fn is_boot(text: &str) -> bool {
 /// Refuses names that could leave the parent directory, clash with kernel files, or escape the
 /// sweep.
 pub(crate) fn check(name: &str) -> Result<(), CgroupError> {
+    match name.strip_prefix(PREFIX) {
+        Some(rest) if !rest.is_empty() => check_part(name),
+        _ => Err(bad(name)),
+    }
+}
+
+/// The same for a group below one of loadline's own: its name is an engine's.
+pub(crate) fn check_part(name: &str) -> Result<(), CgroupError> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-    let is_good = name
-        .strip_prefix(PREFIX)
-        .is_some_and(|rest| !rest.is_empty())
-        && name.len() <= MAX_NAME
-        && name.bytes().all(is_plain);
-    if is_good {
-        Ok(())
-    } else {
-        Err(CgroupError::BadName {
-            name: name.to_owned(),
-        })
+    match !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
+        true => Ok(()),
+        false => Err(bad(name)),
+    }
+}
+
+fn bad(name: &str) -> CgroupError {
+    CgroupError::BadName {
+        name: name.to_owned(),
     }
 }
 

@@ -30,8 +30,10 @@ pub fn find_groups(
     is_ours: impl Fn(&str) -> bool,
 ) -> Result<Vec<Group>, CgroupError> {
     let mut names = BTreeSet::new();
-    for place in layout.hierarchies() {
-        let parent = place.parent()?;
+    let parents = layout.hierarchies().into_iter().map(|place| place.parent());
+    let others = layout.others().iter().map(|mount| Ok(mount.as_path()));
+    for parent in parents.chain(others) {
+        let parent = parent?;
         let entries = match fs::read_dir(parent) {
             Ok(entries) => entries,
             Err(e) if is_gone(&e) => continue,

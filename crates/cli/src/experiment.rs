@@ -70,6 +70,15 @@ pub struct ExperimentFlags {
     #[arg(long)]
     pub accept_noise: bool,
 
+    /// An image that podman or docker starts, in place of a command; what follows -- are its
+    /// arguments
+    #[arg(long, value_name = "REF")]
+    pub image: Option<String>,
+
+    /// Engine that starts the image: podman or docker [default: the one that has it]
+    #[arg(long, value_name = "ENGINE")]
+    pub engine: Option<String>,
+
     /// The application's command, after --
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -279,12 +288,13 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
                 .hint("loadline size --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
         })
     };
-    if flags.command.is_empty() {
+    if flags.command.is_empty() && flags.image.is_none() {
         return Err(Error::new(
             Kind::Usage,
             "the application's command is missing, and no experiment file was given",
         )
         .hint("put it last, after --, as you would start it: -- java -jar app.jar")
+        .hint("or name an image: --image registry/name:tag")
         .hint("or name an experiment file, which has it"));
     }
     need(
@@ -315,6 +325,8 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
 pub fn app_table(flags: &ExperimentFlags) -> AppTable {
     AppTable {
         command: flags.command.clone(),
+        image: None,
+        engine: None,
         directory: None,
         env: Default::default(),
         ready: None,
@@ -346,6 +358,12 @@ fn overlay(
     );
     set(&mut file.app.user, "--user", &flags.user);
     set(&mut file.app.network, "--network", &flags.network);
+    set(&mut file.app.image, "--image", &flags.image);
+    set(&mut file.app.engine, "--engine", &flags.engine);
+    if flags.image.is_some() {
+        // The file's command is that of another application.
+        file.app.command.clear();
+    }
     if let Some(search) = search {
         set(
             &mut file.search.min_memory,
@@ -508,8 +526,16 @@ fn title(file: &ExperimentFile, path: Option<&Path>) -> String {
         .find(|a| a.ends_with(".jar"))
         .map(Path::new);
     let program = file.app.command.first().map(Path::new);
+    let image = file.app.image.as_ref().map(|image| image_name(image.get()));
     path.and_then(name)
+        .or(image)
         .or_else(|| jar.and_then(name))
         .or_else(|| program.and_then(name))
         .unwrap_or_default()
+}
+
+/// `registry:5000/team/orders:1.4` is `orders`.
+fn image_name(reference: &str) -> String {
+    let last = reference.rsplit('/').next().unwrap_or(reference);
+    last.split([':', '@']).next().unwrap_or(last).to_owned()
 }

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use loadline_analysis::record::Image;
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
@@ -21,8 +22,8 @@ use loadline_engine::store::{
     Kind as ResultKind, NewResult, ResultRow, Status as ResultStatus, Store, StoreError,
 };
 use loadline_host::{Options, rootless};
-use loadline_jvm::detect::{Found, Places};
-use loadline_trial::Account;
+use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_trial::{Account, Engine};
 
 use crate::commands::load_error;
 use crate::error::{Error, Kind};
@@ -96,8 +97,9 @@ impl Measuring {
     ///
     /// # Errors
     /// When the experiment does not fit this machine, or another loadline measures.
-    pub fn begin(given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
+    pub fn begin(mut given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
         let (jdks, places) = java();
+        find_image(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
         // Nothing is stored before it can run; but in the namespace that others than root enter,
         // root's files and those of others look alike, so theirs is opened before.
@@ -108,7 +110,7 @@ impl Measuring {
         let signals = Signals::watch()?;
         let lock = lock(flags.wait, &signals)?;
         let store = early.map_or_else(state, Ok)?;
-        let host = host(&store)?;
+        let host = host(&store, &engines(&given.experiment))?;
         try_machine(&host)?;
         let machine = machine(&host, &given.experiment, &jdks);
         // A file that cannot be read now is told by the trial that needs it.
@@ -146,13 +148,14 @@ impl Measuring {
     /// # Errors
     /// As [`Measuring::begin`].
     pub fn again(row: &ResultRow, store: Store, wait: bool) -> Result<Self, Error> {
-        let experiment = experiment_of(row)?;
+        let mut experiment = experiment_of(row)?;
+        find_image(&mut experiment)?;
         enter_namespace()?;
         let (jdks, places) = java();
         preflight(&experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
         let lock = lock(wait, &signals)?;
-        let host = host(&store)?;
+        let host = host(&store, &engines(&experiment))?;
         let now = machine(&host, &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
         let begun = store.ground(&row.id).map_err(|e| store_refused(&e))?;
@@ -273,7 +276,8 @@ pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
 
 /// Every configuration's command must be runnable before the first trial starts.
 fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(), Error> {
-    if !experiment.app.directory.is_dir() {
+    let has_directory = experiment.app.image.is_some() || experiment.app.directory.is_dir();
+    if !has_directory {
         return Err(Error::new(Kind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
             .hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
     }
@@ -290,6 +294,57 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
         assemble(&experiment.app, &configuration, jdks, places).map_err(|e| command_refused(&e))?;
     }
     Ok(())
+}
+
+/// The image must be known before anything is assembled; says which engine has it.
+fn find_image(experiment: &mut Experiment) -> Result<(), Error> {
+    let port = experiment.load.spec.port();
+    let app = &mut experiment.app;
+    let Some(image) = &app.image else {
+        return Ok(());
+    };
+    if !rustix::process::geteuid().is_root() {
+        let what = format!(
+            "the image {}: only root can measure images here",
+            image.reference
+        );
+        return Err(Error::new(Kind::Environment, what)
+            .hint("call loadline with sudo; the engine must have the image for root, too"));
+    }
+    app.find_image()
+        .map_err(|refusal| Error::refused(&refusal))?;
+    if let Some(found) = app.image.as_ref().and_then(|image| image.found.as_ref()) {
+        eprintln!(
+            "image: {} ({}), started by {}",
+            found.reference,
+            short_id(&found.id),
+            found.engine.kind
+        );
+        if !found.ports.is_empty() && !found.ports.contains(&port) {
+            let ports: Vec<String> = found.ports.iter().map(u16::to_string).collect();
+            eprintln!(
+                "warning: the load goes to port {port}, and the image exposes {}",
+                ports.join(", ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The engine of the image, if there is one.
+fn engines(experiment: &Experiment) -> Vec<Engine> {
+    let image = experiment.app.image.as_ref();
+    let found = image.and_then(|image| image.found.as_ref());
+    found
+        .map(|found| found.engine.clone())
+        .into_iter()
+        .collect()
+}
+
+/// An id as engines show it.
+fn short_id(id: &str) -> &str {
+    let id = id.strip_prefix("sha256:").unwrap_or(id);
+    id.get(..12).unwrap_or(id)
 }
 
 fn java() -> (Found, Places) {
@@ -330,14 +385,16 @@ fn try_machine(host: &Local) -> Result<(), Error> {
     Err(error.hint("`loadline doctor` shows everything that was tried"))
 }
 
-/// This machine, after what killed loadlines left is gone.
-pub fn host(store: &Store) -> Result<Local, Error> {
+/// This machine, after what killed loadlines left is gone, also in the engines that are going to be
+/// used.
+fn host(store: &Store, engines: &[Engine]) -> Result<Local, Error> {
     let options = Options {
         scratch_root: Some(store.scratch_root()),
         ..Options::default()
     };
     let host = Local::new(options).map_err(|e| Error::refused(&e))?;
-    let swept = host.site().sweep().map_err(|e| Error::refused(&e))?;
+    let swept = host.site().sweep_with(engines);
+    let swept = swept.map_err(|e| Error::refused(&e))?;
     for failure in &swept.failures {
         eprintln!("warning: left over from an earlier trial and not removed: {failure}");
     }
@@ -361,12 +418,23 @@ fn machine(
         [] => jdks.jdks.first().cloned().into_iter().collect(),
         names => names.iter().filter_map(|n| jdks.select(n).ok()).collect(),
     };
-    machine.jdks = used
-        .iter()
-        .map(|j| format!("{} {} {}", j.name, j.vendor, j.version.full))
-        .collect();
+    machine.jdks = used.iter().map(in_words).collect();
     machine.loadline = env!("CARGO_PKG_VERSION").to_owned();
+    let image = experiment.app.image.as_ref();
+    if let Some(found) = image.and_then(|image| image.found.as_ref()) {
+        machine.jdks = found.jdk.iter().map(in_words).collect();
+        machine.image = Some(Image {
+            engine: found.engine.kind.to_string(),
+            reference: found.reference.clone(),
+            id: found.id.clone(),
+            pinned: found.pinned.clone(),
+        });
+    }
     machine
+}
+
+fn in_words(jdk: &Jdk) -> String {
+    format!("{} {} {}", jdk.name, jdk.vendor, jdk.version.full)
 }
 
 /// The user who called sudo, where root was reached that way.
@@ -452,12 +520,14 @@ pub fn command_refused(error: &CommandError) -> Error {
         CommandError::NoJdk { hint, .. } => {
             Error::new(Kind::Environment, error).hint_if(hint.as_ref())
         }
+        CommandError::Image(refusal) => return Error::refused(refusal),
     };
     match error {
         CommandError::NoJar { .. } => refusal.hint("build it first, or check the path; it is relative to the directory loadline is called in"),
         CommandError::NoProgram { program } if program == "java" => refusal.hint("install a JDK, or put one into PATH or JAVA_HOME; `loadline doctor` lists what it finds"),
         CommandError::NoProgram { .. } => refusal.hint("check the spelling and PATH"),
         CommandError::NoJdk { .. } => refusal.hint("`loadline doctor` lists the JDKs of this machine"),
+        CommandError::Image(_) => refusal,
     }
 }
 

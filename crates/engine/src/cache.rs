@@ -156,7 +156,7 @@ impl Training {
         let app = &of.experiment.app;
         let assembled = assemble(app, &training, of.jdks, of.places)?;
         let application =
-            Application::of(&assembled.command[1..], &app.directory).map_err(CacheError::from)?;
+            Application::of(&assembled.command()[1..], &app.directory).map_err(CacheError::from)?;
         let jdk = assembled.jdk.clone().ok_or_else(|| CacheError::NoJdk {
             program: app.command.first().cloned().unwrap_or_default(),
         })?;

@@ -1,8 +1,8 @@
 //! The command line of one trial: the user's command with a configuration's options put in.
 //!
 //! Owns where JVM options go: straight behind `java`, before the user's own, so that for the same
-//! option the user's wins; for a program that is not `java` (a script), JAVA_TOOL_OPTIONS. Arguments
-//! are never joined or split: what the user typed arrives as it was.
+//! option the user's wins; for a program that is not `java` (a script) and for an image,
+//! JAVA_TOOL_OPTIONS. Arguments are never joined or split: what the user typed arrives as it was.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,16 @@ use loadline_analysis::record::Configuration;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_jvm::log_option::gc_log_options;
 
-use crate::experiment::App;
+use loadline_trial::Refusal;
+
+use crate::experiment::{App, Image};
 use loadline_host::application_pauses;
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
 const GC_LOG: &str = "/tmp/loadline-gc.log";
+
+/// The variable that every JVM reads, whoever starts it.
+const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// Variables that an application gets from loadline's own environment; nothing else is inherited.
 const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
@@ -23,10 +28,8 @@ const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
 /// A command ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assembled {
-    /// Program and arguments; the program is an absolute path.
-    pub command: Vec<String>,
-    /// The complete environment.
-    pub env: BTreeMap<String, String>,
+    /// What is started. The program of a command is an absolute path, its environment complete.
+    pub app: loadline_trial::App,
     /// The GC log as the application sees it; `None` where there is no JVM to ask.
     pub gc_log: Option<PathBuf>,
     /// The JDK that runs it, where it is known.
@@ -56,6 +59,19 @@ pub enum CommandError {
         /// What to give instead.
         hint: Option<&'static str>,
     },
+    /// The image cannot be started so.
+    #[error(transparent)]
+    Image(#[from] Refusal),
+}
+
+impl Assembled {
+    /// Program and arguments; of an image what it runs inside.
+    pub fn command(&self) -> &[String] {
+        match &self.app {
+            loadline_trial::App::Command { command, .. } => command,
+            loadline_trial::App::Image(image) => &image.command,
+        }
+    }
 }
 
 /// Puts a configuration's JDK, options, arguments and environment into the application's command.
@@ -68,6 +84,9 @@ pub fn assemble(
     jdks: &Found,
     places: &Places,
 ) -> Result<Assembled, CommandError> {
+    if let Some(image) = &app.image {
+        return in_image(app, image, configuration);
+    }
     let mut env = environment(app, configuration);
     let (program, arguments) =
         app.command
@@ -81,12 +100,7 @@ pub fn assemble(
         .iter()
         .map(|o| o.text.clone())
         .collect();
-    let log = jdk
-        .as_ref()
-        .map(|j| gc_log_options(Path::new(GC_LOG), &j.version, j.kind))
-        .unwrap_or_default();
-    let gc_log = (!log.is_empty()).then(|| PathBuf::from(GC_LOG));
-    options.extend(log);
+    let gc_log = add_gc_log(&mut options, jdk.as_ref());
     let mut command = Vec::with_capacity(arguments.len() + options.len() + 2);
     if is_java(program) {
         let java = match (&configuration.jdk, &jdk) {
@@ -118,8 +132,11 @@ pub fn assemble(
     command.extend(arguments.iter().cloned());
     command.extend(configuration.args.iter().cloned());
     Ok(Assembled {
-        command,
-        env,
+        app: loadline_trial::App::Command {
+            command,
+            env,
+            directory: app.directory.clone(),
+        },
         gc_log,
         jdk,
     })
@@ -129,6 +146,69 @@ pub fn assemble(
 pub(crate) fn inherited() -> BTreeMap<String, String> {
     let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
     INHERITED.iter().filter_map(variable).collect()
+}
+
+/// The same for an image: its own entry point, and options through JAVA_TOOL_OPTIONS.
+fn in_image(
+    app: &App,
+    image: &Image,
+    configuration: &Configuration,
+) -> Result<Assembled, CommandError> {
+    let what = || format!("the image {}", image.reference);
+    let Some(found) = &image.found else {
+        let hint = "measure it: loadline size, run and judge look for it; this command does not";
+        return Err(Refusal::new(what(), "it was not looked for", hint).into());
+    };
+    let ordered: Vec<String> = configuration
+        .jvm_options
+        .iter()
+        .map(|o| o.text.clone())
+        .collect();
+    if let (Some(first), None) = (ordered.first(), &found.jdk) {
+        let why = format!("there is no JVM in it that would take {first}");
+        let hint = "leave the JVM options out, or measure an image with a JVM";
+        return Err(Refusal::new(what(), why, hint).into());
+    }
+    let mut env: BTreeMap<String, String> = app.env.clone();
+    env.extend(configuration.env.clone());
+    let pauses = application_pauses::PATH.to_owned();
+    env.insert(application_pauses::VARIABLE.to_owned(), pauses);
+    let mut options = ordered.clone();
+    let gc_log = add_gc_log(&mut options, found.jdk.as_ref());
+    if let (false, Some(own)) = (options.is_empty(), found.env.get(TOOL_OPTIONS)) {
+        env.entry(TOOL_OPTIONS.to_owned())
+            .or_insert_with(|| own.clone());
+    }
+    add_tool_options(&mut env, &options);
+    let mut args = match (app.command.is_empty(), configuration.args.is_empty()) {
+        (true, false) => found.cmd.clone(),
+        _ => app.command.clone(),
+    };
+    args.extend(configuration.args.iter().cloned());
+    let image = loadline_trial::Image {
+        engine: found.engine.clone(),
+        id: found.id.clone(),
+        command: found.command(&args)?,
+        args,
+        env,
+        options: ordered,
+        user: app.account,
+        stop_signal: found.stop_signal,
+        layers: found.layers.clone(),
+    };
+    Ok(Assembled {
+        app: loadline_trial::App::Image(Box::new(image)),
+        gc_log,
+        jdk: found.jdk.clone(),
+    })
+}
+
+/// Adds the options that make a JVM write its GC log; gives where, as the application sees it.
+fn add_gc_log(options: &mut Vec<String>, jdk: Option<&Jdk>) -> Option<PathBuf> {
+    let log = jdk.map(|jdk| gc_log_options(Path::new(GC_LOG), &jdk.version, jdk.kind));
+    let log = log.filter(|log| !log.is_empty())?;
+    options.extend(log);
+    Some(PathBuf::from(GC_LOG))
 }
 
 fn environment(app: &App, configuration: &Configuration) -> BTreeMap<String, String> {
@@ -217,7 +297,7 @@ fn add_tool_options(env: &mut BTreeMap<String, String>, options: &[String]) {
             option.clone()
         }
     };
-    let mut all: Vec<String> = env.get("JAVA_TOOL_OPTIONS").cloned().into_iter().collect();
+    let mut all: Vec<String> = env.get(TOOL_OPTIONS).cloned().into_iter().collect();
     all.extend(options.iter().map(quote));
-    env.insert("JAVA_TOOL_OPTIONS".to_owned(), all.join(" "));
+    env.insert(TOOL_OPTIONS.to_owned(), all.join(" "));
 }

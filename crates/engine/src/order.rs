@@ -44,17 +44,13 @@ pub(crate) fn of(
     start_deadline: Duration,
 ) -> Result<Order, RunError> {
     let app = &of.experiment.app;
-    let Filled { env, mut secrets } = references::fill(&assembled.env)?;
+    let (app_of_trial, mut secrets) = filled(assembled.app)?;
     let beside = of.experiment.ordered_dependencies(of.places, of.account)?;
     secrets.extend(beside.secrets);
     Ok(Order {
         trial: id.to_owned(),
         configuration: configuration.clone(),
-        app: App::Command {
-            command: assembled.command,
-            env,
-            directory: app.directory.clone(),
-        },
+        app: app_of_trial,
         dependencies: beside.dependencies,
         secrets,
         readiness: app.readiness.clone(),
@@ -70,6 +66,17 @@ pub(crate) fn of(
         load: Vec::new(),
         stop_grace: app.stop_grace,
     })
+}
+
+/// An application with what its environment refers to.
+fn filled(mut app: App) -> Result<(App, Vec<String>), RunError> {
+    let env = match &mut app {
+        App::Command { env, .. } => env,
+        App::Image(image) => &mut image.env,
+    };
+    let Filled { env: full, secrets } = references::fill(env)?;
+    *env = full;
+    Ok((app, secrets))
 }
 
 /// The seed of a trial's load: fresh starts are independent of each other, and the same repeat of

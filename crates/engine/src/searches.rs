@@ -87,10 +87,20 @@ pub fn prices(
     };
     let app = &experiment.app;
     let environment = app.env.values().flat_map(|text| text.split_whitespace());
-    let words = app.command.iter().cloned();
+    let image = app.image.as_ref().and_then(|image| image.found.as_ref());
+    let inside = image
+        .into_iter()
+        .flat_map(|image| image.env.values().chain(&image.entrypoint));
+    let inside = inside
+        .flat_map(|text| text.split_whitespace())
+        .map(str::to_owned);
+    let words = app.command.iter().cloned().chain(inside);
     Ok(Prices {
         pricing: pricing.clone(),
-        variants: bases.into_iter().map(variant).collect::<Result<_, _>>()?,
+        variants: bases
+            .into_iter()
+            .map(variant)
+            .collect::<Result<_, CommandError>>()?,
         cells: ground.cells,
         left_out: ground.left_out,
         prove: experiment.search.prove,

@@ -2,13 +2,14 @@
 //!
 //! Owns the trait, and nothing of how it is done. The trial makes the containers of its instances,
 //! starts and stops them all by the same code, samples their cgroups and reads what they wrote.
-//! Kinds: [`crate::own`], namespaces and a cgroup that loadline makes itself.
+//! Kinds: [`crate::own`], namespaces and a cgroup that loadline makes itself; [`crate::oci`], an image
+//! that podman or docker starts.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use loadline_cgroup::{CgroupError, Group};
+use loadline_cgroup::{CgroupError, Group, Sample};
 use rustix::process::Signal;
 
 use crate::halt::Halt;
@@ -67,6 +68,14 @@ pub trait Container {
     /// # Errors
     /// A group that cannot be removed.
     fn remove(&mut self) -> Result<(), CgroupError>;
+
+    /// The counters of its cgroup when the application was executed, where something else ran in it
+    /// before: a runtime takes a tenth of a second of CPU.
+    fn at_exec(&self) -> Option<Sample>;
+
+    /// The counters of its cgroup now; where an engine has removed it, as they were when the
+    /// application ended.
+    fn last(&self) -> Option<Sample>;
 
     /// The network namespace of the application; `None` is the host's.
     fn network(&self) -> Option<PathBuf>;

@@ -70,7 +70,7 @@ impl Running {
             network,
             own: &plan.generator,
         };
-        let program = Program::of_app(&dependency.app, dependency.account)?;
+        let program = Program::of_app(&dependency.app, dependency.account);
         let watched = match &dependency.readiness {
             Readiness::LogLine { contains } => Some(contains.clone()),
             Readiness::Http { .. } | Readiness::Tcp { .. } => None,
@@ -172,7 +172,7 @@ impl Running {
         };
         let program = Program {
             command: dependency.seed.clone(),
-            ..Program::of_app(&dependency.app, dependency.account)?
+            ..Program::of_app(&dependency.app, dependency.account)
         };
         let mut seed = to.prepare(&program, None)?;
         let begin = Instant::now();

@@ -37,6 +37,9 @@ const ANSWER: Duration = Duration::from_secs(1);
 /// How long the rest of the output may take to be read, once every writer should be dead.
 const READ: Duration = Duration::from_secs(5);
 
+/// Most that is taken over of a file of the application, in bytes: a start-up cache has some 100 MB.
+const HANDED_OVER: u64 = 4 << 30;
+
 /// How long a container may take to say how a killed application ended; milliseconds as a rule.
 const TOLD: Duration = Duration::from_secs(2);
 
@@ -210,7 +213,7 @@ fn samples(instance: &mut Instance, log: &Log, evidence: &mut Evidence) {
     let Some(recording) = instance.recording.take() else {
         return;
     };
-    let recorded = recording.finish(|| instance.container.group().read().ok());
+    let recorded = recording.finish(|| instance.container.last());
     let (state, index) = (&instance.state, instance.part.index);
     let times = Times {
         start: state.exec_ns.unwrap_or(u64::MAX),
@@ -319,6 +322,7 @@ fn hand_over(
     evidence: &mut Evidence,
 ) {
     let copied = instance.container.open(seen).and_then(|mut file| {
+        refuse_too_large(file.metadata()?.len())?;
         let mut part = Vec::with_capacity(PIECE);
         while file.by_ref().take(PIECE as u64).read_to_end(&mut part)? > 0 {
             log.piece(content, instance.part.index, &part);
@@ -331,6 +335,17 @@ fn hand_over(
         evidence
             .warnings
             .push(format!("cannot read {seen}: {error}"));
+    }
+}
+
+/// A sparse file says that it has terabytes, and they would all be copied.
+fn refuse_too_large(bytes: u64) -> std::io::Result<()> {
+    match bytes > HANDED_OVER {
+        false => Ok(()),
+        true => Err(std::io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("it has {bytes} bytes, and at most {HANDED_OVER} are taken"),
+        )),
     }
 }
 

@@ -3,15 +3,17 @@
 //! Owns how one is made, and the rules of its start. All instances of a trial are driven together
 //! ([`crate::instances`]); whatever holds the application is a [`Container`].
 
+use std::io::PipeWriter;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_analysis::record::{Failure, StartEvidence};
-use loadline_cgroup::{Group, GroupName, Limits, Pace};
+use loadline_analysis::record::{Failure, Invalid, StartEvidence};
+use loadline_cgroup::{CpuSample, Group, GroupName, Limits, Pace};
 use loadline_load::Part;
 use loadline_sizing::Bytes;
 use loadline_trial::log::Log;
-use loadline_trial::{Order, Readiness};
+use loadline_trial::{App, Network, Order, Readiness};
 
 use crate::at_ready;
 use crate::clock::monotonic_ns;
@@ -21,8 +23,9 @@ use crate::gc::Tail;
 use crate::group::{self, TrialGroup};
 use crate::halt::{self, Halt, refused};
 use crate::notes::{Note, Teller};
+use crate::oci::{self, Oci};
 use crate::output::{Copy, Output, Watch};
-use crate::own::{Net, Own, Wanted};
+use crate::own::{self, Net, Own};
 use crate::probe::{Finding, Probe, Probing};
 use crate::program::Program;
 use crate::recording::{Recording, Spool};
@@ -175,23 +178,16 @@ impl Instance {
                 .to_string_lossy(),
             part.index,
         ));
+        let mut state = State::default();
         let wanted = Wanted {
             program,
             name: &name,
             limits: &limits,
             cpus: &plan.application,
             network,
-            hidden: &order.hidden,
-            directories: &[],
             scratch: &scratch,
-            open_files: site.options.open_files,
-            evict_page_cache: site.options.evict_page_cache,
-            loadline: &site.options.program,
         };
-        let mut state = State::default();
-        let told = teller.clone();
-        let tell = move |what| told.tell(Note::Told(what));
-        let container = Own::prepare(&site.layout, &wanted, writer, tell, &mut state.warnings)?;
+        let container = wanted.container(site, order, writer, &teller, &mut state.warnings)?;
         let gc = order.gc_log.clone();
         Ok(Self {
             part,
@@ -200,7 +196,7 @@ impl Instance {
             pace: watching::pace(order.sampling, configuration),
             recording: None,
             probing: None,
-            container: Box::new(container),
+            container,
             output,
             gc: gc.map(|seen| Tail::new(seen, Arc::clone(&log), part.index)),
             generator_group,
@@ -229,6 +225,9 @@ impl Instance {
     /// [`Halt`] when it cannot be started, or another server answers in its place.
     pub(crate) fn look(&mut self, order: &Order) -> Result<bool, Halt> {
         if let Some(detail) = self.state.stage_failure.take() {
+            // An engine says why in the words of its client.
+            let said = self.output.last_lines().pop();
+            let detail = said.map_or(detail.clone(), |said| format!("{detail}: {said}"));
             return Err(refused("starting the application", detail, START_HINT));
         }
         if self.state.foreign_listener {
@@ -237,13 +236,33 @@ impl Instance {
         let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
         if is_decided || self.state.is_over() {
             self.settle(order);
-            return Ok(true);
+            return self.refuse_other_options(order).map(|()| true);
         }
         if self.probing.is_none() && self.state.exec_ns.is_some() {
             let teller = self.teller.clone();
             self.probing = self.ask(order, move |finding| teller.tell(Note::Probe(finding)))?;
         }
         Ok(false)
+    }
+
+    /// What an image's JVM runs with is seen only from its running: without the options that were
+    /// ordered, another configuration would be measured.
+    fn refuse_other_options(&self, order: &Order) -> Result<(), Halt> {
+        let App::Image(image) = &order.app else {
+            return Ok(());
+        };
+        if !self.state.was_ready() {
+            return Ok(());
+        }
+        let log = order.gc_log.as_deref();
+        let has_log = log.is_some_and(|seen| self.container.open(seen).is_ok());
+        match oci::missing(&image.options, &self.processes(), has_log) {
+            None => Ok(()),
+            Some(detail) => Err(Halt::Failed(Failure {
+                cause: Invalid::OtherOptions,
+                detail,
+            })),
+        }
     }
 
     /// The start as it is now, once; nobody asks any more.
@@ -272,6 +291,12 @@ impl Instance {
         let state = &self.state;
         let sample = self.container.group().read().ok();
         let cpu = sample.as_ref().map(|sample| &sample.cpu);
+        let before = self.container.at_exec();
+        let before = before.as_ref().map(|sample| &sample.cpu);
+        let since = |counter: fn(&CpuSample) -> Option<Duration>| {
+            let earlier = before.and_then(counter).unwrap_or_default();
+            Some(cpu.and_then(counter)?.saturating_sub(earlier))
+        };
         // An application that has ended was never ready, even if a probe got through first.
         let ready = state.ready_ns.filter(|_| !state.is_over());
         let last_probe = match &order.readiness {
@@ -290,8 +315,8 @@ impl Instance {
                 .zip(state.exec_ns)
                 .map(|(ready, exec)| Duration::from_nanos(ready.saturating_sub(exec))),
             deadline: order.start_deadline,
-            cpu: cpu.and_then(|cpu| cpu.usage),
-            throttled: cpu.and_then(|cpu| cpu.throttled_time),
+            cpu: since(|cpu| cpu.usage),
+            throttled: since(|cpu| cpu.throttled_time),
             last_probe,
             ..at_ready
         }
@@ -335,6 +360,65 @@ impl Instance {
     }
 }
 
+/// What the container of an instance is made of, whatever holds it.
+struct Wanted<'a> {
+    program: &'a Program,
+    name: &'a str,
+    limits: &'a Limits,
+    cpus: &'a [u32],
+    network: Net,
+    scratch: &'a Path,
+}
+
+impl Wanted<'_> {
+    /// Makes it.
+    fn container(
+        &self,
+        site: &Site,
+        order: &Order,
+        output: PipeWriter,
+        teller: &Teller,
+        warnings: &mut Vec<String>,
+    ) -> Result<Box<dyn Container>, Halt> {
+        let told = teller.clone();
+        let tell = move |what| told.tell(Note::Told(what));
+        let (open_files, evict_page_cache) =
+            (site.options.open_files, site.options.evict_page_cache);
+        Ok(match &order.app {
+            App::Command { .. } => {
+                let wanted = own::Wanted {
+                    program: self.program,
+                    name: self.name,
+                    limits: self.limits,
+                    cpus: self.cpus,
+                    network: self.network.clone(),
+                    directories: &[],
+                    hidden: &order.hidden,
+                    scratch: self.scratch,
+                    open_files,
+                    evict_page_cache,
+                    loadline: &site.options.program,
+                };
+                let made = Own::prepare(&site.layout, &wanted, output, tell, warnings)?;
+                Box::new(made)
+            }
+            App::Image(image) => {
+                let wanted = oci::Wanted {
+                    image,
+                    name: self.name,
+                    limits: self.limits,
+                    own_network: order.network == Network::Own,
+                    scratch: self.scratch,
+                    open_files,
+                    evict_page_cache,
+                };
+                let made = Oci::prepare(&site.layout, &wanted, output, tell, warnings)?;
+                Box::new(made)
+            }
+        })
+    }
+}
+
 /// The name of one of several instances: the trial's for the first, with `-2` for the second.
 fn numbered(name: &str, index: u32) -> String {
     match index {
@@ -356,7 +440,7 @@ fn generator_group(
     }
     let making = |error| halt::cgroup("making the load generator's cgroup", &error);
     let trial = format!("{name}-generator");
-    let name = GroupName::new(std::path::Path::new("/proc"), &trial).map_err(making)?;
+    let name = GroupName::new(Path::new("/proc"), &trial).map_err(making)?;
     let limits = Limits {
         cpu_shares: Some(GENERATOR_SHARES),
         ..Limits::default()

@@ -11,7 +11,7 @@
 //!
 //! Judges nothing and knows no store. Read in this order: [`part`] (order in, events out), `trial`
 //! (the phases), `instance` (one application of a trial), `container` (what holds it), `own` (how
-//! loadline holds it itself), `ending` (the stop). Facts and measurements behind the design:
+//! loadline holds it itself), `oci` (how an engine does), `ending` (the stop). Facts and measurements behind the design:
 //! ARCHITECTURE.md, "Containment".
 
 pub mod application_pauses;
@@ -32,8 +32,10 @@ mod instances;
 mod listener;
 mod neighbour;
 mod notes;
+pub mod oci;
 mod output;
 mod own;
+mod pagecache;
 pub mod part;
 mod preflight;
 mod probe;
@@ -42,6 +44,7 @@ mod recording;
 mod redactor;
 pub mod rootless;
 pub mod samples;
+mod scratch;
 mod sight;
 mod site;
 mod spawner;
@@ -56,7 +59,6 @@ pub use neighbour::neighbour;
 pub use output::plain;
 pub use own::init;
 pub use preflight::preflight;
-pub use program::refusal;
 pub use sight::blindness;
 pub use site::{Options, Site};
 pub use spawner::spawn;

@@ -94,6 +94,7 @@ impl Site {
             cgroup: self.layout.mode().to_string(),
             jdks: Vec::new(),
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            image: None,
         }
     }
 

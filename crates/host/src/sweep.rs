@@ -1,5 +1,5 @@
-//! Removes what killed loadlines left: groups (with whatever still runs in them) and scratch
-//! directories. Namespaces and mounts need no sweep: they vanish with their last process.
+//! Removes what killed loadlines left: containers of engines, groups (with whatever still runs in them)
+//! and scratch directories. Namespaces and mounts need no sweep: they vanish with their last process.
 //!
 //! Goes by identity only (boot id, process id, start time of the owner), never by age or guess.
 
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_cgroup::{GroupName, Layout};
-use loadline_trial::Refusal;
+use loadline_trial::{Engine, Refusal};
 
 use crate::site::Site;
-use crate::{halt, own};
+use crate::{halt, oci, scratch};
 
 /// How long one group may take to die, and to be removed.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -22,6 +22,8 @@ pub struct Swept {
     pub groups: Vec<String>,
     /// Processes that still ran in them.
     pub killed: usize,
+    /// Containers that no directory told of and that are gone now.
+    pub containers: Vec<String>,
     /// Scratch directories that are gone now.
     pub directories: Vec<PathBuf>,
     /// What could not be removed, and why.
@@ -31,7 +33,10 @@ pub struct Swept {
 impl Swept {
     /// Whether there was nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.directories.is_empty() && self.failures.is_empty()
+        self.groups.is_empty()
+            && self.containers.is_empty()
+            && self.directories.is_empty()
+            && self.failures.is_empty()
     }
 }
 
@@ -43,9 +48,14 @@ impl Site {
     /// [`Refusal`] when the cgroups cannot be listed.
     pub fn sweep(&self) -> Result<Swept, Refusal> {
         let proc = Path::new("/proc");
+        // First: an engine that is still starting one would make the groups again.
+        let root = self.options.scratch_root.as_deref();
+        let containers = root.map(|root| scratch::sweep_containers(root, proc));
         let mut swept = sweep_groups(&self.layout, proc)?;
+        let failures = containers.iter().flatten().map(ToString::to_string);
+        swept.failures.extend(failures);
         if let Some(root) = &self.options.scratch_root {
-            let (directories, failures) = own::sweep(root, proc);
+            let (directories, failures) = scratch::sweep(root, proc);
             swept.directories = directories;
             swept
                 .failures
@@ -53,20 +63,48 @@ impl Site {
         }
         Ok(swept)
     }
+
+    /// The same, and every container of these engines that a dead loadline made, whichever state
+    /// directory it had: one that was killed while an engine worked for it may be in none.
+    ///
+    /// # Errors
+    /// As [`Site::sweep`].
+    pub fn sweep_with(&self, engines: &[Engine]) -> Result<Swept, Refusal> {
+        let (mut containers, mut failures) = (Vec::new(), Vec::new());
+        for engine in engines {
+            // One that does not answer has nothing that could be found.
+            let names = oci::labelled(engine).unwrap_or_default();
+            for name in names
+                .into_iter()
+                .filter(|name| is_dead(name, Path::new("/proc")))
+            {
+                match oci::remove(engine, &name) {
+                    Ok(()) => containers.push(name),
+                    Err(error) => failures.push(format!("{name}: {error}")),
+                }
+            }
+        }
+        let mut swept = self.sweep()?;
+        swept.containers = containers;
+        swept.failures.append(&mut failures);
+        Ok(swept)
+    }
+}
+
+/// Whether the owner in a name is dead. Unknown is alive.
+fn is_dead(name: &str, proc: &Path) -> bool {
+    name.parse::<GroupName>()
+        .and_then(|name| name.is_owner_alive(proc))
+        .is_ok_and(|alive| !alive)
 }
 
 fn sweep_groups(layout: &Layout, proc: &Path) -> Result<Swept, Refusal> {
-    // Unknown is alive.
-    let is_dead = |name: &str| {
-        name.parse::<GroupName>()
-            .and_then(|name| name.is_owner_alive(proc))
-            .is_ok_and(|alive| !alive)
-    };
-    let done = loadline_cgroup::sweep(layout, is_dead, DEADLINE)
+    let done = loadline_cgroup::sweep(layout, |name| is_dead(name, proc), DEADLINE)
         .map_err(|error| halt::cgroup("looking for leftovers of earlier trials", &error))?;
     Ok(Swept {
         groups: done.removed,
         killed: done.killed,
+        containers: Vec::new(),
         directories: Vec::new(),
         failures: done
             .failed

@@ -54,7 +54,7 @@ pub(crate) fn run(
     log: &Arc<Log>,
     stop: Stop<'_>,
 ) -> Result<Evidence, Halt> {
-    let program = Program::of(order)?;
+    let program = Program::of(order);
     let began = monotonic_ns();
     let mut dependencies = Dependencies::new(order);
     if let Err(halt) = dependencies.start(site, order, stop) {

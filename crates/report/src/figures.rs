@@ -105,6 +105,7 @@ pub fn invalid_reason(cause: Invalid) -> &'static str {
         Invalid::DiskFull => "the disk was full",
         Invalid::Dependency => "what the application depends on failed or was the bottleneck",
         Invalid::RuntimeLost => "the container runtime went away",
+        Invalid::OtherOptions => "the JVM in the image ran with other options",
         Invalid::ToolError => "loadline itself failed",
     }
 }

@@ -68,6 +68,7 @@ impl Simulated {
 impl Host for Simulated {
     fn machine(&self) -> Machine {
         Machine {
+            image: None,
             kernel: "none (simulated)".to_owned(),
             cpu_model: "simulated".to_owned(),
             cpus: 64,

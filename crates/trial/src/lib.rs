@@ -12,5 +12,7 @@ mod refusal;
 
 pub use dependency::Dependency;
 pub use event::{Ending, Event, Progress};
-pub use order::{Account, App, LoadPhase, Network, Order, Readiness, Sampling};
+pub use order::{
+    Account, App, Engine, EngineKind, Image, LoadPhase, Network, Order, Readiness, Sampling,
+};
 pub use refusal::Refusal;

@@ -1,7 +1,9 @@
 //! The order of one trial: all that a host needs to carry it out, and nothing that it must look up.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, Phase};
@@ -53,7 +55,7 @@ pub struct Order {
 }
 
 /// The application of a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum App {
     /// A program of the host.
@@ -66,14 +68,86 @@ pub enum App {
         directory: PathBuf,
     },
     /// A container image, started by an engine of the host.
-    Image {
-        /// Name, with tag or digest.
-        reference: String,
-        /// Arguments behind the image's entry point; empty is the image's own command.
-        args: Vec<String>,
-        /// Environment on top of the image's.
-        env: BTreeMap<String, String>,
-    },
+    Image(Box<Image>),
+}
+
+/// An image as one trial starts it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// What starts it.
+    pub engine: Engine,
+    /// Its id: a name may come to mean another image while a result is measured.
+    pub id: String,
+    /// All that it runs, for those who look at commands: entry point and arguments.
+    pub command: Vec<String>,
+    /// Arguments behind the image's entry point; empty is the image's own command.
+    pub args: Vec<String>,
+    /// Environment on top of the image's.
+    pub env: BTreeMap<String, String>,
+    /// JVM options that must have arrived, or nothing was measured. They stand in `env` already.
+    pub options: Vec<String>,
+    /// Who it runs as; `None` is the image's own user.
+    pub user: Option<Account>,
+    /// What asks it to stop; `None` is SIGTERM.
+    pub stop_signal: Option<i32>,
+    /// Directories of the host with its files, where they are known.
+    pub layers: Vec<PathBuf>,
+}
+
+/// A container engine and how its program is called.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Engine {
+    /// Which one.
+    pub kind: EngineKind,
+    /// Its program, an absolute path.
+    pub program: PathBuf,
+    /// The environment of its program: where its daemon, its settings and its helpers are.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Without the environment: it is no part of what was measured, and may hold a secret.
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.kind, self.program.display())
+    }
+}
+
+/// The engines that loadline knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineKind {
+    /// Starts containers itself.
+    Podman,
+    /// Has a daemon that starts them.
+    Docker,
+}
+
+impl EngineKind {
+    /// All of them, those that need no daemon first.
+    pub const ALL: [Self; 2] = [Self::Podman, Self::Docker];
+
+    /// Its name, which is also that of its program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Podman => "podman",
+            Self::Docker => "docker",
+        }
+    }
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for EngineKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no container engine that loadline knows"))
+    }
 }
 
 /// When an application counts as ready.

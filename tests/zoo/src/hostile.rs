@@ -140,6 +140,7 @@ pub(crate) fn plant(settings: &Settings) -> u8 {
     let _ = match settings.text("target", "/etc/shadow").as_str() {
         "fifo" => mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .map_err(std::io::Error::from),
+        "sparse" => File::create(path).and_then(|file| file.set_len(1 << 40)),
         target => std::os::unix::fs::symlink(target, path),
     };
     server::serve(settings)

@@ -56,7 +56,7 @@ pub const MODES: [(&str, &str); 23] = [
     ("re-exec", "executes itself again, then serves"),
     (
         "plant",
-        "makes `path` a link to `target`, or a FIFO (`fifo`), then serves",
+        "makes `path` a link to `target`, a FIFO (`fifo`), or a file of 1 TiB (`sparse`), then serves",
     ),
     ("never-ready", "listens on nothing"),
     ("hang", "accepts and never answers"),

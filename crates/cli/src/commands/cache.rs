@@ -183,14 +183,19 @@ fn subject(experiment: &Experiment) -> Result<(Jdk, Application), Error> {
     let jdks = Found::look(&places);
     let configurations = experiment.configurations();
     let base = configurations.first().unwrap_or(&experiment.base);
+    if experiment.app.image.is_some() {
+        let what = "a start-up cache inside an image is built by the image's own build";
+        return Err(Error::new(Kind::Usage, what)
+            .hint("build one of the jar here (-- java -jar app.jar), and `loadline emit --cache` for a Dockerfile that builds it"));
+    }
     let assembled = assemble(&experiment.app, base, &jdks, &places);
     let assembled = assembled.map_err(|e| command_refused(&e))?;
     let no_jdk = || CacheError::NoJdk {
         program: experiment.app.command.first().cloned().unwrap_or_default(),
     };
-    let jdk = assembled.jdk.ok_or_else(no_jdk);
+    let jdk = assembled.jdk.clone().ok_or_else(no_jdk);
     let jdk = jdk.map_err(|e| cache_refused(&e))?;
-    let application = Application::of(&assembled.command[1..], &experiment.app.directory)
+    let application = Application::of(&assembled.command()[1..], &experiment.app.directory)
         .map_err(|e| cache_refused(&CacheError::Application(e)))?;
     Ok((jdk, application))
 }

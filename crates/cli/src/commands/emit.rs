@@ -11,8 +11,8 @@ use loadline_files::{Directory, Part, Refused};
 use loadline_jvm::cache::application::Application as Jars;
 use loadline_report::content::quoted;
 use loadline_report::emit::{
-    Application, Artefact, CACHE_REQUESTS, Command, EmitError, Purpose, Ready, Scaling, Secret,
-    emit, secret, slug,
+    Application, Artefact, CACHE_REQUESTS, Command, EmitError, Pinned, Purpose, Ready, Scaling,
+    Secret, emit, secret, slug,
 };
 use loadline_report::{ResultView, redact};
 use loadline_sizing::cache::Kind as CacheKind;
@@ -106,7 +106,10 @@ pub struct EmitArguments {
 pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
     let (view, experiment) = arguments.result.view_and_experiment()?;
     let application = application(&arguments, &view, &experiment)?;
-    let purposes = purposes(&arguments.purposes);
+    let purposes = match application.measured_image {
+        Some(_) => purposes_of_image(&arguments)?,
+        None => purposes(&arguments.purposes),
+    };
     let artefacts = emit(&view, &application, &purposes).map_err(refused)?;
     write_all(&arguments.to, &artefacts, arguments.force)?;
     if let Some(unproven) = view.recommendation.as_ref().filter(|r| !r.is_proven()) {
@@ -154,13 +157,34 @@ fn purposes(given: &[For]) -> Vec<Purpose> {
     }
 }
 
+/// An image that was measured is not built anew.
+fn purposes_of_image(arguments: &EmitArguments) -> Result<Vec<Purpose>, Error> {
+    let builds = |purpose: &Purpose| matches!(purpose, Purpose::Docker | Purpose::Compose);
+    if arguments.purposes.is_empty() {
+        let all = Purpose::ALL.iter().copied();
+        return Ok(all.filter(|purpose| !builds(purpose)).collect());
+    }
+    let wanted = purposes(&arguments.purposes);
+    match wanted.iter().any(builds) || arguments.cache.is_some() {
+        false => Ok(wanted),
+        true => Err(Error::new(
+            Kind::Usage,
+            "the result is of an image, and a Dockerfile would build another",
+        )
+        .hint("loadline emit --for kubernetes --for options: the image by its digest, the options in JAVA_TOOL_OPTIONS")),
+    }
+}
+
 fn application(
     arguments: &EmitArguments,
     view: &ResultView,
     experiment: &Experiment,
 ) -> Result<Application, Error> {
     let name = arguments.name.clone().unwrap_or_else(|| view.title.clone());
-    let jdk = feature(view)?;
+    let measured = view.machine.image.as_ref();
+    let measured = measured.filter(|_| experiment.app.image.is_some());
+    // An image need not have a JVM, and then it gets no options.
+    let jdk = feature(view).or_else(|error| measured.map(|_| 0).ok_or(error))?;
     let replicas = replicas(arguments, view);
     let scaling = scaling(arguments, view, replicas)?;
     let least = match arguments.cache {
@@ -175,20 +199,36 @@ fn application(
             Error::new(Kind::Usage, refusal).hint("appcds from JDK 13 on, aot from JDK 25 on")
         );
     }
-    let image = arguments.image.clone();
+    let pinned = measured.and_then(|image| image.pinned.clone());
+    let named = || {
+        pinned
+            .clone()
+            .or(measured.map(|image| image.reference.clone()))
+    };
+    let image = arguments.image.clone().or_else(named);
+    let is_pinned = image
+        .as_ref()
+        .is_some_and(|image| image.contains("@sha256:"));
     let base_image = arguments.base_image.clone();
     Ok(Application {
         image: image.unwrap_or_else(|| format!("{}:latest", slug(&name))),
         name,
+        measured_image: measured.map(|_| match is_pinned {
+            true => Pinned::Yes,
+            false => Pinned::No,
+        }),
         base_image: base_image.unwrap_or_else(|| format!("eclipse-temurin:{jdk}-jre")),
-        command: command(experiment)?,
+        command: match measured {
+            Some(_) => Command::in_image(&experiment.app.command),
+            None => command(experiment)?,
+        },
         env: experiment.app.env.clone(),
         port: experiment.load.spec.port(),
         ready: ready(experiment),
         replicas,
         scaling,
         jdk,
-        launcher: !arguments.plain,
+        launcher: !arguments.plain && measured.is_none(),
         cache: cache(arguments, view),
     })
 }

@@ -71,7 +71,8 @@ pub struct JudgeArguments {
 
 /// Checks, and runs what can be run.
 pub fn run(arguments: JudgeArguments) -> Result<Outcome, Error> {
-    let has_command = !arguments.flags.command.is_empty() || arguments.flags.file.is_some();
+    let flags = &arguments.flags;
+    let has_command = !flags.command.is_empty() || flags.image.is_some() || flags.file.is_some();
     if arguments.manifest.is_none() && arguments.advice.is_empty() {
         return Err(
             Error::new(Kind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")

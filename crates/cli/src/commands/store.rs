@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
 use loadline_engine::store::{Kind as ResultKind, ResultRow, Status};
+use loadline_host::oci::engine;
 use loadline_host::{Options, Site};
 use loadline_report::ResultView;
 use loadline_report::table::{Cell, Table};
@@ -262,7 +263,11 @@ pub fn clean(arguments: CleanArguments) -> Result<Outcome, Error> {
         ..Options::default()
     };
     let site = Site::find(options).map_err(|e| Error::refused(&e))?;
-    let swept = site.sweep().map_err(|e| Error::refused(&e))?;
+    let swept = site.sweep_with(&engine::installed(None));
+    let swept = swept.map_err(|e| Error::refused(&e))?;
+    for container in &swept.containers {
+        print(&format!("removed the container {container}"))?;
+    }
     let (groups, killed, directories) = (swept.groups.len(), swept.killed, swept.directories.len());
     print(&format!(
         "removed {groups} control groups with {killed} processes, and {directories} trial directories"

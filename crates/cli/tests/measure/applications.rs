@@ -111,7 +111,7 @@ fn java(lab: &Lab, options: &[&str], jar: &Path) -> Ended {
 }
 
 /// The smallest workload, or why it cannot run here.
-fn ping() -> Result<PathBuf, String> {
+pub fn ping() -> Result<PathBuf, String> {
     let jar = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/workloads/ping.jar");
     let jar = jar.canonicalize().map_err(|_| {
         "build/workloads/ping.jar is not there; `make workloads` builds it".to_owned()

@@ -124,7 +124,7 @@ fn killed_at_random_times() -> Outcome {
 }
 
 /// It may have ended since it was seen.
-fn kill_trial(trial: u32) {
+pub fn kill_trial(trial: u32) {
     let pid = i32::try_from(trial).ok().and_then(Pid::from_raw);
     let _ = kill_process(pid.expect("a process"), Signal::KILL);
 }

@@ -39,6 +39,11 @@ impl Call {
         self
     }
 
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
     /// `-- COMMAND` with an application of the zoo.
     pub fn zoo(self, lab: &Lab, arguments: &[&str]) -> Self {
         let mut call = self.arg("--");

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use crate::lab::Lab;
 use crate::{
-    answers, applications, caches, dependencies, disk, forms, instances, interrupted, killed,
-    mixes, ports, postgresql, refused, uml,
+    answers, applications, caches, dependencies, disk, forms, images, instances, interrupted,
+    killed, mixes, ports, postgresql, refused, uml,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -16,7 +16,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 14] = [
+const SUITES: [&[Case]; 15] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -26,6 +26,7 @@ const SUITES: [&[Case]; 14] = [
     &postgresql::CASES,
     &disk::CASES,
     &forms::CASES,
+    &images::CASES,
     &instances::CASES,
     &interrupted::CASES,
     &killed::CASES,

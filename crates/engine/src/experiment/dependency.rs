@@ -173,6 +173,11 @@ pub(super) fn dependencies(file: &ExperimentFile, source: &Source<'_>) -> Checke
 
 /// Refuses several instances, whose networks are apart.
 pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+    if experiment.app.image.is_some() && !experiment.dependencies.is_empty() {
+        let problem = "an image cannot have dependencies: loadline puts its engine's container into no other network";
+        let hint = "leave out [[dependency]] and take a service of the machine with app.network = \"host\", or measure the command";
+        return Err(source.whole(problem, hint));
+    }
     let several = experiment
         .configurations()
         .into_iter()

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::Slo;
+use loadline_host::oci;
 use loadline_load::{LoadError, Target};
 use loadline_sizing::Bytes;
 
@@ -33,7 +34,7 @@ pub(crate) use resolve::CPU_PERIOD as DEFAULT_PERIOD;
 pub use said::Said;
 pub use wire::ExperimentFile;
 
-use loadline_trial::{Account, Network, Readiness, Sampling};
+use loadline_trial::{Account, EngineKind, Network, Readiness, Refusal, Sampling};
 
 /// A checked experiment.
 #[derive(Debug, Clone)]
@@ -73,8 +74,10 @@ pub struct Experiment {
 /// The application under test.
 #[derive(Debug, Clone)]
 pub struct App {
-    /// Program and arguments.
+    /// Program and arguments; of an image its arguments, none for its own.
     pub command: Vec<String>,
+    /// The image that is started in place of a program.
+    pub image: Option<Image>,
     /// Working directory, absolute.
     pub directory: PathBuf,
     /// Environment variables.
@@ -91,6 +94,31 @@ pub struct App {
     pub account: Option<Account>,
     /// A text in a line of its output whose time is wanted.
     pub log_line: Option<String>,
+}
+
+/// The image of an application.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// Its name, with tag or digest.
+    pub reference: String,
+    /// The engine that is to start it; `None` is whichever has it.
+    pub engine: Option<EngineKind>,
+    /// What it is, once it was looked for.
+    pub found: Option<oci::image::Image>,
+}
+
+impl App {
+    /// Looks for the image, if there is one: it must be there before anything is assembled.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it cannot be started here.
+    pub fn find_image(&mut self) -> Result<(), Refusal> {
+        if let Some(image) = &mut self.image {
+            let found = oci::image::Image::find(&image.reference, image.engine)?;
+            image.found = Some(found);
+        }
+        Ok(())
+    }
 }
 
 /// How start-up caches are trained.

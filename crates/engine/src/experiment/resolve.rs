@@ -5,6 +5,7 @@
 mod burst;
 mod cache;
 mod client;
+mod image;
 mod instances;
 mod sampling;
 
@@ -80,6 +81,7 @@ impl Experiment {
         instances::check(&experiment, source)?;
         burst::check(&experiment, source)?;
         dependency::check(&experiment, source)?;
+        image::check(&experiment, source)?;
         Ok(experiment)
     }
 }
@@ -110,12 +112,16 @@ fn named_requests(
 }
 
 fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
-    if table.command.first().is_none_or(|c| c.is_empty()) {
-        return Err(source.whole("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar"));
+    let image = image::image(table, source)?;
+    if image.is_none() {
+        if table.command.first().is_none_or(|c| c.is_empty()) {
+            return Err(source.whole("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar; an image: app.image = \"registry/name:tag\", or --image"));
+        }
+        client::check(&table.command, source)?;
     }
-    client::check(&table.command, source)?;
     Ok(App {
         command: table.command.clone(),
+        image,
         directory: table.directory.clone().unwrap_or_default(),
         env: table.env.clone(),
         readiness: readiness(table, load, source)?,

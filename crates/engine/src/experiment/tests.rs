@@ -299,12 +299,31 @@ fn a_profile_that_is_missing_or_empty_is_refused() {
 #[test]
 fn a_client_of_a_container_engine_is_no_application() {
     let command = "[\"java\", \"-jar\", \"app.jar\"]";
-    assert_snapshot!(told_with(command, "[\"docker\", \"run\", \"x\"]"), @"
+    assert_snapshot!(told_with(command, "[\"docker\", \"run\", \"x\"]"), @r#"
     exp.toml: the command is a client of a container engine: limits would hold for `docker`, not for the application, which another process starts
-    hint: give the command that the image runs, as -- java -jar app.jar (docker inspect IMAGE shows it as Entrypoint and Cmd); loadline does not start images yet
-    ");
-    let sudo = told_with(command, "[\"sudo\", \"/usr/bin/podman\", \"run\", \"x\"]");
-    assert!(sudo.contains("`podman`"), "{sudo}");
+    hint: loadline starts images itself: --image x in place of the command, or app.image = "x" in a file; what follows -- are its arguments
+    "#);
+    let sudo = told_with(
+        command,
+        "[\"sudo\", \"/usr/bin/podman\", \"run\", \"--rm\", \"-p\", \"80:80\", \"a/x:1\", \"y\"]",
+    );
+    assert!(
+        sudo.contains("`podman`") && sudo.contains("--image a/x:1 in"),
+        "{sudo}"
+    );
+}
+
+#[test]
+fn an_engine_is_named_with_an_image_to_start() {
+    let command = "command = [\"java\", \"-jar\", \"app.jar\"]";
+    let image = told_with(command, "image = \"orders:1\"\nengine = \"dokcer\"");
+    assert_snapshot!(image, @r#"
+    exp.toml:5:10: `dokcer` is no container engine that loadline knows
+        engine = "dokcer"
+    hint: write podman or docker; without it the engine that has the image starts it
+    "#);
+    let engine = told_with(command, "command = [\"x\"]\nengine = \"docker\"");
+    assert!(engine.contains("no image for it to start"), "{engine}");
 }
 
 #[test]

@@ -63,8 +63,18 @@ pub struct ExperimentFile {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AppTable {
-    /// Program and arguments, as one would start it: `["java", "-jar", "app.jar"]`.
+    /// Program and arguments, as one would start it: `["java", "-jar", "app.jar"]`; with `image`
+    /// what replaces the image's own command, behind its entry point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// An image that podman or docker starts, in place of a program: `registry/orders:1.4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub image: Option<Text>,
+    /// Which engine starts the image: `podman` or `docker`; default: the one that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub engine: Option<Text>,
     /// Working directory, relative to the experiment file; default: where loadline is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
@@ -92,8 +102,8 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub network: Option<Text>,
-    /// Who it runs as, `uid` or `uid:gid`; default: 64999, which owns nothing; without
-    /// root the caller.
+    /// Who it runs as, `uid` or `uid:gid`; default: 64999, which owns nothing; without root the
+    /// caller; of an image its own user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub user: Option<Text>,

@@ -9,11 +9,9 @@
 //! Facts and measurements behind the design: ARCHITECTURE.md, "Containment".
 
 pub mod init;
-mod pagecache;
 mod protocol;
 mod reach;
 mod sandbox;
-mod scratch;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,20 +19,19 @@ use std::io::{self, PipeWriter};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_cgroup::{CgroupError, Group, GroupName, Layout, Limits};
+use loadline_cgroup::{CgroupError, Group, GroupName, Layout, Limits, Sample};
 use rustix::process::Signal;
 
 use crate::container::{Container, Told};
 use crate::group::TrialGroup;
 use crate::halt::{self, Halt, refused};
+use crate::pagecache;
 use crate::program::Program;
+use crate::scratch::{self, Scratch};
 pub use protocol::Net;
 use protocol::{Event, Order, View};
 use reach::{Needs, Unreachable};
 use sandbox::{Sandbox, SandboxError};
-use scratch::{Scratch, ScratchError};
-
-pub use scratch::sweep;
 
 /// How long dying may take once killed; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);
@@ -92,11 +89,11 @@ impl Own {
         let needs = Needs::of(program).map_err(|error| unreachable(&error))?;
         let name = GroupName::new(Path::new("/proc"), wanted.name)
             .map_err(|error| halt::cgroup("naming the trial's cgroup", &error))?;
-        let scratch = Scratch::make(wanted.scratch, &name).map_err(scratch_refused)?;
+        let scratch = Scratch::make(wanted.scratch, &name).map_err(scratch::refused)?;
         let named = scratch.named(program.uid, program.gid);
-        let named = named.map_err(scratch_refused)?;
+        let named = named.map_err(scratch::refused)?;
         let own = scratch.directories(wanted.directories, program.uid, program.gid);
-        let own = own.map_err(scratch_refused)?;
+        let own = own.map_err(scratch::refused)?;
         let replaced = scratch.replaced().into_iter().chain(named).chain(own);
         let replaced = replaced.collect();
         let services = reach::SERVICES.iter().map(PathBuf::from);
@@ -104,7 +101,10 @@ impl Own {
         let view = reach::view(program, &needs, replaced, hidden, warnings)
             .map_err(|error| unreachable(&error))?;
         if wanted.evict_page_cache {
-            pagecache::evict(&needs);
+            let roots = needs.roots();
+            roots
+                .iter()
+                .for_each(|root| pagecache::evict(root, pagecache::NEAR));
         }
         let making = |error| halt::cgroup("making the trial's cgroup with its limits", &error);
         let group = TrialGroup::make(layout, &name.to_string(), wanted.limits).map_err(making)?;
@@ -145,6 +145,14 @@ impl Container for Own {
 
     fn remove(&mut self) -> Result<(), CgroupError> {
         self.group.remove()
+    }
+
+    fn at_exec(&self) -> Option<Sample> {
+        None
+    }
+
+    fn last(&self) -> Option<Sample> {
+        self.group.group().read().ok()
     }
 
     fn network(&self) -> Option<PathBuf> {
@@ -237,11 +245,6 @@ fn unreachable(error: &Unreachable) -> Halt {
         ),
     };
     refused("preparing the application", error, &hint)
-}
-
-fn scratch_refused(error: ScratchError) -> Halt {
-    let hint = "the state directory must be on a disk with space, writable for loadline";
-    refused("making the trial's files", error, hint)
 }
 
 fn sandbox_refused(error: SandboxError) -> Halt {

@@ -13,7 +13,11 @@ use super::protocol::View;
 use crate::program::Program;
 
 const READ: u32 = 0o4;
+const WRITE: u32 = 0o2;
 const SEARCH: u32 = 0o1;
+
+/// Links in a row that the kernel follows. Source: path_resolution(7).
+const LINKS: u32 = 40;
 
 /// Where the machine and the sessions of its users can be spoken to. Who runs as a user may ask that
 /// user's service manager for a process outside of every limit, and that user's agents for
@@ -68,6 +72,18 @@ const JVM_VARIABLES: [&str; 4] = [
 ];
 
 impl Needs {
+    /// What it reads, for the page cache: the JDK (or the program), and each named file, with its
+    /// directory when it is a jar: the manifest may name neighbours.
+    pub fn roots(&self) -> BTreeSet<PathBuf> {
+        let mut roots = BTreeSet::from([self.jdk.as_ref().unwrap_or(&self.program).clone()]);
+        for path in &self.named {
+            let is_jar = path.extension().is_some_and(|e| e == "jar");
+            let directory = path.parent().filter(|_| is_jar);
+            roots.insert(directory.unwrap_or(path).to_owned());
+        }
+        roots
+    }
+
     /// Finds what the command of a program names.
     ///
     /// # Errors
@@ -210,7 +226,7 @@ impl Planner {
 
     /// Keeps a directory visible if the user may enter it at all.
     fn directory(&mut self, path: &Path) {
-        for path in both_names(path) {
+        for path in self.both_names(path) {
             if self.may(&path, SEARCH) {
                 self.keep(path);
             }
@@ -219,7 +235,7 @@ impl Planner {
 
     /// Keeps a file visible, with its directory where that is open: jars name their neighbours.
     fn file(&mut self, what: &str, path: &Path) -> Result<(), Unreachable> {
-        for path in both_names(path) {
+        for path in self.both_names(path) {
             if !self.may(&path, READ) && !self.may(&path, SEARCH) {
                 return Err(Unreachable {
                     what: what.to_owned(),
@@ -258,6 +274,29 @@ impl Planner {
             .into_iter()
             .find(|directory| !self.may(directory, SEARCH))
             .map(Path::to_owned)
+    }
+
+    /// A path as written and as it really is; neither where the application could have put a link on
+    /// the way in an earlier trial: it would name what the application wants to see.
+    fn both_names(&self, path: &Path) -> BTreeSet<PathBuf> {
+        if !self.could_not_plant(path, LINKS) {
+            return BTreeSet::new();
+        }
+        let real = fs::canonicalize(path).ok();
+        real.into_iter().chain([path.to_owned()]).collect()
+    }
+
+    /// Whether every link on the way stands where the application cannot write; `links` are left.
+    fn could_not_plant(&self, path: &Path, links: u32) -> bool {
+        path.ancestors().all(|place| {
+            let Ok(target) = fs::read_link(place) else {
+                return true;
+            };
+            let directory = place.parent().unwrap_or(place);
+            links > 0
+                && !self.may(directory, WRITE)
+                && self.could_not_plant(&directory.join(target), links - 1)
+        })
     }
 
     fn may(&self, path: &Path, access: u32) -> bool {
@@ -299,12 +338,6 @@ impl Planner {
         let closed = below.filter(|directory| !self.may(directory, SEARCH));
         closed.last().map(Path::to_owned)
     }
-}
-
-/// A path as written and as it really is.
-fn both_names(path: &Path) -> BTreeSet<PathBuf> {
-    let real = fs::canonicalize(path).ok();
-    real.into_iter().chain([path.to_owned()]).collect()
 }
 
 /// Whether an account without supplementary groups and capabilities has this access, by the mode
@@ -522,6 +555,25 @@ mod tests {
             seen.masked.contains(&state) && seen.kept.contains(&cache),
             "{seen:?}"
         );
+    }
+
+    #[test]
+    fn a_link_that_the_application_could_plant_opens_nothing() {
+        let tree = Tree::new();
+        fs::create_dir(tree.path("closed/secrets")).expect("a directory");
+        let link = |at: &str| {
+            std::os::unix::fs::symlink(tree.path("closed/secrets"), tree.path(at)).expect("a link");
+        };
+        link("closed/app/planted");
+        let kept = |tree: &Tree| {
+            let (_, kept) = tree
+                .view(&tree.spec("closed/app", &["-cp", "planted/*"]))
+                .expect("a view");
+            kept.contains(&"closed/secrets".to_owned())
+        };
+        assert!(kept(&tree), "it stands where only its owner writes");
+        tree.chmod("closed/app", 0o777);
+        assert!(!kept(&tree));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::lab::{Lab, PORT, Part, Spec, UID, load};
 use crate::runner::Case;
 
-pub const CASES: [Case; 22] = [
+pub const CASES: [Case; 23] = [
     ("confined", confined),
     ("served_and_measured", served_and_measured),
     ("shared_cpus", shared_cpus),
@@ -34,6 +34,7 @@ pub const CASES: [Case; 22] = [
     ("answers_500", answers_500),
     ("output_flood", output_flood),
     ("planted_link", planted_link),
+    ("planted_terabyte", planted_terabyte),
     ("planted_counters", planted_counters),
     ("foreign_server", foreign_server),
     ("interrupted", interrupted),
@@ -455,6 +456,22 @@ fn planted_link() {
     let log = Reader::new(std::fs::File::open(&spec.log).expect("its log"));
     let kept = std::io::copy(&mut log.join(Content::GcLog, 0), &mut std::io::sink());
     assert_eq!(kept.expect("it is whole"), 0);
+    lab.assert_clean();
+}
+
+/// A file that is handed over is copied only where it can be one that was meant.
+fn planted_terabyte() {
+    let mut lab = Lab::new();
+    let mut spec = lab.spec(&["plant", "path=/tmp/app.jsa", "target=sparse"]);
+    spec.hand_over = vec!["/tmp/app.jsa".into()];
+    let evidence = lab.run(&spec, None).evidence;
+    let said = evidence.warnings.join("\n");
+    assert!(
+        said.contains("cannot read /tmp/app.jsa: it has 1099511627776 bytes"),
+        "{said}"
+    );
+    let log = std::fs::metadata(&spec.log).expect("its log");
+    assert!(log.len() < 16 << 20, "{} bytes", log.len());
     lab.assert_clean();
 }
 

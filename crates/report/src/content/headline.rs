@@ -431,6 +431,7 @@ fn measured_where(view: &ResultView) -> String {
         cgroup,
         jdks,
         loadline,
+        image,
     } = &view.machine;
     let when = view.trials.iter().map(|t| t.started_at_unix_ms).min();
     let when = when.map_or_else(String::new, |ms| format!(", {}", format::date(ms)));
@@ -440,8 +441,12 @@ fn measured_where(view: &ResultView) -> String {
     } else {
         format!("; JDK {}", jdks.join(", "))
     };
+    let image = image.as_ref().map_or_else(String::new, |image| {
+        let name = image.pinned.as_ref().unwrap_or(&image.reference);
+        format!("; image {name}, started by {}", image.engine)
+    });
     format!(
-        "Measured by {} in {}{when}, on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}; loadline {loadline}.",
+        "Measured by {} in {}{when}, on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}; loadline {loadline}.",
         format::count(view.trials.len(), "trial"),
         format::elapsed(view.elapsed()),
         format::count(*cpus as usize, "CPU"),

@@ -36,6 +36,9 @@ pub struct Application {
     pub name: String,
     /// The image with its tag or digest, as the cluster pulls it.
     pub image: String,
+    /// Where that image is the one that was measured: whether its name has its digest. `None` is an
+    /// image that is built from the emitted Dockerfile.
+    pub measured_image: Option<Pinned>,
     /// The image the Dockerfile builds on: a JRE of the JDK that was measured.
     pub base_image: String,
     /// The command that was measured, taken apart.
@@ -57,6 +60,15 @@ pub struct Application {
     /// Start-up cache that the image builds for itself, and how often its training asks; `None`
     /// builds none.
     pub cache: Option<StartCache>,
+}
+
+/// Whether the name of an image can come to mean another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pinned {
+    /// It has its digest.
+    Yes,
+    /// Neither a registry nor the engine gave it a digest.
+    No,
 }
 
 /// When a pod takes requests.
@@ -104,6 +116,17 @@ pub struct Command {
 }
 
 impl Command {
+    /// Of an image that was measured: what it starts stays its own, behind it these arguments.
+    pub fn in_image(arguments: &[String]) -> Self {
+        Self {
+            options: Vec::new(),
+            jar: String::new(),
+            arguments: arguments.to_vec(),
+            beside: Vec::new(),
+            is_read: true,
+        }
+    }
+
     /// Reads a measured command.
     ///
     /// # Errors

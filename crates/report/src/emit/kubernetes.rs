@@ -4,7 +4,7 @@
 //! that of the Pod Security Standard "restricted". No downward API: the launcher reads its limits
 //! from its cgroup. The test checks every document against the schema of the Kubernetes API.
 
-use super::application::Ready;
+use super::application::{Pinned, Ready};
 use super::container::UID;
 use super::facts::Facts;
 use super::given::Variable;
@@ -68,15 +68,7 @@ fn pod(facts: &Facts<'_>) -> Yaml {
         entry("enableServiceLinks", false),
         entry("terminationGracePeriodSeconds", facts.grace.value.as_secs())
             .because(&*facts.grace.because),
-        entry(
-            "securityContext",
-            map([
-                entry("runAsNonRoot", true),
-                entry("runAsUser", UID),
-                entry("runAsGroup", UID),
-                entry("seccompProfile", map([entry("type", "RuntimeDefault")])),
-            ]),
-        ),
+        entry("securityContext", pod_security(facts)),
         entry("containers", list([container(facts)])),
         entry("volumes", list([temporary])),
     ];
@@ -89,6 +81,21 @@ fn pod(facts: &Facts<'_>) -> Yaml {
     {
         entries.push(scaling::spread(facts));
     }
+    map(entries)
+}
+
+/// The user of an image that was measured is its own; the emitted Dockerfile has one for it.
+fn pod_security(facts: &Facts<'_>) -> Yaml {
+    let mut entries = match facts.application.measured_image {
+        Some(_) => Vec::new(),
+        None => vec![
+            entry("runAsNonRoot", true),
+            entry("runAsUser", UID),
+            entry("runAsGroup", UID),
+        ],
+    };
+    let profile = map([entry("type", "RuntimeDefault")]);
+    entries.push(entry("seccompProfile", profile));
     map(entries)
 }
 
@@ -106,30 +113,45 @@ fn container(facts: &Facts<'_>) -> Yaml {
         entry("ports", list(ports)),
         entry("resources", resources(facts)),
     ];
+    if application.measured_image.is_some() && !facts.arguments.is_empty() {
+        let arguments = facts.arguments.iter().map(|word| Yaml::from(literal(word)));
+        entries.push(entry("args", list(arguments)).because("as they were measured"));
+    }
     let variables = variables(facts);
     if !variables.is_empty() {
         entries.push(entry("env", list(variables)));
     }
     entries.extend(probes(facts));
-    entries.push(entry(
-        "securityContext",
-        map([
-            entry("allowPrivilegeEscalation", false),
-            entry("readOnlyRootFilesystem", true),
-            entry(
-                "capabilities",
-                map([entry("drop", list([Yaml::from("ALL")]))]),
-            ),
-        ]),
-    ));
+    // An image that was measured ran with its own root file system and the engine's rights.
+    if application.measured_image.is_none() {
+        entries.push(entry("securityContext", container_security()));
+    }
     let mount = map([entry("name", "tmp"), entry("mountPath", "/tmp")]);
     entries.push(entry("volumeMounts", list([mount])));
     map(entries)
 }
 
+fn container_security() -> Yaml {
+    map([
+        entry("allowPrivilegeEscalation", false),
+        entry("readOnlyRootFilesystem", true),
+        entry(
+            "capabilities",
+            map([entry("drop", list([Yaml::from("ALL")]))]),
+        ),
+    ])
+}
+
 /// The image, and where the measured options are: a size is worth nothing without them.
 fn image(facts: &Facts<'_>) -> Entry {
     let image = entry("image", facts.application.image.clone());
+    match facts.application.measured_image {
+        Some(Pinned::Yes) => return image.because("the image that was measured, by its digest"),
+        Some(Pinned::No) => {
+            return image.because("the image that was measured, by a name that may come to mean another: it has no digest before it is pushed; put in what the push prints");
+        }
+        None => {}
+    }
     if facts.options.is_empty() {
         return image;
     }

@@ -19,7 +19,7 @@ mod purpose;
 mod scaling;
 mod yaml;
 
-pub use application::{Application, Command, Ready, Scaling};
+pub use application::{Application, Command, Pinned, Ready, Scaling};
 pub use cache::{CacheStage, REQUESTS as CACHE_REQUESTS, cache_stage, script as cache_script};
 pub use error::EmitError;
 pub use given::{Secret, secret};

@@ -18,6 +18,7 @@ pub fn application() -> Application {
     Application {
         name: "spring-web".to_owned(),
         image: "registry.example/spring-web:1.4.2".to_owned(),
+        measured_image: None,
         base_image: "eclipse-temurin:17-jre".to_owned(),
         command: Command {
             is_read: true,

@@ -157,6 +157,7 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
     command.beside = vec!["app.jar".to_owned()];
     let application = Application {
         command,
+        measured_image: None,
         base_image: "localhost/loadline-base:1".to_owned(),
         ready: Ready::Tcp { port: 8080 },
         launcher: launcher.is_some(),

@@ -27,8 +27,47 @@ pub(super) fn check(command: &[String], source: &Source<'_>) -> Checked<()> {
     let problem = format!(
         "the command is a client of a container engine: limits would hold for `{client}`, not for the application, which another process starts"
     );
+    let image = image(command).unwrap_or("IMAGE");
     Err(source.whole(
         problem,
-        format!("give the command that the image runs, as -- java -jar app.jar ({client} inspect IMAGE shows it as Entrypoint and Cmd); loadline does not start images yet"),
+        format!("loadline starts images itself: --image {image} in place of the command, or app.image = \"{image}\" in a file; what follows -- are its arguments"),
     ))
+}
+
+/// Flags of `run` whose value is the next word, of those that people give.
+const VALUED: [&str; 17] = [
+    "-p",
+    "--publish",
+    "-e",
+    "--env",
+    "--env-file",
+    "-v",
+    "--volume",
+    "--mount",
+    "--name",
+    "--network",
+    "-m",
+    "--memory",
+    "--cpus",
+    "-u",
+    "--user",
+    "-w",
+    "--workdir",
+];
+
+/// The image of a `run` among these words.
+fn image(command: &[String]) -> Option<&str> {
+    let mut words = command
+        .iter()
+        .map(String::as_str)
+        .skip_while(|word| *word != "run");
+    words.next()?;
+    while let Some(word) = words.next() {
+        match word.starts_with('-') {
+            false => return Some(word),
+            true if VALUED.contains(&word) => drop(words.next()),
+            true => {}
+        }
+    }
+    None
 }

@@ -46,12 +46,13 @@ const FROZEN: [&str; 5] = [
 
 /// Makes the view. Called once, by PID 1 of the new PID namespace.
 pub fn make(view: &View) -> Result<(), InitError> {
-    // Without this the mounts below would appear on the whole machine (systemd makes / shared).
+    // Without this the mounts below would appear on the whole machine (systemd makes / shared). The
+    // other way stays open: what the machine unmounts must not stay busy because of a trial.
     mount_change(
         "/",
-        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
     )
-    .step("making all mounts private")?;
+    .step("letting no mount out")?;
     // What stays is opened before anything is covered.
     let replacements = handles(view.replaced.iter().map(|(_, real)| real))?;
     let kept = handles(view.kept.iter())?;

@@ -1,43 +1,43 @@
 //! Takes the application's files out of the page cache, so that each trial pays for its own.
 //!
 //! Page cache is charged to the first cgroup that touches it: with a warm cache a search for the
-//! smallest memory ends about 20 MB too low (facts: applications.md, rule 1). Owns the list of
-//! files and the eviction. Facts: posix_fadvise(2): only clean pages that nobody has mapped go.
+//! smallest memory ends about 20 MB too low (facts: applications.md, rule 1). Owns the walk and the
+//! eviction; which trees they are is the container's to say. Facts: posix_fadvise(2): only clean
+//! pages that nobody has mapped go.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, OFlags};
 
-use super::reach::Needs;
-
-/// Most files of one directory tree, and how deep it is walked: a jar's directory may be a home.
-const FILES: usize = 20_000;
-const DEPTH: usize = 6;
-
-/// Evicts the files that a command needs. Files that cannot be opened are left alone.
-pub fn evict(needs: &Needs) {
-    for root in roots(needs) {
-        walk(&root).iter().for_each(|path| evict_file(path));
-    }
+/// How much of a directory tree is walked.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    files: usize,
+    depth: usize,
 }
 
-/// The JDK (or the program), and each named file with its directory when it is a jar: the
-/// manifest may name neighbours.
-fn roots(needs: &Needs) -> BTreeSet<PathBuf> {
-    let mut roots = BTreeSet::from([needs.jdk.as_ref().unwrap_or(&needs.program).clone()]);
-    for path in &needs.named {
-        let is_jar = path.extension().is_some_and(|e| e == "jar");
-        let directory = path.parent().filter(|_| is_jar);
-        roots.insert(directory.unwrap_or(path).to_owned());
-    }
-    roots
+/// What lies around a jar: that may be a home.
+pub const NEAR: Extent = Extent {
+    files: 20_000,
+    depth: 6,
+};
+
+/// A layer of an image, with a distribution in it.
+pub const WHOLE: Extent = Extent {
+    files: 200_000,
+    depth: 24,
+};
+
+/// Evicts the files below a path. Files that cannot be opened are left alone.
+pub fn evict(root: &Path, extent: Extent) {
+    let files = files_below(root, extent);
+    files.iter().for_each(|path| evict_file(path));
 }
 
 /// Regular files below a path, links not followed; the path itself if it is one.
-fn walk(root: &Path) -> Vec<PathBuf> {
+pub fn files_below(root: &Path, extent: Extent) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut open = vec![(root.to_owned(), 0)];
     while let Some((path, depth)) = open.pop() {
@@ -46,13 +46,13 @@ fn walk(root: &Path) -> Vec<PathBuf> {
         };
         if metadata.is_file() {
             files.push(path);
-        } else if metadata.is_dir() && depth < DEPTH {
+        } else if metadata.is_dir() && depth < extent.depth {
             let entries = fs::read_dir(&path).into_iter().flatten();
             open.extend(entries.filter_map(|entry| Some((entry.ok()?.path(), depth + 1))));
         } else if depth == 0 && path.is_file() {
             files.push(path);
         }
-        if files.len() >= FILES {
+        if files.len() >= extent.files {
             break;
         }
     }
@@ -101,12 +101,7 @@ mod tests {
             return;
         };
         assert!(before > 0);
-        let needs = Needs {
-            program: PathBuf::from("/nonexistent"),
-            jdk: None,
-            named: BTreeSet::from([jar.clone()]),
-        };
-        evict(&needs);
+        evict(directory.path(), NEAR);
         assert_eq!(
             (cached_pages(&jar), cached_pages(&neighbour)),
             (Some(0), Some(0))

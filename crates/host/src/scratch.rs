@@ -1,9 +1,11 @@
 //! The files of one trial: where they lie, who may write them, and what a killed loadline left.
 //!
 //! Owns the layout of a scratch directory, which is there while the trial runs: `private/` (its /tmp
-//! and /var/tmp) and `owner` (who runs it). A directory with an `owner` that is dead is a leftover
+//! and /var/tmp), `owner` (who runs it), `container` (what an engine made for it) and `env` (the
+//! variables it gives to that). A directory with an `owner` that is dead is a leftover
 //! and is removed; one without is not ours and never touched.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -12,10 +14,17 @@ use std::path::{Path, PathBuf};
 use loadline_cgroup::GroupName;
 use loadline_files::remove_tree;
 use loadline_jvm::beneath;
+use loadline_trial::Engine;
 use rustix::fs::{Mode, OFlags};
+
+use crate::halt::{self, Halt};
+use crate::oci;
 
 /// Directories that every user may write, and the trial's own in their place.
 const SHARED: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
+
+/// The file that names the container of an engine.
+const CONTAINER: &str = "container";
 
 /// The accounts of a machine. Source: passwd(5).
 const ACCOUNTS: &str = "/etc/passwd";
@@ -60,6 +69,31 @@ impl Scratch {
                 .map_err(failed("chmod", &path))?;
         }
         Ok(scratch)
+    }
+
+    /// Its own /tmp.
+    pub fn tmp(&self) -> PathBuf {
+        self.root.join("private/tmp")
+    }
+
+    /// Writes down that an engine is going to make a container of this name, for the sweep.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn note(&self, engine: &Engine, name: &str) -> Result<(), ScratchError> {
+        let text = serde_json::json!({ "engine": engine, "name": name });
+        write_new(&self.root.join(CONTAINER), &text.to_string())
+    }
+
+    /// Writes variables into a file for an engine; nobody else may read it.
+    ///
+    /// # Errors
+    /// A variable with a line break, a file that cannot be written.
+    pub fn variables(&self, env: &BTreeMap<String, String>) -> Result<PathBuf, ScratchError> {
+        let path = self.root.join("env");
+        let written = create_new(&path).and_then(|mut file| oci::write_variables(&mut file, env));
+        written.map_err(failed("write", &path))?;
+        Ok(path)
     }
 
     /// The shared directories of this machine, each with the trial's own in its place.
@@ -152,6 +186,18 @@ impl Drop for Scratch {
     }
 }
 
+/// Removes the containers that are written down in directories below `root` whose owner is dead.
+/// Returns what could not be removed.
+pub fn sweep_containers(root: &Path, proc_root: &Path) -> Vec<ScratchError> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let directories = entries.map(|entry| entry.path());
+    let leftovers = directories.filter(|directory| is_leftover(directory, proc_root));
+    let removed = leftovers.map(|directory| {
+        remove_container(&directory).map_err(failed("remove the container of", &directory))
+    });
+    removed.filter_map(Result::err).collect()
+}
+
 /// Removes the scratch directories below `root` whose owner is dead. Returns their paths, and
 /// those that could not be removed with the reason.
 pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>) {
@@ -160,6 +206,10 @@ pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>)
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     for directory in entries.map(|entry| entry.path()) {
         if !is_leftover(&directory, proc_root) {
+            continue;
+        }
+        if directory.join(CONTAINER).exists() {
+            // Its container could not be removed, and only this says which one it is.
             continue;
         }
         match remove_tree(&directory) {
@@ -184,6 +234,31 @@ fn with_account(mut list: Vec<u8>, id: u32, gid: u32) -> Option<Vec<u8>> {
     let line = format!("loadline-{uid}:*:{uid}:{}::/:/sbin/nologin\n", gid);
     list.extend(line.into_bytes());
     Some(list)
+}
+
+/// Removes the container that is written down in a directory, if one is.
+fn remove_container(directory: &Path) -> io::Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Note {
+        engine: Engine,
+        name: String,
+    }
+    let bytes = match open_beneath(directory, Path::new(CONTAINER)) {
+        Ok(file) => beneath::read(file, 1 << 20)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    // Half a note was written before there was a container.
+    if let Ok(note) = serde_json::from_slice::<Note>(&bytes) {
+        oci::remove(&note.engine, &note.name).map_err(io::Error::other)?;
+    }
+    fs::remove_file(directory.join(CONTAINER))
+}
+
+/// A refusal of the trial's files.
+pub fn refused(error: ScratchError) -> Halt {
+    let hint = "the state directory must be on a disk with space, writable for loadline";
+    halt::refused("making the trial's files", error, hint)
 }
 
 fn is_leftover(directory: &Path, proc_root: &Path) -> bool {

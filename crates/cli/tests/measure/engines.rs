@@ -1,0 +1,239 @@
+//! Container engines for tests: podman, and a dockerd of the test's own where none runs; both with
+//! one image that holds a JVM, the smallest workload and the applications of the zoo.
+//!
+//! The image is packed once from this machine's own files; no registry is asked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::applications::ping;
+use crate::process::{Call, POLL};
+
+/// The image, in both engines. It starts the workload; nothing is its entry point, so that tests can
+/// start something else in it.
+pub const IMAGE: &str = "localhost/loadline-test:1";
+
+/// What the workload needs of a JDK.
+const MODULES: &str = "java.base,java.logging,java.management,jdk.httpserver";
+
+/// An engine with the image. Dropping it removes the image, and ends the daemon that it started.
+pub struct Engine {
+    pub name: &'static str,
+    socket: Option<String>,
+    daemon: Option<Child>,
+}
+
+impl Engine {
+    /// podman, or why there is none.
+    pub fn podman() -> Result<Self, String> {
+        need("podman", "podman runc catatonit")?;
+        Self::with_image(Self {
+            name: "podman",
+            socket: None,
+            daemon: None,
+        })
+    }
+
+    /// docker, with a daemon of its own where none answers; or why there is none.
+    pub fn docker() -> Result<Self, String> {
+        need("docker", "docker.io")?;
+        let mut engine = Self {
+            name: "docker",
+            socket: None,
+            daemon: None,
+        };
+        if engine.say(&["info"]).is_err() {
+            need("dockerd", "docker.io")?;
+            engine.start_daemon()?;
+        }
+        let driver = engine.say(&["info", "--format", "{{.CgroupDriver}}"])?;
+        if driver.trim() != "cgroupfs" {
+            return Err(format!("docker's daemon leaves cgroups to {driver}"));
+        }
+        Self::with_image(engine)
+    }
+
+    fn with_image(engine: Self) -> Result<Self, String> {
+        let packed = packed()?;
+        let change = "--change=CMD [\"/opt/jre/bin/java\", \"-jar\", \"/app/ping.jar\"]";
+        let packed = packed.display().to_string();
+        engine.say(&["import", change, &packed, IMAGE])?;
+        Ok(engine)
+    }
+
+    fn start_daemon(&mut self) -> Result<(), String> {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dockerd");
+        fs::create_dir_all(&place).map_err(|e| e.to_string())?;
+        // The path of a socket is short.
+        let socket = format!("unix:///run/loadline-test-{}.sock", std::process::id());
+        let at = |name: &str| place.join(name).display().to_string();
+        let log = fs::File::create(place.join("log")).map_err(|e| e.to_string())?;
+        let daemon = Command::new("dockerd")
+            .args(["--data-root", &at("data"), "--exec-root", &at("exec")])
+            .args(["--pidfile", &at("pid"), "-H", &socket])
+            .args(["--iptables=false", "--bridge=none"])
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        self.daemon = Some(daemon.map_err(|e| e.to_string())?);
+        self.socket = Some(socket);
+        let begin = Instant::now();
+        while self.say(&["info"]).is_err() {
+            if begin.elapsed() > Duration::from_secs(30) {
+                let said = fs::read_to_string(place.join("log")).unwrap_or_default();
+                let last = said.lines().next_back().unwrap_or_default().to_owned();
+                return Err(format!("dockerd does not start here: {last}"));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// The engine's output; its last line of error when it says no.
+    pub fn say(&self, arguments: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(self.name);
+        command.args(arguments).stdin(Stdio::null());
+        if let Some(socket) = &self.socket {
+            command.env("DOCKER_HOST", socket);
+        }
+        let output = command.output().map_err(|e| e.to_string())?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match output.status.success() {
+            true => Ok(text(&output.stdout)),
+            false => Err(text(&output.stderr).trim().to_owned()),
+        }
+    }
+
+    /// A call of loadline that finds this engine.
+    pub fn environment(&self, call: Call) -> Call {
+        match &self.socket {
+            Some(socket) => call.env("DOCKER_HOST", socket),
+            None => call,
+        }
+    }
+
+    /// A call of loadline that takes this engine and the image.
+    pub fn call(&self, call: Call) -> Call {
+        self.environment(call)
+            .args(&["--image", IMAGE, "--engine", self.name])
+    }
+
+    /// Containers that some loadline made.
+    pub fn containers(&self) -> Vec<String> {
+        let filter = "label=loadline.owner";
+        let listed = self.say(&["ps", "--all", "--filter", filter, "--format", "{{.Names}}"]);
+        let listed = listed.expect("it lists containers");
+        listed.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // What is not there need not go.
+        let _ = self.say(&["rmi", "--force", IMAGE]);
+        if let Some(daemon) = &mut self.daemon {
+            let pid = i32::try_from(daemon.id()).ok();
+            let pid = pid.and_then(rustix::process::Pid::from_raw);
+            if let Some(pid) = pid {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+            let _ = daemon.wait();
+        }
+    }
+}
+
+fn need(program: &str, packages: &str) -> Result<(), String> {
+    let found = Command::new(program).arg("--version").output();
+    let why = |_| format!("no {program} in PATH (Debian packages {packages})");
+    found.map(drop).map_err(why)
+}
+
+/// The files of the image, packed; made once.
+fn packed() -> Result<PathBuf, String> {
+    let jar = ping()?;
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
+    let (root, packed) = (place.join("root"), place.join("root.tar"));
+    if !root.join("opt/jre/bin/java").exists() {
+        let _ = fs::remove_dir_all(&place);
+        jlink(&root.join("opt/jre"))?;
+    }
+    let put = |from: &Path, to: &str| {
+        let to = root.join(to.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().expect("it has one")).expect("a directory");
+        fs::copy(from, to).expect("it is copied");
+    };
+    put(&jar, "app/ping.jar");
+    // A start script of the kind that sets the variables anew.
+    put(Path::new("/usr/bin/env"), "usr/bin/env");
+    let own = std::env::current_exe().expect("this program");
+    put(&own, "bin/measure");
+    let programs = [
+        "opt/jre/bin/java",
+        "opt/jre/lib/server/libjvm.so",
+        "bin/measure",
+        "usr/bin/env",
+    ];
+    for library in programs
+        .iter()
+        .flat_map(|program| libraries(&root.join(program)))
+    {
+        put(Path::new(&library), &library);
+    }
+    for directory in ["tmp", "etc"] {
+        fs::create_dir_all(root.join(directory)).expect("a directory");
+    }
+    // A JVM whose user has no name keeps no counters.
+    fs::write(root.join("etc/passwd"), "root:x:0:0:root:/:/bin/sh\n").expect("a file");
+    let mut tar = Command::new("tar");
+    tar.arg("-C")
+        .arg(&root)
+        .args(["--owner=0", "--group=0", "-cf"]);
+    let status = tar
+        .arg(&packed)
+        .arg(".")
+        .status()
+        .map_err(|e| e.to_string())?;
+    status
+        .success()
+        .then_some(packed)
+        .ok_or("tar cannot pack the image".to_owned())
+}
+
+/// A runtime of this machine's JDK.
+fn jlink(to: &Path) -> Result<(), String> {
+    let java = Command::new("sh")
+        .args(["-c", "readlink -f \"$(command -v java)\""])
+        .output();
+    let java = java.map_err(|e| e.to_string())?;
+    let java = PathBuf::from(String::from_utf8_lossy(&java.stdout).trim());
+    let jlink = java.with_file_name("jlink");
+    let output = Command::new(&jlink)
+        .args(["--strip-debug", "--add-modules", MODULES, "--output"])
+        .arg(to)
+        .output()
+        .map_err(|e| format!("{}: {e}", jlink.display()))?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output
+        .status
+        .success()
+        .then_some(())
+        .ok_or(format!("jlink: {said}"))
+}
+
+/// Libraries of the system that a program needs, its loader among them.
+fn libraries(program: &Path) -> Vec<String> {
+    let output = Command::new("ldd")
+        .arg(program)
+        .output()
+        .expect("ldd is everywhere");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = text
+        .split_whitespace()
+        .map(|word| word.trim_end_matches(':'));
+    words
+        .filter(|word| word.starts_with("/lib") || word.starts_with("/usr/lib"))
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,289 @@
+//! Images, started by real engines: what is measured of them, what they can get wrong, and what is
+//! left of them after every end.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::engines::{Engine, IMAGE};
+use crate::lab::Lab;
+use crate::process::Ended;
+use crate::runner::{Case, Outcome};
+use crate::traces::{assert_dead, assert_nothing_left, trials};
+
+pub const CASES: [Case; 4] = [
+    (
+        "images_that_cannot_start_are_refused",
+        images_that_cannot_start_are_refused,
+    ),
+    (
+        "an_image_is_measured_by_podman",
+        an_image_is_measured_by_podman,
+    ),
+    (
+        "an_image_is_measured_by_docker",
+        an_image_is_measured_by_docker,
+    ),
+    (
+        "loadline_is_killed_while_podman_works_for_it",
+        loadline_is_killed_while_podman_works_for_it,
+    ),
+];
+
+/// How often, unless LOADLINE_KILLS says otherwise.
+const KILLS: u32 = 4;
+
+fn images_that_cannot_start_are_refused() -> Outcome {
+    let lab = Lab::new();
+    let call = |flags: &[&str]| lab.measure("size").args(flags);
+    let wrong: [(&[&str], i32, &[&str]); 4] = [
+        (
+            &["--image=--privileged"],
+            3,
+            &["no name of an image", "hint: write it as"],
+        ),
+        (
+            &["--engine=podman"],
+            2,
+            &["command is missing", "hint: or name an image"],
+        ),
+        (
+            &["--image=a:1", "--engine=rkt"],
+            2,
+            &[
+                "`rkt` is no container engine",
+                "hint: write podman or docker",
+            ],
+        ),
+        (
+            &["--image=a:1", "--jdk=17"],
+            2,
+            &["an image has its own", "hint: "],
+        ),
+    ];
+    for (flags, code, texts) in wrong {
+        refused(&lab, call(flags).into_end(), code, texts);
+    }
+    for (engine, variable, host, hint) in [
+        (
+            "docker",
+            "DOCKER_HOST",
+            "tcp://127.0.0.1:1",
+            "run loadline on that machine",
+        ),
+        (
+            "docker",
+            "DOCKER_HOST",
+            "unix:///nonexistent.sock",
+            "start it: systemctl start docker",
+        ),
+        (
+            "podman",
+            "CONTAINER_HOST",
+            "ssh://core@127.0.0.1:1/p",
+            "run loadline on that machine",
+        ),
+    ] {
+        let flag = format!("--engine={engine}");
+        let ended = call(&["--image=a:1", &flag]).env(variable, host).into_end();
+        if !ended.stderr.contains("is not on the path") {
+            refused(&lab, ended, 3, &[hint]);
+        }
+    }
+    None
+}
+
+#[track_caller]
+fn refused(lab: &Lab, ended: Ended, code: i32, texts: &[&str]) {
+    let ended = ended.expect_code(code).says(texts);
+    let stored = lab.state().join("loadline.db").exists();
+    assert!(!stored, "something was stored. {ended}");
+}
+
+fn an_image_is_measured_by_podman() -> Outcome {
+    Engine::podman().map_or_else(Some, |engine| measured(&engine))
+}
+
+fn an_image_is_measured_by_docker() -> Outcome {
+    Engine::docker().map_or_else(Some, |engine| measured(&engine))
+}
+
+/// One image, all ends.
+fn measured(engine: &Engine) -> Outcome {
+    passes_with_its_options(engine);
+    options_that_do_not_arrive_are_no_measurement(engine);
+    is_killed_for_its_memory(engine);
+    never_gets_ready(engine);
+    cannot_be_executed(engine);
+    is_not_there(engine);
+    assert_eq!(engine.containers(), Vec::<String>::new());
+    None
+}
+
+fn trial(lab: &Lab) -> Value {
+    lab.result("last")["trials"][0].clone()
+}
+
+fn passes_with_its_options(engine: &Engine) {
+    let lab = Lab::new();
+    let options = "--options=small: -XX:+UseSerialGC -Xmx32m";
+    let ended = engine
+        .call(lab.measure("run"))
+        .args(&[options, "--cpu=1"])
+        .into_end();
+    ended
+        .expect_code(0)
+        .says(&["started by", engine.name, "PASS"]);
+    let trial = trial(&lab);
+    let evidence = &trial["evidence"];
+    assert_eq!(
+        evidence["gc"]["collector"], "Serial",
+        "the GC log was read: {trial}"
+    );
+    assert!(
+        evidence["start"]["classes"].as_u64() > Some(100),
+        "its counters were read"
+    );
+    assert!(
+        evidence["cgroup"]["peak_memory_bytes"].as_u64() > Some(10 << 20),
+        "{}",
+        evidence["cgroup"]
+    );
+    let machine = &lab.result("last")["machine"];
+    assert_eq!(machine["image"]["reference"], IMAGE);
+    assert_eq!(machine["image"]["engine"], engine.name);
+    assert_nothing_left(&lab, &[], &Default::default());
+}
+
+fn options_that_do_not_arrive_are_no_measurement(engine: &Engine) {
+    let lab = Lab::new();
+    let without = [
+        "/usr/bin/env",
+        "-u",
+        "JAVA_TOOL_OPTIONS",
+        "/opt/jre/bin/java",
+        "-jar",
+        "/app/ping.jar",
+    ];
+    let options = "--options=small: -Xmx32m";
+    let call = engine.call(lab.measure("run")).arg(options).arg("--");
+    let ended = call.args(&without).into_end().expect_code(4);
+    ended.says(&[
+        "INVALID other_options",
+        "runs without -Xmx32m",
+        "sets JAVA_TOOL_OPTIONS itself",
+    ]);
+    let wins = ["/opt/jre/bin/java", "-Xmx48m", "-jar", "/app/ping.jar"];
+    let lab = Lab::new();
+    let call = engine.call(lab.measure("run")).arg(options).arg("--");
+    let ended = call.args(&wins).into_end().expect_code(4);
+    ended.says(&["runs with -Xmx48m, not with -Xmx32m"]);
+}
+
+/// An application of the zoo in the image.
+fn zoo(engine: &Engine, lab: &Lab, flags: &[&str], application: &[&str]) -> Ended {
+    let mark = format!("mark={}", lab.path().display());
+    let call = engine
+        .call(lab.measure("run"))
+        .args(flags)
+        .args(&["--", "/bin/measure", "zoo"]);
+    call.args(application).arg(mark).into_end()
+}
+
+fn is_killed_for_its_memory(engine: &Engine) {
+    let lab = Lab::new();
+    let file = format!(
+        "slo = 'errors<50%'\n[app]\nimage = '{IMAGE}'\ncommand = ['/bin/measure', 'zoo', 'oom', 'step_mib=4', 'step_ms=20']\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '20s'\nwarm-up = '0s'\n[limits]\nmemory = '32Mi'\n"
+    );
+    std::fs::write(lab.path().join("oom.toml"), file).expect("a file");
+    let call = lab
+        .call("run")
+        .args(&["--wait", "--file=oom.toml", "--accept-noise"]);
+    // Flags win over the file: the image of a flag has no command of the file.
+    let call = engine.environment(call);
+    let ended = call.args(&["--engine", engine.name]).into_end();
+    ended
+        .expect_code(1)
+        .says(&["APP_KO cgroup_oom", "memory limit of 32Mi"]);
+    assert_nothing_left(&lab, &[], &Default::default());
+}
+
+fn never_gets_ready(engine: &Engine) {
+    let lab = Lab::new();
+    let ended = zoo(engine, &lab, &["--start-deadline=3s"], &["never-ready"]);
+    ended
+        .expect_code(1)
+        .says(&["APP_KO never_ready", "within 3s", "connection refused"]);
+    assert_dead(&lab, Duration::from_secs(1));
+}
+
+fn cannot_be_executed(engine: &Engine) {
+    let lab = Lab::new();
+    let call = engine
+        .call(lab.measure("run"))
+        .args(&["--", "/no/such/program"]);
+    let ended = call.into_end().expect_code(3);
+    ended.says(&["starting the application", "/no/such/program", "hint: "]);
+    assert_nothing_left(&lab, &[], &Default::default());
+}
+
+fn is_not_there(engine: &Engine) {
+    let lab = Lab::new();
+    let image = ["--image=localhost:1/nosuch:1", "--engine", engine.name];
+    let ended = engine
+        .environment(lab.measure("run"))
+        .args(&image)
+        .into_end();
+    refused(
+        &lab,
+        ended,
+        3,
+        &[
+            "localhost:1/nosuch:1",
+            "cannot be pulled",
+            "hint: check the name",
+        ],
+    );
+}
+
+/// Whatever is killed when: the next start and `clean` find all that is left.
+fn loadline_is_killed_while_podman_works_for_it() -> Outcome {
+    let engine = match Engine::podman() {
+        Ok(engine) => engine,
+        Err(reason) => return Some(reason),
+    };
+    let kills = std::env::var("LOADLINE_KILLS").ok();
+    let kills = kills.and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    let lab = Lab::new();
+    let (mut owners, mut with_container) = (Vec::new(), 0);
+    let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
+    for kill in 0..kills {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let mut victim = engine.call(lab.measure("run")).arg("--measure=20s").start();
+        victim.until_it_measures();
+        while trials(&lab).is_empty() && !victim.has_ended() {
+            std::thread::sleep(crate::process::POLL);
+        }
+        // From before the container is made to the middle of its load.
+        std::thread::sleep(Duration::from_millis((random >> 33) % 1500));
+        let parts = trials(&lab);
+        owners.extend(&parts);
+        if kill % 2 == 1 {
+            parts
+                .iter()
+                .for_each(|part| crate::killed::kill_trial(*part));
+        }
+        victim.kill();
+        with_container += u32::from(!engine.containers().is_empty());
+        drop(victim.end());
+    }
+    assert!(with_container > 0, "no kill hit a trial with a container");
+    // An engine that was at work when loadline died ends its work first.
+    std::thread::sleep(Duration::from_secs(1));
+    lab.call("clean").into_end().expect_code(0);
+    assert_eq!(engine.containers(), Vec::<String>::new());
+    assert_nothing_left(&lab, &owners, &Default::default());
+    None
+}

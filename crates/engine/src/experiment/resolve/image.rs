@@ -1,0 +1,54 @@
+//! `app.image`: an application that an engine starts, and what cannot be varied of it.
+
+use loadline_trial::EngineKind;
+
+use super::Checked;
+use crate::experiment::error::Source;
+use crate::experiment::wire::AppTable;
+use crate::experiment::{Experiment, Image};
+
+/// The image of a file, if it names one.
+pub(super) fn image(table: &AppTable, source: &Source<'_>) -> Checked<Option<Image>> {
+    let hint = "write podman or docker; without it the engine that has the image starts it";
+    let engine = table.engine.as_ref();
+    let engine = engine.map(|text| source.parse::<EngineKind>(text, hint));
+    let engine = engine.transpose()?;
+    let Some(reference) = &table.image else {
+        return match &table.engine {
+            None => Ok(None),
+            Some(text) => Err(source.at(
+                text.origin(),
+                "an engine is named, and no image for it to start",
+                "name the image: app.image = \"registry/name:tag\", or --image",
+            )),
+        };
+    };
+    Ok(Some(Image {
+        reference: reference.get().clone(),
+        engine,
+        found: None,
+    }))
+}
+
+/// Refuses what an image brings itself.
+pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+    if experiment.app.image.is_none() {
+        return Ok(());
+    }
+    for configuration in experiment.configurations() {
+        let label = &configuration.label;
+        if let Some(jdk) = &configuration.jdk {
+            return Err(source.whole(
+                format!("`{label}` names a JDK ({jdk}), and an image has its own"),
+                "build an image with that JDK and measure it as well; `loadline compare` shows both",
+            ));
+        }
+        if configuration.cache.is_some() {
+            return Err(source.whole(
+                format!("`{label}` has a start-up cache, and loadline builds none inside an image"),
+                "build it in the Dockerfile (`loadline emit --cache` shows how) and measure that image",
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Whether the JVM in a container got the options that were ordered.
+//!
+//! Owns the comparison. In an image nobody sees the command line: a start script may set
+//! JAVA_TOOL_OPTIONS anew, and what stands on the command line wins over it. HotSpot keeps all that
+//! it was given, in order, in its counters (`java.rt.vmArgs`, arguments.cpp: `build_jvm_args`).
+
+use loadline_jvm::hsperf::Counters;
+
+/// Why the options did not arrive, if they did not. `processes` are those of the container; a JVM
+/// without counters tells nothing, and then the log that it was told to write is the proof.
+pub fn missing(wanted: &[String], processes: &[u32], has_log: bool) -> Option<String> {
+    if wanted.is_empty() {
+        return None;
+    }
+    let counters = processes.iter().find_map(|pid| Counters::of(*pid).ok());
+    match counters
+        .as_ref()
+        .and_then(|counters| counters.text("java.rt.vmArgs"))
+    {
+        Some(given) => lacking(wanted, given),
+        // The variable arrived; what the command line sets comes after it, and wins.
+        None if has_log => {
+            let all = [wanted.join(" "), command_lines(processes)].join(" ");
+            lacking(wanted, &all)
+        }
+        None => Some(format!(
+            "no JVM in the container says that it got `{}`: it keeps no counters and wrote no log",
+            wanted.join(" ")
+        )),
+    }
+}
+
+fn command_lines(processes: &[u32]) -> String {
+    let read = |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
+    let all = processes.iter().filter_map(read);
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\0', " ");
+    all.map(text).collect::<Vec<_>>().join(" ")
+}
+
+/// Why these are not in force among all that a JVM was given: of options for one thing the last wins.
+fn lacking(wanted: &[String], given: &str) -> Option<String> {
+    let given: Vec<&str> = given.split_whitespace().collect();
+    for word in wanted.iter().flat_map(|option| option.split_whitespace()) {
+        let last = given.iter().rfind(|other| key(other) == key(word));
+        match last {
+            Some(last) if *last == word => {}
+            Some(last) => {
+                return Some(format!(
+                    "the JVM runs with {last}, not with {word}, which was ordered: the image sets it itself"
+                ));
+            }
+            None => {
+                return Some(format!(
+                    "the JVM runs without {word}, which was ordered: the image sets JAVA_TOOL_OPTIONS itself, or starts the JVM without it"
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// What an option is about.
+fn key(option: &str) -> &str {
+    if let Some(flag) = option.strip_prefix("-XX:") {
+        let flag = flag.strip_prefix(['+', '-']).unwrap_or(flag);
+        return flag.split_once('=').map_or(flag, |(name, _)| name);
+    }
+    match ["-Xmx", "-Xms", "-Xmn", "-Xss"]
+        .into_iter()
+        .find(|size| option.starts_with(size))
+    {
+        Some(size) => size,
+        None if option.starts_with("-D") => option.split_once('=').map_or(option, |(name, _)| name),
+        None => option,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_in_force_or_it_is_said_what_is() {
+        let check = |wanted: &[&str], given: &str| {
+            let wanted: Vec<String> = wanted.iter().map(|o| (*o).to_owned()).collect();
+            lacking(&wanted, given)
+        };
+        let given = "-Xmx64m -XX:+UseSerialGC -Da=1 -Xmx128m -jar";
+        assert_eq!(
+            check(&["-XX:+UseSerialGC", "-Da=1", "-Xmx128m"], given),
+            None
+        );
+        let other = check(&["-Xmx64m"], given).expect("the image's own wins");
+        assert!(
+            other.starts_with("the JVM runs with -Xmx128m, not with -Xmx64m"),
+            "{other}"
+        );
+        let none = check(&["-XX:-UseSerialGC"], "-Da=1").expect("it lacks it");
+        assert!(
+            none.starts_with("the JVM runs without -XX:-UseSerialGC"),
+            "{none}"
+        );
+        let off = check(&["-XX:+UseSerialGC"], "-XX:-UseSerialGC").expect("it is off");
+        assert!(off.contains("-XX:-UseSerialGC, not with"), "{off}");
+    }
+
+    #[test]
+    fn without_counters_the_log_is_the_proof() {
+        let wanted = ["-Xmx64m".to_owned()];
+        assert_eq!(missing(&[], &[], false), None);
+        assert_eq!(missing(&wanted, &[], true), None);
+        assert!(missing(&wanted, &[], false).is_some_and(|why| why.contains("-Xmx64m")));
+    }
+}

@@ -1,0 +1,453 @@
+//! What an image says of itself, read once before the first trial.
+//!
+//! Owns the engines' JSON of `image inspect`, which engine has the image, and where its files and its
+//! JVM lie on this machine. Facts: the OCI image specification (config.md); podman-inspect(1);
+//! the overlay drivers of both engines name their directories, other drivers do not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use loadline_jvm::detect::Jdk;
+use loadline_trial::{Engine, EngineKind, Refusal};
+use serde::Deserialize;
+
+use super::engine::{self, EngineError};
+use crate::pagecache;
+
+/// An image of an engine of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// The engine that has it.
+    pub engine: Engine,
+    /// As it was asked for.
+    pub reference: String,
+    /// Its id.
+    pub id: String,
+    /// Its name with its digest, where a registry or the engine gave it one.
+    pub pinned: Option<String>,
+    /// Entry point, before every argument.
+    pub entrypoint: Vec<String>,
+    /// Arguments where none are given.
+    pub cmd: Vec<String>,
+    /// Its variables.
+    pub env: BTreeMap<String, String>,
+    /// Ports that it says it listens on.
+    pub ports: BTreeSet<u16>,
+    /// What asks it to stop, where that is not SIGTERM.
+    pub stop_signal: Option<i32>,
+    /// Directories of this machine with its files, the uppermost first.
+    pub layers: Vec<PathBuf>,
+    /// The JVM in it; its paths are those of this machine.
+    pub jdk: Option<Jdk>,
+}
+
+/// One element of `image inspect`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Inspected {
+    id: String,
+    #[serde(default)]
+    repo_digests: Option<Vec<String>>,
+    #[serde(default)]
+    architecture: String,
+    #[serde(default)]
+    os: String,
+    #[serde(default)]
+    config: Config,
+    #[serde(default)]
+    graph_driver: GraphDriver,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Config {
+    env: Option<Vec<String>>,
+    entrypoint: Option<Vec<String>>,
+    cmd: Option<Vec<String>>,
+    exposed_ports: Option<BTreeMap<String, serde_json::Value>>,
+    stop_signal: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct GraphDriver {
+    data: Option<BTreeMap<String, Option<String>>>,
+}
+
+impl Image {
+    /// Finds an image: in the engine that is asked for, else in the first that has it; pulls it where
+    /// none has.
+    ///
+    /// # Errors
+    /// [`Refusal`]: no engine that could be measured from here, no such image, or one that does not
+    /// start on this machine.
+    pub fn find(reference: &str, wanted: Option<EngineKind>) -> Result<Self, Refusal> {
+        refuse_reference(reference)?;
+        let (usable, refusals): (Vec<_>, Vec<_>) = engine::installed(wanted)
+            .into_iter()
+            .map(|engine| engine::check(&engine).map(|()| engine))
+            .partition(Result::is_ok);
+        let usable: Vec<Engine> = usable.into_iter().flatten().collect();
+        let Some(first) = usable.first() else {
+            let refusal = refusals.into_iter().find_map(Result::err);
+            return Err(refusal.unwrap_or_else(|| no_engine(wanted)));
+        };
+        for engine in &usable {
+            if let Ok(text) = inspect(engine, reference) {
+                return Self::read(engine, reference, &text);
+            }
+        }
+        engine::run(first, &["pull", "--quiet", reference])
+            .and_then(|_| inspect(first, reference))
+            .map_err(|error| not_pulled(reference, &error))
+            .and_then(|text| Self::read(first, reference, &text))
+    }
+
+    fn read(engine: &Engine, reference: &str, text: &str) -> Result<Self, Refusal> {
+        let what = format!("the image {reference}");
+        let mut all: Vec<Inspected> = serde_json::from_str(text).map_err(|error| {
+            let why = format!("what {} says of it is not understood: {error}", engine.kind);
+            Refusal::new(
+                &what,
+                why,
+                "update it; loadline knows podman 4 and docker 20.10 and later",
+            )
+        })?;
+        let inspected = all.pop().ok_or_else(|| {
+            Refusal::new(
+                &what,
+                format!("{} knows nothing of it", engine.kind),
+                "check its name",
+            )
+        })?;
+        refuse_foreign(&what, &inspected)?;
+        let config = inspected.config;
+        let (entrypoint, cmd) = (
+            config.entrypoint.unwrap_or_default(),
+            config.cmd.unwrap_or_default(),
+        );
+        let env: BTreeMap<String, String> = config
+            .env
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let layers = layers(&inspected.graph_driver);
+        let jdk = jdk(&layers, &env, entrypoint.first().or(cmd.first()));
+        let ports = config.exposed_ports.unwrap_or_default();
+        let ports = ports
+            .keys()
+            .filter_map(|port| port.split('/').next()?.parse().ok());
+        Ok(Self {
+            engine: engine.clone(),
+            reference: reference.to_owned(),
+            id: inspected.id,
+            pinned: inspected
+                .repo_digests
+                .and_then(|digests| digests.into_iter().next()),
+            entrypoint,
+            cmd,
+            env,
+            ports: ports.collect(),
+            stop_signal: config.stop_signal.as_deref().and_then(signal),
+            layers,
+            jdk,
+        })
+    }
+
+    /// All that runs with these arguments; none are the image's own.
+    ///
+    /// # Errors
+    /// [`Refusal`] for an image that says nothing to start and arguments that do not either.
+    pub fn command(&self, arguments: &[String]) -> Result<Vec<String>, Refusal> {
+        let arguments = match arguments.is_empty() {
+            true => &self.cmd,
+            false => arguments,
+        };
+        let all: Vec<String> = self.entrypoint.iter().chain(arguments).cloned().collect();
+        match all.is_empty() {
+            false => Ok(all),
+            true => Err(Refusal::new(
+                format!("the image {}", self.reference),
+                "it has neither an entry point nor a command",
+                "say what to start in it, after --: -- java -jar /app/app.jar",
+            )),
+        }
+    }
+}
+
+fn inspect(engine: &Engine, reference: &str) -> Result<String, EngineError> {
+    engine::run(engine, &["image", "inspect", reference])
+}
+
+fn refuse_reference(reference: &str) -> Result<(), Refusal> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+    let starts = reference.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if starts && reference.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        format!("the image `{reference}`"),
+        "that is no name of an image",
+        "write it as the engine lists it: --image registry/name:tag, name@sha256:DIGEST or an id",
+    ))
+}
+
+fn no_engine(wanted: Option<EngineKind>) -> Refusal {
+    let name = wanted.map_or("podman nor docker".to_owned(), |kind| kind.to_string());
+    let why = match wanted {
+        Some(_) => format!("{name} is not on the path"),
+        None => format!("neither {name} is on the path"),
+    };
+    let hint = "install one: apt-get install podman runc catatonit; or give the application as a command: -- java -jar app.jar";
+    Refusal::new("starting an image", why, hint)
+}
+
+fn not_pulled(reference: &str, error: &EngineError) -> Refusal {
+    let said = error.said.to_lowercase();
+    let hint = if said.contains("no space left") {
+        "free some space where the engine keeps images, then call loadline again"
+    } else if said.contains("unauthorized") || said.contains("denied") {
+        "log in with the engine, or check the name; an image that was built here needs the tag it was built with"
+    } else {
+        "check the name and the tag; `podman images` and `docker images` list those of this machine"
+    };
+    Refusal::new(
+        format!("the image {reference}"),
+        format!("it is not on this machine, and it cannot be pulled: {error}"),
+        hint,
+    )
+}
+
+fn refuse_foreign(what: &str, image: &Inspected) -> Result<(), Refusal> {
+    let here = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let is_ours = |said: &str, ours: &str| said.is_empty() || said == ours;
+    if is_ours(&image.architecture, here) && is_ours(&image.os, "linux") {
+        return Ok(());
+    }
+    let why = format!(
+        "it is for {}/{}, and this machine is linux/{here}",
+        image.os, image.architecture
+    );
+    let hint = format!(
+        "build or pull it for this machine: --platform linux/{here}; emulated it would be slower than it is"
+    );
+    Err(Refusal::new(what, why, hint))
+}
+
+/// The directories of the overlay drivers.
+fn layers(driver: &GraphDriver) -> Vec<PathBuf> {
+    let Some(data) = &driver.data else {
+        return Vec::new();
+    };
+    let of = |name: &str| data.get(name).cloned().flatten().unwrap_or_default();
+    let all = [of("UpperDir"), of("LowerDir")].join(":");
+    let all = all.split(':').filter(|path| path.starts_with('/'));
+    all.map(PathBuf::from)
+        .filter(|path| path.is_dir())
+        .collect()
+}
+
+/// The JVM in the layers: the only one; of several that of JAVA_HOME or of the program, else the
+/// first. Found by its library: that is there in every layout, and says where the home is.
+fn jdk(
+    layers: &[PathBuf],
+    env: &BTreeMap<String, String>,
+    program: Option<&String>,
+) -> Option<Jdk> {
+    let mut homes = Vec::new();
+    for layer in layers {
+        let files = pagecache::files_below(layer, pagecache::WHOLE);
+        let libraries = files.iter().filter(|path| path.ends_with("libjvm.so"));
+        for library in libraries {
+            let home = library
+                .ancestors()
+                .find(|home| home.join("release").is_file());
+            let seen = home.and_then(|home| home.strip_prefix(layer).ok());
+            let jdk = home.and_then(|home| Jdk::inspect(home).ok());
+            homes.extend(jdk.zip(seen.map(|seen| Path::new("/").join(seen))));
+        }
+    }
+    homes.sort_by(|a, b| a.1.cmp(&b.1));
+    let named = env.get("JAVA_HOME").map(PathBuf::from);
+    let is_meant = |seen: &Path| {
+        named.as_deref() == Some(seen) || program.is_some_and(|p| Path::new(p).starts_with(seen))
+    };
+    let meant = homes.iter().position(|(_, seen)| is_meant(seen));
+    (!homes.is_empty()).then(|| homes.swap_remove(meant.unwrap_or(0)).0)
+}
+
+/// A signal by name or number, where it is not SIGTERM. Source: signal(7); the numbers are those of
+/// x86 and Arm.
+fn signal(text: &str) -> Option<i32> {
+    const NAMES: [(&str, i32); 7] = [
+        ("HUP", 1),
+        ("INT", 2),
+        ("QUIT", 3),
+        ("KILL", 9),
+        ("USR1", 10),
+        ("USR2", 12),
+        ("WINCH", 28),
+    ];
+    let name = text.strip_prefix("SIG").unwrap_or(text);
+    let known = NAMES.iter().find(|(known, _)| *known == name);
+    let number = known
+        .map(|(_, number)| *number)
+        .or_else(|| text.parse().ok());
+    number.filter(|number| *number != 15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `podman image inspect` 4.3.1 and `docker image inspect` 20.10.24 of one image, shortened.
+    const PODMAN: &str = r#"[{"Id":"bb0df9b6","Digest":"sha256:2dfd","RepoDigests":["localhost/spring@sha256:2dfd"],"Architecture":"amd64","Os":"linux","Config":{"User":"app","ExposedPorts":{"8080/tcp":{}},"Env":["JAVA_HOME=/opt/jre","A=b=c"],"Entrypoint":["/opt/jre/bin/java","-jar","/app/app.jar"],"StopSignal":"SIGQUIT"},"GraphDriver":{"Name":"overlay","Data":{"UpperDir":"/none/diff","WorkDir":"/none/work"}}}]"#;
+    const DOCKER: &str = r#"[{"Id":"sha256:be55","Digest":null,"RepoDigests":[],"Architecture":"amd64","Os":"linux","Config":{"User":"app","ExposedPorts":null,"Env":null,"Cmd":["serve"],"Entrypoint":null,"Labels":null},"GraphDriver":{"Data":null,"Name":"overlay2"}}]"#;
+
+    fn read(text: &str) -> Result<Image, Refusal> {
+        let engine = Engine {
+            kind: EngineKind::Podman,
+            program: PathBuf::from("/usr/bin/podman"),
+            env: BTreeMap::new(),
+        };
+        Image::read(
+            &engine,
+            "spring:1",
+            &text.replace("amd64", "@").replace('@', architecture()),
+        )
+    }
+
+    fn architecture() -> &'static str {
+        match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            _ => "arm64",
+        }
+    }
+
+    #[test]
+    fn both_engines_say_what_an_image_starts() {
+        let podman = read(PODMAN).expect("it is understood");
+        let command = podman.command(&["--debug".to_owned()]).expect("a command");
+        assert_eq!(
+            command,
+            ["/opt/jre/bin/java", "-jar", "/app/app.jar", "--debug"]
+        );
+        assert_eq!(
+            podman.pinned.as_deref(),
+            Some("localhost/spring@sha256:2dfd")
+        );
+        assert_eq!(podman.env["A"], "b=c");
+        assert_eq!(
+            (podman.stop_signal, podman.ports),
+            (Some(3), BTreeSet::from([8080]))
+        );
+        let docker = read(DOCKER).expect("it is understood");
+        assert_eq!(docker.command(&[]), Ok(vec!["serve".to_owned()]));
+        assert_eq!((docker.pinned, docker.stop_signal), (None, None));
+    }
+
+    #[test]
+    fn an_image_that_cannot_start_here_is_refused_with_what_to_do() {
+        let foreign = read(&PODMAN.replace("amd64", "s390x")).expect_err("another machine");
+        assert!(
+            foreign.why.starts_with("it is for linux/s390x"),
+            "{foreign}"
+        );
+        assert!(foreign.hint.contains("--platform"), "{}", foreign.hint);
+        let windows = read(&PODMAN.replace("\"linux\"", "\"windows\"")).expect_err("no Linux");
+        assert!(windows.why.starts_with("it is for windows/"), "{windows}");
+        let empty = read(&DOCKER.replace("[\"serve\"]", "null")).expect("it is understood");
+        let refusal = empty.command(&[]).expect_err("nothing to start");
+        assert!(refusal.hint.contains("after --"), "{}", refusal.hint);
+        assert!(read("{}").is_err() && read("[]").is_err());
+    }
+
+    #[test]
+    fn what_is_no_name_of_an_image_never_reaches_an_engine() {
+        for wrong in ["", "-v", "--privileged", "a b", "a;b", "$(x)", "name\n"] {
+            let refusal = Image::find(wrong, None).expect_err(wrong);
+            assert!(refusal.hint.contains("registry/name:tag"), "{refusal}");
+        }
+        for right in [
+            "spring:1",
+            "localhost/a/b:1.2",
+            "a@sha256:00ff",
+            "host:5000/x",
+        ] {
+            assert_eq!(refuse_reference(right), Ok(()), "{right}");
+        }
+    }
+
+    #[test]
+    fn a_pull_that_fails_says_what_to_do_about_it() {
+        let hint = |said: &str| {
+            let mut shell = engine::installed(None).pop()?;
+            shell.program = PathBuf::from("/bin/sh");
+            let error = engine::run(&shell, &["-c", &format!("echo '{said}' >&2; exit 125")]);
+            Some(not_pulled("a/b:1", &error.expect_err("it fails")).hint)
+        };
+        let Some(full) = hint("write /var/tmp/x: no space left on device") else {
+            println!("SKIP a_pull_that_fails_says_what_to_do_about_it: no engine here");
+            return;
+        };
+        assert!(full.starts_with("free some space"), "{full}");
+        let denied = hint("requested access to the resource is denied");
+        assert!(denied.is_some_and(|hint| hint.starts_with("log in")));
+        let unknown = hint("manifest unknown");
+        assert!(unknown.is_some_and(|hint| hint.starts_with("check the name")));
+    }
+
+    #[test]
+    fn a_machine_without_an_engine_is_told_which_to_install() {
+        let none = no_engine(None);
+        assert_eq!(none.why, "neither podman nor docker is on the path");
+        assert!(
+            none.hint.contains("apt-get install podman"),
+            "{}",
+            none.hint
+        );
+        let docker = no_engine(Some(EngineKind::Docker));
+        assert_eq!(docker.why, "docker is not on the path");
+    }
+
+    #[test]
+    fn stop_signals_have_names_and_numbers() {
+        assert_eq!(signal("SIGTERM"), None);
+        assert_eq!(signal("15"), None);
+        assert_eq!(
+            (signal("SIGINT"), signal("INT"), signal("2")),
+            (Some(2), Some(2), Some(2))
+        );
+    }
+
+    #[test]
+    fn the_jvm_of_an_image_is_found_by_its_library_whatever_the_layout() {
+        let root = tempfile::tempdir().expect("a directory");
+        for (home, version) in [("opt/a", "17.0.1"), ("layers/paketo/jre", "21.0.2")] {
+            let home = root.path().join(home);
+            for directory in ["bin", "lib/server"] {
+                std::fs::create_dir_all(home.join(directory)).expect("a directory");
+            }
+            let release = format!("JAVA_VERSION=\"{version}\"\nIMPLEMENTOR=\"x\"\n");
+            std::fs::write(home.join("release"), release).expect("a file");
+            std::fs::write(home.join("lib/server/libjvm.so"), "").expect("a file");
+            std::os::unix::fs::symlink("/bin/true", home.join("bin/java")).expect("a link");
+        }
+        let layers = [root.path().to_owned()];
+        let feature = |env: &[(&str, &str)], program: Option<&str>| {
+            let env = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            let jdk = jdk(&layers, &env.collect(), program.map(str::to_owned).as_ref());
+            jdk.map(|jdk| jdk.version.feature)
+        };
+        assert_eq!(feature(&[], None), Some(21));
+        assert_eq!(feature(&[("JAVA_HOME", "/opt/a")], None), Some(17));
+        assert_eq!(feature(&[], Some("/opt/a/bin/java")), Some(17));
+        assert_eq!(jdk(&[], &BTreeMap::new(), None), None);
+    }
+}

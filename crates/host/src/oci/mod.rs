@@ -1,0 +1,432 @@
+//! The container of an engine: an image that podman or docker starts.
+//!
+//! Owns what the engine is told, and the order in which it is made. The cgroup is loadline's: made
+//! with its limits before the engine starts anything in it (engines take a group that is there), so
+//! it is sampled from before the first process on, and what an engine says about limits, memory and
+//! kills is never asked for. Who starts whom:
+//!
+//! ```text
+//! trial-part ── podman start --attach ── conmon ── runc ── application (PID 1 of its container)
+//!            └─ docker start --attach ...... dockerd ── shim ── runc ── application
+//! ```
+//! Facts: podman-create(1), docker create; runc joins a cgroup that exists and is empty (its
+//! libcontainer, cgroups/fs). Why, and what differs from a plain command: METHODOLOGY.md.
+
+mod arrived;
+pub mod engine;
+pub mod image;
+mod watch;
+
+use std::fs::File;
+use std::io::{self, PipeWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use loadline_cgroup::{CgroupError, Controller, Group, GroupName, Layout, Limits, Sample};
+use loadline_trial::{Engine, EngineKind, Image};
+use rustix::process::{Resource, Signal, getrlimit};
+
+use crate::container::{Container, Told};
+use crate::group::TrialGroup;
+use crate::halt::{self, Halt, refused};
+use crate::pagecache;
+use crate::scratch::{self, Scratch};
+use watch::{Started, Watched};
+
+pub use arrived::missing;
+
+/// Every container that loadline makes carries this label, with the name of its cgroup: who made it.
+pub const LABEL: &str = "loadline.owner";
+
+/// How long dying may take once killed; milliseconds as a rule.
+const END: Duration = Duration::from_secs(10);
+
+/// Most tasks of a user: podman takes no higher limit where it may not raise its own.
+const TASKS: u64 = 32_768;
+
+/// What one of these containers is made of.
+pub struct Wanted<'a> {
+    /// What runs.
+    pub image: &'a Image,
+    /// Names the container and its cgroup.
+    pub name: &'a str,
+    /// Its limits.
+    pub limits: &'a Limits,
+    /// Whether it gets a network of its own.
+    pub own_network: bool,
+    /// Directory for its files; made, and gone with the container.
+    pub scratch: &'a Path,
+    /// Open files it may have; lowered to what loadline itself may have.
+    pub open_files: u64,
+    /// Whether its files leave the page cache first.
+    pub evict_page_cache: bool,
+}
+
+/// One application in a container of an engine. The fields are dropped in order: who watches before
+/// what is watched, the container before its group, the group before its files.
+pub struct Oci {
+    watched: Option<Watched>,
+    made: Made,
+    leaf: Group,
+    parent: TrialGroup,
+    scratch: Scratch,
+    own_network: bool,
+    stop_signal: Option<i32>,
+    output: Option<PipeWriter>,
+    tell: Option<watch::Tell>,
+}
+
+/// A container that the engine made; removed when it is dropped.
+struct Made {
+    engine: Engine,
+    name: String,
+    is_removed: bool,
+}
+
+impl Oci {
+    /// Makes everything but the application's process. Its output goes to `output`; remarks for the
+    /// record go to `warnings`.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] when the engine or this machine cannot; what was made is gone again.
+    pub fn prepare(
+        layout: &Layout,
+        wanted: &Wanted<'_>,
+        output: PipeWriter,
+        tell: impl Fn(Told) + Send + 'static,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, Halt> {
+        let image = wanted.image;
+        let name = GroupName::new(Path::new("/proc"), wanted.name)
+            .map_err(|error| halt::cgroup("naming the trial's cgroup", &error))?;
+        let scratch = Scratch::make(wanted.scratch, &name).map_err(scratch::refused)?;
+        let name = name.to_string();
+        // Before the container: what is written down can be swept.
+        scratch
+            .note(&image.engine, &name)
+            .map_err(scratch::refused)?;
+        if wanted.evict_page_cache {
+            evict(&image.layers, warnings);
+        }
+        let making = |error| halt::cgroup("making the trial's cgroup with its limits", &error);
+        let parent = TrialGroup::make(layout, &name, &Limits::default()).map_err(making)?;
+        let (made, id) = make(layout, wanted, &name, &scratch)?;
+        let leaf = parent.group().below(&leaf_name(image.engine.kind, &id));
+        let leaf = leaf.map_err(making)?;
+        leaf.apply(wanted.limits).map_err(making)?;
+        Ok(Self {
+            watched: None,
+            made,
+            leaf,
+            parent,
+            scratch,
+            own_network: wanted.own_network,
+            stop_signal: image.stop_signal,
+            output: Some(output),
+            tell: Some(Box::new(tell)),
+        })
+    }
+}
+
+impl Container for Oci {
+    fn start(&mut self) -> Result<(), Halt> {
+        let (Some(output), Some(tell)) = (self.output.take(), self.tell.take()) else {
+            return Err(halt::failed("the container was started already"));
+        };
+        let starting = "starting the engine's program";
+        let error = output.try_clone().map_err(halt::step(starting))?;
+        let mut command = engine::command(&self.made.engine);
+        command
+            .args(["start", "--attach", &self.made.name])
+            .stdout(Stdio::from(output))
+            .stderr(Stdio::from(error));
+        let of = Started {
+            engine: self.made.engine.clone(),
+            name: self.made.name.clone(),
+        };
+        let client = command.spawn().map_err(halt::step(starting))?;
+        let watched = Watched::start(client, self.leaf.clone(), of, tell);
+        self.watched = Some(watched.map_err(halt::step(starting))?);
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        let own = self.stop_signal.filter(|_| signal == Signal::TERM);
+        let signal = own.and_then(Signal::from_named_raw).unwrap_or(signal);
+        if let Some(watched) = &self.watched {
+            watched.signal(signal);
+        }
+    }
+
+    fn group(&self) -> &Group {
+        &self.leaf
+    }
+
+    fn kill(&mut self) -> Result<(), CgroupError> {
+        self.leaf.kill(END).map(drop)
+    }
+
+    fn end(&mut self) -> bool {
+        let is_killed = self.leaf.kill(END).is_ok();
+        let is_told = self.watched.as_ref().is_none_or(|watched| watched.end(END));
+        self.made.remove() && is_killed && is_told
+    }
+
+    fn remove(&mut self) -> Result<(), CgroupError> {
+        self.parent.remove()
+    }
+
+    fn at_exec(&self) -> Option<Sample> {
+        self.watched.as_ref()?.at_exec()
+    }
+
+    fn last(&self) -> Option<Sample> {
+        let at_end = || self.watched.as_ref()?.at_end();
+        self.leaf.read().ok().or_else(at_end)
+    }
+
+    fn network(&self) -> Option<PathBuf> {
+        let process = self.watched.as_ref().and_then(Watched::process);
+        // Without a process there is no network to be found: opening this fails and says so.
+        let path = || PathBuf::from(format!("/proc/{}/ns/net", process.unwrap_or_default()));
+        self.own_network.then(path)
+    }
+
+    fn open(&self, seen: &Path) -> io::Result<File> {
+        self.scratch.open(seen)
+    }
+
+    fn jdk(&self) -> Option<&Path> {
+        None
+    }
+}
+
+impl Drop for Oci {
+    fn drop(&mut self) {
+        // An engine gives a running container seconds to stop; after `end` nothing runs.
+        let _ = self.leaf.kill(END);
+    }
+}
+
+impl Made {
+    /// `false` when the engine could not remove it.
+    fn remove(&mut self) -> bool {
+        self.is_removed = self.is_removed || remove(&self.engine, &self.name).is_ok();
+        self.is_removed
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // What cannot be removed now is found by the next sweep.
+        self.remove();
+    }
+}
+
+/// Removes a container with its volumes. One that is not there is no error.
+///
+/// # Errors
+/// What the engine said.
+pub fn remove(engine: &Engine, name: &str) -> Result<(), engine::EngineError> {
+    match engine::run(engine, &["rm", "--force", "--volumes", name]) {
+        Err(error) if !is_unknown(&error.said) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// How both engines say that there is no such container.
+fn is_unknown(said: &str) -> bool {
+    let said = said.to_lowercase();
+    said.contains("no such container") || said.contains("no container with name or id")
+}
+
+/// Names of the containers of an engine that some loadline made.
+///
+/// # Errors
+/// What the engine said.
+pub fn labelled(engine: &Engine) -> Result<Vec<String>, engine::EngineError> {
+    let filter = format!("label={LABEL}");
+    let arguments = ["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"];
+    let names = engine::run(engine, &arguments)?;
+    Ok(names.lines().map(str::to_owned).collect())
+}
+
+fn evict(layers: &[PathBuf], warnings: &mut Vec<String>) {
+    if layers.is_empty() {
+        let text = "where the image's files lie is not known, so they stayed in the page cache: a trial may need up to some 20 MiB more on a machine that has not read them";
+        warnings.push(text.to_owned());
+    }
+    layers
+        .iter()
+        .for_each(|layer| pagecache::evict(layer, pagecache::WHOLE));
+}
+
+/// Has the engine make the container; gives its id.
+fn make(
+    layout: &Layout,
+    wanted: &Wanted<'_>,
+    name: &str,
+    scratch: &Scratch,
+) -> Result<(Made, String), Halt> {
+    let image = wanted.image;
+    let variables = scratch.variables(&image.env).map_err(scratch::refused)?;
+    let mut arguments = vec!["create".to_owned(), "--pull=never".to_owned()];
+    arguments.extend(["--name".to_owned(), name.to_owned()]);
+    arguments.push(format!("--label={LABEL}={name}"));
+    arguments.push(format!("--cgroup-parent={}", group_path(layout, name)));
+    arguments.push(format!("--network={}", network(wanted.own_network)));
+    arguments.push(format!("--env-file={}", variables.display()));
+    arguments.push(format!("--volume={}:/tmp", scratch.tmp().display()));
+    // Its output comes by the pipe; a check of the image's own would be load.
+    arguments.extend(["--log-driver=none", "--no-healthcheck"].map(str::to_owned));
+    arguments.extend(limits(wanted.limits));
+    arguments.extend(ulimits(wanted.open_files));
+    let user = image
+        .user
+        .map(|user| format!("--user={}:{}", user.uid, user.gid));
+    arguments.extend(user);
+    arguments.push(image.id.clone());
+    arguments.extend(image.args.iter().cloned());
+    // Already there to be removed: an engine may fail after it has made something.
+    let made = Made {
+        engine: image.engine.clone(),
+        name: name.to_owned(),
+        is_removed: false,
+    };
+    let id = engine::run(&image.engine, &arguments).map_err(|error| {
+        let hint = "try it with the engine alone: what it says there is what it said here";
+        refused("making the container", error, hint)
+    })?;
+    Ok((made, id.trim().to_owned()))
+}
+
+/// Where the trial's group is below the root of its hierarchy.
+fn group_path(layout: &Layout, name: &str) -> String {
+    let place = layout.place(Controller::Memory).or(layout.v2());
+    let parent = place.and_then(|place| place.parent().ok()?.strip_prefix(&place.mount).ok());
+    let parent = parent.unwrap_or(Path::new(""));
+    Path::new("/").join(parent).join(name).display().to_string()
+}
+
+/// The name that an engine gives to the cgroup of a container.
+fn leaf_name(kind: EngineKind, id: &str) -> String {
+    match kind {
+        EngineKind::Podman => format!("libpod-{id}"),
+        EngineKind::Docker => id.to_owned(),
+    }
+}
+
+/// Its own has a loopback interface only, as that of a plain command.
+fn network(is_own: bool) -> &'static str {
+    match is_own {
+        true => "none",
+        false => "host",
+    }
+}
+
+/// The limits once more, in the engine's words: its runtime writes what it is told, or its default.
+fn limits(limits: &Limits) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut add = |flag: &str, value: Option<String>| {
+        all.extend(value.map(|value| format!("--{flag}={value}")));
+    };
+    let period = limits.cpu_period;
+    let quota =
+        |cpus: loadline_sizing::Cpus| u128::from(cpus.as_millis()) * period.as_micros() / 1000;
+    let memory = limits.memory.map(|memory| memory.as_bytes().to_string());
+    add(
+        "cpu-period",
+        limits.cpu_quota.map(|_| period.as_micros().to_string()),
+    );
+    add(
+        "cpu-quota",
+        limits.cpu_quota.map(|cpus| quota(cpus).to_string()),
+    );
+    add(
+        "cpu-shares",
+        limits.cpu_shares.map(|shares| shares.to_string()),
+    );
+    add(
+        "cpuset-cpus",
+        limits.cpuset.as_ref().map(ToString::to_string),
+    );
+    add("memory", memory.clone());
+    // The same: no swap.
+    add("memory-swap", memory);
+    add("pids-limit", limits.pids.map(|pids| pids.to_string()));
+    all
+}
+
+/// Given in any case: the defaults of podman are refused where loadline may not raise its own.
+fn ulimits(open_files: u64) -> [String; 2] {
+    let allowed = |resource, wanted: u64| {
+        let most = getrlimit(resource).maximum.unwrap_or(u64::MAX).min(wanted);
+        format!("{most}:{most}")
+    };
+    let files = allowed(Resource::Nofile, open_files);
+    let tasks = allowed(Resource::Nproc, TASKS);
+    [
+        format!("--ulimit=nofile={files}"),
+        format!("--ulimit=nproc={tasks}"),
+    ]
+}
+
+/// Writes variables as both engines read them.
+pub(crate) fn write_variables(
+    file: &mut impl Write,
+    env: &std::collections::BTreeMap<String, String>,
+) -> io::Result<()> {
+    for (name, value) in env {
+        if value.contains('\n') {
+            let problem =
+                format!("the variable {name} has a line break, which no engine takes from a file");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
+        writeln!(file, "{name}={value}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_sizing::{Bytes, Cpus};
+
+    #[test]
+    fn an_engine_is_told_the_limits_in_its_own_words() {
+        let own = Limits {
+            cpu_quota: Some(Cpus::from_millis(1500)),
+            cpu_period: Duration::from_millis(20),
+            memory: Some(Bytes::from_mib(256)),
+            pids: Some(4096),
+            cpuset: "0-1".parse().ok(),
+            ..Limits::default()
+        };
+        let text = limits(&own).join(" ");
+        let wanted = "--cpu-period=20000 --cpu-quota=30000 --cpuset-cpus=0-1 --memory=268435456 --memory-swap=268435456 --pids-limit=4096";
+        assert_eq!(text, wanted);
+        assert_eq!(limits(&Limits::default()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_variable_with_a_line_break_is_refused_by_its_name() {
+        let env = |value: &str| [("A".to_owned(), value.to_owned())].into();
+        let mut file = Vec::new();
+        write_variables(&mut file, &env("b \"c\"")).expect("it is plain");
+        assert_eq!(file, b"A=b \"c\"\n");
+        let error = write_variables(&mut file, &env("b\nLD_PRELOAD=x")).expect_err("it is not");
+        assert!(error.to_string().contains("variable A"), "{error}");
+    }
+
+    #[test]
+    fn a_container_that_is_gone_is_removed() {
+        for said in [
+            "Error: No such container: loadline-1",
+            "Error: no container with name or ID \"x\" found: no such container",
+        ] {
+            assert!(is_unknown(said), "{said}");
+        }
+        assert!(!is_unknown("permission denied"));
+    }
+}
