@@ -121,7 +121,7 @@ fn full() -> Outcome {
     let grows = ["oom-child", "port=9000"];
     let tables = dependency(&lab, &grows, "ready = { tcp = 9000 }\nmemory = \"48Mi\"");
     // An objective that nothing can keep: without the dependency it would be an SLO miss.
-    let text = experiment(&lab, &tables).replace("errors<99%", "p99<1us");
+    let text = experiment(&lab, &tables).replace("errors<99%", "start<1ms,errors<99%");
     run(&lab, &text).says(&[
         "INVALID dependency",
         "the dependency db was at its limit: the kernel killed in it for memory (limit 48Mi)",
