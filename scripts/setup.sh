@@ -127,6 +127,7 @@ require mvn maven
 want linux.uml user-mode-linux 'tests on a real cgroup v2'
 want chromium chromium 'tests of the report in a browser'
 want wrk wrk 'comparisons of load generators'
+want pg_ctlcluster postgresql 'tests with a real database'
 want podman podman 'tests of images with podman'
 want runc runc 'tests of images'
 want catatonit catatonit 'tests of images with podman'

@@ -8,6 +8,7 @@ pub mod advice;
 pub mod app_ko;
 pub mod attained;
 pub mod attribution;
+pub mod dependency;
 pub mod deployment;
 pub mod effect;
 pub mod estimate;

@@ -7,6 +7,7 @@
 
 mod cgroup;
 mod cpus;
+mod dependency;
 mod gc;
 mod instance;
 mod load;
@@ -28,6 +29,7 @@ use crate::wire;
 
 pub use cgroup::CgroupEvidence;
 pub use cpus::CpuSets;
+pub use dependency::{Beside, DependencyEvidence};
 pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{LoadEvidence, RequestEvidence};
@@ -225,6 +227,8 @@ pub enum Invalid {
     OuterThrottle,
     /// The disk was full.
     DiskFull,
+    /// What the application depends on was the bottleneck, ended, or never got ready.
+    Dependency,
     /// The container runtime went away.
     RuntimeLost,
     /// The JVM in an image did not run with the options of the configuration.
@@ -243,6 +247,7 @@ impl Invalid {
             Self::ClockJump => "clock_jump",
             Self::OuterThrottle => "outer_throttle",
             Self::DiskFull => "disk_full",
+            Self::Dependency => "dependency",
             Self::RuntimeLost => "runtime_lost",
             Self::OtherOptions => "other_options",
             Self::ToolError => "tool_error",
@@ -339,6 +344,9 @@ pub struct Evidence {
     /// together ([`crate::together`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceEvidence>,
+    /// What it depended on, in the order in which they started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<DependencyEvidence>,
     /// What else happened on the machine.
     pub noise: NoiseEvidence,
     /// One entry a second, from start to stop.

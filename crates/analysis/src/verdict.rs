@@ -2,20 +2,21 @@
 //!
 //! Owns the order of the questions. A failure of the measurement comes first, then what killed
 //! the application (kills and exits stand even on a noisy machine), then whether the trial may
-//! count at all, then failures found by waiting, then the SLO. Pure: a stored record gets the
+//! count at all, then failures found by waiting, then the SLO. Whatever then speaks against the
+//! application is no evidence where what it depends on was at its limit. Pure: a stored record gets the
 //! same verdict on every machine. The reason carries the numbers, so that nobody has to look.
 
 use std::time::Duration;
 
-use crate::app_ko;
 use crate::latency::{Latency, LatencyError};
 use crate::noise::{self, NoiseThresholds};
 use crate::record::{
-    Configuration, Evidence, Invalid, ObjectiveResult, PhaseSpan, Reason, Verdict,
+    AppKo, Configuration, Evidence, Invalid, ObjectiveResult, PhaseSpan, Reason, Verdict,
 };
 use crate::sli::{self, Measured};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
 use crate::text;
+use crate::{app_ko, dependency};
 
 /// Requests that may be under way at the end of the load, however fast answers are.
 const UNDER_WAY: f64 = 2.0;
@@ -113,10 +114,36 @@ pub fn judge(
         measured,
         thresholds,
     );
+    let (verdict, reason) = beside_dependencies(verdict, reason, evidence);
     Judgement {
         verdict,
         reason,
         objectives,
+    }
+}
+
+/// The same verdict, unless a dependency that was at its limit explains what speaks against the
+/// application. A PASS stands: a slow dependency never makes an application look better.
+fn beside_dependencies(
+    verdict: Verdict,
+    mut reason: Reason,
+    evidence: &Evidence,
+) -> (Verdict, Reason) {
+    let limits = dependency::bottlenecks(evidence);
+    match verdict {
+        Verdict::Invalid(_) | Verdict::AppKo(AppKo::BadFlags) => (verdict, reason),
+        _ if limits.is_empty() => (verdict, reason),
+        Verdict::Pass => {
+            reason.extend(limits);
+            (verdict, reason)
+        }
+        Verdict::SloMiss | Verdict::AppKo(_) => {
+            let mut all: Reason = limits.into_iter().collect();
+            all.push(&format!(
+                "so it is not known whose fault it was that {reason}"
+            ));
+            (Verdict::Invalid(Invalid::Dependency), all)
+        }
     }
 }
 

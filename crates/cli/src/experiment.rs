@@ -185,11 +185,10 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     let title = title(&file, Some(path));
     let absolute = here.join(path);
     let beside = absolute.parent().unwrap_or(&here);
-    let plain = file.load.clone();
-    file.load.settle(beside).map_err(load_error)?;
+    let is_settled = file.settle(beside).map_err(load_error)?;
     let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
     let any = overlay(&mut file, flags, search)? || any_prices;
-    if !any && file.load == plain {
+    if !any && !is_settled {
         return Ok(Given {
             experiment,
             text,
@@ -304,6 +303,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         "http://localhost:8080/",
     )?;
     Ok(ExperimentFile {
+        dependency: Vec::new(),
         question: None,
         analysis: None,
         slo: Said::flag(

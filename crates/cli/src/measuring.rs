@@ -283,6 +283,13 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
     }
     // What the load names must be there, too: bodies, credentials.
     experiment.load.phases(None, None, 0).map_err(load_error)?;
+    experiment
+        .check_surroundings(places)
+        .map_err(|e| match &e {
+            RunError::Refused(refusal) => Error::refused(refusal),
+            RunError::Command(error) => command_refused(error),
+            other => Error::new(Kind::Usage, other),
+        })?;
     for configuration in experiment.configurations() {
         assemble(&experiment.app, &configuration, jdks, places).map_err(|e| command_refused(&e))?;
     }

@@ -176,7 +176,7 @@ impl Training {
         let _ = fs::remove_file(&raw);
         let load = &of.experiment.load;
         let load = load.training(&of.experiment.training, wanted.requests)?;
-        let (order, delivery) = errand(of, &training, assembled, load, (WRITTEN, &raw));
+        let (order, delivery) = errand(of, &training, assembled, load, (WRITTEN, &raw))?;
         Ok(Self {
             has_compact_headers: has_compact_headers(&training, &app.command),
             configuration: training,
@@ -279,7 +279,7 @@ pub(crate) fn witness(
     let log = built.file.with_file_name("classes.log");
     // Left over from a run that was killed.
     let _ = fs::remove_file(&log);
-    let (order, delivery) = errand(of, &with, assembled, Vec::new(), (CLASSES, &log));
+    let (order, delivery) = errand(of, &with, assembled, Vec::new(), (CLASSES, &log))?;
     Ok((with, order, delivery))
 }
 
@@ -300,7 +300,7 @@ fn errand(
     assembled: Assembled,
     load: Vec<LoadPhase>,
     (seen, to): (&str, &Path),
-) -> (Order, Delivery) {
+) -> Result<(Order, Delivery), RunError> {
     let id = uuid::Uuid::now_v7().to_string();
     let order = Order {
         log_line: None,
@@ -314,7 +314,7 @@ fn errand(
             configuration,
             assembled,
             of.experiment.app.start_deadline,
-        )
+        )?
     };
     let delivery = Delivery {
         log: to.with_extension("events"),
@@ -322,7 +322,7 @@ fn errand(
     };
     // Left over from a run that was killed.
     let _ = fs::remove_file(&delivery.log);
-    (order, delivery)
+    Ok((order, delivery))
 }
 
 /// The options of a trial that uses the cache.

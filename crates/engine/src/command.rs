@@ -142,6 +142,12 @@ pub fn assemble(
     })
 }
 
+/// What every program of a trial inherits.
+pub(crate) fn inherited() -> BTreeMap<String, String> {
+    let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
+    INHERITED.iter().filter_map(variable).collect()
+}
+
 /// The same for an image: its own entry point, and options through JAVA_TOOL_OPTIONS.
 fn in_image(
     app: &App,
@@ -206,10 +212,7 @@ fn add_gc_log(options: &mut Vec<String>, jdk: Option<&Jdk>) -> Option<PathBuf> {
 }
 
 fn environment(app: &App, configuration: &Configuration) -> BTreeMap<String, String> {
-    let inherited = INHERITED
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
-    let mut env: BTreeMap<String, String> = inherited.collect();
+    let mut env = inherited();
     let pauses = application_pauses::PATH.to_owned();
     env.insert(application_pauses::VARIABLE.to_owned(), pauses);
     env.extend(app.env.clone());
@@ -251,7 +254,12 @@ pub fn is_java(program: &str) -> bool {
         .is_some_and(|name| name == "java")
 }
 
-fn locate(program: &str, directory: &Path, places: &Places) -> Result<PathBuf, CommandError> {
+/// Where a program is.
+pub(crate) fn locate(
+    program: &str,
+    directory: &Path,
+    places: &Places,
+) -> Result<PathBuf, CommandError> {
     let found = if program.contains('/') {
         Some(directory.join(program))
     } else {

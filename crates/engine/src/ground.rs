@@ -33,6 +33,7 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
     let fixed = [
         format!("{app:?}"),
         format!("{load:?}"),
+        format!("{:?}", experiment.dependencies),
         experiment.slo.to_string(),
         format!("{:?}", experiment.training),
         format!("{:?} {}", experiment.sampling, experiment.accept_noise),
@@ -110,6 +111,9 @@ fn add_own_program(digest: &mut Sha256) -> io::Result<()> {
 /// Every word that may name a file: of the command, and of what configurations add to it.
 fn words(experiment: &Experiment) -> Vec<String> {
     let mut words = experiment.app.command.clone();
+    for dependency in &experiment.dependencies {
+        words.extend(dependency.command.iter().chain(&dependency.seed).cloned());
+    }
     let mut values: Vec<String> = experiment.app.env.values().cloned().collect();
     for configuration in experiment.configurations() {
         words.extend(configuration.jvm_options.into_iter().map(|o| o.text));

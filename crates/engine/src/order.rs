@@ -8,10 +8,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, Purpose};
-use loadline_trial::Order;
+use loadline_trial::{App, Order};
 
 use crate::cache::{Built, with_options};
 use crate::command::{Assembled, assemble};
+use crate::experiment::references::{self, Filled};
 use crate::runner::{Measurement, RunError};
 use crate::store::TrialKey;
 
@@ -30,7 +31,7 @@ pub(crate) fn trial(
     let seed = seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
     Ok(Order {
         load: (of.experiment.load).phases(key.configuration.rate, bound, seed)?,
-        ..self::of(of, id, &key.configuration, assembled, start_deadline)
+        ..self::of(of, id, &key.configuration, assembled, start_deadline)?
     })
 }
 
@@ -41,12 +42,17 @@ pub(crate) fn of(
     configuration: &Configuration,
     assembled: Assembled,
     start_deadline: Duration,
-) -> Order {
+) -> Result<Order, RunError> {
     let app = &of.experiment.app;
-    Order {
+    let (app_of_trial, mut secrets) = filled(assembled.app)?;
+    let beside = of.experiment.ordered_dependencies(of.places, of.account)?;
+    secrets.extend(beside.secrets);
+    Ok(Order {
         trial: id.to_owned(),
         configuration: configuration.clone(),
-        app: assembled.app,
+        app: app_of_trial,
+        dependencies: beside.dependencies,
+        secrets,
         readiness: app.readiness.clone(),
         network: app.network,
         account: of.account,
@@ -59,7 +65,18 @@ pub(crate) fn of(
         start_deadline,
         load: Vec::new(),
         stop_grace: app.stop_grace,
-    }
+    })
+}
+
+/// An application with what its environment refers to.
+fn filled(mut app: App) -> Result<(App, Vec<String>), RunError> {
+    let env = match &mut app {
+        App::Command { env, .. } => env,
+        App::Image(image) => &mut image.env,
+    };
+    let Filled { env: full, secrets } = references::fill(env)?;
+    *env = full;
+    Ok((app, secrets))
 }
 
 /// The seed of a trial's load: fresh starts are independent of each other, and the same repeat of

@@ -4,16 +4,19 @@
 //! Owns the plan (a pure function) and the pinning of threads. The generator must not take what
 //! it measures (facts: a client on the server's CPU steals from it).
 
+use loadline_analysis::record::Beside;
 use loadline_sizing::Cpus;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// CPU numbers of one machine, split in two.
+/// CPU numbers of one machine, split among the parts of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuPlan {
     /// The application's, never empty.
     pub application: Vec<u32>,
     /// The generator's and loadline's own, never empty.
     pub generator: Vec<u32>,
+    /// Those of dependencies that name none; the application's, the generator's or their own.
+    pub dependencies: Vec<u32>,
     /// Remarks for the record: how the split may show in the numbers.
     pub warnings: Vec<String>,
 }
@@ -52,9 +55,42 @@ impl CpuPlan {
         plan
     }
 
+    /// Takes CPUs for dependencies: half of those that the application's quota leaves it, else the
+    /// generator's, which keeps its schedule by a larger weight; the application's only where all
+    /// share all.
+    pub fn with_dependencies(mut self, quota: Option<Cpus>, is_given: bool) -> Self {
+        let needed = quota.map_or(usize::MAX, |q| q.ceil().max(1) as usize);
+        let spare = self.application.len().saturating_sub(needed);
+        let own = match self.is_shared() || is_given {
+            true => 0,
+            false => spare.div_ceil(2),
+        };
+        let rest = self.application.len() - own;
+        self.dependencies = match own {
+            0 => self.generator.clone(),
+            _ => self.application.split_off(rest),
+        };
+        self
+    }
+
+    /// Who else runs on these CPUs of a dependency.
+    pub fn beside(&self, cpus: &[u32]) -> Beside {
+        let is_among = |others: &[u32]| cpus.iter().any(|cpu| others.contains(cpu));
+        match (is_among(&self.application), is_among(&self.generator)) {
+            (true, _) => Beside::Application,
+            (false, true) => Beside::Generator,
+            (false, false) => Beside::Nobody,
+        }
+    }
+
     /// Whether the generator runs where the application runs.
     pub fn is_shared(&self) -> bool {
         self.generator.iter().any(|c| self.application.contains(c))
+    }
+
+    /// Whether anything else of the trial runs where the generator runs.
+    pub fn generator_competes(&self) -> bool {
+        self.is_shared() || self.generator.iter().any(|c| self.dependencies.contains(c))
     }
 
     fn split(available: &[u32], quota: Option<Cpus>) -> Self {
@@ -86,6 +122,7 @@ impl CpuPlan {
         Self {
             application: application.to_vec(),
             generator: generator.to_vec(),
+            dependencies: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -176,6 +213,23 @@ mod tests {
             plan(4).warnings.is_empty(),
             "each is throttled at half a CPU"
         );
+    }
+
+    #[test]
+    fn dependencies_get_cpus_of_their_own_where_the_quota_leaves_some() {
+        let with = |available: u32, quota: Option<&str>| {
+            let available: Vec<u32> = (0..available).collect();
+            let quota = quota.map(|q| q.parse().expect("a quota"));
+            let plan = CpuPlan::new(&available, quota, None, 1).with_dependencies(quota, false);
+            let beside = plan.beside(&plan.dependencies);
+            (list(&plan.application), list(&plan.dependencies), beside)
+        };
+        let owned = |a: &str, d: &str, beside| (a.to_owned(), d.to_owned(), beside);
+        assert_eq!(with(8, Some("2")), owned("0-3", "4-5", Beside::Nobody));
+        assert_eq!(with(4, Some("1")), owned("0-1", "2", Beside::Nobody));
+        assert_eq!(with(2, Some("500m")), owned("0", "1", Beside::Generator));
+        assert_eq!(with(2, Some("2")), owned("0-1", "0-1", Beside::Application));
+        assert_eq!(with(4, None), owned("0-3", "0-3", Beside::Application));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use loadline_sizing::CpuSet;
 use crate::cpus::CpuPlan;
 
 /// Tasks where the configuration names no limit: room for any server, none for a fork bomb.
-const TASKS: u64 = 16_384;
+pub(crate) const TASKS: u64 = 16_384;
 
 /// How long killing and removing may take; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);

@@ -25,10 +25,11 @@ use crate::halt::{self, Halt, refused};
 use crate::notes::{Note, Teller};
 use crate::oci::{self, Oci};
 use crate::output::{Copy, Output, Watch};
-use crate::own::{self, Own};
-use crate::probe::{Finding, Probe, Probing, Question};
+use crate::own::{self, Net, Own};
+use crate::probe::{Finding, Probe, Probing};
 use crate::program::Program;
 use crate::recording::{Recording, Spool};
+use crate::redactor::Redactor;
 use crate::site::Site;
 use crate::watching;
 
@@ -70,12 +71,12 @@ pub(crate) struct State {
     pub(crate) ready_ns: Option<u64>,
     pub(crate) log_line_ns: Option<u64>,
     pub(crate) ended: Option<Ended>,
-    is_gone: bool,
+    pub(crate) is_gone: bool,
     is_oom: bool,
     /// Why the command could not be executed.
-    stage_failure: Option<String>,
-    last_probe: String,
-    foreign_listener: bool,
+    pub(crate) stage_failure: Option<String>,
+    pub(crate) last_probe: String,
+    pub(crate) foreign_listener: bool,
     /// How it became ready, or did not.
     pub(crate) start: Option<StartEvidence>,
     /// Ends of the generator's seconds.
@@ -115,6 +116,20 @@ impl State {
         self.ended.is_some() || self.is_gone
     }
 
+    /// How it ended, in words.
+    pub(crate) fn how_it_ended(&self) -> String {
+        match self.ended {
+            Some(Ended {
+                code: Some(code), ..
+            }) => format!("exit code {code}"),
+            Some(Ended {
+                signal: Some(signal),
+                ..
+            }) => format!("signal {signal}"),
+            _ => "nobody knows how".to_owned(),
+        }
+    }
+
     /// Whether it was executed and has not ended.
     pub(crate) fn is_running(&self) -> bool {
         self.exec_ns.is_some() && !self.is_over()
@@ -138,10 +153,11 @@ impl Instance {
         order: &Order,
         program: &Program,
         part: Part,
+        network: Net,
         (log, teller): (Arc<Log>, Teller),
     ) -> Result<Self, Halt> {
         let configuration = &order.configuration;
-        let plan = site.plan_cpus(configuration, part.index)?;
+        let plan = site.plan_cpus(order, part.index)?;
         let limits = group::limits(&site.layout, configuration, &plan);
         site.refuse_too_large(&limits, part.of)?;
         let name = numbered(&order.trial, part.index);
@@ -151,7 +167,8 @@ impl Instance {
             log: Arc::clone(&log),
             instance: part.index,
         };
-        let output = Output::read(reader, copy, watch(order, &teller), plan.generator.clone());
+        let (redactor, watch) = (Redactor::new(&order.secrets), watch(order, &teller));
+        let output = Output::read(reader, Some(copy), redactor, watch, plan.generator.clone());
         let output = output.map_err(halt::step("starting the thread that reads the output"))?;
         let scratch = order.scratch.with_file_name(numbered(
             &order
@@ -167,6 +184,7 @@ impl Instance {
             name: &name,
             limits: &limits,
             cpus: &plan.application,
+            network,
             scratch: &scratch,
         };
         let container = wanted.container(site, order, writer, &teller, &mut state.warnings)?;
@@ -261,26 +279,9 @@ impl Instance {
         order: &Order,
         tell: impl Fn(Finding) + Send + 'static,
     ) -> Result<Option<Probing>, Halt> {
-        let (port, question) = match &order.readiness {
-            Readiness::Http { port, path } => (*port, Question::Http { path: path.clone() }),
-            Readiness::Tcp { port } => (*port, Question::Tcp),
-            Readiness::LogLine { .. } => return Ok(None),
-        };
-        let group = self.container.group().clone();
-        let processes = move || group.processes().unwrap_or_default();
-        let network = match self.container.network() {
-            None => None,
-            Some(path) => {
-                let opened = std::fs::File::open(path);
-                Some(opened.map_err(halt::step("opening the trial's network namespace"))?)
-            }
-        };
-        let probe = Probe {
-            port,
-            question,
-            processes: network.is_none().then(|| Box::new(processes) as _),
-            network: network.map(Into::into),
-            cpus: self.plan.generator.clone(),
+        let container = self.container.as_ref();
+        let Some(probe) = Probe::of(&order.readiness, container, &self.plan.generator)? else {
+            return Ok(None);
         };
         let started = Probing::start(probe, tell);
         started.map(Some).map_err(halt::step("starting the probe"))
@@ -365,6 +366,7 @@ struct Wanted<'a> {
     name: &'a str,
     limits: &'a Limits,
     cpus: &'a [u32],
+    network: Net,
     scratch: &'a Path,
 }
 
@@ -380,7 +382,6 @@ impl Wanted<'_> {
     ) -> Result<Box<dyn Container>, Halt> {
         let told = teller.clone();
         let tell = move |what| told.tell(Note::Told(what));
-        let own_network = order.network == Network::Own;
         let (open_files, evict_page_cache) =
             (site.options.open_files, site.options.evict_page_cache);
         Ok(match &order.app {
@@ -390,7 +391,8 @@ impl Wanted<'_> {
                     name: self.name,
                     limits: self.limits,
                     cpus: self.cpus,
-                    own_network,
+                    network: self.network.clone(),
+                    directories: &[],
                     hidden: &order.hidden,
                     scratch: self.scratch,
                     open_files,
@@ -405,7 +407,7 @@ impl Wanted<'_> {
                     image,
                     name: self.name,
                     limits: self.limits,
-                    own_network,
+                    own_network: order.network == Network::Own,
                     scratch: self.scratch,
                     open_files,
                     evict_page_cache,
@@ -433,7 +435,7 @@ fn generator_group(
     plan: &CpuPlan,
     part: Part,
 ) -> Result<Option<TrialGroup>, Halt> {
-    if !plan.is_shared() && part.of == 1 {
+    if !plan.generator_competes() && part.of == 1 {
         return Ok(None);
     }
     let making = |error| halt::cgroup("making the load generator's cgroup", &error);

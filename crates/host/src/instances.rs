@@ -15,6 +15,7 @@ use loadline_trial::log::Log;
 use loadline_trial::{Event, Order, Progress};
 
 use crate::clock::monotonic_ns;
+use crate::dependencies::Dependencies;
 use crate::halt::Halt;
 use crate::instance::Instance;
 use crate::neighbour::Neighbour;
@@ -35,6 +36,7 @@ const PROGRESS: Duration = Duration::from_millis(250);
 pub(crate) struct Instances {
     pub(crate) all: Vec<Instance>,
     neighbour: Option<Neighbour>,
+    pub(crate) dependencies: Dependencies,
     layout: Layout,
     log: Arc<Log>,
     notes: Receiver<(usize, Note)>,
@@ -55,6 +57,7 @@ impl Instances {
         site: &Site,
         order: &Order,
         program: &Program,
+        dependencies: Dependencies,
         log: &Arc<Log>,
     ) -> Result<Self, Halt> {
         let (queue, notes) = channel();
@@ -62,7 +65,7 @@ impl Instances {
         let instance = |index| {
             let teller = Teller::new(index as usize, queue.clone());
             let (part, with) = (Part { index, of }, (Arc::clone(log), teller));
-            Instance::prepare(site, order, program, part, with)
+            Instance::prepare(site, order, program, part, dependencies.network(), with)
         };
         let all = (0..of).map(instance).collect::<Result<Vec<_>, _>>()?;
         let neighbour = match (order.configuration.neighbour_threads, all.first()) {
@@ -75,6 +78,7 @@ impl Instances {
         Ok(Self {
             all,
             neighbour,
+            dependencies,
             layout: site.layout.clone(),
             log: Arc::clone(log),
             notes,
@@ -157,14 +161,17 @@ impl Instances {
     pub(crate) fn begin_window(&mut self, generators: &[u32]) {
         let mut groups: Vec<_> = self.all.iter().flat_map(Instance::groups).collect();
         groups.extend(self.neighbour.as_ref().map(Neighbour::group));
+        groups.extend(self.dependencies.groups());
         self.meter = NoiseMeter::start(&self.layout, &groups, generators).ok();
+        self.dependencies.begin_window();
     }
 
     /// Ends the window; the last one counts: the measure phase of a trial that got so far.
     pub(crate) fn end_window(&mut self) {
+        self.dependencies.end_window();
         if let Some(noise) = self.meter.take().and_then(|meter| meter.finish().ok()) {
             self.noise = noise_evidence(noise);
-            if self.all.len() > 1 {
+            if self.all.len() > 1 || self.dependencies.share_with_application() {
                 // They wait for each other: that is the experiment, no disturbance.
                 self.noise.contention = None;
             }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use loadline_trial::log::{Content, Log, PIECE};
 
 use crate::cpus;
+use crate::redactor::Redactor;
 
 /// Of the output, so much is kept in memory.
 const TAIL: usize = 64 << 10;
@@ -27,7 +28,7 @@ const LINE_LENGTH: usize = 2000;
 /// The output of one application.
 pub struct Output {
     state: Arc<Mutex<State>>,
-    to: Copy,
+    to: Option<Copy>,
     /// Tells by its end that the reader has ended.
     reader: Receiver<()>,
 }
@@ -58,13 +59,15 @@ pub struct Watch {
 }
 
 impl Output {
-    /// Starts reading, on `cpus`; ends when the last writer is gone.
+    /// Starts reading, on `cpus`; without a copy only the last lines are kept, and credentials in
+    /// neither. Ends when the last writer is gone.
     ///
     /// # Errors
     /// When no thread can be started.
     pub fn read(
         pipe: PipeReader,
-        to: Copy,
+        to: Option<Copy>,
+        redactor: Redactor,
         watch: Option<Watch>,
         cpus: Vec<u32>,
     ) -> std::io::Result<Self> {
@@ -76,7 +79,7 @@ impl Output {
             .spawn(move || {
                 let _ended = ended;
                 cpus::pin_this_thread(&cpus);
-                drain(pipe, &copy, watch, &shared);
+                drain(pipe, copy.as_ref(), redactor, watch, &shared);
             })?;
         Ok(Self { state, to, reader })
     }
@@ -102,8 +105,10 @@ impl Output {
     /// Writes what waits to the log. Called now and then: an application that logs by single bytes
     /// shall not become a log of single bytes.
     pub fn flush(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.to.write(&mut state);
+        if let Some(to) = &self.to {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            to.write(&mut state);
+        }
     }
 
     /// What the copy in the log lacks, if it lacks something.
@@ -132,29 +137,39 @@ impl Output {
     }
 }
 
-fn drain(mut pipe: PipeReader, to: &Copy, mut watch: Option<Watch>, shared: &Mutex<State>) {
+fn drain(
+    mut pipe: PipeReader,
+    to: Option<&Copy>,
+    mut redactor: Redactor,
+    mut watch: Option<Watch>,
+    shared: &Mutex<State>,
+) {
     let mut buffer = vec![0; TAIL];
     let mut seam = Vec::new();
     loop {
         let chunk = match pipe.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(length) => &buffer[..length],
+            Ok(0) => return keep(&redactor.rest(), to, shared),
+            Ok(length) => redactor.pass(&buffer[..length]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(_) => return,
         };
-        {
-            let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            to.take(&mut state, chunk);
-            state.total += chunk.len() as u64;
-            state.tail.extend(chunk);
-            let excess = state.tail.len().saturating_sub(TAIL);
-            state.tail.drain(..excess);
-        }
+        keep(&chunk, to, shared);
         // Only now: whoever is told may look at the output at once.
         if let Some(watching) = watch.take() {
-            watch = look(watching, &mut seam, chunk);
+            watch = look(watching, &mut seam, &chunk);
         }
     }
+}
+
+fn keep(chunk: &[u8], to: Option<&Copy>, shared: &Mutex<State>) {
+    let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(to) = to {
+        to.take(&mut state, chunk);
+    }
+    state.total += chunk.len() as u64;
+    state.tail.extend(chunk);
+    let excess = state.tail.len().saturating_sub(TAIL);
+    state.tail.drain(..excess);
 }
 
 /// Looks for the text, also where it lies across two reads. Gives the watch back if not found.
@@ -254,7 +269,8 @@ mod tests {
         let log = Arc::new(Log::begin(tempfile().expect("a file")).expect("it is empty"));
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let cpus = cpus::available().expect("known");
-        let output = Output::read(reader, Copy { log, instance: 0 }, watch, cpus);
+        let to = Some(Copy { log, instance: 0 });
+        let output = Output::read(reader, to, Redactor::default(), watch, cpus);
         (writer, output.expect("a thread"))
     }
 
@@ -279,7 +295,13 @@ mod tests {
         drop(writer);
         assert!(output.finish(Duration::from_secs(60)));
         assert_eq!(output.total(), rounds * line.len() as u64 + 7);
-        let log = output.to.log.reader().expect("it is read again");
+        let log = output
+            .to
+            .as_ref()
+            .expect("a copy")
+            .log
+            .reader()
+            .expect("it is read again");
         let kept = std::io::copy(&mut log.join(Content::Output, 0), &mut std::io::sink());
         assert_eq!(kept.expect("it is whole"), LOG_CAP);
         let last = output.last_lines();

@@ -15,7 +15,11 @@ use std::time::{Duration, Instant};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::clock::monotonic_ns;
+use loadline_trial::Readiness;
+
+use crate::container::Container;
 use crate::cpus;
+use crate::halt::{self, Halt};
 use crate::listener::{Listener, listener};
 
 /// Pause between two attempts: the resolution of start times.
@@ -57,6 +61,35 @@ pub struct Probe {
     pub processes: Option<Processes>,
     /// CPUs for the probing thread.
     pub cpus: Vec<u32>,
+}
+
+impl Probe {
+    /// Of an application in its container, from these CPUs; `None` where only its output tells.
+    ///
+    /// # Errors
+    /// A network namespace that cannot be opened.
+    pub fn of(
+        readiness: &Readiness,
+        container: &dyn Container,
+        cpus: &[u32],
+    ) -> Result<Option<Self>, Halt> {
+        let (port, question) = match readiness {
+            Readiness::Http { port, path } => (*port, Question::Http { path: path.clone() }),
+            Readiness::Tcp { port } => (*port, Question::Tcp),
+            Readiness::LogLine { .. } => return Ok(None),
+        };
+        let group = container.group().clone();
+        let processes = move || group.processes().unwrap_or_default();
+        let opened = container.network().map(std::fs::File::open).transpose();
+        let network = opened.map_err(halt::step("opening the trial's network namespace"))?;
+        Ok(Some(Self {
+            port,
+            question,
+            processes: network.is_none().then(|| Box::new(processes) as _),
+            network: network.map(Into::into),
+            cpus: cpus.to_vec(),
+        }))
+    }
 }
 
 /// What the probe found.

@@ -21,10 +21,16 @@ pub struct Program {
 }
 
 impl Program {
-    /// Of an order. Of an image it is what runs in its container, as far as the order tells.
+    /// Of an order.
     pub fn of(order: &Order) -> Self {
-        let Account { uid, gid } = order.account;
-        let (command, env, directory) = match &order.app {
+        Self::of_app(&order.app, order.account)
+    }
+
+    /// Of an application or a dependency that runs as this account. Of an image it is what runs in
+    /// its container, as far as the order tells.
+    pub fn of_app(app: &App, account: Account) -> Self {
+        let Account { uid, gid } = account;
+        let (command, env, directory) = match app {
             App::Command {
                 command,
                 env,

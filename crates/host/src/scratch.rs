@@ -131,6 +131,30 @@ impl Scratch {
         Ok(Some((seen, copy)))
     }
 
+    /// Empty directories of this user, each to be seen in the place of one of the machine's.
+    ///
+    /// # Errors
+    /// One that cannot be made, or has no place on the machine.
+    pub fn directories(
+        &self,
+        seen: &[PathBuf],
+        uid: u32,
+        gid: u32,
+    ) -> Result<Vec<(PathBuf, PathBuf)>, ScratchError> {
+        let make = |(number, seen): (usize, &PathBuf)| {
+            if !seen.is_dir() {
+                let missing = io::Error::from(io::ErrorKind::NotFound);
+                return Err(failed("find", seen)(missing));
+            }
+            let real = self.root.join(format!("private/directory-{number}"));
+            make_directory(&real, 0o700)?;
+            std::os::unix::fs::chown(&real, Some(uid), Some(gid))
+                .map_err(failed("chown", &real))?;
+            Ok((seen.clone(), real))
+        };
+        seen.iter().enumerate().map(make).collect()
+    }
+
     /// Opens a file by its path as the application sees it, below one of its own directories.
     /// Nothing that the application may have planted is followed.
     ///

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_analysis::record::{Configuration, CpuSets, Machine};
+use loadline_analysis::record::{CpuSets, Machine};
 use loadline_cgroup::host::{Host, Memory, outer_conflict, outer_limits};
 use loadline_cgroup::{Layout, Limits};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::Refusal;
+use loadline_trial::{Dependency, Order, Refusal};
 
 use crate::cpus::{self, CpuPlan};
 use crate::halt;
@@ -98,16 +98,18 @@ impl Site {
         }
     }
 
-    /// The CPUs of one instance, from 0, and those that no instance of the trial has, for the
-    /// generators.
-    pub(crate) fn plan_cpus(
-        &self,
-        configuration: &Configuration,
-        instance: u32,
-    ) -> Result<CpuPlan, Refusal> {
+    /// The CPUs of one instance, from 0, those that no instance of the trial has, for the
+    /// generators, and those of the dependencies.
+    pub(crate) fn plan_cpus(&self, order: &Order, instance: u32) -> Result<CpuPlan, Refusal> {
+        let configuration = &order.configuration;
+        let available = self.without_dependencies(order)?;
         let plan = |wanted: Option<&[u32]>| {
             let (quota, instances) = (configuration.cpu, configuration.instances);
-            CpuPlan::new(&self.cpus, quota, wanted, instances)
+            let plan = CpuPlan::new(&available, quota, wanted, instances);
+            match order.dependencies.iter().any(|d| d.cpuset.is_none()) {
+                true => plan.with_dependencies(quota, wanted.is_some()),
+                false => plan,
+            }
         };
         let Some(sets) = &configuration.cpuset else {
             return Ok(plan(None));
@@ -119,13 +121,39 @@ impl Site {
         })
     }
 
+    /// The CPUs that no dependency names; all where they name every one.
+    fn without_dependencies(&self, order: &Order) -> Result<Vec<u32>, Refusal> {
+        let mut left = self.cpus.clone();
+        for sets in order.dependencies.iter().filter_map(|d| d.cpuset.as_ref()) {
+            let theirs = self.cpus_of(sets)?;
+            left.retain(|cpu| !theirs.contains(cpu));
+        }
+        Ok(if left.is_empty() {
+            self.cpus.clone()
+        } else {
+            left
+        })
+    }
+
+    /// The CPUs of a dependency: those that it names, else those of the plan.
+    pub(crate) fn dependency_cpus(
+        &self,
+        dependency: &Dependency,
+        plan: &CpuPlan,
+    ) -> Result<Vec<u32>, Refusal> {
+        match &dependency.cpuset {
+            Some(sets) => self.cpus_of(sets),
+            None => Ok(plan.dependencies.clone()),
+        }
+    }
+
     /// The CPUs of these sets, sorted; all of them CPUs of this machine.
     fn cpus_of(&self, sets: &CpuSets) -> Result<Vec<u32>, Refusal> {
         let wanted: Vec<u32> = sets.all().iter().collect();
         if wanted.iter().any(|cpu| !self.cpus.contains(cpu)) {
             let here = cpus::list(&self.cpus);
             return Err(Refusal::new(
-                format!("the cpuset `{sets}` of the configuration"),
+                format!("the cpuset `{sets}`"),
                 format!("loadline may use CPUs {here} of this machine"),
                 "choose among these CPUs",
             ));

@@ -5,12 +5,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Evidence, LoadEvidence, Phase, PhaseSpan, SecondEvidence};
+use loadline_analysis::record::{
+    DependencyEvidence, Evidence, LoadEvidence, Phase, PhaseSpan, SecondEvidence,
+};
 use loadline_analysis::together;
 use loadline_trial::log::Log;
 use loadline_trial::{LoadPhase, Network, Order, Progress, Readiness};
 
 use crate::clock::monotonic_ns;
+use crate::dependencies::Dependencies;
 use crate::generator::{Driven, Generator, Wanted};
 use crate::group::TrialGroup;
 use crate::halt::{self, Halt, refused};
@@ -53,16 +56,15 @@ pub(crate) fn run(
 ) -> Result<Evidence, Halt> {
     let program = Program::of(order);
     let began = monotonic_ns();
-    let prepared =
-        refuse_taken_port(order).and_then(|()| Instances::prepare(site, order, &program, log));
+    let mut dependencies = Dependencies::new(order);
+    if let Err(halt) = dependencies.start(site, order, stop) {
+        return not_begun(halt, dependencies.end());
+    }
+    let prepared = refuse_taken_port(order)
+        .and_then(|()| Instances::prepare(site, order, &program, dependencies, log));
     let instances = match prepared {
         Ok(instances) => instances,
-        Err(Halt::Failed(failure)) => {
-            return Ok(Evidence {
-                failure: Some(failure),
-                ..Evidence::default()
-            });
-        }
+        Err(Halt::Failed(failure)) => return not_begun(Halt::Failed(failure), Vec::new()),
         Err(halt) => return Err(halt),
     };
     let mut trial = Trial {
@@ -84,10 +86,10 @@ impl Trial<'_> {
         self.phases.push(PhaseSpan { phase, start, end });
     }
 
-    fn go_on(&self) -> Result<(), Halt> {
+    fn go_on(&mut self) -> Result<(), Halt> {
         match (self.stop)() {
             true => Err(Halt::Stopped),
-            false => Ok(()),
+            false => self.instances.dependencies.look(),
         }
     }
 
@@ -225,6 +227,8 @@ impl Trial<'_> {
 
     /// Stops everything and puts together what was measured.
     fn end(mut self, program: &Program, log: &Log, halted: Option<Halt>) -> Result<Evidence, Halt> {
+        // One that ended takes the application with it: that is seen before the application is.
+        let halted = halted.or_else(|| self.instances.dependencies.look().err());
         // Nothing is learned from a slow end of what never started, or of what the user stops.
         let was_ready = self.instances.all.iter().all(|i| i.state.was_ready());
         let is_cut = matches!(halted, Some(Halt::Refused(_) | Halt::Stopped));
@@ -239,6 +243,7 @@ impl Trial<'_> {
             _ => together::together(parts),
         };
         evidence.noise = std::mem::take(&mut self.instances.noise);
+        evidence.dependencies = self.instances.dependencies.end();
         // Removes what is left of the containers.
         drop(self.instances);
         self.phases.push(PhaseSpan {
@@ -255,6 +260,18 @@ impl Trial<'_> {
         evidence.load = self.load;
         merge_seconds(&mut evidence.seconds, self.seconds);
         Ok(evidence)
+    }
+}
+
+/// The evidence of a trial whose application never ran.
+fn not_begun(halt: Halt, dependencies: Vec<DependencyEvidence>) -> Result<Evidence, Halt> {
+    match halt {
+        Halt::Failed(failure) => Ok(Evidence {
+            dependencies,
+            failure: Some(failure),
+            ..Evidence::default()
+        }),
+        halt => Err(halt),
     }
 }
 

@@ -103,6 +103,7 @@ pub fn invalid_reason(cause: Invalid) -> &'static str {
         Invalid::ClockJump => "a clock jumped or the machine was suspended",
         Invalid::OuterThrottle => "a limit around loadline throttled it",
         Invalid::DiskFull => "the disk was full",
+        Invalid::Dependency => "what the application depends on failed or was the bottleneck",
         Invalid::RuntimeLost => "the container runtime went away",
         Invalid::OtherOptions => "the JVM in the image ran with other options",
         Invalid::ToolError => "loadline itself failed",

@@ -166,11 +166,16 @@ pub fn record(trial: &TrialRecord) -> TrialRecord {
     for name in of_load.chain(judged) {
         *name = each_word(name);
     }
-    for shown in [
+    let of_dependencies = trial.evidence.dependencies.iter_mut();
+    let of_application = [
         &mut trial.evidence.last_output,
         &mut trial.evidence.thread_dump,
         &mut trial.evidence.warnings,
-    ] {
+    ];
+    for shown in of_dependencies
+        .map(|d| &mut d.last_output)
+        .chain(of_application)
+    {
         for text in shown {
             *text = line(text);
         }

@@ -95,6 +95,8 @@ fn order(memory: Bytes, model: Model) -> Order {
             env: BTreeMap::new(),
             directory: PathBuf::from("/"),
         },
+        dependencies: Vec::new(),
+        secrets: Vec::new(),
         readiness: Readiness::Tcp { port: 8080 },
         network: Network::Own,
         account: Account { uid: 1, gid: 1 },

@@ -4,11 +4,13 @@
 //! reads no clock, judges nothing: a host carries an [`Order`] out and answers in [`Event`]s,
 //! whichever machine it is on.
 
+mod dependency;
 mod event;
 pub mod log;
 mod order;
 mod refusal;
 
+pub use dependency::Dependency;
 pub use event::{Ending, Event, Progress};
 pub use order::{
     Account, App, Engine, EngineKind, Image, LoadPhase, Network, Order, Readiness, Sampling,

@@ -10,6 +10,8 @@ use loadline_analysis::record::{Configuration, Phase};
 use loadline_load::Plan;
 use serde::{Deserialize, Serialize};
 
+use crate::Dependency;
+
 /// One trial. Its instances (`configuration.instances`) are all alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
@@ -19,6 +21,10 @@ pub struct Order {
     pub configuration: Configuration,
     /// What runs.
     pub app: App,
+    /// What it needs beside it, in the order in which they start.
+    pub dependencies: Vec<Dependency>,
+    /// Texts that no file of the trial may hold: values of credentials.
+    pub secrets: Vec<String>,
     /// When it counts as ready.
     pub readiness: Readiness,
     /// Which network it gets.

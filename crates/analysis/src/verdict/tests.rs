@@ -1,12 +1,16 @@
 //! The judge, case by case: each verdict with the sentence a person reads.
 
-use loadline_sizing::Bytes;
+use std::str::FromStr;
+
+use loadline_sizing::{Bytes, Cpus};
 use proptest::prelude::*;
 
 use super::*;
 use crate::fixture::{self, configuration, ended, evidence, load, not_ready, said, slo};
 use crate::latency::{encode, recorder};
-use crate::record::{AppKo, Failure, GcEvidence, JvmOption, Provenance, RequestEvidence};
+use crate::record::{
+    AppKo, DependencyEvidence, Failure, GcEvidence, JvmOption, Provenance, RequestEvidence,
+};
 
 fn judged(evidence: &Evidence) -> Judgement {
     judge(
@@ -362,4 +366,38 @@ proptest! {
             prop_assert_ne!(verdict(bound.saturating_sub(stricter).max(1)), Verdict::Pass);
         }
     }
+}
+
+#[test]
+fn what_a_dependency_may_have_caused_is_never_held_against_the_application() {
+    let starved = |mut evidence: Evidence| {
+        evidence.dependencies = vec![DependencyEvidence {
+            name: "db".to_owned(),
+            cpus: "1".to_owned(),
+            cpu_count: 1,
+            cpu_limit: Some(Cpus::from_millis(50)),
+            window: Some(Duration::from_secs(10)),
+            cpu: Some(Duration::from_millis(500)),
+            nr_throttled: Some(80),
+            ..DependencyEvidence::default()
+        }];
+        evidence
+    };
+    let slow = Slo::from_str("p99<1ms").unwrap();
+    let miss = starved(evidence());
+    let judgement = judge(&configuration(128), &slow, &miss, &Thresholds::default());
+    let cases = [
+        format!("{}: {}", judgement.verdict, judgement.reason),
+        line(&starved(evidence())),
+        line(&starved(not_ready())),
+        line(&starved(ended(not_ready(), Some(1), None))),
+        line(&starved(killed_by_the_kernel(evidence()))),
+    ];
+    insta::assert_snapshot!(cases.join("\n"), @"
+    INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that p99 was 20.0ms, the SLO allows 1ms
+    PASS: p99 20.0ms < 50ms, errors 0 % < 1 %, start time 3s < 20s, 300/s of 300/s offered; the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives
+    INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that it was not ready within 60s, the last probe saw connection refused
+    INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that it ended by itself with exit code 1, before it was ready
+    INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that the kernel killed it at the memory limit of 128Mi (peak 128 MiB), in the measure phase
+    ");
 }

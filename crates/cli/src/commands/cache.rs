@@ -282,6 +282,7 @@ fn experiment(
     }
     factors.extend(kind.map(|kind| classes(kind, arguments.warm_requests)));
     Ok(ExperimentFile {
+        dependency: Vec::new(),
         question: Some("How much faster is a start with a cache?".to_owned()),
         analysis: None,
         slo: Said::flag("--start-deadline", format!("start<{limit}")),

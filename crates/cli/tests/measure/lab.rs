@@ -51,6 +51,23 @@ impl Lab {
         Call::new(command)
     }
 
+    /// The same with a variable of loadline's environment, `NAME=VALUE`.
+    pub fn with_variable(&self, subcommand: &str, variable: &str) -> Call {
+        let mut command = Command::new("env");
+        command
+            .arg(variable)
+            .arg(self.program())
+            .arg(subcommand)
+            .current_dir(self.path())
+            .env_remove("LOADLINE_STATE");
+        Call::new(command).arg("--state").arg(self.state())
+    }
+
+    /// All files of its store.
+    pub fn files(&self) -> Vec<PathBuf> {
+        files(&self.state())
+    }
+
     /// A subcommand on this lab's store.
     pub fn call(&self, subcommand: &str) -> Call {
         self.bare(&[subcommand]).arg("--state").arg(self.state())
@@ -122,4 +139,16 @@ const QUICK: [&str; 8] = [
 /// The recommended memory in a result, if there is one.
 pub fn recommended(result: &serde_json::Value) -> Option<u64> {
     result["recommendation"]["configuration"]["memory_bytes"].as_u64()
+}
+
+/// All files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("a directory").flatten();
+    let below = entries
+        .map(|entry| entry.path())
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path),
+            false => vec![path],
+        });
+    below.filter(|path| path.is_file()).collect()
 }

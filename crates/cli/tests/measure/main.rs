@@ -9,6 +9,7 @@
 mod answers;
 mod applications;
 mod caches;
+mod dependencies;
 mod disk;
 mod engines;
 mod forms;
@@ -19,6 +20,7 @@ mod killed;
 mod lab;
 mod mixes;
 mod ports;
+mod postgresql;
 mod process;
 mod refused;
 mod runner;

@@ -2,7 +2,6 @@
 //! that is kept holds the credential.
 
 use std::fs;
-use std::path::Path;
 
 use crate::lab::Lab;
 use crate::runner::{Case, Outcome};
@@ -53,7 +52,7 @@ accept-noise = true
     let names: Vec<_> = of_load.into_iter().flatten().map(|r| &r["name"]).collect();
     assert_eq!(names, ["GET /owners", "POST /orders"], "{trial}");
     assert_eq!(trial["objectives"][1]["request"], "POST /orders", "{trial}");
-    for file in files(&lab.state()) {
+    for file in lab.files() {
         let bytes = fs::read(&file).expect("a file of the store");
         let holds = bytes
             .windows(SECRET.len())
@@ -61,16 +60,4 @@ accept-noise = true
         assert!(!holds, "{} holds the credential", file.display());
     }
     None
-}
-
-/// All files below a directory.
-fn files(directory: &Path) -> Vec<std::path::PathBuf> {
-    let entries = fs::read_dir(directory).expect("a directory").flatten();
-    let below = entries
-        .map(|entry| entry.path())
-        .flat_map(|path| match path.is_dir() {
-            true => files(&path),
-            false => vec![path],
-        });
-    below.filter(|path| path.is_file()).collect()
 }

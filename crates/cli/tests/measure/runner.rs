@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use crate::lab::Lab;
 use crate::{
-    answers, applications, caches, disk, forms, images, instances, interrupted, killed, mixes,
-    ports, refused, tls, uml,
+    answers, applications, caches, dependencies, disk, forms, images, instances, interrupted,
+    killed, mixes, ports, postgresql, refused, tls, uml,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -16,12 +16,14 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 14] = [
+const SUITES: [&[Case]; 16] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
     &caches::CASES,
+    &dependencies::CASES,
     &ports::CASES,
+    &postgresql::CASES,
     &disk::CASES,
     &forms::CASES,
     &images::CASES,

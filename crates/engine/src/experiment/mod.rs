@@ -4,9 +4,11 @@
 //! write), and [`Experiment::resolve`] turns that into types with every value checked. Of the
 //! machine it reads nothing but the load profile that a file names.
 
+mod dependency;
 mod error;
 mod level;
 pub mod load;
+pub mod references;
 mod resolve;
 mod said;
 mod search;
@@ -21,9 +23,10 @@ use std::time::Duration;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::Slo;
 use loadline_host::oci;
-use loadline_load::Target;
+use loadline_load::{LoadError, Target};
 use loadline_sizing::Bytes;
 
+pub use dependency::Dependency;
 pub use error::ExperimentError;
 pub use load::Load;
 pub use loadline_analysis::search::prices::Pricing;
@@ -42,6 +45,8 @@ pub struct Experiment {
     pub analysis: Option<String>,
     /// The application.
     pub app: App,
+    /// What it needs beside it, in the order in which they start.
+    pub dependencies: Vec<Dependency>,
     /// The load.
     pub load: Load,
     /// What "it works" means.
@@ -174,7 +179,7 @@ impl Experiment {
         let mut file = ExperimentFile::parse(text, path)?;
         let source = error::Source::file(text, path);
         let beside = called_in.join(path.parent().unwrap_or(Path::new("")));
-        let settled = file.load.settle(&beside);
+        let settled = file.settle(&beside);
         settled.map_err(|error| load::refused(&error, &source))?;
         let mut experiment = Self::resolve(&file, &source)?;
         experiment.app.directory = match &file.app.directory {
@@ -249,6 +254,24 @@ impl ExperimentFile {
             ));
         }
         toml::from_str(text).map_err(|e| source.syntax(&e))
+    }
+
+    /// Makes what its files and references name absolute, and the load profile a part of it; all
+    /// are relative to `base`. Whether that changed anything.
+    ///
+    /// # Errors
+    /// [`loadline_load::LoadError`] when the load profile cannot be read.
+    pub fn settle(&mut self, base: &Path) -> Result<bool, LoadError> {
+        let mut changed = self.load.settle(base)?;
+        changed |= references::settle(&mut self.app.env, base);
+        for dependency in &mut self.dependency {
+            changed |= references::settle(&mut dependency.env, base);
+            if let Some(directory) = &mut dependency.directory {
+                changed |= directory.is_relative();
+                *directory = base.join(&*directory);
+            }
+        }
+        Ok(changed)
     }
 
     /// The experiment as a file says it.

@@ -17,12 +17,15 @@ use loadline_analysis::record::{Configuration, CpuSets};
 use loadline_analysis::slo::{Slo, parse_duration};
 use loadline_sizing::{Bytes, Cpus};
 
+use super::dependency;
 use super::error::Source;
 use super::level::Change;
 use super::load::{Load, load};
 use super::said::{Said, Text};
 use super::search::search;
-use super::wire::{AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable};
+use super::wire::{
+    AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
+};
 use super::{App, Experiment, ExperimentError, Factor, Level};
 use loadline_trial::{Account, Network, Readiness};
 
@@ -62,6 +65,7 @@ impl Experiment {
             question: file.question.clone(),
             analysis: file.analysis.clone(),
             app,
+            dependencies: dependency::dependencies(file, source)?,
             load,
             slo,
             base,
@@ -76,6 +80,7 @@ impl Experiment {
         };
         instances::check(&experiment, source)?;
         burst::check(&experiment, source)?;
+        dependency::check(&experiment, source)?;
         image::check(&experiment, source)?;
         Ok(experiment)
     }
@@ -137,14 +142,31 @@ fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
 }
 
 fn readiness(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<Readiness> {
-    let Some(ready) = &table.ready else {
-        return Ok(load.readiness());
-    };
+    match &table.ready {
+        None => Ok(load.readiness()),
+        Some(table) => ready(table, Some(load.spec.port()), "app", source),
+    }
+}
+
+/// When a program is ready; `whose` names it, `port` is that of `http` where none is given.
+pub(super) fn ready(
+    ready: &ReadyTable,
+    port: Option<u16>,
+    whose: &str,
+    source: &Source<'_>,
+) -> Checked<Readiness> {
     match (&ready.http, ready.tcp, &ready.log) {
-        (Some(path), None, None) if path.get().starts_with('/') => Ok(Readiness::Http {
-            port: ready.port.unwrap_or(load.spec.port()),
-            path: path.get().clone(),
-        }),
+        (Some(path), None, None) if path.get().starts_with('/') => {
+            let Some(port) = ready.port.or(port) else {
+                let problem = format!("ready of {whose} names no port");
+                let hint = "write ready = { http = \"/health\", port = 9200 }";
+                return Err(source.at(path.origin(), problem, hint));
+            };
+            Ok(Readiness::Http {
+                port,
+                path: path.get().clone(),
+            })
+        }
         (Some(path), None, None) => Err(source.at(
             path.origin(),
             "the readiness path does not start with a slash",
@@ -155,7 +177,7 @@ fn readiness(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<Read
             contains: text.clone(),
         }),
         _ => Err(source.whole(
-            "app.ready does not say one thing",
+            format!("ready of {whose} does not say one thing"),
             "give exactly one of http = \"/health\", tcp = 8080, log = \"Started\"",
         )),
     }
@@ -173,7 +195,7 @@ fn network(text: Option<&Text>, source: &Source<'_>) -> Checked<Network> {
     }
 }
 
-fn account(text: &Text, source: &Source<'_>) -> Checked<Account> {
+pub(super) fn account(text: &Text, source: &Source<'_>) -> Checked<Account> {
     let refuse = || {
         source.at(
             text.origin(),
@@ -190,7 +212,7 @@ fn account(text: &Text, source: &Source<'_>) -> Checked<Account> {
     if uid == 0 || gid == 0 {
         return Err(source.at(
             text.origin(),
-            "the application may not run as root",
+            "it may not run as root",
             "choose a user id above 0",
         ));
     }
@@ -417,7 +439,7 @@ fn period(text: &Text, source: &Source<'_>) -> Checked<Duration> {
     Ok(period)
 }
 
-fn cpuset(text: &Text, source: &Source<'_>) -> Checked<CpuSets> {
+pub(super) fn cpuset(text: &Text, source: &Source<'_>) -> Checked<CpuSets> {
     let value = text.get();
     value.parse().map_err(|_| {
         source.at(

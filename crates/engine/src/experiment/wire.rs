@@ -33,6 +33,9 @@ pub struct ExperimentFile {
     pub slo: Text,
     /// The application under test.
     pub app: AppTable,
+    /// What it needs beside it, each fresh for every trial, in the order in which they start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependency: Vec<DependencyTable>,
     /// The load that drives it.
     pub load: Spec,
     /// Limits that hold for every configuration unless a factor changes them.
@@ -75,7 +78,9 @@ pub struct AppTable {
     /// Working directory, relative to the experiment file; default: where loadline is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// Environment variables. Nothing is inherited but PATH, LANG and TZ.
+    /// Environment variables. Nothing is inherited but PATH, LANG and TZ. In a value `{env:NAME}` is
+    /// a variable of loadline's own environment and `{file:PATH}` what a file holds, relative to the
+    /// experiment file: for credentials, which no record may hold.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// When it is ready; default: the URL of the load answers with a status below 400, or its port
@@ -104,7 +109,7 @@ pub struct AppTable {
     pub user: Option<Text>,
 }
 
-/// When the application is ready: exactly one of `http`, `tcp`, `log`.
+/// When the application, or a dependency, is ready: exactly one of `http`, `tcp`, `log`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadyTable {
@@ -118,9 +123,61 @@ pub struct ReadyTable {
     /// A text in a line of its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// Port for `http`; default: the port of the load's URL.
+    /// Port for `http`; default: the port of the load's URL. A dependency has no default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+}
+
+/// A database, a broker or another service: a program that runs beside the application for the
+/// length of a trial, in its network, with a cgroup and files of its own.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DependencyTable {
+    /// Its name in results: letters, digits and `-`.
+    #[schemars(with = "String")]
+    pub name: Text,
+    /// Program and arguments; it stays in the foreground.
+    pub command: Vec<String>,
+    /// When it is ready; the application starts after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ReadyTable")]
+    pub ready: Option<ReadyTable>,
+    /// A command that runs when it is ready, in its environment and network: tables, test data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seed: Vec<String>,
+    /// Working directory, relative to the experiment file; default: the application's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// Environment variables, with references as the application's; a value that a name such as
+    /// `PASSWORD` makes a credential must be one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// How long its start may take, and its seed again: `60s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub start_deadline: Option<Text>,
+    /// Who it runs as, `uid` or `uid:gid`, never root; default: as the application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub user: Option<Text>,
+    /// Directories of the machine that it sees as empty ones of its own, removed with the trial:
+    /// `["/var/lib/redis"]`. Its `/tmp` is always one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub directories: Vec<Text>,
+    /// CPU limit: `1.5` or `250m`; default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub cpu: Option<Text>,
+    /// CPUs it may run on, which nothing else of the trial then gets; default: CPUs that the
+    /// application's quota leaves, else the load generator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub cpuset: Option<Text>,
+    /// Memory limit: `512Mi`; default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub memory: Option<Text>,
 }
 
 /// Limits on the application's cgroup.

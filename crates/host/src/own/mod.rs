@@ -28,6 +28,7 @@ use crate::halt::{self, Halt, refused};
 use crate::pagecache;
 use crate::program::Program;
 use crate::scratch::{self, Scratch};
+pub use protocol::Net;
 use protocol::{Event, Order, View};
 use reach::{Needs, Unreachable};
 use sandbox::{Sandbox, SandboxError};
@@ -45,8 +46,10 @@ pub struct Wanted<'a> {
     pub limits: &'a Limits,
     /// CPUs it may run on.
     pub cpus: &'a [u32],
-    /// Whether it gets a network of its own.
-    pub own_network: bool,
+    /// Its network.
+    pub network: Net,
+    /// Directories of the machine that it sees as empty ones of its own.
+    pub directories: &'a [PathBuf],
     /// Directories that it must not see.
     pub hidden: &'a [PathBuf],
     /// Directory for its files; made, and gone with the container.
@@ -65,7 +68,7 @@ pub struct Own {
     sandbox: Sandbox,
     group: TrialGroup,
     scratch: Scratch,
-    own_network: bool,
+    network: Net,
     jdk: Option<PathBuf>,
 }
 
@@ -89,7 +92,10 @@ impl Own {
         let scratch = Scratch::make(wanted.scratch, &name).map_err(scratch::refused)?;
         let named = scratch.named(program.uid, program.gid);
         let named = named.map_err(scratch::refused)?;
-        let replaced = scratch.replaced().into_iter().chain(named).collect();
+        let own = scratch.directories(wanted.directories, program.uid, program.gid);
+        let own = own.map_err(scratch::refused)?;
+        let replaced = scratch.replaced().into_iter().chain(named).chain(own);
+        let replaced = replaced.collect();
         let services = reach::SERVICES.iter().map(PathBuf::from);
         let hidden = services.chain(wanted.hidden.iter().cloned());
         let view = reach::view(program, &needs, replaced, hidden, warnings)
@@ -109,7 +115,7 @@ impl Own {
             sandbox: sandbox.map_err(sandbox_refused)?,
             group,
             scratch,
-            own_network: wanted.own_network,
+            network: wanted.network.clone(),
             jdk: needs.jdk,
         })
     }
@@ -150,7 +156,7 @@ impl Container for Own {
     }
 
     fn network(&self) -> Option<PathBuf> {
-        self.own_network.then(|| self.sandbox.network_path())
+        (self.network != Net::Host).then(|| self.sandbox.network_path())
     }
 
     fn open(&self, seen: &Path) -> io::Result<File> {
@@ -176,7 +182,7 @@ pub fn attempt(loadline: &Path) -> Result<(), String> {
     };
     let order = Order {
         open_files: 1024,
-        own_network: true,
+        network: Net::Own,
         ..bare(&program, View::default())
     };
     let (_reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
@@ -197,7 +203,7 @@ fn order(wanted: &Wanted<'_>, needs: &Needs, group: &TrialGroup, view: View) -> 
         join: group.group().join_files(),
         cpus: wanted.cpus.to_vec(),
         open_files: wanted.open_files,
-        own_network: wanted.own_network,
+        network: wanted.network.clone(),
         ..bare(wanted.program, view)
     }
 }
@@ -213,7 +219,7 @@ fn bare(program: &Program, view: View) -> Order {
         join: Vec::new(),
         cpus: Vec::new(),
         open_files: 0,
-        own_network: false,
+        network: Net::Host,
         keeps_groups: !rustix::process::geteuid().is_root(),
         view,
     }

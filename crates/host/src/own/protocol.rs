@@ -34,13 +34,25 @@ pub struct Order {
     pub cpus: Vec<u32>,
     /// Open files it may have.
     pub open_files: u64,
-    /// Whether it gets a network of its own.
-    pub own_network: bool,
+    /// Its network.
+    pub network: Net,
     /// Whether its supplementary groups stay: in the user namespace of a loadline that is not
     /// root they cannot be dropped.
     pub keeps_groups: bool,
     /// What its file system looks like.
     pub view: View,
+}
+
+/// The network of a container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Net {
+    /// The machine's.
+    Host,
+    /// One of its own with a loopback interface only.
+    Own,
+    /// That of another container, by the file that stands for its namespace.
+    Of(PathBuf),
 }
 
 /// How the application's view of the file system differs from the machine's.

@@ -228,6 +228,8 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             trial: name.to_owned(),
             configuration: configuration(),
             app,
+            dependencies: Vec::new(),
+            secrets: Vec::new(),
             readiness: Readiness::Http {
                 port: PORT,
                 path: "/".to_owned(),

@@ -3,6 +3,7 @@
 //! Owns the order of the page. Each section is a file here and a pure function of the view; the
 //! writers (terminal, Markdown, HTML) only lay out. A section with nothing to say is left out.
 
+mod dependencies;
 mod distrust;
 pub mod groups;
 mod headline;
@@ -42,6 +43,7 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     pauses::section,
     warm_up::section,
     memory::section,
+    dependencies::section,
     options::section,
     trials::section,
     distrust::section,

@@ -11,16 +11,20 @@ mod calls;
 mod error;
 mod mounts;
 
+use std::fs::File;
 use std::io::BufReader;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use loadline_sys::{Fork, Namespaces, fork, unshare};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 pub use error::InitError;
 
-use super::protocol::{Command, Event, Order, receive, send};
+use super::protocol::{Command, Event, Net, Order, receive, send};
 use crate::clock::monotonic_ns;
 use error::Step;
 
@@ -74,13 +78,16 @@ fn die_with_parent() -> Result<(), InitError> {
 
 /// The holder: namespaces, init, and waiting for init.
 fn hold(order: &Order, line: &mut Line) -> Result<(), InitError> {
+    if let Net::Of(namespace) = &order.network {
+        enter(namespace)?;
+    }
     unshare(Namespaces {
         user: false,
         pid: true,
         mount: true,
         ipc: true,
         uts: true,
-        net: order.own_network,
+        net: order.network == Net::Own,
     })?;
     match fork()? {
         Fork::Child => init(order, line),
@@ -94,6 +101,13 @@ fn hold(order: &Order, line: &mut Line) -> Result<(), InitError> {
             wait_for(init)
         }
     }
+}
+
+fn enter(namespace: &Path) -> Result<(), InitError> {
+    let step = || format!("entering the network namespace {}", namespace.display());
+    let file = File::open(namespace).step(step())?;
+    let network = Some(LinkNameSpaceType::Network);
+    move_into_link_name_space(file.as_fd(), network).step(step())
 }
 
 fn wait_for(child: Pid) -> Result<(), InitError> {
@@ -111,7 +125,7 @@ fn wait_for(child: Pid) -> Result<(), InitError> {
 fn init(order: &Order, line: &mut Line) -> Result<(), InitError> {
     die_with_parent()?;
     mounts::make(&order.view)?;
-    if order.own_network {
+    if order.network == Net::Own {
         loopback_up()?;
     }
     send(&mut line.writer, &Event::Prepared).map_err(InitError::Line)?;

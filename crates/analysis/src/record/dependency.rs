@@ -1,0 +1,78 @@
+//! What an application depended on in a trial: a database, a broker, another service.
+//!
+//! Owns the stored form. Its counters are those of its own cgroup, which is none of the
+//! application's; [`crate::dependency`] says whether it was the bottleneck.
+
+use std::time::Duration;
+
+use loadline_sizing::{Bytes, Cpus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::wire;
+
+/// One dependency in one trial. Counters are those of the window: the measure phase, or of a trial
+/// that did not get so far its last phase of load or the application's start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
+pub struct DependencyEvidence {
+    /// Its name in the experiment.
+    pub name: String,
+    /// From its exec until it was ready; `None` where it never was.
+    #[serde(rename = "ready_ns", with = "wire::nanos_opt", default)]
+    pub ready: Option<Duration>,
+    /// How long its seed ran; `None` without one.
+    #[serde(rename = "seed_ns", with = "wire::nanos_opt", default)]
+    pub seed: Option<Duration>,
+    /// CPUs it could run on, as the kernel lists them.
+    pub cpus: String,
+    /// How many these are.
+    pub cpu_count: u32,
+    /// Who else ran on them.
+    pub beside: Beside,
+    /// Its CPU limit; `None` is none.
+    #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
+    pub cpu_limit: Option<Cpus>,
+    /// Its memory limit; `None` is none.
+    #[serde(rename = "memory_limit_bytes", with = "wire::bytes_opt", default)]
+    pub memory_limit: Option<Bytes>,
+    /// Length of the window; `None` where there was none.
+    #[serde(rename = "window_ns", with = "wire::nanos_opt", default)]
+    pub window: Option<Duration>,
+    /// CPU time used in the window.
+    #[serde(rename = "cpu_ns", with = "wire::nanos_opt", default)]
+    pub cpu: Option<Duration>,
+    /// CFS periods with runnable tasks in the window.
+    pub nr_periods: Option<u64>,
+    /// Of them, throttled.
+    pub nr_throttled: Option<u64>,
+    /// Throttled time in the window: a sum over CPUs, it may exceed wall time.
+    #[serde(rename = "throttled_ns", with = "wire::nanos_opt", default)]
+    pub throttled: Option<Duration>,
+    /// Highest memory usage of its life, page cache included.
+    #[serde(rename = "peak_memory_bytes", with = "wire::bytes_opt", default)]
+    pub peak_memory: Option<Bytes>,
+    /// Highest working set, looked at once a second: usage minus inactive file pages.
+    #[serde(rename = "peak_working_set_bytes", with = "wire::bytes_opt", default)]
+    pub peak_working_set: Option<Bytes>,
+    /// Times the kernel killed for memory in its cgroup.
+    pub oom_kills: Option<u64>,
+    /// How it ended before the trial did: `exit code 1`, `signal 9`; `None` is that it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// The last lines that it wrote, where it failed; control characters removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_output: Vec<String>,
+}
+
+/// Who else runs on a dependency's CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Beside {
+    /// Nobody of this trial but other dependencies.
+    #[default]
+    Nobody,
+    /// The load generator.
+    Generator,
+    /// The application, and perhaps the load generator.
+    Application,
+}

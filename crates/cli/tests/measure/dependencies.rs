@@ -1,0 +1,278 @@
+//! What an application needs beside it, with programs of the zoo: reached on localhost, watched,
+//! never the application's fault, and gone with the trial. With a real database:
+//! [`crate::postgresql`].
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::lab::Lab;
+use crate::process::Ended;
+use crate::runner::{Case, Outcome};
+use crate::traces::{assert_dead, assert_nothing_left, networks, processes, trials};
+
+pub const CASES: [Case; 8] = [
+    ("a_dependency_is_on_localhost_and_in_the_record", reached),
+    ("a_dependency_that_never_gets_ready_is_quoted", never_ready),
+    ("a_dependency_that_ends_makes_the_trial_invalid", ends),
+    ("a_dependency_at_its_memory_limit_is_named", full),
+    ("a_seed_that_fails_is_shown", seed_fails),
+    ("a_credential_that_is_printed_is_kept_nowhere", printed),
+    ("a_killed_loadline_leaves_no_dependency", killed),
+    (
+        "wrong_dependencies_are_refused_before_anything_starts",
+        refused,
+    ),
+];
+
+/// A trial of a second with these tables of dependencies; the application answers by itself.
+fn experiment(lab: &Lab, tables: &str) -> String {
+    let command = lab.application(&["serve"]);
+    format!(
+        r#"
+slo = "errors<99%"
+{tables}
+[app]
+command = {command:?}
+[load]
+url = "http://localhost:8080/"
+rate = "50/s"
+warm-up = "0s"
+duration = "1s"
+[run]
+accept-noise = true
+"#
+    )
+}
+
+fn dependency(lab: &Lab, application: &[&str], more: &str) -> String {
+    let command = lab.application(application);
+    format!("[[dependency]]\nname = \"db\"\ncommand = {command:?}\n{more}\n")
+}
+
+fn run(lab: &Lab, text: &str) -> Ended {
+    fs::write(lab.path().join("exp.toml"), text).expect("a file");
+    lab.call("run").args(&["--wait", "exp.toml"]).into_end()
+}
+
+fn first_trial(lab: &Lab) -> Value {
+    lab.result("last")["trials"][0].clone()
+}
+
+fn reached() -> Outcome {
+    let lab = Lab::new();
+    // The seed shares the network: it finds the server by asking localhost.
+    let seed = r#"seed = ["/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/9000 && test -z $(ls -A /etc/skel)"]"#;
+    let more = format!(
+        "ready = {{ tcp = 9000 }}\nmemory = \"64Mi\"\ndirectories = [\"/etc/skel\"]\n{seed}"
+    );
+    let tables = dependency(&lab, &["serve", "port=9000"], &more);
+    run(&lab, &experiment(&lab, &tables))
+        .expect_code(0)
+        .prints(&["What it depended on", "db"]);
+    let trial = first_trial(&lab);
+    let db = &trial["evidence"]["dependencies"][0];
+    assert_eq!(db["name"], "db", "{trial}");
+    assert!(db["cpu_ns"].is_u64(), "{db}");
+    for figure in ["ready_ns", "seed_ns", "window_ns"] {
+        assert!(db[figure].as_u64().is_some_and(|n| n > 0), "{figure}: {db}");
+    }
+    assert_eq!(db["memory_limit_bytes"], 64 << 20, "{db}");
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
+}
+
+fn never_ready() -> Outcome {
+    let lab = Lab::new();
+    let say = ["say", "text=waiting-for-a-disk-that-never-comes"];
+    let more = "ready = { tcp = 9000 }\nstart-deadline = \"1s\"";
+    let tables = dependency(&lab, &say, more);
+    run(&lab, &experiment(&lab, &tables)).says(&[
+        "INVALID dependency",
+        "the dependency db: it was not ready within 1 s (connection refused)",
+        "it said: waiting-for-a-disk-that-never-comes",
+    ]);
+    let trial = first_trial(&lab);
+    let db = &trial["evidence"]["dependencies"][0];
+    assert!(db["ready_ns"].is_null(), "{db}");
+    assert_eq!(db["last_output"][0], "waiting-for-a-disk-that-never-comes");
+    None
+}
+
+fn ends() -> Outcome {
+    let lab = Lab::new();
+    let exits = ["exit", "code=3", "after_ms=2000", "port=9000"];
+    let tables = dependency(&lab, &exits, "ready = { tcp = 9000 }");
+    let text = experiment(&lab, &tables).replace("\"1s\"", "\"20s\"");
+    run(&lab, &text).says(&[
+        "INVALID dependency",
+        "the dependency db: it ended during the trial (exit code 3)",
+    ]);
+    let trial = first_trial(&lab);
+    let db = &trial["evidence"]["dependencies"][0];
+    assert_eq!(db["ended"], "exit code 3", "{db}");
+    None
+}
+
+fn full() -> Outcome {
+    let lab = Lab::new();
+    let grows = ["oom-child", "port=9000"];
+    let tables = dependency(&lab, &grows, "ready = { tcp = 9000 }\nmemory = \"48Mi\"");
+    // An objective that nothing can keep: without the dependency it would be an SLO miss.
+    let text = experiment(&lab, &tables).replace("errors<99%", "start<1ms,errors<99%");
+    run(&lab, &text).says(&[
+        "INVALID dependency",
+        "the dependency db was at its limit: the kernel killed in it for memory (limit 48Mi)",
+    ]);
+    None
+}
+
+fn seed_fails() -> Outcome {
+    let lab = Lab::new();
+    let seed = r#"seed = ["/bin/sh", "-c", "echo no such table; exit 7"]"#;
+    let more = format!("ready = {{ tcp = 9000 }}\n{seed}");
+    let tables = dependency(&lab, &["serve", "port=9000"], &more);
+    let ended = run(&lab, &experiment(&lab, &tables));
+    assert_ne!(ended.code, Some(0), "{ended}");
+    ended.says(&[
+        "the dependency db: its seed: exit code 7, it said: no such table",
+        "hint: run it by hand",
+    ]);
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
+}
+
+const SECRET: &str = "hunter22-of-this-test";
+
+fn printed() -> Outcome {
+    let lab = Lab::new();
+    fs::write(lab.path().join("password"), SECRET).expect("a file");
+    let prints = r#"command = ["/bin/sh", "-c", "echo it is $DB_PASSWORD; sleep 1; exit 1"]"#;
+    let env = r#"env = { DB_PASSWORD = "{file:password}" }"#;
+    let app = lab.application(&["serve"]).join(" ");
+    let app = format!("[\"/bin/sh\", \"-c\", \"echo it is $DB_PASSWORD; exec {app}\"]\n{env}");
+    let with = |tables: &str| {
+        let text = experiment(&lab, tables);
+        let from = text.find("command = [\"/").expect("the application");
+        let from = text[from..].find("[load]").map(|to| (from, from + to));
+        let (from, to) = from.expect("a load");
+        format!("{}command = {app}\n{}", &text[..from], &text[to..])
+    };
+    run(&lab, &with("")).expect_code(0);
+    let fails = format!("[[dependency]]\nname = \"db\"\n{prints}\n{env}\nready = {{ tcp = 9000 }}");
+    let text = experiment(&lab, &fails);
+    let ended = run(&lab, &text).says(&["INVALID dependency", "it said: it is [redacted]"]);
+    assert!(!ended.stderr.contains(SECRET), "{ended}");
+    for file in lab.files() {
+        let bytes = fs::read(&file).expect("a file of the store");
+        let holds = bytes.windows(SECRET.len()).any(|p| p == SECRET.as_bytes());
+        assert!(!holds, "{} holds the credential", file.display());
+    }
+    None
+}
+
+fn killed() -> Outcome {
+    let lab = Lab::new();
+    let tables = dependency(
+        &lab,
+        &["daemons", "count=3", "port=9000"],
+        "ready = { tcp = 9000 }",
+    );
+    let text = experiment(&lab, &tables).replace("\"1s\"", "\"60s\"");
+    fs::write(lab.path().join("exp.toml"), text).expect("a file");
+    let mut victim = lab.call("run").args(&["--wait", "exp.toml"]).start();
+    victim.until_it_measures();
+    let has_started = || {
+        let is_it = |process: &std::path::PathBuf| {
+            let line = fs::read(process.join("cmdline")).unwrap_or_default();
+            line.windows(9).any(|part| part == b"port=9000")
+        };
+        processes(&lab).iter().any(is_it)
+    };
+    let begin = std::time::Instant::now();
+    while !has_started() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it never starts");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (owners, spaces) = (trials(&lab), networks(&lab));
+    victim.kill();
+    assert_dead(&lab, Duration::from_secs(10));
+    lab.call("clean").into_end().expect_code(0);
+    assert_nothing_left(&lab, &owners, &spaces);
+    None
+}
+
+fn refused() -> Outcome {
+    let lab = Lab::new();
+    let one = dependency(&lab, &["serve", "port=9000"], "ready = { tcp = 9000 }");
+    let with = |more: &str| dependency(&lab, &["serve", "port=9000"], more);
+    let cases = [
+        (one.clone() + &one, "two dependencies are called `db`"),
+        (
+            one.clone() + &one.replace("\"db\"", "\"cache\""),
+            "`db` and `cache` listen on port 9000",
+        ),
+        (
+            one.replace("9000 }", "8080 }"),
+            "`db` listens on the port of the application",
+        ),
+        (
+            "[[dependency]]\nname = \"db\"\ncommand = [\"no-such-server\"]\nready = { tcp = 1 }"
+                .to_owned(),
+            "cannot find the program `no-such-server`",
+        ),
+        (
+            with("ready = { tcp = 9000 }\nimagine = 1"),
+            "unknown field `imagine`",
+        ),
+        (
+            with("ready = { http = \"/health\" }"),
+            "ready of `db` names no port",
+        ),
+        (
+            with("ready = { port = 9000 }"),
+            "ready of `db` does not say one thing",
+        ),
+        (with(""), "`db` does not say when it is ready"),
+        (
+            one.replace("\"db\"", "\"a b\""),
+            "`a b` is no name of a dependency",
+        ),
+        (
+            with("ready = { tcp = 9000 }\nuser = \"0\""),
+            "it may not run as root",
+        ),
+        (
+            with("ready = { tcp = 9000 }\ncpuset = \"777\""),
+            "the cpuset `777`: loadline may use CPUs",
+        ),
+        (
+            with("ready = { tcp = 9000 }\ndirectories = [\"data\"]"),
+            "`data` is not an absolute path",
+        ),
+        (
+            with("ready = { tcp = 9000 }\nenv = { DB_PASSWORD = \"hunter22\" }"),
+            "DB_PASSWORD of `db` holds a credential",
+        ),
+        (
+            with("ready = { tcp = 9000 }\nenv = { DB_PASSWORD = \"{env:LOADLINE_NO_SUCH}\" }"),
+            "the variable `LOADLINE_NO_SUCH`, which is not set",
+        ),
+        (
+            format!("{one}[limits]\ninstances = 2\n"),
+            "several instances cannot share dependencies",
+        ),
+    ];
+    for (tables, problem) in cases {
+        let ended = run(&lab, &experiment(&lab, &tables));
+        assert!(
+            ended.code.is_some_and(|code| code > 1),
+            "{problem}: {ended}"
+        );
+        let ended = ended.says(&[problem, "hint: "]);
+        assert!(!ended.stderr.contains("hunter22"), "{ended}");
+    }
+    None
+}

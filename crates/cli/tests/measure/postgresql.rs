@@ -1,0 +1,200 @@
+//! The Spring Boot workload with a real PostgreSQL as its dependency, over JDBC: sized, slowed down,
+//! killed. Debian's server, never as root, a new cluster for each trial.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::lab::{Lab, recommended};
+use crate::process::Call;
+use crate::runner::{Case, Outcome};
+use crate::traces::{assert_dead, assert_nothing_left, networks, processes, trials};
+
+pub const CASES: [Case; 4] = [
+    ("spring_is_sized_with_its_postgresql", sized),
+    ("a_starved_postgresql_is_never_springs_fault", starved),
+    ("postgresql_that_dies_under_load_is_told", dies),
+    ("kill_9_leaves_no_postgresql", killed),
+];
+
+const SECRET: &str = "hunter22-of-this-test";
+
+/// The project.
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    fs::canonicalize(root).expect("it is there")
+}
+
+fn missing() -> Outcome {
+    let jar = root().join("build/workloads/spring-web.jar");
+    if !jar.is_file() {
+        return Some("build/workloads/spring-web.jar is not there: make workloads".to_owned());
+    }
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut servers = versions.map(|version| version.path().join("bin/postgres"));
+    match servers.any(|server| server.is_file()) {
+        true => None,
+        false => Some("PostgreSQL is not installed (package postgresql)".to_owned()),
+    }
+}
+
+/// An experiment; `db` is added to the table of the database, `load` to that of the load.
+fn write(lab: &Lab, db: &str, load: &str) {
+    let root = root().display().to_string();
+    let mark = lab.path().display();
+    let text = format!(
+        r#"
+slo = "p99<2s"
+[app]
+command = ["java", "-Dlab={mark}", "-jar", "{root}/build/workloads/spring-web.jar", "--workload.owners=50", "--spring.datasource.url=jdbc:postgresql://localhost:5432/owners", "--spring.datasource.username=owners"]
+env = {{ SPRING_DATASOURCE_PASSWORD = "{{env:DB_PASSWORD}}" }}
+start-deadline = "150s"
+[[dependency]]
+name = "db"
+command = ["{root}/workloads/spring-web/postgresql.sh", "-c", "cluster_name={mark}"]
+ready = {{ log = "ready to accept connections" }}
+seed = ["createdb", "-h", "localhost", "-U", "owners", "owners"]
+env = {{ PGPASSWORD = "{{env:DB_PASSWORD}}" }}
+start-deadline = "150s"
+{db}
+[load]
+url = "http://localhost:8080/owners?lastName=Da"
+warm-up = "1s"
+{load}
+[limits]
+cpu = "1"
+memory = "512Mi"
+[run]
+accept-noise = true
+[search]
+min-memory = "256Mi"
+max-memory = "512Mi"
+step = "128Mi"
+confirm = 1
+prove = 1
+"#
+    );
+    fs::write(lab.path().join("exp.toml"), text).expect("a file");
+}
+
+fn call(lab: &Lab, subcommand: &str) -> Call {
+    let set = format!("DB_PASSWORD={SECRET}");
+    lab.with_variable(subcommand, &set)
+        .args(&["--wait", "--file=exp.toml"])
+}
+
+fn sized() -> Outcome {
+    if let Some(reason) = missing() {
+        return Some(reason);
+    }
+    let lab = Lab::new();
+    write(
+        &lab,
+        "memory = \"512Mi\"",
+        "rate = \"20/s\"\nduration = \"2s\"",
+    );
+    call(&lab, "size")
+        .into_end()
+        .expect_code(0)
+        .prints(&["What it depended on"]);
+    let result = lab.result("last");
+    let size = recommended(&result).expect("a size");
+    assert!((256 << 20..=512 << 20).contains(&size), "{size}");
+    let trials = result["trials"].as_array().expect("trials").clone();
+    let passed = trials.iter().filter(|t| t["verdict"]["class"] == "pass");
+    for trial in passed {
+        let db = &trial["evidence"]["dependencies"][0];
+        let used = db["cpu_ns"].as_u64().unwrap_or(0);
+        assert!(used > 1_000_000, "it was queried: {db}");
+    }
+    for file in lab.files() {
+        let bytes = fs::read(&file).expect("a file of the store");
+        let holds = bytes
+            .windows(SECRET.len())
+            .any(|part| part == SECRET.as_bytes());
+        assert!(!holds, "{} holds the password", file.display());
+    }
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
+}
+
+fn starved() -> Outcome {
+    if let Some(reason) = missing() {
+        return Some(reason);
+    }
+    let lab = Lab::new();
+    write(&lab, "cpu = \"50m\"", "rate = \"150/s\"\nduration = \"4s\"");
+    call(&lab, "run").into_end().says(&[
+        "INVALID dependency",
+        "the dependency db was at its limit",
+        "it was throttled in",
+        "(limit 50m CPU)",
+    ]);
+    None
+}
+
+fn dies() -> Outcome {
+    if let Some(reason) = missing() {
+        return Some(reason);
+    }
+    let lab = Lab::new();
+    write(&lab, "", "rate = \"20/s\"\nduration = \"60s\"");
+    let mut running = call(&lab, "run").start();
+    running.until_it_measures();
+    // Each of the attempts loses its database.
+    let mut seen = BTreeSet::new();
+    let begin = Instant::now();
+    while !running.has_ended() && begin.elapsed() < Duration::from_secs(400) {
+        if let Some(pid) = postmaster(&lab).filter(|pid| !seen.contains(pid)) {
+            std::thread::sleep(Duration::from_secs(2));
+            seen.insert(pid);
+            let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+            // It may have ended meanwhile.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    running.end().says(&[
+        "INVALID dependency",
+        "the dependency db: it ended",
+        "signal 9",
+    ]);
+    None
+}
+
+fn killed() -> Outcome {
+    if let Some(reason) = missing() {
+        return Some(reason);
+    }
+    let lab = Lab::new();
+    write(&lab, "", "rate = \"20/s\"\nduration = \"60s\"");
+    let mut victim = call(&lab, "run").start();
+    victim.until_it_measures();
+    let begin = Instant::now();
+    while postmaster(&lab).is_none() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it never starts");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let (owners, spaces) = (trials(&lab), networks(&lab));
+    victim.kill();
+    assert_dead(&lab, Duration::from_secs(10));
+    lab.call("clean").into_end().expect_code(0);
+    assert_nothing_left(&lab, &owners, &spaces);
+    None
+}
+
+/// The first process of the lab's PostgreSQL, once it is one.
+fn postmaster(lab: &Lab) -> Option<i32> {
+    let is_it = |process: &PathBuf| {
+        let program = fs::read_link(process.join("exe")).unwrap_or_default();
+        program.ends_with("postgres")
+    };
+    let found = processes(lab).into_iter().filter(is_it);
+    let pids = found.filter_map(|process| process.file_name()?.to_str()?.parse().ok());
+    pids.min()
+}

@@ -1,0 +1,269 @@
+//! The dependencies of an application: checked, and as a trial gets them.
+//!
+//! Owns the typed form and its rules. What a host does with them is its own.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use loadline_analysis::record::CpuSets;
+use loadline_jvm::detect::Places;
+use loadline_sizing::{Bytes, Cpus};
+use loadline_trial::{Account, App, Readiness};
+
+use super::error::Source;
+use super::references::{self, Filled};
+use super::resolve::{self, Checked};
+use super::said::Text;
+use super::wire::{DependencyTable, ExperimentFile};
+use super::{Experiment, ExperimentError};
+use crate::command::{CommandError, inherited, locate};
+use crate::runner::RunError;
+
+const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Names are a part of those of cgroups.
+const LONGEST_NAME: usize = 32;
+
+/// What an application needs beside it.
+#[derive(Debug, Clone)]
+pub struct Dependency {
+    /// Its name.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Runs once when it is ready; empty is nothing.
+    pub seed: Vec<String>,
+    /// Working directory, absolute; `None` is the application's.
+    pub directory: Option<PathBuf>,
+    /// Environment variables, with references.
+    pub env: BTreeMap<String, String>,
+    /// When it is ready.
+    pub readiness: Readiness,
+    /// How long its start may take, and its seed again.
+    pub start_deadline: Duration,
+    /// Who it runs as; `None` is as the application.
+    pub account: Option<Account>,
+    /// Directories that it sees as empty ones of its own.
+    pub directories: Vec<PathBuf>,
+    /// CPU limit.
+    pub cpu: Option<Cpus>,
+    /// CPUs it may run on.
+    pub cpuset: Option<CpuSets>,
+    /// Memory limit.
+    pub memory: Option<Bytes>,
+}
+
+/// The dependencies of a trial, and what no file of it may hold.
+pub(crate) struct Ordered {
+    pub(crate) dependencies: Vec<loadline_trial::Dependency>,
+    pub(crate) secrets: Vec<String>,
+}
+
+impl Experiment {
+    /// Whether programs and references of application and dependencies lead somewhere.
+    ///
+    /// # Errors
+    /// [`RunError`] names the first that does not.
+    pub fn check_surroundings(&self, places: &Places) -> Result<(), RunError> {
+        references::fill(&self.app.env)?;
+        // Nobody is started: any account will do.
+        let nobody = Account { uid: 1, gid: 1 };
+        self.ordered_dependencies(places, nobody).map(drop)
+    }
+
+    /// The dependencies of a trial whose application runs as this account.
+    pub(crate) fn ordered_dependencies(
+        &self,
+        places: &Places,
+        account: Account,
+    ) -> Result<Ordered, RunError> {
+        let mut all = Ordered {
+            dependencies: Vec::new(),
+            secrets: Vec::new(),
+        };
+        for dependency in &self.dependencies {
+            let directory = dependency.directory.as_ref();
+            let directory = directory.unwrap_or(&self.app.directory).clone();
+            if !directory.is_dir() {
+                return Err(no_directory(&dependency.name, &directory));
+            }
+            let mut env = inherited();
+            env.extend(dependency.env.clone());
+            let Filled { env, secrets } = references::fill(&env)?;
+            all.secrets.extend(secrets);
+            let found = |command: &[String]| located(command, &directory, places);
+            all.dependencies.push(loadline_trial::Dependency {
+                name: dependency.name.clone(),
+                seed: found(&dependency.seed)?,
+                app: App::Command {
+                    command: found(&dependency.command)?,
+                    env,
+                    directory,
+                },
+                readiness: dependency.readiness.clone(),
+                start_deadline: dependency.start_deadline,
+                account: dependency.account.unwrap_or(account),
+                directories: dependency.directories.clone(),
+                cpu: dependency.cpu,
+                cpuset: dependency.cpuset.clone(),
+                memory: dependency.memory,
+            });
+        }
+        Ok(all)
+    }
+}
+
+fn no_directory(name: &str, directory: &std::path::Path) -> RunError {
+    loadline_trial::Refusal::new(
+        format!("the dependency {name}"),
+        format!("its directory {} does not exist", directory.display()),
+        "directory is relative to the experiment file; without it that of the application is meant",
+    )
+    .into()
+}
+
+/// A command with the path of its program; nothing of nothing.
+fn located(
+    command: &[String],
+    directory: &std::path::Path,
+    places: &Places,
+) -> Result<Vec<String>, CommandError> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(Vec::new());
+    };
+    let program = locate(program, directory, places)?.display().to_string();
+    Ok([program]
+        .into_iter()
+        .chain(arguments.iter().cloned())
+        .collect())
+}
+
+/// Checks the dependencies of a file.
+pub(super) fn dependencies(file: &ExperimentFile, source: &Source<'_>) -> Checked<Vec<Dependency>> {
+    let mut all: Vec<Dependency> = Vec::new();
+    for table in &file.dependency {
+        let one = dependency(table, source)?;
+        let at = |problem: String, hint: &str| Err(source.at(table.name.origin(), problem, hint));
+        if all.iter().any(|other| other.name == one.name) {
+            let problem = format!("two dependencies are called `{}`", one.name);
+            return at(problem, "give each a name of its own");
+        }
+        let same = |other: &&Dependency| {
+            port(&one.readiness).is_some() && port(&other.readiness) == port(&one.readiness)
+        };
+        if let (Some(other), Some(port)) = (all.iter().find(same), port(&one.readiness)) {
+            let problem = format!("`{}` and `{}` listen on port {port}", other.name, one.name);
+            return at(
+                problem,
+                "they share one network: give one of them another port",
+            );
+        }
+        if port(&one.readiness) == Some(file.load.port()) {
+            let problem = format!("`{}` listens on the port of the application", one.name);
+            return at(
+                problem,
+                "they share one network: give one of them another port",
+            );
+        }
+        all.push(one);
+    }
+    Ok(all)
+}
+
+/// Refuses several instances, whose networks are apart.
+pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+    if experiment.app.image.is_some() && !experiment.dependencies.is_empty() {
+        let problem = "an image cannot have dependencies: loadline puts its engine's container into no other network";
+        let hint = "leave out [[dependency]] and take a service of the machine with app.network = \"host\", or measure the command";
+        return Err(source.whole(problem, hint));
+    }
+    let several = experiment
+        .configurations()
+        .into_iter()
+        .any(|c| c.instances > 1);
+    if several && !experiment.dependencies.is_empty() {
+        let problem = "several instances cannot share dependencies: each has a network of its own";
+        let hint = "leave out instances, or [[dependency]]: take a service of the machine with app.network = \"host\"";
+        return Err(source.whole(problem, hint));
+    }
+    Ok(())
+}
+
+fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependency> {
+    let name = table.name.get();
+    let at = |problem: String, hint: &str| source.at(table.name.origin(), problem, hint);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
+        let hint = "letters, digits and -, at most 32: name = \"db\"";
+        return Err(at(format!("`{name}` is no name of a dependency"), hint));
+    }
+    if table.command.first().is_none_or(String::is_empty) {
+        let hint = "command = [\"redis-server\", \"--port\", \"6379\"]";
+        return Err(at(format!("the command of `{name}` is empty"), hint));
+    }
+    let literal = |(name, value): &(&String, &String)| references::is_literal_secret(name, value);
+    if let Some((variable, _)) = table.env.iter().find(literal) {
+        let problem = format!(
+            "{variable} of `{name}` holds a credential, which would be stored with the result"
+        );
+        let hint = "name where it stands instead: {env:NAME} or {file:PATH}";
+        return Err(without_excerpt(at(problem, hint)));
+    }
+    let Some(ready) = &table.ready else {
+        let hint =
+            "write ready = { tcp = 5432 }, or log = \"ready\", or http = \"/health\" with a port";
+        return Err(at(format!("`{name}` does not say when it is ready"), hint));
+    };
+    Ok(Dependency {
+        name: name.clone(),
+        command: table.command.clone(),
+        seed: table.seed.clone(),
+        directory: table.directory.clone(),
+        env: table.env.clone(),
+        readiness: resolve::ready(ready, None, &format!("`{name}`"), source)?,
+        start_deadline: source.time(
+            table.start_deadline.as_ref(),
+            START_DEADLINE,
+            "start-deadline",
+        )?,
+        account: given(&table.user, |t| resolve::account(t, source))?,
+        directories: (table.directories.iter())
+            .map(|text| absolute(text, source))
+            .collect::<Checked<_>>()?,
+        cpu: given(&table.cpu, |t| resolve::cpu(t, source))?,
+        cpuset: given(&table.cpuset, |t| resolve::cpuset(t, source))?,
+        memory: given(&table.memory, |t| resolve::memory(t, source))?,
+    })
+}
+
+fn given<T>(text: &Option<Text>, check: impl Fn(&Text) -> Checked<T>) -> Checked<Option<T>> {
+    text.as_ref().map(check).transpose()
+}
+
+fn absolute(text: &Text, source: &Source<'_>) -> Checked<PathBuf> {
+    let path = PathBuf::from(text.get());
+    match path.is_absolute() {
+        true => Ok(path),
+        false => Err(source.at(
+            text.origin(),
+            format!("`{}` is not an absolute path", text.get()),
+            "name a directory of this machine: directories = [\"/var/lib/redis\"]",
+        )),
+    }
+}
+
+fn port(readiness: &Readiness) -> Option<u16> {
+    match readiness {
+        Readiness::Http { port, .. } | Readiness::Tcp { port } => Some(*port),
+        Readiness::LogLine { .. } => None,
+    }
+}
+
+/// Messages end up in logs of others.
+fn without_excerpt(error: ExperimentError) -> ExperimentError {
+    ExperimentError {
+        excerpt: None,
+        ..error
+    }
+}

@@ -1,0 +1,168 @@
+//! Credentials in an environment, by reference: `{env:NAME}` is a variable of loadline's own
+//! environment, `{file:PATH}` what a file holds, without the end of its last line.
+//!
+//! Owns their text form and the moment they are read: when a trial begins, never before. What is
+//! stored of an experiment holds references only.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use loadline_trial::Refusal;
+
+const ENV: &str = "{env:";
+const FILE: &str = "{file:";
+
+/// Parts of a variable's name that make its value a credential.
+const SECRET: [&str; 6] = [
+    "PASSW",
+    "SECRET",
+    "TOKEN",
+    "API_KEY",
+    "APIKEY",
+    "CREDENTIAL",
+];
+
+/// An environment with what its references stand for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filled {
+    /// Every variable.
+    pub env: BTreeMap<String, String>,
+    /// What the references stand for: no file may hold it.
+    pub secrets: Vec<String>,
+}
+
+/// Reads what an environment refers to.
+///
+/// # Errors
+/// [`Refusal`] names the variable whose reference leads nowhere.
+pub fn fill(env: &BTreeMap<String, String>) -> Result<Filled, Refusal> {
+    let mut filled = Filled::default();
+    for (name, value) in env {
+        let value = fill_one(name, value, &mut filled.secrets)?;
+        filled.env.insert(name.clone(), value);
+    }
+    Ok(filled)
+}
+
+fn fill_one(name: &str, value: &str, secrets: &mut Vec<String>) -> Result<String, Refusal> {
+    let (mut out, mut rest) = (String::new(), value);
+    while let Some((before, kind, target, after)) = next(rest) {
+        let held = match kind {
+            ENV => variable(name, target)?,
+            _ => file(name, target)?,
+        };
+        out.push_str(before);
+        out.push_str(&held);
+        secrets.push(held);
+        rest = after;
+    }
+    Ok(out + rest)
+}
+
+/// The first reference of a text: what is before it, its kind, what it names, what is behind.
+fn next(text: &str) -> Option<(&str, &'static str, &str, &str)> {
+    let kinds = [ENV, FILE].into_iter();
+    let first = kinds
+        .filter_map(|kind| Some((text.find(kind)?, kind)))
+        .min()?;
+    let (at, kind) = first;
+    let (target, after) = text[at + kind.len()..].split_once('}')?;
+    Some((&text[..at], kind, target, after))
+}
+
+fn variable(name: &str, target: &str) -> Result<String, Refusal> {
+    std::env::var(target).map_err(|_| {
+        Refusal::new(
+            format!("the environment variable {name} of the experiment"),
+            format!("it refers to the variable `{target}`, which is not set"),
+            format!("set it where loadline is called (sudo drops it: sudo {target}=... loadline)"),
+        )
+    })
+}
+
+fn file(name: &str, target: &str) -> Result<String, Refusal> {
+    let text = std::fs::read_to_string(target).map_err(|error| {
+        Refusal::new(
+            format!("the environment variable {name} of the experiment"),
+            format!("it refers to the file {target}: {error}"),
+            "the path is relative to the experiment file; the file holds text, the credential alone",
+        )
+    })?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Makes the paths of references absolute. Whether that changed anything.
+pub(super) fn settle(env: &mut BTreeMap<String, String>, base: &Path) -> bool {
+    let mut changed = false;
+    for value in env.values_mut() {
+        let settled = settled(value, base);
+        changed |= settled != *value;
+        *value = settled;
+    }
+    changed
+}
+
+fn settled(value: &str, base: &Path) -> String {
+    let (mut out, mut rest) = (String::new(), value);
+    while let Some((before, kind, target, after)) = next(rest) {
+        let target = match kind {
+            FILE => base.join(target).display().to_string(),
+            _ => target.to_owned(),
+        };
+        out.push_str(&format!("{before}{kind}{target}}}"));
+        rest = after;
+    }
+    out + rest
+}
+
+/// Whether a variable holds a credential itself, by its name, in place of a reference to one.
+pub(super) fn is_literal_secret(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET.iter().any(|part| name.contains(part)) && next(value).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(value: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([("PGPASSWORD".to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn references_are_read_and_told_apart_from_the_rest() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("password"), "hunter22\n").unwrap();
+        let mut env = env("a{file:password}b{env:PATH}{c}");
+        assert!(settle(&mut env, directory.path()));
+        assert!(!settle(&mut env, Path::new("/elsewhere")));
+        let filled = fill(&env).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        assert_eq!(filled.env["PGPASSWORD"], format!("ahunter22b{path}{{c}}"));
+        assert_eq!(filled.secrets, ["hunter22".to_owned(), path]);
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_is_refused_by_name() {
+        let told = |value: &str| {
+            let refusal = fill(&env(value)).unwrap_err();
+            format!("{refusal}\nhint: {}", refusal.hint)
+        };
+        insta::assert_snapshot!(told("{env:LOADLINE_NO_SUCH}"), @"
+        the environment variable PGPASSWORD of the experiment: it refers to the variable `LOADLINE_NO_SUCH`, which is not set
+        hint: set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)
+        ");
+        insta::assert_snapshot!(told("{file:/nonexistent/x}"), @"
+        the environment variable PGPASSWORD of the experiment: it refers to the file /nonexistent/x: No such file or directory (os error 2)
+        hint: the path is relative to the experiment file; the file holds text, the credential alone
+        ");
+    }
+
+    #[test]
+    fn a_credential_is_known_by_the_name_of_its_variable() {
+        assert!(is_literal_secret("POSTGRES_PASSWORD", "hunter22"));
+        assert!(is_literal_secret("api_key", "x"));
+        assert!(!is_literal_secret("POSTGRES_PASSWORD", "{env:PW}"));
+        assert!(!is_literal_secret("POSTGRES_USER", "loadline"));
+    }
+}

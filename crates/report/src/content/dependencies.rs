@@ -1,0 +1,97 @@
+//! What the application depended on: how near to their limits databases and brokers were.
+//!
+//! Owns the words and the table; `loadline_analysis::dependency` says which of them was a bottleneck.
+//! There is nothing to say about results without dependencies.
+
+use loadline_analysis::dependency::busy_share;
+use loadline_analysis::record::{DependencyEvidence, TrialRecord};
+
+use super::section::{Block, Section};
+use crate::format;
+use crate::table::Table;
+use crate::view::ResultView;
+
+/// One dependency in one trial.
+type Seen<'a> = (&'a TrialRecord, &'a DependencyEvidence);
+
+/// The section; `None` where no trial had a dependency.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let all: Vec<Seen<'_>> = view
+        .trials
+        .iter()
+        .flat_map(|trial| trial.evidence.dependencies.iter().map(move |d| (trial, d)))
+        .collect();
+    let mut names: Vec<&str> = Vec::new();
+    for (_, dependency) in &all {
+        if !names.contains(&dependency.name.as_str()) {
+            names.push(&dependency.name);
+        }
+    }
+    names.first()?;
+    let words = "Fresh for each trial, outside the application's limits. Each figure is the largest of all trials, in the measured phase; share is of the CPU time that it could have had. A trial that fails while one of them is at its limit says nothing about the application: it is INVALID.";
+    let section = Section::new("dependencies", "What it depended on")
+        .with(Block::Paragraph(words.to_owned()))
+        .with(Block::Table(table(&names, &all)));
+    let failed = failed(view, &all);
+    Some(match failed {
+        Some((lead, lines)) => section
+            .with(Block::Paragraph(lead))
+            .with(Block::Verbatim(lines)),
+        None => section,
+    })
+}
+
+fn table(names: &[&str], all: &[Seen<'_>]) -> Table {
+    let mut table = Table::new()
+        .left("Dependency")
+        .right("Trials")
+        .right("Ready in")
+        .right("CPU")
+        .right("Share")
+        .right("Throttled")
+        .right("Peak memory")
+        .left("CPUs");
+    for name in names {
+        let of: Vec<Seen<'_>> = all
+            .iter()
+            .filter(|(_, d)| d.name == *name)
+            .copied()
+            .collect();
+        let largest =
+            |value: &dyn Fn(&Seen<'_>) -> Option<f64>| of.iter().filter_map(value).reduce(f64::max);
+        let ready = of.iter().filter_map(|(_, d)| d.ready).max();
+        let cpu = largest(&|(_, d)| Some(d.cpu?.as_secs_f64() / d.window?.as_secs_f64()));
+        let share = largest(&|(trial, d)| busy_share(d, &trial.evidence));
+        let limited = of.iter().filter(|(_, d)| d.cpu_limit.is_some());
+        let throttled = limited.filter_map(|(_, d)| d.throttled).max();
+        let dash = || format::time_or(None);
+        table.row([
+            (*name).to_owned().into(),
+            of.len().to_string().into(),
+            format::time_or(ready).into(),
+            cpu.map_or_else(dash, |cpu| format!("{:.0}m", cpu * 1000.0))
+                .into(),
+            share.map_or_else(dash, format::percent).into(),
+            format::time_or(throttled).into(),
+            format::bytes_or(of.iter().filter_map(|(_, d)| d.peak_memory).max()).into(),
+            of.first().map_or_else(dash, |(_, d)| d.cpus.clone()).into(),
+        ]);
+    }
+    table
+}
+
+/// The last words of the first that failed.
+fn failed(view: &ResultView, all: &[Seen<'_>]) -> Option<(String, String)> {
+    let (trial, dependency) = all.iter().find(|(_, d)| !d.last_output.is_empty())?;
+    let number = view.number(&trial.id).unwrap_or(0);
+    let how = match &dependency.ended {
+        Some(how) => format!("ended before the trial did ({how})"),
+        None if dependency.ready.is_none() => "was never ready".to_owned(),
+        None => "was killed in for memory".to_owned(),
+    };
+    let lead = format!(
+        "In trial {number} {} {how}; its last lines:",
+        dependency.name
+    );
+    Some((lead, dependency.last_output.join("\n")))
+}

@@ -1,0 +1,42 @@
+//! What an application needs beside it: a database, a broker, another service.
+//!
+//! Owns the type only. A host starts the dependencies of an order before its application, in the
+//! application's network, each with limits and files of its own, and ends them with the trial.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use loadline_analysis::record::CpuSets;
+use loadline_analysis::wire;
+use loadline_sizing::{Bytes, Cpus};
+use serde::{Deserialize, Serialize};
+
+use crate::{Account, App, Readiness};
+
+/// One dependency, fresh for the trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Dependency {
+    /// Its name: letters, digits and `-`; names its cgroup and directory.
+    pub name: String,
+    /// What runs.
+    pub app: App,
+    /// When it counts as ready.
+    pub readiness: Readiness,
+    /// How long its start, and then its seed, may take.
+    pub start_deadline: Duration,
+    /// Runs once when it is ready, before the application starts; program and arguments, empty is
+    /// nothing. Environment and directory are the dependency's.
+    pub seed: Vec<String>,
+    /// Who it runs as.
+    pub account: Account,
+    /// Directories of the host that it sees as empty ones of its own.
+    pub directories: Vec<PathBuf>,
+    /// Its CPU limit; `None` is none.
+    #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt")]
+    pub cpu: Option<Cpus>,
+    /// CPUs it may run on; `None` leaves them to the host.
+    pub cpuset: Option<CpuSets>,
+    /// Its memory limit; `None` is none.
+    #[serde(rename = "memory_bytes", with = "wire::bytes_opt")]
+    pub memory: Option<Bytes>,
+}
