@@ -4,9 +4,10 @@
 
 use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
+use loadline_analysis::obstacle::{self, Flat};
 use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Configuration, Machine, Purpose, Verdict};
+use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord, Verdict};
 
 use super::groups::{self, Group, Names};
 use super::money;
@@ -58,6 +59,9 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     }
     let proof = &recommendation.proof;
     let is_proven = recommendation.is_proven();
+    if !is_proven && let Some(flat) = obstacle::flat(alike(view, &recommendation.configuration)) {
+        return misses_alike(view, &flat);
+    }
     let size = groups::size(&recommendation.configuration);
     let mut details = vec![measured_what(view, recommendation)];
     details.push(proven_how(proof));
@@ -84,6 +88,38 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
             format!("For {} {size} was found, but {but}.", view.title)
         },
         ..proven_or_not(is_proven, details)
+    }
+}
+
+/// The trials whose configuration is this one but for its memory.
+fn alike<'a>(
+    view: &'a ResultView,
+    answer: &'a Configuration,
+) -> impl Iterator<Item = &'a TrialRecord> {
+    let is_own = move |t: &&TrialRecord| {
+        let own = Configuration {
+            memory: answer.memory,
+            label: answer.label.clone(),
+            ..t.configuration.clone()
+        };
+        own == *answer
+    };
+    view.trials.iter().filter(is_own)
+}
+
+/// No size is proven, and more memory is not what lacks.
+fn misses_alike(view: &ResultView, flat: &Flat) -> Headline {
+    Headline {
+        tone: Tone::Bad,
+        badge: "Not proven",
+        sentence: format!(
+            "No size of {} is proven to keep {} under {}: {}.",
+            view.title,
+            slo_words(view),
+            view.load_of_all(),
+            flat.sentence(),
+        ),
+        details: vec![sentence(&flat.behind()), sentence(&flat.lever())],
     }
 }
 
@@ -402,6 +438,9 @@ fn nothing_feasible(view: &ResultView) -> Headline {
         .evidence()
         .filter(|t| t.verdict != Verdict::Pass)
         .max_by_key(|t| t.configuration.memory.map_or(u64::MAX, |m| m.as_bytes()));
+    if let Some(flat) = largest.and_then(|t| obstacle::flat(alike(view, &t.configuration))) {
+        return misses_alike(view, &flat);
+    }
     Headline {
         tone: Tone::Bad,
         badge: "SLO not kept",
