@@ -2,6 +2,8 @@
 //!
 //! First thing a reader sees. Every number in it comes from the records or the recommendation.
 
+use std::time::Duration;
+
 use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::obstacle::{self, Flat};
@@ -65,6 +67,7 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     let size = groups::size(&recommendation.configuration);
     let mut details = vec![measured_what(view, recommendation)];
     details.push(proven_how(proof));
+    details.extend(rests_on(view, recommendation));
     details.push(format!(
         "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
         recommendation.confirmed,
@@ -246,6 +249,21 @@ fn proven_how(proof: &Proof) -> String {
         proof.starts,
         format::percent(proof.failure_upper_bound),
     )
+}
+
+/// On how much time the proof rests, and what no time of that length shows.
+fn rests_on(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
+    let is_proof = |t: &&TrialRecord| {
+        t.purpose == Purpose::Prove && t.configuration.memory == Some(recommendation.memory())
+    };
+    let starts: Vec<&TrialRecord> = view.evidence().filter(is_proof).collect();
+    let all: Duration = starts.iter().map(|t| t.length()).sum();
+    let each = all.checked_div(u32::try_from(starts.len()).ok()?)?;
+    Some(format!(
+        "That rests on {} of {}; not soaked: what grows for longer than that was not seen.",
+        format::count(starts.len(), "start"),
+        format::elapsed(each),
+    ))
 }
 
 /// The load, and the latency that was seen under it at the recommended size.
@@ -456,6 +474,10 @@ fn nothing_feasible(view: &ResultView) -> Headline {
         details: largest
             .map(|t| sentence(&t.reason.to_string()))
             .into_iter()
+            // With prices the sizes are those of the offer, each at its own rate.
+            .chain(largest.filter(|t| t.configuration.rate.is_none()).map(|_| {
+                "Larger sizes were not tried: --max-memory names the largest; without it, 1Gi is doubled while it fails, up to 4/5 of this machine's memory.".to_owned()
+            }))
             .chain(attained(view))
             .collect(),
     }
