@@ -56,7 +56,7 @@ impl fmt::Display for Cause {
 /// Misses that memory does not cure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flat {
-    /// The smallest size that was found.
+    /// The smallest size that passed where it was confirmed or proven.
     pub from: Bytes,
     /// The largest that was tested.
     pub to: Bytes,
@@ -76,16 +76,16 @@ pub fn flat<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<Fla
     let at = |t: &'a TrialRecord| Some((t.configuration.memory?, t));
     let trials = trials.into_iter().filter(|t| t.verdict.is_evidence());
     let trials: Vec<_> = trials.filter_map(at).collect();
-    let first = |purpose: Purpose| {
-        let of = trials.iter().filter(|(_, t)| t.purpose == purpose);
-        of.map(|(size, _)| *size).min()
-    };
-    let from = first(Purpose::Prove).or_else(|| first(Purpose::Confirm))?;
+    let is_tested = |t: &TrialRecord| matches!(t.purpose, Purpose::Confirm | Purpose::Prove);
+    let passed = trials
+        .iter()
+        .filter(|(_, t)| is_tested(t) && t.verdict == Verdict::Pass);
+    let from = passed.map(|(size, _)| *size).min()?;
     let to = trials.iter().map(|(size, _)| *size).max()?;
     let tested = |least: Bytes| trials.iter().filter(move |(size, _)| *size >= least);
     let missed = |t: &TrialRecord| t.verdict != Verdict::Pass;
     let misses_at_top = tested(to).filter(|(_, t)| missed(t)).count();
-    let is_mixed = misses_at_top > 1 && misses_at_top < tested(to).count();
+    let is_mixed = misses_at_top > 0 && misses_at_top < tested(to).count();
     if !is_mixed || (to.as_bytes() as f64) < SPREAD * from.as_bytes() as f64 {
         return None;
     }

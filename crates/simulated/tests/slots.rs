@@ -250,3 +250,29 @@ fn a_wrong_guess_is_stopped_and_leaves_no_record() {
     assert_eq!(watch.begun, watch.measured + watch.dropped, "{watch:?}");
     assert_eq!(store.trials(&result).unwrap().len() as u32, watch.measured);
 }
+
+/// Three starts in ten stall for a second whatever their memory.
+#[test]
+fn misses_that_memory_does_not_cure_are_said_to_be_so() {
+    let experiment = rig::experiment("[search]\nprove = 20", "50/s");
+    let stalls = World {
+        glitch: 0.3,
+        ..World::default()
+    };
+    let mut told = 0;
+    for seed in 0..4 {
+        let search = sizes(&experiment, None);
+        let (sized, watch, _) = rig::answer(stalls, seed, 1, &experiment, &search);
+        let own = sized.searched[0].trials.iter();
+        let best = sized.best.as_ref();
+        let trials = best.map_or_else(|| own.collect(), |b| b.trials.iter().collect::<Vec<_>>());
+        // One time in eleven both first starts miss: then there is nothing to compare.
+        let Some(flat) = loadline_analysis::obstacle::flat(trials.iter().map(|t| &***t)) else {
+            continue;
+        };
+        println!("{} trials: {}", watch.measured, flat.sentence());
+        assert_eq!(flat.to.to_string(), "1Gi");
+        told += 1;
+    }
+    assert!(told >= 3, "{told} of 4");
+}
