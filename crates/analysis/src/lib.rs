@@ -20,6 +20,7 @@ pub mod latency;
 mod least_squares;
 pub mod lint;
 pub mod noise;
+pub mod obstacle;
 pub mod offer;
 pub mod pauses;
 pub mod price;

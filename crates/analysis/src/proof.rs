@@ -21,6 +21,58 @@ pub fn is_proof(passes: u64, starts: u64) -> bool {
     starts > 0 && starts.saturating_sub(passes) * STARTS_PER_FAILURE <= starts
 }
 
+/// Fresh starts at one size so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Starts that kept the SLO.
+    pub passes: u32,
+    /// Starts that missed it, or failed.
+    pub misses: u32,
+    /// Starts that could not be measured.
+    pub not_measured: u32,
+}
+
+/// What fresh starts say about a size so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// So many more starts decide, if none of them misses.
+    More(u32),
+    /// It keeps the SLO.
+    Proven,
+    /// It does not.
+    Refuted,
+    /// Too many starts could not be measured.
+    NotMeasured,
+}
+
+/// How a size stands after these starts, when `wanted` of them prove it if none misses.
+///
+/// A start that misses asks for as many starts again, a size that follows a refuted one (`is_doubted`)
+/// too: going on until one passes by luck proves nothing. Two misses refute a size unless they are
+/// at most one start in [`STARTS_PER_FAILURE`]. Its error rates: crate simulated,
+/// `tests/size_error_rates.rs`.
+pub fn standing(wanted: u32, count: Count, is_doubted: bool) -> Standing {
+    let each = STARTS_PER_FAILURE as u32;
+    let Count {
+        passes,
+        misses,
+        not_measured,
+    } = count;
+    let starts = passes + misses + not_measured;
+    if misses > 1 && misses * each > starts {
+        return Standing::Refuted;
+    }
+    if not_measured > 1 && (misses + not_measured) * each > starts {
+        return Standing::NotMeasured;
+    }
+    let again = wanted * (1 + misses + u32::from(is_doubted));
+    let enough = again.max((misses + not_measured) * each);
+    match enough.saturating_sub(starts) {
+        0 => Standing::Proven,
+        more => Standing::More(more),
+    }
+}
+
 /// Fresh starts at the recommended size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
@@ -109,6 +161,36 @@ mod tests {
         ] {
             assert_eq!(is_proof(passes, starts), wanted, "{passes} of {starts}");
         }
+    }
+
+    #[test]
+    fn a_miss_asks_for_as_many_again_and_two_refute() {
+        let of = |passes, misses, not_measured| {
+            let count = Count {
+                passes,
+                misses,
+                not_measured,
+            };
+            standing(20, count, false)
+        };
+        assert_eq!(of(0, 0, 0), Standing::More(20));
+        assert_eq!(of(20, 0, 0), Standing::Proven);
+        assert_eq!(of(19, 1, 0), Standing::More(20));
+        assert_eq!(of(39, 1, 0), Standing::Proven);
+        assert_eq!(of(30, 2, 0), Standing::Refuted);
+        assert_eq!(of(19, 0, 1), Standing::Proven);
+        assert_eq!(of(3, 0, 2), Standing::NotMeasured);
+        let five = |misses| {
+            let count = Count {
+                passes: 5 - misses,
+                misses,
+                not_measured: 0,
+            };
+            standing(5, count, false)
+        };
+        assert_eq!((five(0), five(1)), (Standing::Proven, Standing::More(15)));
+        let doubted = standing(20, Count::default(), true);
+        assert_eq!(doubted, Standing::More(40));
     }
 
     #[test]

@@ -17,6 +17,55 @@ pub fn duration(value: Duration) -> String {
     format!("{}{unit}", digits(seconds * scale))
 }
 
+/// A duration with as many digits as tell it from a bound: `100.3ms` beside `100ms`. Of the same
+/// length as the bound it is `exactly 100ms`.
+pub fn duration_beside(value: Duration, bound: Duration) -> String {
+    let (short, other) = (duration(value), duration(bound));
+    if !reads_like(&short, &other) {
+        return short;
+    }
+    if value == bound {
+        return format!("exactly {other}");
+    }
+    let unit = short.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let scale = match unit {
+        "s" => 1e9,
+        "ms" => 1e6,
+        "us" => 1e3,
+        _ => 1.0,
+    };
+    let texts = (1..=9).map(|places| format!("{:.places$}{unit}", value.as_nanos() as f64 / scale));
+    let bound = |places: usize| format!("{:.places$}{unit}", bound.as_nanos() as f64 / scale);
+    let mut apart = (1..)
+        .zip(texts)
+        .filter(|(places, text)| *text != bound(*places));
+    apart.next().map_or(short, |(_, text)| text)
+}
+
+/// Whether two texts say the same: `1.00s` and `1s`.
+fn reads_like(one: &str, other: &str) -> bool {
+    let parts = |text: &str| {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+        (number.parse::<f64>().ok(), unit.to_owned())
+    };
+    parts(one) == parts(other)
+}
+
+/// A share beside a bound, as [`duration_beside`].
+pub fn percent_beside(share: f64, bound: f64) -> String {
+    let short = percent(share);
+    if !reads_like(&short, &percent(bound)) {
+        return short;
+    }
+    if share == bound {
+        return format!("exactly {short}");
+    }
+    let at = |value: f64, places: usize| format!("{:.places$} %", value * 100.0);
+    let mut apart = (1..=15).filter(|places| at(share, *places) != at(bound, *places));
+    apart.next().map_or(short, |places| at(share, places))
+}
+
 /// A count: `312`, `4.10 k`, `14.8 M`, `2.00 G`.
 pub fn count(value: u64) -> String {
     match value as f64 {
@@ -64,6 +113,36 @@ mod tests {
             .map(|us| duration(Duration::from_micros(us)))
             .into();
         insta::assert_snapshot!(texts.join(" "), @"840us 12.3ms 1.85s 92.4s 1.00s 1ms");
+    }
+
+    proptest::proptest! {
+        /// Whatever the value and the bound: `p99 was 100ms, the SLO allows 100ms` is never said.
+        #[test]
+        fn a_value_never_reads_like_the_bound_that_it_breaks(
+            bound in 1_000_u64..100_000_000_000,
+            above in proptest::prelude::prop_oneof![0_u64..10, 0_u64..100_000, 0_u64..10_000_000_000],
+        ) {
+            let (value, bound) = (Duration::from_nanos(bound + above), Duration::from_nanos(bound));
+            let text = duration_beside(value, bound);
+            proptest::prop_assert!(!reads_like(&text, &duration(bound)), "{}", text);
+            let (value, bound) = (value.as_secs_f64() / 200.0, bound.as_secs_f64() / 200.0);
+            let text = percent_beside(value, bound);
+            proptest::prop_assert!(!reads_like(&text, &percent(bound)), "{}", text);
+        }
+    }
+
+    #[test]
+    fn digits_tell_a_value_from_its_bound() {
+        let beside =
+            |us, bound| duration_beside(Duration::from_micros(us), Duration::from_millis(bound));
+        let texts = [
+            beside(83_100, 50),
+            beside(100_007, 100),
+            beside(100_300, 100),
+            beside(100_000, 100),
+            percent_beside(0.01004, 0.01),
+        ];
+        insta::assert_snapshot!(texts.join(", "), @"83.1ms, 100.01ms, 100.3ms, exactly 100ms, 1.004 %");
     }
 
     #[test]

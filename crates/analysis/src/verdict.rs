@@ -342,12 +342,14 @@ fn broke(miss: &ObjectiveResult, measured: &Measured) -> String {
         None => (measured.scheduled, kinds(measured)),
     };
     match (miss.measured, miss.objective) {
-        (Some(share), Objective::Errors { .. }) => format!(
+        (Some(share), Objective::Errors { bound: limit }) => format!(
             "{name} were {}{kinds}, the SLO allows {bound}",
-            text::percent(share),
+            text::percent_beside(share, limit),
         ),
-        (Some(seconds), _) => {
-            format!("{name} was {}, the SLO allows {bound}", time(seconds))
+        (Some(seconds), objective) => {
+            let limit = length(objective.limit());
+            let was = text::duration_beside(length(seconds), limit);
+            format!("{name} was {was}, the SLO allows {bound}")
         }
         (None, _) if sent == 0 => {
             format!("{name} has no value: no request was sent, the SLO allows {bound}")
@@ -423,7 +425,11 @@ fn bound(objective: Objective) -> String {
 }
 
 fn time(seconds: f64) -> String {
-    text::duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    text::duration(length(seconds))
+}
+
+fn length(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 /// Whether file pages were dropped and read again so often that it explains a miss.

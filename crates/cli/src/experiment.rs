@@ -91,7 +91,7 @@ pub struct SearchFlags {
     #[arg(long, value_name = "SIZE")]
     pub min_memory: Option<String>,
 
-    /// Largest memory to try, as 1Gi
+    /// Largest memory to try [default: 1Gi, doubled while it fails, within this machine]
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<String>,
 
@@ -111,7 +111,8 @@ pub struct SearchFlags {
     #[arg(long, value_name = "PERCENT")]
     pub margin: Option<String>,
 
-    /// Fresh starts that prove the recommendation [default: 5]
+    /// Fresh starts that prove a size if none misses; at least 19 of 20 must keep the SLO, one
+    /// that misses asks for as many again [default: 20, with --prices 5]
     #[arg(long, value_name = "N")]
     pub prove: Option<u32>,
 

@@ -15,7 +15,7 @@ use loadline_sizing::{Bytes, Cpus, Jdk, Version, Vm};
 
 use crate::agenda::trial_length;
 use crate::command::{CommandError, assemble};
-use crate::experiment::{Experiment, Pricing};
+use crate::experiment::{Experiment, FIRST_MEMORY, Pricing};
 
 /// Share of the machine's memory that a container may get: the rest is for everybody else.
 const USABLE_MEMORY: (u64, u64) = (4, 5);
@@ -35,11 +35,11 @@ pub fn bases(experiment: &Experiment) -> Vec<Configuration> {
     .configurations()
 }
 
-/// The smallest memory of every base.
-pub fn sizes(experiment: &Experiment) -> Sizes {
+/// The smallest memory of every base, on a machine with so much.
+pub fn sizes(experiment: &Experiment, memory: Option<Bytes>) -> Sizes {
     let smallest = |base| Smallest {
         base,
-        parameters: parameters(experiment),
+        parameters: parameters(experiment, memory),
         start_deadline: experiment.app.start_deadline,
     };
     Sizes {
@@ -48,16 +48,24 @@ pub fn sizes(experiment: &Experiment) -> Sizes {
     }
 }
 
-fn parameters(experiment: &Experiment) -> Parameters {
+fn parameters(experiment: &Experiment, memory: Option<Bytes>) -> Parameters {
     let wanted = &experiment.search;
+    let first = wanted.max_memory.unwrap_or(FIRST_MEMORY);
+    let doubled = usable(memory).filter(|_| wanted.max_memory.is_none());
     Parameters {
+        max: doubled.map_or(first, |usable| usable.max(first)),
         step: wanted.step,
         confirmations: wanted.confirm,
         margin: wanted.margin,
         // The runner repeats what could not be measured.
         retries: 0,
-        ..Parameters::new(wanted.min_memory, wanted.max_memory)
+        ..Parameters::new(wanted.min_memory, first)
     }
+}
+
+/// What a container may get of a machine's memory.
+fn usable(memory: Option<Bytes>) -> Option<Bytes> {
+    memory.map(|m| m.mul_ratio(USABLE_MEMORY.0, USABLE_MEMORY.1))
 }
 
 /// The cheapest deployment on a machine.
@@ -106,7 +114,7 @@ pub fn prices(
         prove: experiment.search.prove,
         trial_length: trial_length(experiment),
         start_deadline: app.start_deadline,
-        memory: parameters(experiment),
+        memory: parameters(experiment, machine.memory),
         words: words.chain(environment.map(str::to_owned)).collect(),
         seed: experiment.seed,
         compared: Default::default(),
@@ -131,7 +139,7 @@ pub fn ground(
     cpus: u32,
     memory: Option<Bytes>,
 ) -> Ground {
-    let largest = memory.map(|m| m.mul_ratio(USABLE_MEMORY.0, USABLE_MEMORY.1));
+    let largest = usable(memory);
     let fits = |size: &Size| {
         size.cpu <= Cpus::from_whole(cpus) && largest.is_none_or(|largest| size.memory <= largest)
     };

@@ -133,7 +133,7 @@ fn a_budget_that_ends_before_an_answer_does_not_say_that_there_is_none() {
 fn a_proof_waits_as_long_as_the_search_that_it_proves() {
     let tables = "[search]\nmin-memory = \"256Mi\"\nmax-memory = \"512Mi\"\nconfirm = 2\nprove = 3\n[[factor]]\nname = \"cpu\"\nlevels = [\"250m\", \"2\"]";
     let experiment = rig::experiment(tables, "20/s");
-    let search = sizes(&experiment);
+    let search = sizes(&experiment, None);
     let (sized, ..) = rig::answer(World::default(), 7, 1, &experiment, &search);
     let deadline = |index: usize| sized.searched[index].start_deadline;
     assert!(deadline(1) < deadline(0));

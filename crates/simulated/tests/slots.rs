@@ -163,7 +163,7 @@ fn a_size_over_several_bases_is_the_same_on_any_number_of_slots() {
     let tables =
         "[search]\nprove = 5\n[[factor]]\nname = \"cpu\"\nlevels = [\"500m\", \"1\", \"2\"]";
     let experiment = rig::experiment(tables, "50/s");
-    same(&experiment, || sizes(&experiment), of_sizes);
+    same(&experiment, || sizes(&experiment, None), of_sizes);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn five_slots_take_less_than_half_of_the_time_of_one() {
     let (mut one, mut five) = (0.0, 0.0);
     for seed in seeds() {
         let took = |slots| {
-            let search = sizes(&experiment);
+            let search = sizes(&experiment, None);
             let (.., took) = rig::answer(world(seed), seed, slots, &experiment, &search);
             took.as_secs_f64()
         };
@@ -238,8 +238,41 @@ fn a_wrong_guess_is_stopped_and_leaves_no_record() {
     let mut host = Simulated::new(world(1), 1, 5);
     let mut watch = rig::watch();
     let at = (&store, result.as_str());
-    rig::run(&mut host, &mut watch, at, &experiment, &sizes(&experiment)).unwrap();
+    rig::run(
+        &mut host,
+        &mut watch,
+        at,
+        &experiment,
+        &sizes(&experiment, None),
+    )
+    .unwrap();
     assert!(watch.dropped > 0, "{watch:?}");
     assert_eq!(watch.begun, watch.measured + watch.dropped, "{watch:?}");
     assert_eq!(store.trials(&result).unwrap().len() as u32, watch.measured);
+}
+
+/// Three starts in ten stall for a second whatever their memory.
+#[test]
+fn misses_that_memory_does_not_cure_are_said_to_be_so() {
+    let experiment = rig::experiment("[search]\nprove = 20", "50/s");
+    let stalls = World {
+        glitch: 0.3,
+        ..World::default()
+    };
+    let mut told = 0;
+    for seed in 0..4 {
+        let search = sizes(&experiment, None);
+        let (sized, watch, _) = rig::answer(stalls, seed, 1, &experiment, &search);
+        let own = sized.searched[0].trials.iter();
+        let best = sized.best.as_ref();
+        let trials = best.map_or_else(|| own.collect(), |b| b.trials.iter().collect::<Vec<_>>());
+        // One time in eleven both first starts miss: then there is nothing to compare.
+        let Some(flat) = loadline_analysis::obstacle::flat(trials.iter().map(|t| &***t)) else {
+            continue;
+        };
+        println!("{} trials: {}", watch.measured, flat.sentence());
+        assert_eq!(flat.to.to_string(), "1Gi");
+        told += 1;
+    }
+    assert!(told >= 3, "{told} of 4");
 }

@@ -10,6 +10,9 @@ use loadline_sizing::Bytes;
 use super::Outcome;
 use crate::record::Purpose;
 
+/// Failed confirmations that each move up by the same: so many are within the spread of starts.
+const DOUBLES_AFTER: u32 = 3;
+
 /// What to search and how carefully.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters {
@@ -20,7 +23,7 @@ pub struct Parameters {
     /// Whether `low` is a guess (from the live set and non-heap memory of a roomy run). It is
     /// then tried too, and left downwards when it passes.
     pub low_is_guess: bool,
-    /// A size that passes, or that is tried first; left upwards, up to `max`, when it fails.
+    /// A size that passes, or that is tried first; doubled, up to `max`, while it fails.
     pub high: Bytes,
     /// Whether `high` has already passed (the roomy run).
     pub high_passed: bool,
@@ -32,7 +35,7 @@ pub struct Parameters {
     pub resolution: f64,
     /// Passes in a row at one size before it counts.
     pub confirmations: u32,
-    /// Growth after a failed confirmation, as a factor.
+    /// Growth after a failed confirmation, as a factor; what it adds doubles from the fifth on.
     pub backoff: f64,
     /// Added to the confirmed size, as a share.
     pub margin: f64,
@@ -77,6 +80,20 @@ impl Parameters {
             confirmations: 3,
             ..Self::new(low, high)
         }
+    }
+}
+
+impl Parameters {
+    pub(super) fn step_bytes(&self) -> u64 {
+        self.step.as_bytes().max(1)
+    }
+
+    pub(super) fn max_steps(&self) -> u64 {
+        self.max.as_bytes() / self.step_bytes()
+    }
+
+    pub(super) fn bytes(&self, steps: u64) -> Bytes {
+        Bytes::from_bytes(steps.saturating_mul(self.step_bytes()))
     }
 }
 
@@ -139,6 +156,10 @@ pub struct MinMemory {
     low_known: bool,
     high_known: bool,
     confirming: Option<Confirming>,
+    /// Confirmations that failed.
+    moved_up: u32,
+    /// The largest size has missed once.
+    missed_at_max: bool,
     over: Option<Over>,
     starts: u32,
     invalid: u32,
@@ -162,7 +183,7 @@ enum Over {
 impl MinMemory {
     /// A search at its beginning. `low` is rounded down to the grid, `high` up.
     pub fn new(parameters: Parameters) -> Self {
-        let step = parameters.step.as_bytes().max(1);
+        let step = parameters.step_bytes();
         let low = parameters.low.as_bytes() / step;
         let high = parameters.high.as_bytes().div_ceil(step).max(low + 1);
         let mut search = Self {
@@ -172,6 +193,8 @@ impl MinMemory {
             low_known: !parameters.low_is_guess || parameters.low <= parameters.min,
             high_known: parameters.high_passed,
             confirming: None,
+            moved_up: 0,
+            missed_at_max: false,
             over: None,
             starts: 0,
             invalid: 0,
@@ -271,9 +294,7 @@ impl MinMemory {
             (Some(confirming), true) => self.confirmed_once(confirming),
             (Some(confirming), false) => self.confirmation_failed(confirming),
             (None, true) => self.bisection_passed(at),
-            (None, false) if !self.high_known && at >= self.max() => {
-                self.over = Some(Over::Infeasible);
-            }
+            (None, false) if !self.high_known && at >= self.max() => self.largest_missed(),
             (None, false) => self.bisection_failed(at),
         }
     }
@@ -290,11 +311,19 @@ impl MinMemory {
         self.confirm_when_narrow();
     }
 
+    /// One miss may be chance at any size; two starts that missed are not worth a search.
+    fn largest_missed(&mut self) {
+        if self.missed_at_max {
+            self.over = Some(Over::Infeasible);
+        }
+        self.missed_at_max = true;
+    }
+
     fn bisection_failed(&mut self, at: u64) {
         self.low = at;
         self.low_known = true;
         if !self.high_known {
-            self.high = scaled(at, 1.5).clamp(at + 1, self.max().max(at + 1));
+            self.high = (at * 2).clamp(at + 1, self.max().max(at + 1));
         }
         self.confirm_when_narrow();
     }
@@ -312,7 +341,14 @@ impl MinMemory {
 
     fn confirmation_failed(&mut self, confirming: Confirming) {
         self.low = confirming.at;
-        let next = scaled(confirming.at, self.parameters.backoff).max(confirming.at + 1);
+        let doublings = self.moved_up.saturating_sub(DOUBLES_AFTER).min(16);
+        let growth = (self.parameters.backoff - 1.0) * f64::from(1_u32 << doublings);
+        self.moved_up += 1;
+        let next = scaled(confirming.at, 1.0 + growth).max(confirming.at + 1);
+        let next = match confirming.at < self.max() {
+            true => next.min(self.max()),
+            false => next,
+        };
         if next > self.max() {
             self.high = confirming.at;
             self.over = Some(Over::Infeasible);
@@ -371,23 +407,20 @@ impl MinMemory {
     }
 
     fn min(&self) -> u64 {
-        let step = self.parameters.step.as_bytes().max(1);
-        self.parameters.min.as_bytes() / step
+        self.parameters.min.as_bytes() / self.parameters.step_bytes()
     }
 
     fn max(&self) -> u64 {
-        let step = self.parameters.step.as_bytes().max(1);
-        self.parameters.max.as_bytes() / step
+        self.parameters.max_steps()
     }
 
     fn bytes(&self, steps: u64) -> Bytes {
-        let step = self.parameters.step.as_bytes().max(1);
-        Bytes::from_bytes(steps.saturating_mul(step))
+        self.parameters.bytes(steps)
     }
 }
 
 /// The first grid size at or above `factor` times this one.
-fn scaled(steps: u64, factor: f64) -> u64 {
+pub(super) fn scaled(steps: u64, factor: f64) -> u64 {
     (steps as f64 * factor * (1.0 - 1e-12)).ceil() as u64
 }
 
@@ -447,7 +480,7 @@ mod tests {
             MinMemory::new(parameters).next(),
             Step::Try(mib(1024), Purpose::Search)
         );
-        insta::assert_snapshot!(trace(parameters, 2000), @"1024- Infeasible { largest: Bytes(1073741824) }");
+        insta::assert_snapshot!(trace(parameters, 2000), @"1024- 1024- Infeasible { largest: Bytes(1073741824) }");
     }
 
     #[test]
@@ -458,7 +491,7 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @"
         340+ 280- 312+ 296- 304+ 300+ = 300, answer 324, 11 starts
         500+ 400+ 264- 328+ 296- 312+ 304+ 300+ = 300, answer 324, 13 starts
-        200- 300+ 248- 276- 288- 296- = 300, answer 324, 11 starts
+        200- 400+ 284- 340+ 312+ 300+ 292- 296- = 300, answer 324, 13 starts
         ");
         // Below every guess the floor is still taken to fail.
         insta::assert_snapshot!(trace(guessed(70, 80), 1), @"80+ 68+ = 68, answer 76, 7 starts");

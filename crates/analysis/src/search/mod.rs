@@ -9,6 +9,7 @@
 //! Read in this order: [`Search`], [`matrix`] (the simplest), [`size`], [`prices`].
 
 mod ahead;
+pub mod ascent;
 pub mod cheapest;
 pub mod lattice;
 pub mod matrix;

@@ -11,9 +11,11 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use super::ahead::{self, Machine};
+use super::ascent::Ascent;
 use super::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use super::{Ask, Next, Open, Outcome, Search, Seen, all, both, each};
 use crate::price;
+use crate::proof::Standing;
 use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
 
 /// A start may take this many times the start with room.
@@ -22,12 +24,12 @@ const START_FACTOR: u32 = 4;
 /// A start may always take this long: short starts vary more than their length says.
 const START_FLOOR: Duration = Duration::from_secs(5);
 
-/// The smallest memory of each base, the cheapest of them proven.
+/// The smallest memory of each base, the cheapest of them that can be proven.
 #[derive(Debug, Clone)]
 pub struct Sizes {
     /// A search for each combination of the factors but memory.
     pub bases: Vec<Smallest>,
-    /// Fresh starts that prove the answer.
+    /// Fresh starts that prove a size when none misses.
     pub prove: u32,
 }
 
@@ -47,7 +49,7 @@ pub struct Best {
     pub configuration: Configuration,
     /// How it was found.
     pub answer: MemoryFound,
-    /// Trials of its search, of the next smaller size and of its proof.
+    /// Trials of its search, of the next smaller size and of the proofs at every size tested.
     pub trials: Vec<Arc<TrialRecord>>,
     /// Trials of the other bases.
     pub others: Vec<Arc<TrialRecord>>,
@@ -58,29 +60,137 @@ impl Search for Sizes {
 
     fn next(&self, seen: &Seen) -> Next<Sized> {
         let searched = all(self.bases.iter().map(|base| base.next(seen)))?;
-        let Some((index, answer)) = cheapest(&searched) else {
+        let Some(proved) = self.prove(&searched, seen)? else {
             let best = None;
             return Ok(Sized { searched, best });
         };
-        let best = &searched[index];
-        let configuration = at(&best.base, answer.size);
-        let (proofs, below) = both(
-            prove(&configuration, self.prove, best.start_deadline, seen),
-            best.next_smaller(&answer, seen),
-        )?;
-        let mut trials = best.trials.clone();
-        add_neighbour(&mut trials, below);
-        trials.extend(proofs);
-        let others = searched.iter().enumerate().filter(|(i, _)| *i != index);
+        let own = &searched[proved.base];
+        let mut trials = own.trials.clone();
+        add_neighbour(&mut trials, own.next_smaller(&proved.answer, seen)?);
+        trials.extend(proved.trials);
+        let others = searched.iter().enumerate();
+        let others = others.filter(|(i, _)| *i != proved.base);
         let others = others.flat_map(|(_, s)| s.trials.clone()).collect();
         let best = Some(Best {
-            configuration,
-            answer,
+            configuration: at(&own.base, proved.answer.size),
+            answer: proved.answer,
             trials,
             others,
         });
         Ok(Sized { searched, best })
     }
+}
+
+/// A base's answer with its fresh starts.
+struct Proved {
+    base: usize,
+    answer: MemoryFound,
+    /// The fresh starts at every size that was tested, in order.
+    trials: Vec<Arc<TrialRecord>>,
+}
+
+/// The fresh starts of one base, as far as they ran.
+struct Climb {
+    found: MemoryFound,
+    ascent: Ascent,
+    trials: Vec<Arc<TrialRecord>>,
+}
+
+impl Climb {
+    fn of(search: &Smallest, searched: &Searched, prove: u32) -> Option<Self> {
+        let End::Found(found) = searched.end else {
+            return None;
+        };
+        let outcome = |t: &Arc<TrialRecord>| {
+            let size = t.configuration.memory?;
+            Some((size, Outcome::from(t.verdict)))
+        };
+        let trials = searched.trials.iter().filter_map(outcome);
+        Some(Self {
+            found,
+            ascent: Ascent::new(search.parameters, prove, found.size, trials),
+            trials: Vec::new(),
+        })
+    }
+
+    /// The answer at the size that is tested now.
+    fn answer(&self) -> MemoryFound {
+        let (size, confirmed) = (self.ascent.size(), self.found.confirmed);
+        MemoryFound {
+            size,
+            margin: size.as_bytes() as f64 / confirmed.as_bytes().max(1) as f64 - 1.0,
+            ..self.found
+        }
+    }
+
+    /// Reads the fresh starts at one size; opens those that are missing.
+    fn test(&mut self, searched: &Searched, seen: &Seen) -> Next<()> {
+        let size = self.ascent.size();
+        let configuration = at(&searched.base, size);
+        let mut repeat = 1;
+        while let Standing::More(more) = self.ascent.standing()
+            && self.ascent.size() == size
+        {
+            let start = |repeat| proof(&configuration, repeat, searched.start_deadline);
+            let Some(record) = seen.get(&start(repeat)) else {
+                let asks = (repeat..repeat + more).map(start);
+                return Err(Open {
+                    wanted: asks.filter(|a| seen.get(a).is_none()).collect(),
+                    guesses: Vec::new(),
+                });
+            };
+            self.ascent.record(Outcome::from(record.verdict));
+            self.trials.push(Arc::clone(record));
+            repeat += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Sizes {
+    /// Tests the cheapest size until one is proven: one that is refuted moves up, and may then no
+    /// longer be the cheapest. Where none is proven, the one that was cheapest at first.
+    fn prove(&self, searched: &[Searched], seen: &Seen) -> Next<Option<Proved>> {
+        let climbs = self.bases.iter().zip(searched);
+        let mut climbs: Vec<Option<Climb>> = climbs
+            .map(|(search, of)| Climb::of(search, of, self.prove))
+            .collect();
+        let cost_of = |climbs: &[Option<Climb>], base: usize| {
+            let size = climbs[base].as_ref().map(|c| c.ascent.size());
+            size.map(|size| cost(&searched[base].base, size))
+        };
+        let cheapest = |climbs: &[Option<Climb>], bases: &[usize]| {
+            let costs = bases
+                .iter()
+                .filter_map(|b| Some((*b, cost_of(climbs, *b)?)));
+            let least = costs.min_by(|a, b| a.1.total_cmp(&b.1));
+            least.map(|(base, _)| base)
+        };
+        let mut left: Vec<usize> = (0..climbs.len()).collect();
+        let first = cheapest(&climbs, &left);
+        while let Some(base) = cheapest(&climbs, &left) {
+            let Some(climb) = &mut climbs[base] else {
+                break;
+            };
+            let below = searched[base].next_smaller(&climb.found, seen);
+            both(climb.test(&searched[base], seen), below)?;
+            match climb.ascent.standing() {
+                Standing::Refuted => left.retain(|other| *other != base),
+                Standing::More(_) => {}
+                Standing::Proven | Standing::NotMeasured => return Ok(proved(base, climbs)),
+            }
+        }
+        Ok(first.and_then(|base| proved(base, climbs)))
+    }
+}
+
+fn proved(base: usize, mut climbs: Vec<Option<Climb>>) -> Option<Proved> {
+    let climb = climbs[base].take()?;
+    Some(Proved {
+        base,
+        answer: climb.answer(),
+        trials: climb.trials,
+    })
 }
 
 /// The smallest memory of one configuration, whose own memory limit is ignored.
@@ -298,14 +408,18 @@ pub(super) fn proofs(
     starts: u32,
     start_deadline: Duration,
 ) -> Vec<Ask> {
-    let start = |repeat| Ask {
+    let start = |repeat| proof(configuration, repeat, start_deadline);
+    (1..=starts).map(start).collect()
+}
+
+fn proof(configuration: &Configuration, repeat: u32, start_deadline: Duration) -> Ask {
+    Ask {
         configuration: configuration.clone(),
         purpose: Purpose::Prove,
         repeat,
         start_deadline,
         pair: None,
-    };
-    (1..=starts).map(start).collect()
+    }
 }
 
 /// Configurations whose smallest sizes say nothing about which is cheaper.
@@ -348,19 +462,6 @@ pub fn at(base: &Configuration, size: Bytes) -> Configuration {
         label,
         ..base.clone()
     }
-}
-
-/// The base whose answer weighs least, the first of equals.
-fn cheapest(searched: &[Searched]) -> Option<(usize, MemoryFound)> {
-    let found = searched
-        .iter()
-        .enumerate()
-        .filter_map(|(i, s)| match s.end {
-            End::Found(answer) => Some((i, answer)),
-            End::Infeasible { .. } | End::CouldNotMeasure { .. } => None,
-        });
-    let weight = |(index, answer): &(usize, MemoryFound)| cost(&searched[*index].base, answer.size);
-    found.min_by(|a, b| weight(a).total_cmp(&weight(b)))
 }
 
 /// What a size weighs beside others: memory and CPUs of all instances.

@@ -48,7 +48,8 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
     let concluded = match measuring.experiment.search.pricing.clone() {
         Some(pricing) => prices::concluded(&mut measuring, &pricing)?,
         None => {
-            let search = sizes(&measuring.experiment);
+            let memory = measuring.host.machine().memory;
+            let search = sizes(&measuring.experiment, memory);
             concluded(&measuring.search(&search, None)?)
         }
     };

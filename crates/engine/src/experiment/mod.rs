@@ -16,6 +16,7 @@ mod search;
 mod tests;
 pub mod wire;
 
+pub(crate) use search::FIRST_MEMORY;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -155,15 +156,15 @@ pub struct Level {
 pub struct Search {
     /// Smallest size to try.
     pub min_memory: Bytes,
-    /// Largest size to try.
-    pub max_memory: Bytes,
+    /// Largest size to try; `None` doubles the first, 1 GiB, as far as the machine goes.
+    pub max_memory: Option<Bytes>,
     /// Sizes are multiples of this.
     pub step: Bytes,
     /// Passes in a row that confirm a size.
     pub confirm: u32,
     /// Margin on top, a fraction.
     pub margin: f64,
-    /// Fresh starts that prove the recommendation.
+    /// Fresh starts that prove a size when none misses.
     pub prove: u32,
     /// Search the cheapest deployment instead.
     pub pricing: Option<Pricing>,

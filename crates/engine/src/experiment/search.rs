@@ -19,7 +19,12 @@ use super::{ExperimentError, Factor, Pricing, Search};
 
 const CONFIRM: u32 = 5;
 const MARGIN: f64 = 0.08;
-const PROVE: u32 = 5;
+/// At least 19 of 20 starts: the promise of a size.
+const PROVE: u32 = 20;
+/// With prices many answers are refuted before one holds; a miss asks for more (`Cheapest`).
+const PROVE_PRICED: u32 = 5;
+/// The largest memory that is tried first where none is given.
+pub(crate) const FIRST_MEMORY: Bytes = Bytes::from_gib(1);
 /// Fewer pairs adopt nothing (`loadline_analysis::tuning::FEWEST_PAIRS`).
 const PAIRS: u32 = 6;
 
@@ -41,20 +46,28 @@ pub(super) fn search(
     let size = |text: Option<&Text>, default| text.map_or(Ok(default), |t| memory(t, source));
     let search = Search {
         min_memory: size(table.min_memory.as_ref(), Bytes::from_mib(64))?,
-        max_memory: size(table.max_memory.as_ref(), Bytes::from_gib(1))?,
+        max_memory: table
+            .max_memory
+            .as_ref()
+            .map(|t| memory(t, source))
+            .transpose()?,
         step: size(table.step.as_ref(), Bytes::from_mib(4))?,
         confirm: source.in_range(table.confirm.as_ref(), CONFIRM, 1..101, "confirm")?,
         margin: table
             .margin
             .as_ref()
             .map_or(Ok(MARGIN), |t| percentage(t, "margin", source))?,
-        prove: table.prove.unwrap_or(PROVE),
+        prove: table.prove.unwrap_or(match pricing.is_some() {
+            true => PROVE_PRICED,
+            false => PROVE,
+        }),
         pricing,
     };
-    if search.min_memory >= search.max_memory {
+    let largest = search.max_memory.unwrap_or(FIRST_MEMORY);
+    if search.min_memory >= largest {
         let problem = format!(
-            "the search has no room: from {} to {}",
-            search.min_memory, search.max_memory
+            "the search has no room: from {} to {largest}",
+            search.min_memory
         );
         return Err(source.whole(
             problem,

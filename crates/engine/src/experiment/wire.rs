@@ -261,7 +261,8 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub min_memory: Option<Text>,
-    /// Largest memory to try: `1Gi` (default).
+    /// Largest memory to try; default: `1Gi`, doubled while it fails, up to 4/5 of the machine's
+    /// memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub max_memory: Option<Text>,
@@ -277,7 +278,8 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub margin: Option<Text>,
-    /// Fresh starts that prove the recommendation: 5 (default).
+    /// Fresh starts that prove a size when none misses: 20 (default), with prices 5. At least 19 of
+    /// 20 must keep the SLO; one that misses asks for as many again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prove: Option<u32>,
     /// Search the cheapest deployment at these prices, not the smallest memory: `fargate`,

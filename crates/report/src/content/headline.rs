@@ -2,11 +2,14 @@
 //!
 //! First thing a reader sees. Every number in it comes from the records or the recommendation.
 
+use std::time::Duration;
+
 use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
+use loadline_analysis::obstacle::{self, Flat};
 use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Configuration, Machine, Purpose, Verdict};
+use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord, Verdict};
 
 use super::groups::{self, Group, Names};
 use super::money;
@@ -58,9 +61,13 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     }
     let proof = &recommendation.proof;
     let is_proven = recommendation.is_proven();
+    if !is_proven && let Some(flat) = obstacle::flat(alike(view, &recommendation.configuration)) {
+        return misses_alike(view, &flat);
+    }
     let size = groups::size(&recommendation.configuration);
     let mut details = vec![measured_what(view, recommendation)];
     details.push(proven_how(proof));
+    details.extend(rests_on(view, recommendation));
     details.push(format!(
         "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
         recommendation.confirmed,
@@ -84,6 +91,38 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
             format!("For {} {size} was found, but {but}.", view.title)
         },
         ..proven_or_not(is_proven, details)
+    }
+}
+
+/// The trials whose configuration is this one but for its memory.
+fn alike<'a>(
+    view: &'a ResultView,
+    answer: &'a Configuration,
+) -> impl Iterator<Item = &'a TrialRecord> {
+    let is_own = move |t: &&TrialRecord| {
+        let own = Configuration {
+            memory: answer.memory,
+            label: answer.label.clone(),
+            ..t.configuration.clone()
+        };
+        own == *answer
+    };
+    view.trials.iter().filter(is_own)
+}
+
+/// No size is proven, and more memory is not what lacks.
+fn misses_alike(view: &ResultView, flat: &Flat) -> Headline {
+    Headline {
+        tone: Tone::Bad,
+        badge: "Not proven",
+        sentence: format!(
+            "No size of {} is proven to keep {} under {}: {}.",
+            view.title,
+            slo_words(view),
+            view.load_of_all(),
+            flat.sentence(),
+        ),
+        details: vec![sentence(&flat.behind()), sentence(&flat.lever())],
     }
 }
 
@@ -210,6 +249,21 @@ fn proven_how(proof: &Proof) -> String {
         proof.starts,
         format::percent(proof.failure_upper_bound),
     )
+}
+
+/// On how much time the proof rests, and what no time of that length shows.
+fn rests_on(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
+    let is_proof = |t: &&TrialRecord| {
+        t.purpose == Purpose::Prove && t.configuration.memory == Some(recommendation.memory())
+    };
+    let starts: Vec<&TrialRecord> = view.evidence().filter(is_proof).collect();
+    let all: Duration = starts.iter().map(|t| t.length()).sum();
+    let each = all.checked_div(u32::try_from(starts.len()).ok()?)?;
+    Some(format!(
+        "That rests on {} of {}; not soaked: what grows for longer than that was not seen.",
+        format::count(starts.len(), "start"),
+        format::elapsed(each),
+    ))
 }
 
 /// The load, and the latency that was seen under it at the recommended size.
@@ -402,6 +456,9 @@ fn nothing_feasible(view: &ResultView) -> Headline {
         .evidence()
         .filter(|t| t.verdict != Verdict::Pass)
         .max_by_key(|t| t.configuration.memory.map_or(u64::MAX, |m| m.as_bytes()));
+    if let Some(flat) = largest.and_then(|t| obstacle::flat(alike(view, &t.configuration))) {
+        return misses_alike(view, &flat);
+    }
     Headline {
         tone: Tone::Bad,
         badge: "SLO not kept",
@@ -417,6 +474,10 @@ fn nothing_feasible(view: &ResultView) -> Headline {
         details: largest
             .map(|t| sentence(&t.reason.to_string()))
             .into_iter()
+            // With prices the sizes are those of the offer, each at its own rate.
+            .chain(largest.filter(|t| t.configuration.rate.is_none()).map(|_| {
+                "Larger sizes were not tried: --max-memory names the largest; without it, 1Gi is doubled while it fails, up to 4/5 of this machine's memory.".to_owned()
+            }))
             .chain(attained(view))
             .collect(),
     }

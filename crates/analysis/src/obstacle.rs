@@ -1,0 +1,331 @@
+//! When no size is proven although memory is not what lacks: starts miss at every size alike.
+//!
+//! Owns how that is seen in the trials of a search, and what the missed starts have in common: the
+//! pause in the second whose requests were slowest ([`crate::explain`]), or what its counters say.
+//! Guesses no cause that the record does not show: the rest is [`Cause::Unknown`].
+
+use std::fmt;
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use crate::attribution::{Attribution, Class};
+use crate::explain::Explanation;
+use crate::record::{Phase, Purpose, SecondEvidence, TrialRecord, Verdict};
+
+/// The largest size that misses too is at least so many times the smallest: less could be the edge.
+const SPREAD: f64 = 1.25;
+/// A pause explains a second whose slowest request waited at most twice as long.
+const EXPLAINS: u32 = 2;
+/// CPU time of a request in the first half of the load, as a multiple of that in the second, from
+/// which the application was still warming up.
+const WARMING: f64 = 1.3;
+/// Share of the CPU limit in use from which there was no more.
+const FULL: f64 = 0.9;
+
+/// Why the requests of a start were slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The collector stopped the application.
+    GcPause,
+    /// The CPU quota was used up, and the application stood.
+    Throttling,
+    /// The JIT compiler and caches were still at work: a request took less CPU later.
+    WarmingUp,
+    /// All CPU that the limit allows was in use.
+    Cpu,
+    /// The application failed; more memory did not help.
+    Failure,
+    /// Nothing in the record shows it.
+    Unknown,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::GcPause => "a GC pause",
+            Self::Throttling => "CPU throttling",
+            Self::WarmingUp => "a JVM that was still warming up",
+            Self::Cpu => "a CPU limit that was all used",
+            Self::Failure => "a failure of the application",
+            Self::Unknown => "no cause that was measured",
+        })
+    }
+}
+
+/// Misses that memory does not cure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flat {
+    /// The smallest size that passed where it was confirmed or proven.
+    pub from: Bytes,
+    /// The largest that was tested.
+    pub to: Bytes,
+    /// Starts at these sizes that missed.
+    pub misses: u64,
+    /// All starts at these sizes.
+    pub starts: u64,
+    /// What was behind the misses, most frequent first.
+    pub causes: Vec<(Cause, u64)>,
+    /// A trial that missed for the first of these.
+    pub example: String,
+}
+
+/// Whether these trials of one search, which proved no size, miss at every size alike: the largest
+/// was refuted although starts pass there, and it is well above the smallest that was confirmed.
+pub fn flat<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<Flat> {
+    let at = |t: &'a TrialRecord| Some((t.configuration.memory?, t));
+    let trials = trials.into_iter().filter(|t| t.verdict.is_evidence());
+    let trials: Vec<_> = trials.filter_map(at).collect();
+    let is_tested = |t: &TrialRecord| matches!(t.purpose, Purpose::Confirm | Purpose::Prove);
+    let passed = trials
+        .iter()
+        .filter(|(_, t)| is_tested(t) && t.verdict == Verdict::Pass);
+    let from = passed.map(|(size, _)| *size).min()?;
+    let to = trials.iter().map(|(size, _)| *size).max()?;
+    let tested = |least: Bytes| trials.iter().filter(move |(size, _)| *size >= least);
+    let missed = |t: &TrialRecord| t.verdict != Verdict::Pass;
+    let misses_at_top = tested(to).filter(|(_, t)| missed(t)).count();
+    let is_mixed = misses_at_top > 0 && misses_at_top < tested(to).count();
+    if !is_mixed || (to.as_bytes() as f64) < SPREAD * from.as_bytes() as f64 {
+        return None;
+    }
+    let those: Vec<&TrialRecord> = tested(from)
+        .map(|(_, t)| *t)
+        .filter(|t| missed(t))
+        .collect();
+    let (causes, example) = causes(&those)?;
+    Some(Flat {
+        from,
+        to,
+        misses: those.len() as u64,
+        starts: tested(from).count() as u64,
+        causes,
+        example,
+    })
+}
+
+/// The causes of these starts, most frequent first, and a start of the first.
+fn causes(missed: &[&TrialRecord]) -> Option<(Vec<(Cause, u64)>, String)> {
+    let mut causes: Vec<(Cause, u64)> = Vec::new();
+    for record in missed {
+        let cause = cause(record);
+        match causes.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, count)) => *count += 1,
+            None => causes.push((cause, 1)),
+        }
+    }
+    causes.sort_by_key(|(cause, count)| (std::cmp::Reverse(*count), *cause));
+    let (most, _) = causes.first()?;
+    let example = missed.iter().find(|record| cause(record) == *most)?;
+    Some((causes, example.id.clone()))
+}
+
+/// Why the requests of a start were slow.
+pub fn cause(record: &TrialRecord) -> Cause {
+    if record.verdict != Verdict::SloMiss {
+        return Cause::Failure;
+    }
+    let seconds = measured(record);
+    let slowest = seconds.iter().max_by_key(|s| waited(s));
+    let paused = slowest.and_then(|second| pause(record, second));
+    paused.unwrap_or_else(|| match (is_warming(&seconds), slowest) {
+        (true, _) => Cause::WarmingUp,
+        (false, Some(second)) if is_full(record, second) => Cause::Cpu,
+        _ => Cause::Unknown,
+    })
+}
+
+/// The seconds of the measure phase.
+fn measured(record: &TrialRecord) -> Vec<&SecondEvidence> {
+    let phases = &record.evidence.phases;
+    let span = phases.iter().find(|p| p.phase == Phase::Measure);
+    let within = |s: &&SecondEvidence| {
+        span.is_none_or(|p| p.start < s.at_ns && s.at_ns <= p.end) && s.offered.is_some()
+    };
+    record.evidence.seconds.iter().filter(within).collect()
+}
+
+/// How long the slowest requests of a second took.
+fn waited(second: &SecondEvidence) -> Duration {
+    second.max.or(second.p99).unwrap_or_default()
+}
+
+/// The class of the longest pause in this second, where it is long enough to be the cause. The
+/// second is that in which the requests ended: the pause may have begun before.
+fn pause(record: &TrialRecord, second: &SecondEvidence) -> Option<Cause> {
+    let waited = waited(second);
+    let begin = second
+        .at_ns
+        .saturating_sub(1_000_000_000 + waited.as_nanos() as u64);
+    let explanation = Explanation::of(record)?;
+    let near = |a: &&Attribution| a.pause.start < second.at_ns && a.pause.end > begin;
+    let longest = explanation.pauses.iter().filter(near);
+    let longest = longest.max_by_key(|a| a.pause.len())?;
+    if Duration::from_nanos(longest.pause.len()) * EXPLAINS < waited {
+        return None;
+    }
+    match longest.dominant() {
+        Class::Gc | Class::AllocationStall | Class::SafepointSync => Some(Cause::GcPause),
+        Class::GcThrottled | Class::MutatorThrottled => Some(Cause::Throttling),
+        Class::CpuContention | Class::Other => None,
+    }
+}
+
+/// Whether requests took clearly more CPU in the first half of the load than in the second.
+fn is_warming(seconds: &[&SecondEvidence]) -> bool {
+    let (first, second) = seconds.split_at(seconds.len() / 2);
+    let each = |half: &[&SecondEvidence]| {
+        let cpu: f64 = half
+            .iter()
+            .filter_map(|s| s.cpu)
+            .map(|c| c.as_secs_f64())
+            .sum();
+        let answered: u64 = half.iter().filter_map(|s| s.achieved).sum();
+        (cpu > 0.0 && answered > 0).then(|| cpu / answered as f64)
+    };
+    matches!((each(first), each(second)), (Some(a), Some(b)) if a > WARMING * b)
+}
+
+/// Whether the application used all CPU that its limit allows.
+fn is_full(record: &TrialRecord, second: &SecondEvidence) -> bool {
+    let limit = record.configuration.cpu.map(|cpu| cpu.as_f64());
+    matches!((limit, second.cpu), (Some(limit), Some(used)) if used.as_secs_f64() > FULL * limit)
+}
+
+impl Flat {
+    /// `from 324Mi to 1Gi, 7 of 36 starts missed it, and more memory did not lower that`.
+    pub fn sentence(&self) -> String {
+        format!(
+            "from {} to {}, {} of {} starts missed it, and more memory did not lower that",
+            self.from, self.to, self.misses, self.starts
+        )
+    }
+
+    /// `Behind the misses: a GC pause (5 of 7), CPU throttling (2 of 7)`.
+    pub fn behind(&self) -> String {
+        let one = |(cause, count): &(Cause, u64)| format!("{cause} ({count} of {})", self.misses);
+        let causes: Vec<String> = self.causes.iter().map(one).collect();
+        format!("Behind the misses: {}", causes.join(", "))
+    }
+
+    /// What to try, with a command.
+    pub fn lever(&self) -> String {
+        let explain = |options: &str| format!("loadline explain {}{options}", self.example);
+        match self.causes.first().map(|(cause, _)| *cause) {
+            Some(Cause::GcPause | Cause::Throttling) => format!(
+                "To try what would shorten the pauses (collector, heap, GC threads, CPU): {}",
+                explain(" --try")
+            ),
+            Some(Cause::WarmingUp) => {
+                "To measure the application once it is warm, lengthen the warm-up: --warm-up 30s"
+                    .to_owned()
+            }
+            Some(Cause::Cpu) => "To give it more CPU: --cpu".to_owned(),
+            Some(Cause::Failure | Cause::Unknown) | None => {
+                format!("To see what happened in such a start: {}", explain(""))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::trial;
+    use crate::pauses::PauseEvidence;
+    use crate::record::PhaseSpan;
+
+    const MS: u64 = 1_000_000;
+
+    /// A start that missed; its slowest requests took 90 ms in the fifth second.
+    fn missed(id: &str, mib: u64) -> TrialRecord {
+        let mut record = trial(id, Purpose::Prove, mib, Verdict::SloMiss);
+        record.evidence.phases = vec![PhaseSpan {
+            phase: Phase::Measure,
+            start: 0,
+            end: 10_000 * MS,
+        }];
+        for second in &mut record.evidence.seconds {
+            let slow = if second.at_ns == 5000 * MS { 90 } else { 5 };
+            second.max = Some(Duration::from_millis(slow));
+            second.cpu = Some(Duration::from_millis(300));
+        }
+        record
+    }
+
+    fn with_pause(mut record: TrialRecord, throttled: bool) -> TrialRecord {
+        let (start, end) = (4500 * MS, 4580 * MS);
+        record.evidence.pauses = Some(match throttled {
+            true => PauseEvidence {
+                throttled_ns: vec![(start, end)],
+                ..PauseEvidence::default()
+            },
+            false => PauseEvidence {
+                safepoints_ns: vec![(start, end, 0)],
+                ..PauseEvidence::default()
+            },
+        });
+        record
+    }
+
+    #[test]
+    fn the_cause_is_what_stood_in_the_way_of_the_slowest_requests() {
+        assert_eq!(cause(&with_pause(missed("t", 324), false)), Cause::GcPause);
+        assert_eq!(
+            cause(&with_pause(missed("t", 324), true)),
+            Cause::Throttling
+        );
+        assert_eq!(cause(&missed("t", 324)), Cause::Unknown);
+        let mut elsewhere = with_pause(missed("t", 324), false);
+        elsewhere.evidence.seconds[4].max = Some(Duration::from_millis(5));
+        elsewhere.evidence.seconds[8].max = Some(Duration::from_millis(90));
+        assert_eq!(
+            cause(&elsewhere),
+            Cause::Unknown,
+            "the pause was at another time"
+        );
+        let mut cold = missed("t", 324);
+        for second in &mut cold.evidence.seconds[..5] {
+            second.cpu = Some(Duration::from_millis(600));
+        }
+        assert_eq!(cause(&cold), Cause::WarmingUp);
+        let mut full = missed("t", 324);
+        for second in &mut full.evidence.seconds {
+            second.cpu = Some(Duration::from_millis(980));
+        }
+        assert_eq!(cause(&full), Cause::Cpu);
+    }
+
+    #[test]
+    fn misses_at_every_size_alike_are_told_with_their_cause_and_a_lever() {
+        let passed = |mib| trial("p", Purpose::Prove, mib, Verdict::Pass);
+        let mut trials = vec![trial("s", Purpose::Search, 256, Verdict::SloMiss)];
+        for mib in [324, 1024] {
+            trials.extend((0..8).map(|_| passed(mib)));
+            trials.push(with_pause(missed("t1", mib), false));
+            trials.push(missed("t2", mib));
+        }
+        trials.push(with_pause(missed("t3", 364), false));
+        let found = flat(&trials).unwrap();
+        insta::assert_snapshot!(
+            format!("{}\n{}\n{}", found.sentence(), found.behind(), found.lever()),
+            @"
+        from 324Mi to 1Gi, 5 of 21 starts missed it, and more memory did not lower that
+        Behind the misses: a GC pause (3 of 5), no cause that was measured (2 of 5)
+        To try what would shorten the pauses (collector, heap, GC threads, CPU): loadline explain t1 --try
+        "
+        );
+        let at_the_edge: Vec<_> = trials
+            .iter()
+            .filter(|t| t.configuration.memory < Some(Bytes::from_mib(512)))
+            .cloned()
+            .collect();
+        assert_eq!(flat(&at_the_edge), None, "it may be too small");
+        let hopeless = [passed(324), missed("t", 1024), missed("t", 1024)];
+        assert_eq!(
+            flat(&hopeless),
+            None,
+            "every start at the largest size missed"
+        );
+    }
+}

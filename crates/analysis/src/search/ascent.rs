@@ -1,0 +1,251 @@
+//! From a size that was found to one that is proven: fresh starts, and how far up when they miss.
+//!
+//! Owns the tests of one size after the other and the step between them; when starts prove or
+//! refute one size is [`standing`]'s rule. It never chooses the first size. Misses that more memory
+//! cures lie on a logistic curve over the size (crate simulated, `world::MemoryWall`): its logit is
+//! a line, so the miss rates seen so far, made monotone, say where misses end.
+
+use std::collections::BTreeMap;
+
+use loadline_sizing::Bytes;
+
+use super::Outcome;
+use super::min_memory::{Parameters, scaled};
+use crate::proof::{Count, Standing, standing};
+
+/// Share of starts that may miss at the size that the curve leads to.
+const RARE: f64 = 0.01;
+/// A refuted size moves up by at least this factor: less is within the spread of starts.
+const LEAST: f64 = 1.04;
+
+/// Starts at one size.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Tally {
+    misses: f64,
+    starts: f64,
+}
+
+/// The test of one size after the other, upwards, until one is proven.
+#[derive(Debug, Clone)]
+pub struct Ascent {
+    parameters: Parameters,
+    prove: u32,
+    /// Every start that counted, of the search and of proofs, by size in steps.
+    tallies: BTreeMap<u64, Tally>,
+    refuted: Vec<u64>,
+    at: u64,
+    /// The largest size that is tested: the first of the search, or twice the size it found.
+    top: u64,
+    count: Count,
+}
+
+impl Ascent {
+    /// Begins at `size`; `trials` are those of the search that found it.
+    pub fn new(
+        parameters: Parameters,
+        prove: u32,
+        size: Bytes,
+        trials: impl IntoIterator<Item = (Bytes, Outcome)>,
+    ) -> Self {
+        let at = size.as_bytes() / parameters.step_bytes();
+        let first = parameters.high.as_bytes() / parameters.step_bytes();
+        let mut ascent = Self {
+            at,
+            top: first.max(at * 2).min(parameters.max_steps()),
+            parameters,
+            prove,
+            tallies: BTreeMap::new(),
+            refuted: Vec::new(),
+            count: Count::default(),
+        };
+        for (size, outcome) in trials {
+            ascent.tally(size.as_bytes() / parameters.step_bytes(), outcome);
+        }
+        ascent
+    }
+
+    /// The size that is tested now, or was tested last.
+    pub fn size(&self) -> Bytes {
+        self.parameters.bytes(self.at)
+    }
+
+    /// How the size stands. Refuted: it is the largest that is tested.
+    pub fn standing(&self) -> Standing {
+        standing(self.prove, self.count, !self.refuted.is_empty())
+    }
+
+    /// Takes a fresh start at [`Ascent::size`], and goes up where that refutes it.
+    pub fn record(&mut self, outcome: Outcome) {
+        self.tally(self.at, outcome);
+        match outcome {
+            Outcome::Pass => self.count.passes += 1,
+            Outcome::Fail | Outcome::Crash => self.count.misses += 1,
+            Outcome::Invalid => self.count.not_measured += 1,
+        }
+        if self.standing() == Standing::Refuted && self.at < self.top {
+            self.refuted.push(self.at);
+            self.at = self.higher();
+            self.count = Count::default();
+        }
+    }
+
+    fn tally(&mut self, at: u64, outcome: Outcome) {
+        let tally = match outcome {
+            Outcome::Invalid => return,
+            Outcome::Pass => Tally {
+                misses: 0.0,
+                starts: 1.0,
+            },
+            Outcome::Fail | Outcome::Crash => Tally {
+                misses: 1.0,
+                starts: 1.0,
+            },
+        };
+        self.tallies.entry(at).or_default().add(tally);
+    }
+
+    /// Where the misses of the size just refuted end, as far as the starts say; the largest size
+    /// that is tested where two miss alike: then only that can show whether memory helps at all.
+    fn higher(&self) -> u64 {
+        let (at, top) = (self.at, self.top);
+        let blocks = isotonic(&self.tallies);
+        let own = blocks.iter().position(|b| b.from <= at && at <= b.to);
+        let own = own.unwrap_or_default();
+        let block = blocks[own];
+        let alike = |size: &&u64| (block.from..=block.to).contains(*size);
+        if self.refuted.iter().filter(alike).count() > 1 {
+            return top;
+        }
+        let least = scaled(at, LEAST).max(at + 1);
+        let next = match own.checked_sub(1) {
+            Some(below) => ends(blocks[below], block, at),
+            None => scaled(at, 1.0 + self.parameters.margin),
+        };
+        next.max(least).min(top)
+    }
+}
+
+impl Tally {
+    fn add(&mut self, more: Self) {
+        self.misses += more.misses;
+        self.starts += more.starts;
+    }
+
+    fn rate(self) -> f64 {
+        self.misses / self.starts
+    }
+
+    /// The rate as a logit, finite also where all or none missed.
+    fn logit(self) -> f64 {
+        logit((self.misses + 0.5) / (self.starts + 1.0))
+    }
+}
+
+fn logit(share: f64) -> f64 {
+    (share / (1.0 - share)).ln()
+}
+
+/// Neighbouring sizes, in steps, with one miss rate.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    from: u64,
+    to: u64,
+    tally: Tally,
+}
+
+/// Miss rates that fall with the size: neighbours that do not are pooled (pool adjacent violators,
+/// Ayer and others 1955).
+fn isotonic(tallies: &BTreeMap<u64, Tally>) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    for (&at, &tally) in tallies {
+        let mut block = Block {
+            from: at,
+            to: at,
+            tally,
+        };
+        while let Some(below) = blocks.pop_if(|b| b.tally.rate() <= block.tally.rate()) {
+            block.from = below.from;
+            block.tally.add(below.tally);
+        }
+        blocks.push(block);
+    }
+    blocks
+}
+
+/// Where the line through the logits of two blocks, the upper at `at`, comes to [`RARE`].
+fn ends(below: Block, block: Block, at: u64) -> u64 {
+    let fall = below.tally.logit() - block.tally.logit();
+    let further = block.tally.logit() - logit(RARE);
+    let steps = (at - below.to) as f64 * (further / fall).max(0.0);
+    at + steps.ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mib(value: u64) -> Bytes {
+        Bytes::from_mib(value)
+    }
+
+    /// What is tried from 324 MiB up with 20 starts, where a start misses when `misses` says so of
+    /// its size and its number at that size; 300 MiB passed and 292 MiB failed before.
+    fn story(misses: impl Fn(u64, u64) -> bool) -> String {
+        let before = [(mib(292), Outcome::Fail), (mib(300), Outcome::Pass)];
+        let parameters = Parameters::new(mib(64), mib(1024));
+        let mut ascent = Ascent::new(parameters, 20, mib(324), before);
+        let mut counts: Vec<(Bytes, u64)> = Vec::new();
+        while let Standing::More(_) = ascent.standing() {
+            let size = ascent.size();
+            if counts.last().is_none_or(|(last, _)| *last != size) {
+                counts.push((size, 0));
+            }
+            let number = counts.last_mut().map_or(0, |(_, number)| {
+                *number += 1;
+                *number
+            });
+            let outcome = match misses(size.as_mib() as u64, number) {
+                true => Outcome::Fail,
+                false => Outcome::Pass,
+            };
+            ascent.record(outcome);
+        }
+        let counts = counts.iter().map(|(size, n)| format!("{n} at {size}"));
+        let counts: Vec<String> = counts.collect();
+        format!("{}: {:?}", counts.join(", "), ascent.standing())
+    }
+
+    #[test]
+    fn a_refuted_size_goes_up_as_far_as_the_starts_say() {
+        let lines = [
+            story(|_, _| false),
+            story(|_, number| number == 3),
+            story(|size, number| size < 330 && number % 3 == 0),
+            story(|size, number| size < 500 && number % 6 == 0),
+            story(|_, number| number % 6 == 0),
+        ];
+        insta::assert_snapshot!(lines.join("\n"), @"
+        20 at 324Mi: Proven
+        40 at 324Mi: Proven
+        6 at 324Mi, 40 at 392Mi: Proven
+        12 at 324Mi, 12 at 364Mi, 40 at 1Gi: Proven
+        12 at 324Mi, 12 at 364Mi, 12 at 1Gi: Refuted
+        ");
+    }
+
+    #[test]
+    fn miss_rates_fall_with_the_size_after_pooling() {
+        let of = |misses: f64, starts: f64| Tally { misses, starts };
+        let tallies = BTreeMap::from([
+            (10, of(2.0, 2.0)),
+            (20, of(0.0, 5.0)),
+            (30, of(2.0, 5.0)),
+            (40, of(0.0, 9.0)),
+        ]);
+        let blocks: Vec<_> = isotonic(&tallies)
+            .into_iter()
+            .map(|b| (b.from, b.to, b.tally.rate()))
+            .collect();
+        assert_eq!(blocks, [(10, 10, 1.0), (20, 30, 0.2), (40, 40, 0.0)]);
+    }
+}
