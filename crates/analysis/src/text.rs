@@ -17,14 +17,33 @@ pub fn duration(value: Duration) -> String {
     format!("{}{unit}", digits(seconds * scale))
 }
 
-/// A duration with as many digits as tell it from a bound: `100.3ms` beside `100ms`. Of the same
+/// A bound that somebody chose: never rounded, `1.50s` and `1.234s`.
+pub fn bound(bound: Duration) -> String {
+    let (short, exact) = (duration(bound), crate::slo::duration(bound));
+    match reads_like(&short, &exact) {
+        true => short,
+        false => exact,
+    }
+}
+
+/// A share that somebody chose, to the millionth of a percent: `0.10 %` and `0.1234 %`.
+pub fn percent_bound(share: f64) -> String {
+    let (short, exact) = (percent(share), (share * 100.0 * 1e6).round() / 1e6);
+    let exact = format!("{exact} %");
+    match reads_like(&short, &exact) {
+        true => short,
+        false => exact,
+    }
+}
+
+/// A duration with as many digits as tell it from a [`bound`]: `100.3ms` beside `100ms`. Of the same
 /// length as the bound it is `exactly 100ms`.
-pub fn duration_beside(value: Duration, bound: Duration) -> String {
-    let (short, other) = (duration(value), duration(bound));
+pub fn duration_beside(value: Duration, limit: Duration) -> String {
+    let (short, other) = (duration(value), bound(limit));
     if !reads_like(&short, &other) {
         return short;
     }
-    if value == bound {
+    if value == limit {
         return format!("exactly {other}");
     }
     let unit = short.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -34,12 +53,11 @@ pub fn duration_beside(value: Duration, bound: Duration) -> String {
         "us" => 1e3,
         _ => 1.0,
     };
-    let texts = (1..=9).map(|places| format!("{:.places$}{unit}", value.as_nanos() as f64 / scale));
-    let bound = |places: usize| format!("{:.places$}{unit}", bound.as_nanos() as f64 / scale);
-    let mut apart = (1..)
-        .zip(texts)
-        .filter(|(places, text)| *text != bound(*places));
-    apart.next().map_or(short, |(_, text)| text)
+    let at =
+        |of: Duration, places: usize| format!("{:.places$}{unit}", of.as_nanos() as f64 / scale);
+    let mut apart = (1..=9).filter(|places| at(value, *places) != at(limit, *places));
+    let apart = apart.find(|places| !reads_like(&at(value, *places), &other));
+    apart.map_or_else(|| short.clone(), |places| at(value, places))
 }
 
 /// Whether two texts say the same: `1.00s` and `1s`.
@@ -52,18 +70,19 @@ fn reads_like(one: &str, other: &str) -> bool {
     parts(one) == parts(other)
 }
 
-/// A share beside a bound, as [`duration_beside`].
-pub fn percent_beside(share: f64, bound: f64) -> String {
-    let short = percent(share);
-    if !reads_like(&short, &percent(bound)) {
+/// A share beside a [`percent_bound`], as [`duration_beside`].
+pub fn percent_beside(share: f64, limit: f64) -> String {
+    let (short, other) = (percent(share), percent_bound(limit));
+    if !reads_like(&short, &other) {
         return short;
     }
-    if share == bound {
+    if share == limit {
         return format!("exactly {short}");
     }
-    let at = |value: f64, places: usize| format!("{:.places$} %", value * 100.0);
-    let mut apart = (1..=15).filter(|places| at(share, *places) != at(bound, *places));
-    apart.next().map_or(short, |places| at(share, places))
+    let at = |of: f64, places: usize| format!("{:.places$} %", of * 100.0);
+    let mut apart = (1..=15).filter(|places| at(share, *places) != at(limit, *places));
+    let apart = apart.find(|places| !reads_like(&at(share, *places), &other));
+    apart.map_or(short, |places| at(share, places))
 }
 
 /// A count: `312`, `4.10 k`, `14.8 M`, `2.00 G`.
@@ -119,15 +138,16 @@ mod tests {
         /// Whatever the value and the bound: `p99 was 100ms, the SLO allows 100ms` is never said.
         #[test]
         fn a_value_never_reads_like_the_bound_that_it_breaks(
-            bound in 1_000_u64..100_000_000_000,
+            micros in 1_u64..100_000_000,
             above in proptest::prelude::prop_oneof![0_u64..10, 0_u64..100_000, 0_u64..10_000_000_000],
         ) {
-            let (value, bound) = (Duration::from_nanos(bound + above), Duration::from_nanos(bound));
-            let text = duration_beside(value, bound);
-            proptest::prop_assert!(!reads_like(&text, &duration(bound)), "{}", text);
-            let (value, bound) = (value.as_secs_f64() / 200.0, bound.as_secs_f64() / 200.0);
-            let text = percent_beside(value, bound);
-            proptest::prop_assert!(!reads_like(&text, &percent(bound)), "{}", text);
+            // Bounds are written by people: to the microsecond, to the thousandth of a percent.
+            let limit = Duration::from_micros(micros);
+            let text = duration_beside(limit + Duration::from_nanos(above), limit);
+            proptest::prop_assert!(!reads_like(&text, &bound(limit)), "{}", text);
+            let limit = (micros % 100_000) as f64 / 1e5;
+            let text = percent_beside(limit + above as f64 / 1e11, limit);
+            proptest::prop_assert!(!reads_like(&text, &percent_bound(limit)), "{}", text);
         }
     }
 

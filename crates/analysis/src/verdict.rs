@@ -419,8 +419,8 @@ fn bound(objective: Objective) -> String {
     match objective {
         Objective::Latency { bound, .. }
         | Objective::MaxLatency { bound }
-        | Objective::Start { bound } => text::duration(bound),
-        Objective::Errors { bound } => text::percent(bound),
+        | Objective::Start { bound } => text::bound(bound),
+        Objective::Errors { bound } => text::percent_bound(bound),
     }
 }
 

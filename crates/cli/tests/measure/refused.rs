@@ -154,7 +154,10 @@ fn wrong_loads_are_refused() -> Outcome {
     }
     let docker = ["--rate=50/s", "--", "docker", "run", "x"];
     let ended = lab.call("size").args(&good).args(&docker).into_end();
-    let texts = ["client of a container engine", "hint: give the command"];
+    let texts = [
+        "client of a container engine",
+        "hint: loadline starts images itself: --image x",
+    ];
     refused(&lab, ended, 2, &texts);
     None
 }
