@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use loadline_sizing::Cpus;
-use loadline_sizing::cache::Kind;
+use loadline_sizing::cache::CacheKind;
 
 use crate::interval::{Bootstrap, Interval, Statistic, median, ratio};
 use crate::record::{Configuration, Phase, TrialRecord};
@@ -21,7 +21,7 @@ pub enum Sharing {
     /// The JDK's own archive, which a JVM uses by itself.
     Default,
     /// A cache of the application, trained with so many requests.
-    Cache(Kind, u64),
+    Cache(CacheKind, u64),
 }
 
 impl Sharing {
@@ -344,7 +344,7 @@ mod tests {
 
     fn cached(configuration: &mut Configuration) {
         configuration.cache = Some(StartCache {
-            kind: Kind::Aot,
+            kind: CacheKind::Aot,
             requests: 20,
         });
     }
@@ -402,7 +402,7 @@ mod tests {
             [
                 Sharing::Off,
                 Sharing::Default,
-                Sharing::Cache(Kind::Aot, 20)
+                Sharing::Cache(CacheKind::Aot, 20)
             ]
         );
     }

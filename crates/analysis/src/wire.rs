@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use loadline_sizing::cache::Kind;
+use loadline_sizing::cache::CacheKind;
 use loadline_sizing::{Bytes, Cpus};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
@@ -117,12 +117,12 @@ pub enum cache_kind {}
 
 impl cache_kind {
     /// Writes the name.
-    pub fn serialize<S: Serializer>(value: &Kind, s: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(value: &CacheKind, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(value.name())
     }
 
     /// Reads the name.
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Kind, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<CacheKind, D::Error> {
         String::deserialize(d)?.parse().map_err(D::Error::custom)
     }
 }

@@ -29,7 +29,7 @@ impl Outcome {
 
 /// What kind of failure ended a command; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// Wrong arguments or a wrong file. Exit code 2.
     Usage,
     /// This machine cannot: cgroups, JDK, disk, permissions. Exit code 3.
@@ -42,7 +42,7 @@ pub enum Kind {
     Interrupted(u8),
 }
 
-impl Kind {
+impl ErrorKind {
     fn code(self) -> u8 {
         match self {
             Self::Usage => 2,
@@ -57,14 +57,14 @@ impl Kind {
 /// A failure with what to do about it.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    kind: ErrorKind,
     message: String,
     hints: Vec<String>,
 }
 
 impl Error {
     /// A failure of this kind; the message says what happened and why.
-    pub fn new(kind: Kind, message: impl Display) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Display) -> Self {
         Self {
             kind,
             message: message.to_string(),
@@ -106,7 +106,7 @@ pub fn usage(refusal: &clap::Error) -> ExitCode {
     // Nothing is left to do when not even the message can be written.
     let _ = refusal.print();
     if refusal.use_stderr() {
-        ExitCode::from(Kind::Usage.code())
+        ExitCode::from(ErrorKind::Usage.code())
     } else {
         ExitCode::SUCCESS
     }
@@ -115,6 +115,6 @@ pub fn usage(refusal: &clap::Error) -> ExitCode {
 impl Error {
     /// A refusal, as it is: this machine cannot.
     pub fn refused(refusal: &Refusal) -> Self {
-        Self::new(Kind::Environment, refusal).hint(&refusal.hint)
+        Self::new(ErrorKind::Environment, refusal).hint(&refusal.hint)
     }
 }

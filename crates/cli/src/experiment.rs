@@ -15,7 +15,7 @@ use loadline_engine::experiment::{Experiment, ExperimentError, Said};
 use loadline_load::{Spec, Target};
 
 use crate::commands::{bodiless, load_error};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::load_flags::LoadFlags;
 
 /// The experiment as flags; each is also a key of the experiment file.
@@ -169,7 +169,7 @@ pub struct Given {
 pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Given, Error> {
     let here = std::env::current_dir().map_err(|e| {
         Error::new(
-            Kind::Environment,
+            ErrorKind::Environment,
             format!("the working directory cannot be read: {e}"),
         )
     })?;
@@ -235,7 +235,7 @@ pub fn listed(
 
 /// The error of an experiment as the command line reports it.
 pub fn refused(error: &ExperimentError) -> Error {
-    Error::new(Kind::Usage, error).hint_if(error.hint.as_ref())
+    Error::new(ErrorKind::Usage, error).hint_if(error.hint.as_ref())
 }
 
 /// Checks an experiment made from flags; `under` is the text and path of the file they lie over.
@@ -256,14 +256,14 @@ fn written(file: ExperimentFile, experiment: Experiment, title: String) -> Resul
     file.load.profile().into_iter().for_each(bodiless);
     let text = file.to_toml().map_err(|e| {
         Error::new(
-            Kind::Internal,
+            ErrorKind::Internal,
             format!("the experiment cannot be written: {e}"),
         )
     })?;
     if text.len() > ExperimentFile::LARGEST {
         let problem =
             "the experiment, with the load profile that is part of it, is larger than 1 MiB";
-        return Err(Error::new(Kind::Usage, problem)
+        return Err(Error::new(ErrorKind::Usage, problem)
             .hint("a profile of fewer intervals plays the same: loadline profile --interval 60"));
     }
     Ok(Given {
@@ -276,7 +276,7 @@ fn written(file: ExperimentFile, experiment: Experiment, title: String) -> Resul
 
 fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|e| {
-        Error::new(Kind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
+        Error::new(ErrorKind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
             .hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline plan --schema)")
     })
 }
@@ -284,14 +284,14 @@ fn read(path: &Path) -> Result<String, Error> {
 fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
     let need = |value: &Option<String>, flag: &str, example: &str| {
         value.clone().ok_or_else(|| {
-            Error::new(Kind::Usage, format!("{flag} is missing, and no experiment file was given"))
+            Error::new(ErrorKind::Usage, format!("{flag} is missing, and no experiment file was given"))
                 .hint(format!("for example: {flag} {example}"))
                 .hint("loadline size --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
         })
     };
     if flags.command.is_empty() && flags.image.is_none() {
         return Err(Error::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             "the application's command is missing, and no experiment file was given",
         )
         .hint("put it last, after --, as you would start it: -- java -jar app.jar")
@@ -396,7 +396,7 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
         file.load.url.clone_from(&flags.url);
     }
     flags.load.overlay(&mut file.load);
-    let here = std::env::current_dir().map_err(|e| Error::new(Kind::Environment, e))?;
+    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
     file.load.settle(&here).map_err(load_error)?;
     Ok(file.load != before)
 }
@@ -462,7 +462,7 @@ fn overlay_prices(file: &mut ExperimentFile, search: &SearchFlags) -> Result<boo
     if is_file {
         let text = fs::read_to_string(path).map_err(|e| {
             Error::new(
-                Kind::Usage,
+                ErrorKind::Usage,
                 format!("cannot read the price list {prices}: {e}"),
             )
             .hint(format!(

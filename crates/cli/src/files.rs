@@ -6,7 +6,7 @@ use std::path::Path;
 
 use loadline_files::Refused;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Writes a file; what cannot be renamed to, such as `/dev/stdout`, is written to as it is.
 ///
@@ -18,5 +18,5 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
 
 /// The error of a file that could not be written.
 pub fn cannot_write(refused: &Refused) -> Error {
-    Error::new(Kind::Environment, format!("cannot write {refused}")).hint(&refused.hint)
+    Error::new(ErrorKind::Environment, format!("cannot write {refused}")).hint(&refused.hint)
 }

@@ -1,7 +1,7 @@
 //! The command line: arguments to engine, records to text. The only crate that prints.
 //!
 //! One file a subcommand in [`commands`]; stdout is data, stderr is talk; the exit code says how
-//! it ended ([`error::Kind`]).
+//! it ended ([`error::ErrorKind`]).
 
 mod commands;
 mod error;

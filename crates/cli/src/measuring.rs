@@ -19,14 +19,14 @@ use loadline_engine::local::Local;
 use loadline_engine::lock::{LockError, MachineLock};
 use loadline_engine::runner::{Measurement, RunError, Runner};
 use loadline_engine::store::{
-    Kind as ResultKind, NewResult, ResultRow, Status as ResultStatus, Store, StoreError,
+    NewResult, ResultKind, ResultRow, Status as ResultStatus, Store, StoreError,
 };
 use loadline_host::{Options, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_trial::{Account, Engine};
 
 use crate::commands::load_error;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::experiment::{Given, refused};
 use crate::signals::Signals;
 use crate::ui::Progress;
@@ -160,7 +160,7 @@ impl Measuring {
         let ground = fingerprint(&experiment, &now).ok();
         let begun = store.ground(&row.id).map_err(|e| store_refused(&e))?;
         if let Some(why) = changed((&row.machine, &now), begun.as_deref(), ground.as_deref()) {
-            return Err(Error::new(Kind::Environment, why)
+            return Err(Error::new(ErrorKind::Environment, why)
                 .hint("begin a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
         }
         store
@@ -278,7 +278,7 @@ pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
 fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(), Error> {
     let has_directory = experiment.app.image.is_some() || experiment.app.directory.is_dir();
     if !has_directory {
-        return Err(Error::new(Kind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
+        return Err(Error::new(ErrorKind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
             .hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
     }
     // What the load names must be there, too: bodies, credentials.
@@ -288,7 +288,7 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
         .map_err(|e| match &e {
             RunError::Refused(refusal) => Error::refused(refusal),
             RunError::Command(error) => command_refused(error),
-            other => Error::new(Kind::Usage, other),
+            other => Error::new(ErrorKind::Usage, other),
         })?;
     for configuration in experiment.configurations() {
         assemble(&experiment.app, &configuration, jdks, places).map_err(|e| command_refused(&e))?;
@@ -308,7 +308,7 @@ fn find_image(experiment: &mut Experiment) -> Result<(), Error> {
             "the image {}: only root can measure images here",
             image.reference
         );
-        return Err(Error::new(Kind::Environment, what)
+        return Err(Error::new(ErrorKind::Environment, what)
             .hint("call loadline with sudo; the engine must have the image for root, too"));
     }
     app.find_image()
@@ -371,7 +371,7 @@ fn try_machine(host: &Local) -> Result<(), Error> {
     };
     let names: Vec<_> = broken.iter().map(|c| c.name).collect();
     let error = Error::new(
-        Kind::Environment,
+        ErrorKind::Environment,
         format!(
             "this machine cannot run trials ({}): {}",
             names.join(", "),
@@ -475,9 +475,9 @@ fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
             signals.kind(),
             "interrupted while waiting for another loadline",
         ),
-        held @ LockError::Held { .. } => Error::new(Kind::Environment, held)
+        held @ LockError::Held { .. } => Error::new(ErrorKind::Environment, held)
             .hint("two measurements disturb each other; add --wait to run after it"),
-        io @ LockError::Io { .. } => Error::new(Kind::Environment, io),
+        io @ LockError::Io { .. } => Error::new(ErrorKind::Environment, io),
     })
 }
 
@@ -485,27 +485,27 @@ fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
 pub fn store_refused(error: &StoreError) -> Error {
     match error {
         StoreError::Full { .. } => {
-            Error::new(Kind::Environment, error).hint("free some space, then: loadline resume")
+            Error::new(ErrorKind::Environment, error).hint("free some space, then: loadline resume")
         }
         StoreError::Place { source, .. } if source.kind.is_none() => {
             let hint = format!("{}, or give another directory: --state DIR", source.hint);
-            Error::new(Kind::Environment, error).hint(hint)
+            Error::new(ErrorKind::Environment, error).hint(hint)
         }
         StoreError::Directory { .. } | StoreError::Place { .. } => {
-            Error::new(Kind::Environment, error).hint("give another directory: --state DIR")
+            Error::new(ErrorKind::Environment, error).hint("give another directory: --state DIR")
         }
-        StoreError::Newer { .. } => Error::new(Kind::Environment, error)
+        StoreError::Newer { .. } => Error::new(ErrorKind::Environment, error)
             .hint("use that loadline, or another directory: --state DIR"),
         StoreError::Unknown { id, path } if id == "last" => Error::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             format!("there are no results in {} yet", path.display()),
         )
         .hint("`loadline size` and `loadline run` make one; --state DIR names another directory"),
-        StoreError::Unknown { .. } => Error::new(Kind::Usage, error)
+        StoreError::Unknown { .. } => Error::new(ErrorKind::Usage, error)
             .hint("loadline list shows the results; `last` is the newest"),
-        StoreError::Ambiguous { .. } => Error::new(Kind::Usage, error),
+        StoreError::Ambiguous { .. } => Error::new(ErrorKind::Usage, error),
         StoreError::Database { .. } | StoreError::Record { .. } => {
-            Error::new(Kind::Environment, error)
+            Error::new(ErrorKind::Environment, error)
                 .hint("give another directory with --state DIR; the file is left as it is")
         }
     }
@@ -515,10 +515,10 @@ pub fn store_refused(error: &StoreError) -> Error {
 pub fn command_refused(error: &CommandError) -> Error {
     let refusal = match error {
         CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
-            Error::new(Kind::Usage, error)
+            Error::new(ErrorKind::Usage, error)
         }
         CommandError::NoJdk { hint, .. } => {
-            Error::new(Kind::Environment, error).hint_if(hint.as_ref())
+            Error::new(ErrorKind::Environment, error).hint_if(hint.as_ref())
         }
         CommandError::Image(refusal) => return Error::refused(refusal),
     };
@@ -534,9 +534,11 @@ pub fn command_refused(error: &CommandError) -> Error {
 /// A cache that cannot be made.
 pub fn cache_refused(error: &CacheError) -> Error {
     let kind = match error {
-        CacheError::Application(_) | CacheError::NoJdk { .. } | CacheError::Kind(_) => Kind::Usage,
-        CacheError::NeverReady { .. } | CacheError::NotWritten { .. } => Kind::Invalid,
-        CacheError::File(_) => Kind::Environment,
+        CacheError::Application(_) | CacheError::NoJdk { .. } | CacheError::Kind(_) => {
+            ErrorKind::Usage
+        }
+        CacheError::NeverReady { .. } | CacheError::NotWritten { .. } => ErrorKind::Invalid,
+        CacheError::File(_) => ErrorKind::Environment,
     };
     Error::new(kind, error).hint(error.hint())
 }

@@ -15,7 +15,7 @@ use loadline_engine::store::{ResultRow, Status, Store};
 use loadline_load::Model;
 use loadline_report::{Load, ResultView, redact};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::experiment::refused;
 use crate::measuring::{experiment_of, open_store_to_read, store_refused};
 use crate::ui::text::short;
@@ -74,10 +74,11 @@ fn found(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow
         return Ok((exported(path)?, None));
     }
     if path.extension().is_some_and(|e| e == "json" || e == "gz") {
-        return Err(
-            Error::new(Kind::Usage, format!("there is no file {}", path.display()))
-                .hint("`loadline export RESULT -o result.json` writes one"),
-        );
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("there is no file {}", path.display()),
+        )
+        .hint("`loadline export RESULT -o result.json` writes one"));
     }
     let store = open_store_to_read(state)?;
     let row = store.result(id).map_err(|e| store_refused(&e))?;
@@ -88,7 +89,7 @@ fn found(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow
 fn exported(path: &Path) -> Result<ResultView, Error> {
     let unreadable = |e: std::io::Error| {
         Error::new(
-            Kind::Environment,
+            ErrorKind::Environment,
             format!("cannot read {}: {e}", path.display()),
         )
     };
@@ -104,7 +105,7 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
     };
     read.map_err(unreadable)?;
     let mut view = loadline_report::read(&text).map_err(|e| {
-        Error::new(Kind::Usage, format!("{}: {e}", path.display())).hint_if(e.hint())
+        Error::new(ErrorKind::Usage, format!("{}: {e}", path.display())).hint_if(e.hint())
     })?;
     // Older versions wrote the load in words only; the experiment beside it has the rate.
     if view.load.rate_per_second.is_none()
@@ -164,7 +165,7 @@ fn concluded(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), Erro
     let read = stored.map(serde_json::from_str::<Conclusion>).transpose();
     let read = read.map_err(|e| {
         Error::new(
-            Kind::Environment,
+            ErrorKind::Environment,
             format!("the stored recommendation cannot be read: {e}"),
         )
     })?;
@@ -232,7 +233,7 @@ fn load(experiment: &Experiment) -> Load {
 
 #[cfg(test)]
 mod tests {
-    use loadline_engine::store::{Kind, NewResult};
+    use loadline_engine::store::{NewResult, ResultKind};
 
     use super::*;
 
@@ -241,7 +242,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let store = Store::open(place.path()).expect("a store");
         let new = NewResult {
-            kind: Kind::Size,
+            kind: ResultKind::Size,
             title: "a".to_owned(),
             experiment: EXPERIMENT.to_owned(),
             directory: PathBuf::from("/srv/elsewhere"),

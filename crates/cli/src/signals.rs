@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Whether a signal asked for the end, and which.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ impl Signals {
             let seen = Arc::new(AtomicBool::new(false));
             let refuse = |e: std::io::Error| {
                 Error::new(
-                    Kind::Internal,
+                    ErrorKind::Internal,
                     format!("cannot watch for signal {signal}: {e}"),
                 )
             };
@@ -59,9 +59,9 @@ impl Signals {
     }
 
     /// How the command ends after one: exit code 130 for SIGINT, 143 for SIGTERM.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         let number = self.number.load(Ordering::Relaxed);
-        Kind::Interrupted(u8::try_from(number).ok().filter(|n| *n > 0).unwrap_or(2))
+        ErrorKind::Interrupted(u8::try_from(number).ok().filter(|n| *n > 0).unwrap_or(2))
     }
 }
 

@@ -78,7 +78,7 @@ pub enum CacheError {
     #[error("the training run wrote no {kind} cache: {why}{output}")]
     NotWritten {
         /// What was to be written.
-        kind: cache::Kind,
+        kind: cache::CacheKind,
         /// Why, as far as known.
         why: String,
         /// The last lines it wrote.
@@ -116,7 +116,7 @@ impl CacheError {
 pub(crate) fn place(
     of: &Measurement<'_>,
     configuration: &Configuration,
-    kind: cache::Kind,
+    kind: cache::CacheKind,
 ) -> PathBuf {
     let plain = Configuration {
         label: String::new(),
@@ -365,7 +365,7 @@ fn is_trained(evidence: &Evidence) -> bool {
     }
 }
 
-fn file_name(kind: cache::Kind) -> String {
+fn file_name(kind: cache::CacheKind) -> String {
     format!("app.{}", kind.extension())
 }
 
@@ -469,7 +469,7 @@ mod tests {
     use super::*;
 
     const APPCDS: StartCache = StartCache {
-        kind: cache::Kind::AppCds,
+        kind: cache::CacheKind::AppCds,
         requests: 20,
     };
 

@@ -360,7 +360,7 @@ impl<'a> Runner<'a> {
         self.watcher.slot_ends(0);
         if !matches!(ending, Ending::Measured(_)) {
             // Nothing of it is wanted; what stays is swept by its owner file.
-            let _ = loadline_files::remove_tree(&order.scratch);
+            let _ = loadline_host::remove_scratch(&order.scratch);
         }
         match ending {
             Ending::Measured(evidence) => Ok(*evidence),

@@ -29,7 +29,7 @@ const READABLE: u32 = 0o666;
 /// [`Refused`]: a link on the way that others can change, a pipe that others planted, or what the
 /// system says; then what was there still is.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Refused> {
-    let place = Place::find(path)?;
+    let place = Destination::find(path)?;
     let written = match place.stream()? {
         Some(mut file) => file.write_all(bytes),
         None => {
@@ -48,7 +48,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Refused> {
 /// # Errors
 /// As [`write()`].
 pub fn create(path: &Path) -> Result<File, Refused> {
-    let place = Place::find(path)?;
+    let place = Destination::find(path)?;
     if let Some(file) = place.stream()? {
         return Ok(file);
     }
@@ -62,13 +62,13 @@ pub fn create(path: &Path) -> Result<File, Refused> {
 }
 
 /// Where a path leads.
-struct Place {
+struct Destination {
     directory: Directory,
     name: OsString,
     last: Last,
 }
 
-impl Place {
+impl Destination {
     fn find(path: &Path) -> Result<Self, Refused> {
         let (way, name, last) = Way::to_file(path).map_err(|e| e.on_the_way_to(path))?;
         let directory = Directory::of(way);

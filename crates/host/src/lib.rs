@@ -59,6 +59,7 @@ pub use neighbour::neighbour;
 pub use output::plain;
 pub use own::init;
 pub use preflight::preflight;
+pub use scratch::remove as remove_scratch;
 pub use sight::blindness;
 pub use site::{Options, Site};
 pub use spawner::spawn;

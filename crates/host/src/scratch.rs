@@ -2,8 +2,8 @@
 //!
 //! Owns the layout of a scratch directory, which is there while the trial runs: `private/` (its /tmp
 //! and /var/tmp), `owner` (who runs it), `container` (what an engine made for it) and `env` (the
-//! variables it gives to that). A directory with an `owner` that is dead is a leftover
-//! and is removed; one without is not ours and never touched.
+//! variables it gives to that). A directory with an `owner` that is dead is a leftover and is removed,
+//! its owner last; so is an empty one. Any other without is not ours and never touched.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -19,6 +19,9 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::halt::{self, Halt};
 use crate::oci;
+
+/// In a scratch directory: who runs the trial.
+const OWNER: &str = "owner";
 
 /// Directories that every user may write, and the trial's own in their place.
 const SHARED: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
@@ -53,9 +56,7 @@ impl Scratch {
     /// # Errors
     /// A directory or file that cannot be made.
     pub fn make(root: &Path, owner: &GroupName) -> Result<Self, ScratchError> {
-        make_directory(root, 0o700)?;
-        // The owner first: whatever comes after it can be swept.
-        write_new(&root.join("owner"), &owner.to_string())?;
+        own(root, &owner.to_string())?;
         let scratch = Self {
             root: root.to_owned(),
         };
@@ -178,11 +179,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Every process of the trial is dead. Failing here leaves the owner file as well: the
-        // next sweep tries again.
-        if remove_tree(&self.root.join("private")).is_ok() {
-            let _ = remove_tree(&self.root);
-        }
+        // Every process of the trial is dead. What cannot be removed now the next sweep tries again.
+        let _ = remove(&self.root);
     }
 }
 
@@ -206,13 +204,16 @@ pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>)
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     for directory in entries.map(|entry| entry.path()) {
         if !is_leftover(&directory, proc_root) {
+            // Killed before the owner stood in it, or after it did not any more: then it is empty,
+            // and only an empty one is removed by this call.
+            removed.extend(fs::remove_dir(&directory).is_ok().then_some(directory));
             continue;
         }
         if directory.join(CONTAINER).exists() {
             // Its container could not be removed, and only this says which one it is.
             continue;
         }
-        match remove_tree(&directory) {
+        match remove(&directory) {
             Ok(()) => removed.push(directory),
             Err(source) => failures.push(failed("remove", &directory)(source)),
         }
@@ -261,11 +262,40 @@ pub fn refused(error: ScratchError) -> Halt {
     halt::refused("making the trial's files", error, hint)
 }
 
+/// Makes the directory with its owner in it. The owner is the target of a link, because a link is
+/// there whole or not at all; a file would be there, and empty, for a moment.
+fn own(root: &Path, owner: &str) -> Result<(), ScratchError> {
+    let link = root.join(OWNER);
+    loop {
+        make_directory(root, 0o700)?;
+        match std::os::unix::fs::symlink(owner, &link) {
+            // A sweep took it for a leftover: it was empty.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            made => return made.map_err(failed("create", &link)),
+        }
+    }
+}
+
+/// Removes a scratch directory, its owner last: what was not removed in time still has one.
+///
+/// # Errors
+/// What cannot be removed; it stays with its owner, for the next sweep.
+pub fn remove(root: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        match entry.file_name() == OWNER {
+            true => {}
+            false if entry.file_type()?.is_dir() => remove_tree(&entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    fs::remove_file(root.join(OWNER))?;
+    fs::remove_dir(root)
+}
+
 fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
-    let owner = open_beneath(directory, Path::new("owner"));
-    let owner = owner.and_then(|file| beneath::read(file, 4096)).ok();
-    let owner = owner.and_then(|bytes| String::from_utf8(bytes).ok());
-    let owner = owner.and_then(|text| text.parse::<GroupName>().ok());
+    let owner = fs::read_link(directory.join(OWNER)).ok();
+    let owner = owner.and_then(|owner| owner.to_str()?.parse::<GroupName>().ok());
     // Unknown is alive: never remove by guess.
     owner.is_some_and(|owner| matches!(owner.is_owner_alive(proc_root), Ok(false)))
 }
@@ -366,12 +396,14 @@ mod tests {
             ("odd", "no owner at all".to_owned()),
         ] {
             fs::create_dir_all(root.join(name).join("private/tmp")).expect("a directory");
-            fs::write(root.join(name).join("owner"), text).expect("a file");
+            let link = root.join(name).join(OWNER);
+            std::os::unix::fs::symlink(text, link).expect("a link");
         }
-        fs::create_dir(root.join("finished")).expect("a directory");
-        std::os::unix::fs::symlink("/dev/zero", root.join("finished/owner")).expect("a link");
-        let (removed, failures) = sweep(root, Path::new("/proc"));
-        assert_eq!(removed, [root.join("dead")]);
+        // Killed between two calls of the kernel.
+        fs::create_dir(root.join("empty")).expect("a directory");
+        let (mut removed, failures) = sweep(root, Path::new("/proc"));
+        removed.sort();
+        assert_eq!(removed, [root.join("dead"), root.join("empty")]);
         assert!(failures.is_empty(), "{failures:?}");
         assert!(running.is_dir() && root.join("odd").is_dir());
     }

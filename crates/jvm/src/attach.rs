@@ -140,7 +140,7 @@ fn read_reply(socket: &mut UnixStream, within: Duration) -> io::Result<Vec<u8>> 
 fn connect(pid: u32) -> Result<UnixStream, AttachError> {
     let process = Process::of(pid)?;
     let open = |path: &str, directory: io::Result<OwnedFd>| match directory {
-        Ok(directory) => Ok(Place {
+        Ok(directory) => Ok(JvmDirectory {
             path: PathBuf::from(format!("/proc/{pid}/{path}")),
             directory,
         }),
@@ -167,7 +167,11 @@ fn connect(pid: u32) -> Result<UnixStream, AttachError> {
 }
 
 /// Makes the JVM open its socket, and connects to it.
-fn handshake(process: &Process, here: &Place, tmp: &Place) -> Result<UnixStream, AttachError> {
+fn handshake(
+    process: &Process,
+    here: &JvmDirectory,
+    tmp: &JvmDirectory,
+) -> Result<UnixStream, AttachError> {
     let pid = process.pid;
     if !process.catches_quit {
         return Err(AttachError::NoHandler { pid });
@@ -200,13 +204,13 @@ fn handshake(process: &Process, here: &Place, tmp: &Place) -> Result<UnixStream,
 }
 
 /// A directory of the JVM.
-struct Place {
+struct JvmDirectory {
     /// As loadline reaches it; for people.
     path: PathBuf,
     directory: OwnedFd,
 }
 
-impl Place {
+impl JvmDirectory {
     /// Connects to the JVM's socket. Who else may have made a file of this name gets no word.
     fn connect(&self, process: &Process) -> io::Result<UnixStream> {
         let name = format!(".java_pid{}", process.inner_pid);
@@ -244,7 +248,7 @@ impl Place {
 
 /// The trigger file. Removed when dropped.
 struct Trigger<'a> {
-    place: &'a Place,
+    place: &'a JvmDirectory,
     name: String,
 }
 

@@ -290,7 +290,7 @@ mod tests {
             // Older than the jar: with a manifest only what it says counts.
             std::fs::write(shipped.path("app.aot"), archive("25.0.3+9")).unwrap();
             let made = Manifest {
-                kind: loadline_sizing::cache::Kind::Aot,
+                kind: loadline_sizing::cache::CacheKind::Aot,
                 build: "25.0.3+9".to_owned(),
                 collector: "G1".to_owned(),
                 compressed_oops: true,

@@ -5,7 +5,7 @@ use loadline_sizing::profile::Profile;
 use loadline_sizing::{Jdk, Options};
 
 use crate::environment::Environment;
-use crate::plan::Plan;
+use crate::plan::Launch;
 
 /// The options that the named launcher would add.
 ///
@@ -14,7 +14,7 @@ use crate::plan::Plan;
 pub fn options(
     name: &str,
     environment: &Environment,
-    plan: &Plan,
+    plan: &Launch,
     jdk: Jdk,
     profile: Option<&Profile>,
 ) -> Result<Vec<String>, String> {

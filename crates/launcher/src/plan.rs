@@ -20,7 +20,7 @@ use crate::java::{self, Java};
 use crate::{cache, compatible, diagnostics, shared_classes, sys};
 
 /// A start, decided.
-pub struct Plan {
+pub struct Launch {
     /// The java to start.
     pub java: Java,
     /// What the container may use.
@@ -57,7 +57,7 @@ pub fn plan(
     environment: &Environment,
     command: &[OsString],
     is_java: bool,
-) -> Result<Plan, String> {
+) -> Result<Launch, String> {
     let (word, words) = command.split_first().ok_or("no command")?;
     let java = java::find(word, environment)
         .ok_or("no java was found; set LOADLINE_JAVA or JAVA_HOME, or install one in PATH")?;
@@ -75,7 +75,7 @@ pub fn plan(
         &mut doubts,
     );
     doubts.extend(limits.notes.iter().cloned());
-    let mut plan = Plan {
+    let mut plan = Launch {
         java,
         limits,
         sight: None,
@@ -96,7 +96,7 @@ pub fn plan(
     Ok(plan)
 }
 
-fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, reading: &Reading) {
+fn decide(plan: &mut Launch, environment: &Environment, files: &FileSystem, reading: &Reading) {
     let Some(jdk) = plan.java.jdk else {
         let note =
             "the JDK has no readable release file; its version is not known, nothing is added";
@@ -163,7 +163,7 @@ fn decide(plan: &mut Plan, environment: &Environment, files: &FileSystem, readin
 fn compatible(
     name: &str,
     environment: &Environment,
-    plan: &Plan,
+    plan: &Launch,
     jdk: loadline_sizing::Jdk,
     profile: Option<&Profile>,
 ) -> Result<Vec<Chosen>, String> {
@@ -180,7 +180,7 @@ fn compatible(
 fn profile(
     environment: &Environment,
     reading: &Reading,
-    plan: &mut Plan,
+    plan: &mut Launch,
 ) -> (Option<Profile>, Option<PathBuf>) {
     let set = environment.raw("LOADLINE_PROFILE").map(PathBuf::from);
     let homes = reading.homes().into_iter();
@@ -237,7 +237,7 @@ fn overridden(mut limits: Limits, environment: &Environment, doubts: &mut Vec<St
 
 /// java, the options added, `JAVA_OPTS`, and the user's words as they were.
 fn words_to_start(
-    plan: &Plan,
+    plan: &Launch,
     word: &OsStr,
     own: Vec<String>,
     words: &[OsString],
@@ -255,7 +255,7 @@ fn words_to_start(
     all
 }
 
-impl Plan {
+impl Launch {
     /// The environment to start java with: `MALLOC_ARENA_MAX=2` where memory is limited, because
     /// glibc's arenas (8 a CPU) otherwise grow unseen (Cloud Foundry #157).
     pub fn environment(&self, environment: &Environment) -> Vec<(OsString, OsString)> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
-use loadline_sizing::cache::{Checksum, ClassPathFile, Kind, Manifest};
+use loadline_sizing::cache::{CacheKind, Checksum, ClassPathFile, Manifest};
 
 const LAUNCHER: &str = env!("CARGO_BIN_EXE_loadline-launch");
 
@@ -60,7 +60,7 @@ impl Shipped {
         let jar = self.path("app.jar").metadata().expect("a jar");
         let modified = jar.modified().expect("a time");
         let made = Manifest {
-            kind: Kind::AppCds,
+            kind: CacheKind::AppCds,
             build: build(&self.jdks[0]),
             collector: "G1".to_owned(),
             compressed_oops: true,

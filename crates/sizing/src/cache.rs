@@ -15,7 +15,7 @@ const HEADING: &str = "loadline-cache 1";
 
 /// A kind of start-up cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum CacheKind {
     /// Application class data sharing: a dynamic archive over the JDK's own (JDK 13 and later).
     AppCds,
     /// The AOT cache of JEP 483, 514 and 515: linked classes, heap objects, profiles.
@@ -24,7 +24,7 @@ pub enum Kind {
     Scc,
 }
 
-impl Kind {
+impl CacheKind {
     /// The name in files, tables and options.
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for CacheKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -62,7 +62,7 @@ impl fmt::Display for UnknownKind {
 
 impl std::error::Error for UnknownKind {}
 
-impl FromStr for Kind {
+impl FromStr for CacheKind {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, UnknownKind> {
@@ -89,7 +89,7 @@ pub struct ClassPathFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: CacheKind,
     /// The build of the JDK: `JAVA_RUNTIME_VERSION` of its release file.
     pub build: String,
     /// The collector of the training run.
@@ -253,7 +253,7 @@ impl Manifest {
                 now: build.to_owned(),
             });
         }
-        let any_collector = start.feature >= 26 && self.kind == Kind::Aot;
+        let any_collector = start.feature >= 26 && self.kind == CacheKind::Aot;
         let oops = match start.is_z {
             Some(true) => Some(false),
             _ => start.compressed_oops,
@@ -365,7 +365,7 @@ mod tests {
             modified: 1_767_225_600,
         };
         Manifest {
-            kind: Kind::Aot,
+            kind: CacheKind::Aot,
             build: "25.0.3+9-LTS".to_owned(),
             collector: "G1".to_owned(),
             compressed_oops: true,

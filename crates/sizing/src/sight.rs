@@ -11,7 +11,7 @@
 use crate::Bytes;
 use crate::jdk::{Jdk, Vm};
 use crate::limits::{
-    Files, Hierarchy, Limits, Place, parse_cpu_max, parse_limit, places_of_first_mounts,
+    Binding, Files, Hierarchy, Limits, parse_cpu_max, parse_limit, places_of_first_mounts,
 };
 use crate::options::Options;
 
@@ -157,7 +157,7 @@ struct View<'a, F> {
 
 impl<F: Files> View<'_, F> {
     /// The directories this JVM looks into: ancestors only since 25.
-    fn directories<'p>(&self, place: &'p Place) -> &'p [String] {
+    fn directories<'p>(&self, place: &'p Binding) -> &'p [String] {
         let count = if self.jdk.at_least(25) {
             place.directories.len()
         } else {
@@ -168,7 +168,7 @@ impl<F: Files> View<'_, F> {
 
     /// Whether another mount hides the own group: it has no files where the JVM looks. Measured on
     /// 17 and 25: the quota is then not seen, although 25 finds the memory limit of an ancestor.
-    fn is_covered(&self, place: &Place) -> bool {
+    fn is_covered(&self, place: &Binding) -> bool {
         let own = &place.directories[0];
         let name = match place.hierarchy {
             Hierarchy::V1 => "cpu.cfs_quota_us",
@@ -182,7 +182,7 @@ impl<F: Files> View<'_, F> {
         parse_limit(&self.files.read(path).ok()?).ok()?
     }
 
-    fn memory(&self, place: &Place) -> Option<Bytes> {
+    fn memory(&self, place: &Binding) -> Option<Bytes> {
         let name = match place.hierarchy {
             Hierarchy::V1 => "memory.limit_in_bytes",
             Hierarchy::V2 => "memory.max",
@@ -197,7 +197,7 @@ impl<F: Files> View<'_, F> {
     }
 
     /// v1: an unlimited own group still has its ancestors' limit in memory.stat.
-    fn hierarchical_limit(&self, place: &Place) -> Option<u64> {
+    fn hierarchical_limit(&self, place: &Binding) -> Option<u64> {
         let is_v1 = place.hierarchy == Hierarchy::V1;
         let path = format!("{}/memory.stat", place.directories[0]);
         let text = self.files.read(&path).ok().filter(|_| is_v1)?;
@@ -207,7 +207,7 @@ impl<F: Files> View<'_, F> {
         parse_limit(value?).ok()?
     }
 
-    fn processors(&self, place: &Place) -> Option<u32> {
+    fn processors(&self, place: &Binding) -> Option<u32> {
         let quotas = self
             .directories(place)
             .iter()
@@ -215,7 +215,7 @@ impl<F: Files> View<'_, F> {
         quotas.min().or_else(|| self.by_shares(place))
     }
 
-    fn quota(&self, place: &Place, directory: &str) -> Option<u32> {
+    fn quota(&self, place: &Binding, directory: &str) -> Option<u32> {
         match place.hierarchy {
             Hierarchy::V2 => {
                 let text = self.files.read(&format!("{directory}/cpu.max")).ok()?;
@@ -231,7 +231,7 @@ impl<F: Files> View<'_, F> {
     }
 
     /// Before JDK-8281181 shares counted as processors, 1024 each.
-    fn by_shares(&self, place: &Place) -> Option<u32> {
+    fn by_shares(&self, place: &Binding) -> Option<u32> {
         let is_bare = self.jdk.version.update == 0 && matches!(self.jdk.version.feature, 11 | 17);
         if is_bare || self.jdk.has_fix(&[(11, 17), (17, 5), (18, 2)], 19) {
             return None;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loadline_sizing::Bytes;
-use loadline_sizing::cache::Kind as CacheKind;
+use loadline_sizing::cache::CacheKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

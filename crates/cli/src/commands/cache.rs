@@ -17,11 +17,11 @@ use loadline_engine::experiment::wire::{
     RunTable, SearchTable,
 };
 use loadline_engine::experiment::{Experiment, Said};
-use loadline_engine::store::Kind as ResultKind;
+use loadline_engine::store::ResultKind;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::destination::{Destination, Writer};
-use loadline_jvm::cache::{self as caches, Kind as CacheKind, manifest, scc};
+use loadline_jvm::cache::{self as caches, CacheKind, manifest, scc};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_load::spec::text::TimeOrNone;
 use loadline_load::{Spec, Target};
@@ -29,7 +29,7 @@ use loadline_sizing::Bytes;
 use loadline_trial::Account;
 
 use super::{OutputFlags, print};
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, Given, app_table, checked, factor};
 use crate::measuring::{MeasureFlags, Measuring, cache_refused, command_refused, sudo_caller};
 
@@ -109,7 +109,7 @@ pub struct CacheArguments {
 
 /// Trains, puts in place, verifies, prints.
 pub fn run(arguments: CacheArguments) -> Result<Outcome, Error> {
-    let here = std::env::current_dir().map_err(|e| Error::new(Kind::Environment, e))?;
+    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
     let plain = experiment(&arguments, None)?;
     let plain = checked(plain, None, &here, String::new())?.experiment;
     let (jdk, application) = subject(&plain)?;
@@ -162,7 +162,10 @@ fn verify(
     })?;
     measuring.done(None)?;
     let Some((built, classes)) = built else {
-        return Err(Error::new(Kind::Internal, "the experiment has no cache"));
+        return Err(Error::new(
+            ErrorKind::Internal,
+            "the experiment has no cache",
+        ));
     };
     if !arguments.output.json {
         print(&summary(&built, &there.join(file), is_found, classes))?;
@@ -185,7 +188,7 @@ fn subject(experiment: &Experiment) -> Result<(Jdk, Application), Error> {
     let base = configurations.first().unwrap_or(&experiment.base);
     if experiment.app.image.is_some() {
         let what = "a start-up cache inside an image is built by the image's own build";
-        return Err(Error::new(Kind::Usage, what)
+        return Err(Error::new(ErrorKind::Usage, what)
             .hint("build one of the jar here (-- java -jar app.jar), and `loadline emit --cache` for a Dockerfile that builds it"));
     }
     let assembled = assemble(&experiment.app, base, &jdks, &places);
@@ -205,7 +208,7 @@ fn kind(text: &str, jdk: &Jdk) -> Result<CacheKind, Error> {
     let kind = match text {
         "auto" => caches::best(jdk).map_err(refused)?,
         text => text.parse::<CacheKind>().map_err(|e| {
-            Error::new(Kind::Usage, format!("--kind: {e}"))
+            Error::new(ErrorKind::Usage, format!("--kind: {e}"))
                 .hint("or auto, what the JDK gains most from")
         })?,
     };
@@ -220,7 +223,7 @@ fn kind(text: &str, jdk: &Jdk) -> Result<CacheKind, Error> {
 fn openj9() -> Error {
     let directory = Path::new("/opt/scc");
     let error = Error::new(
-        Kind::Environment,
+        ErrorKind::Environment,
         "loadline does not build OpenJ9's shared class cache itself; it takes these options, in order",
     );
     [
@@ -362,7 +365,7 @@ fn classes(kind: CacheKind, requests: u64) -> FactorTable {
 fn cached(experiment: &Experiment) -> Result<Configuration, Error> {
     let all = experiment.configurations();
     let with = all.into_iter().find(|c| c.cache.is_some());
-    with.ok_or_else(|| Error::new(Kind::Internal, "the experiment has no cache"))
+    with.ok_or_else(|| Error::new(ErrorKind::Internal, "the experiment has no cache"))
 }
 
 fn summary(built: &Built, place: &Path, is_found: bool, classes: Option<Classes>) -> String {

@@ -6,7 +6,7 @@ use clap::Args;
 use loadline_report::compare;
 
 use super::{print, width};
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::result::result;
 
 /// Show what changed between two results. Exit code 1 when the second is worse: it costs more (where
@@ -42,7 +42,7 @@ pub fn run(arguments: &CompareArguments) -> Result<Outcome, Error> {
     })?;
     if let Some(why) = comparison.cannot_say {
         let cannot = format!("cannot compare: {why}");
-        return Err(Error::new(Kind::Invalid, cannot)
+        return Err(Error::new(ErrorKind::Invalid, cannot)
             .hint("measure it again, or go on with it: `loadline resume`"));
     }
     Ok(if comparison.is_worse {

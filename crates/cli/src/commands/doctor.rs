@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{json, print, width};
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 
 /// Show what this machine can measure, and what to fix
 #[derive(Args)]
@@ -39,7 +39,7 @@ pub fn run(arguments: DoctorArguments) -> Result<Outcome, Error> {
     match broken {
         0 => Ok(Outcome::Done),
         _ => Err(Error::new(
-            Kind::Environment,
+            ErrorKind::Environment,
             format!(
                 "{broken} of {} things that trials need do not work here",
                 checks.len()

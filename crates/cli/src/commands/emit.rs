@@ -15,12 +15,12 @@ use loadline_report::emit::{
     Secret, emit, secret, slug,
 };
 use loadline_report::{ResultView, redact};
-use loadline_sizing::cache::Kind as CacheKind;
+use loadline_sizing::cache::CacheKind;
 use loadline_sizing::jdk::Version;
 use loadline_trial::Readiness;
 
 use super::print;
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 use crate::result::ResultFlags;
 
@@ -137,8 +137,10 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
 
 fn refused(error: EmitError) -> Error {
     let kind = match &error {
-        EmitError::Command { .. } | EmitError::File { .. } | EmitError::ToolOptions => Kind::Usage,
-        EmitError::NoRecommendation { .. } => Kind::Invalid,
+        EmitError::Command { .. } | EmitError::File { .. } | EmitError::ToolOptions => {
+            ErrorKind::Usage
+        }
+        EmitError::NoRecommendation { .. } => ErrorKind::Invalid,
     };
     Error::new(kind, &error).hint(error.hint())
 }
@@ -168,7 +170,7 @@ fn purposes_of_image(arguments: &EmitArguments) -> Result<Vec<Purpose>, Error> {
     match wanted.iter().any(builds) || arguments.cache.is_some() {
         false => Ok(wanted),
         true => Err(Error::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             "the result is of an image, and a Dockerfile would build another",
         )
         .hint("loadline emit --for kubernetes --for options: the image by its digest, the options in JAVA_TOOL_OPTIONS")),
@@ -196,7 +198,7 @@ fn application(
             "--cache: the image's JDK {jdk} has no such cache that an image build can make"
         );
         return Err(
-            Error::new(Kind::Usage, refusal).hint("appcds from JDK 13 on, aot from JDK 25 on")
+            Error::new(ErrorKind::Usage, refusal).hint("appcds from JDK 13 on, aot from JDK 25 on")
         );
     }
     let pinned = measured.and_then(|image| image.pinned.clone());
@@ -266,13 +268,13 @@ fn scaling(
     };
     if max_replicas < replicas {
         let refusal = format!("--max-replicas {max_replicas} is below the {replicas} pods");
-        return Err(Error::new(Kind::Usage, refusal).hint("give --replicas with fewer pods"));
+        return Err(Error::new(ErrorKind::Usage, refusal).hint("give --replicas with fewer pods"));
     }
     let measured = carried(view).map(|rate| rate.min(10_000_000.0) as u32);
     let measured = measured.filter(|rate| *rate > 0);
     let Some(max_rate) = arguments.max_rate.or(measured) else {
         let refusal = "--max-replicas: this result does not say how much one pod can carry";
-        return Err(Error::new(Kind::Usage, refusal).hint(
+        return Err(Error::new(ErrorKind::Usage, refusal).hint(
             "find it with `loadline load --max-rate` and give it as --max-rate, or emit a result of `loadline size --prices`",
         ));
     };
@@ -312,7 +314,7 @@ fn command(experiment: &Experiment) -> Result<Command, Error> {
             "{} needs {name}, which is a file of loadline's",
             jar.display()
         );
-        return Err(Error::new(Kind::Usage, refusal)
+        return Err(Error::new(ErrorKind::Usage, refusal)
             .hint("give it another name, also in the jar's manifest, and measure it so"));
     }
     Ok(command)
@@ -331,7 +333,7 @@ fn beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
                 jar.display(),
                 file.display()
             );
-            return Err(Error::new(Kind::Usage, refusal)
+            return Err(Error::new(ErrorKind::Usage, refusal)
                 .hint("an image needs the jar and what it names in one directory"));
         };
         // A directory is copied whole: `lib`, not each of a hundred jars.
@@ -388,7 +390,7 @@ fn feature(view: &ResultView) -> Result<u32, Error> {
         .map(|version| version.feature)
         .ok_or_else(|| {
             Error::new(
-                Kind::Environment,
+                ErrorKind::Environment,
                 "the records do not say which JDK was measured",
             )
             .hint("measure with a JDK that `loadline doctor` lists")
@@ -405,14 +407,14 @@ fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error
         .collect();
     if !there.is_empty() && !force {
         return Err(Error::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             format!("files are already there: {}", there.join(", ")),
         )
         .hint("give another directory, or --force to overwrite them"));
     }
     if let Some(folder) = places.iter().find(|p| p.is_dir()) {
         return Err(Error::new(
-            Kind::Environment,
+            ErrorKind::Environment,
             format!("{} is a directory", folder.display()),
         )
         .hint("give another directory with --to"));

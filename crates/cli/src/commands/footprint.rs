@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{json, print};
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 
 /// The file has about 2 KB.
@@ -41,9 +41,9 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
     let report = ask(pid, "VM.native_memory detail scale=B")?;
     let path = format!("/proc/{pid}/smaps");
     let smaps = std::fs::read_to_string(&path)
-        .map_err(|e| Error::new(Kind::Environment, format!("{path}: {e}")))?;
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("{path}: {e}")))?;
     let footprint = Footprint::of(&report, &smaps)
-        .map_err(|e| Error::new(Kind::Environment, &e).hint_if(e.hint()))?;
+        .map_err(|e| Error::new(ErrorKind::Environment, &e).hint_if(e.hint()))?;
     // Last, because it collects: what is resident should be what load left.
     let live_heap = footprint::live_heap(&ask(pid, "GC.class_histogram")?);
     let text = match arguments.json {
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
 }
 
 fn ask(pid: u32, command: &str) -> Result<String, Error> {
-    attach::jcmd(pid, command).map_err(|e| Error::new(Kind::Environment, &e).hint_if(e.hint()))
+    attach::jcmd(pid, command).map_err(|e| Error::new(ErrorKind::Environment, &e).hint_if(e.hint()))
 }
 
 /// The JDK whose `java` the process runs, read in the process's own file system.

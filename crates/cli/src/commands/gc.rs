@@ -11,7 +11,7 @@ use loadline_jvm::gclog::report::{Entry, Report};
 use loadline_jvm::gclog::{self, files};
 use loadline_sizing::Bytes;
 
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 
 /// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
 const ENTRIES_SHOWN: usize = 8;
@@ -59,13 +59,14 @@ fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> O
     if let Some(earlier) = earlier {
         earlier.report();
     }
-    Some(Error::new(Kind::Usage, error).hint(error.hint()))
+    Some(Error::new(ErrorKind::Usage, error).hint(error.hint()))
 }
 
 fn print(report: &Report, json: bool) -> Result<(), Error> {
     let text = match json {
-        true => serde_json::to_string(report)
-            .map_err(|error| Error::new(Kind::Internal, format!("cannot write JSON: {error}")))?,
+        true => serde_json::to_string(report).map_err(|error| {
+            Error::new(ErrorKind::Internal, format!("cannot write JSON: {error}"))
+        })?,
         false => text(report),
     };
     write_line(text.trim_end())
@@ -75,7 +76,7 @@ fn print(report: &Report, json: bool) -> Result<(), Error> {
 fn write_line(text: &str) -> Result<(), Error> {
     match writeln!(std::io::stdout(), "{text}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
-            Kind::Environment,
+            ErrorKind::Environment,
             format!("cannot write to stdout: {error}"),
         )),
         _ => Ok(()),

@@ -15,14 +15,14 @@ use loadline_engine::advice::{self, Advice, AdviceError};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::command::assemble;
 use loadline_engine::experiment::{Experiment, Said};
-use loadline_engine::store::Kind as ResultKind;
+use loadline_engine::store::ResultKind;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::jar;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_sizing::{Bytes, Version};
 
 use super::{OutputFlags, print};
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, Given, given, listed};
 use crate::measuring::{MeasureFlags, Measuring, open_store, store_refused};
 
@@ -75,7 +75,7 @@ pub fn run(arguments: JudgeArguments) -> Result<Outcome, Error> {
     let has_command = !flags.command.is_empty() || flags.image.is_some() || flags.file.is_some();
     if arguments.manifest.is_none() && arguments.advice.is_empty() {
         return Err(
-            Error::new(Kind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")
+            Error::new(ErrorKind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")
                 .hint("loadline judge --manifest deploy.yaml")
                 .hint("loadline judge --advice percent=75 --memory 512Mi --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar"),
         );
@@ -89,7 +89,7 @@ pub fn run(arguments: JudgeArguments) -> Result<Outcome, Error> {
     }
     if !arguments.advice.is_empty() {
         return Err(Error::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             "advice is judged by running it, and the application's command is missing",
         )
         .hint("put it last, after --, as you would start it: -- java -jar app.jar"));
@@ -151,7 +151,8 @@ fn measured(arguments: &JudgeArguments) -> Result<Measured, Error> {
 
 /// Runs every advice and prints how it did.
 fn trials(arguments: &JudgeArguments) -> Result<Outcome, Error> {
-    let offer = Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(Kind::Usage, e))?;
+    let offer =
+        Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(ErrorKind::Usage, e))?;
     let plain = given(&arguments.flags, None)?;
     let places = Places::of_process();
     let found = Found::look(&places);
@@ -285,7 +286,7 @@ fn classes(command: &[String], directory: &Path) -> Option<u64> {
 }
 
 fn refused(error: &AdviceError) -> Error {
-    Error::new(Kind::Usage, error).hint_if(error.hint())
+    Error::new(ErrorKind::Usage, error).hint_if(error.hint())
 }
 
 #[cfg(test)]

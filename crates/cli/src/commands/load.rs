@@ -20,7 +20,7 @@ use loadline_load::{LoadError, Part, Plan, Spec, Target, now_ns, run};
 use self::files::Files;
 use self::texts::{CpuList, cpus};
 use super::load_part::kind;
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::load_flags::LoadFlags;
 use crate::signals::Signals;
 
@@ -129,7 +129,7 @@ pub(super) fn print(as_json: bool, summary: &Summary) -> Result<Outcome, Error> 
         // A closed model asks how fast it goes: the generator's own end is an answer too, and
         // the summary says so.
         Some(reason) if summary.offered_rate.is_some() => Err(Error::new(
-            Kind::Invalid,
+            ErrorKind::Invalid,
             format!("the generator was itself the bottleneck: {reason}"),
         )
         .hint("give it CPUs of its own with --cpus, or a lower rate")),
@@ -145,7 +145,7 @@ pub fn load_error(error: impl Borrow<LoadError>) -> Error {
 
 fn json(value: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string_pretty(value)
-        .map_err(|e| Error::new(Kind::Internal, format!("the result as JSON: {e}")))
+        .map_err(|e| Error::new(ErrorKind::Internal, format!("the result as JSON: {e}")))
 }
 
 /// The first target, and the addresses of all.

@@ -5,7 +5,7 @@ use loadline_host::load_part;
 use loadline_load::LoadError;
 
 use super::load_error;
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 
 /// Reads the order from stdin, writes messages to stdout.
 pub fn run() -> Result<Outcome, Error> {
@@ -15,14 +15,14 @@ pub fn run() -> Result<Outcome, Error> {
 }
 
 /// The exit code that a failed load stands for.
-pub fn kind(error: &LoadError) -> Kind {
+pub fn kind(error: &LoadError) -> ErrorKind {
     match error {
-        LoadError::Plan { .. } | LoadError::Part { .. } | LoadError::Order(_) => Kind::Usage,
+        LoadError::Plan { .. } | LoadError::Part { .. } | LoadError::Order(_) => ErrorKind::Usage,
         LoadError::System { .. }
         | LoadError::Namespace { .. }
         | LoadError::Target { .. }
-        | LoadError::Output(_) => Kind::Environment,
-        LoadError::Histogram(_) => Kind::Invalid,
-        LoadError::Accounting { .. } | LoadError::Panicked => Kind::Internal,
+        | LoadError::Output(_) => ErrorKind::Environment,
+        LoadError::Histogram(_) => ErrorKind::Invalid,
+        LoadError::Accounting { .. } | LoadError::Panicked => ErrorKind::Internal,
     }
 }

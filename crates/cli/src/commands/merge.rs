@@ -6,7 +6,7 @@ use clap::Args;
 use loadline_load::parts::{PartFile, merge};
 
 use super::load::{load_error, print};
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 
 /// Arguments of `loadline merge`.
 #[derive(Args)]
@@ -28,7 +28,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
 fn read(path: &PathBuf) -> Result<PartFile, Error> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
-        .map_err(|e| Error::new(Kind::Environment, format!("{name}: {e}")))?;
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("{name}: {e}")))?;
     PartFile::parse(&text)
-        .map_err(|e| Error::new(Kind::Usage, format!("{name}: {e}")).hint_if(e.hint()))
+        .map_err(|e| Error::new(ErrorKind::Usage, format!("{name}: {e}")).hint_if(e.hint()))
 }

@@ -26,14 +26,14 @@ mod trial_part;
 pub use load::load_error;
 pub use profile::say::bodiless;
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use loadline_analysis::record::TrialRecord;
 use serde::Serialize;
 
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 
 /// All subcommands, in the order of the help.
 #[derive(Subcommand)]
@@ -154,8 +154,8 @@ pub fn print(text: &str) -> Result<(), Error> {
         })
         .and_then(|()| out.flush());
     match written {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::new(
-            Kind::Environment,
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::new(
+            ErrorKind::Environment,
             format!("cannot write to standard output: {e}"),
         )),
         _ => Ok(()),
@@ -164,7 +164,7 @@ pub fn print(text: &str) -> Result<(), Error> {
 
 /// A form that a command prints, on one line.
 pub fn json(form: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string(form).map_err(|e| Error::new(Kind::Internal, e))
+    serde_json::to_string(form).map_err(|e| Error::new(ErrorKind::Internal, e))
 }
 
 /// The JSON schema of a form that a command prints.
@@ -186,7 +186,7 @@ pub fn width() -> usize {
 pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
     let record = record?;
     Some(Error::new(
-        Kind::Invalid,
+        ErrorKind::Invalid,
         format!("could not measure: {}: {}", record.verdict, record.reason),
     ))
 }

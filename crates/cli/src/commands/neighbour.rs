@@ -4,7 +4,7 @@
 use clap::Args;
 use loadline_host::neighbour;
 
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 
 /// What it is told.
 #[derive(Args)]
@@ -20,5 +20,5 @@ pub fn run(arguments: &NeighbourArguments) -> Result<Outcome, Error> {
     let cpus: Vec<u32> = arguments.cpus.iter().collect();
     neighbour(arguments.threads, &cpus, std::io::stdin().lock())
         .map(|()| Outcome::Done)
-        .map_err(|e| Error::new(Kind::Environment, format!("the neighbour: {e}")))
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("the neighbour: {e}")))
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::json;
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 
 /// What the JVM would choose by itself.
 #[derive(Args)]
@@ -40,13 +40,16 @@ pub struct Predict {
 /// Runs it.
 pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
     let words = words::environment(&arguments.flags)
-        .map_err(|error| Error::new(Kind::Usage, format!("--flags: {error}")))?;
+        .map_err(|error| Error::new(ErrorKind::Usage, format!("--flags: {error}")))?;
     let options = Options::from_words(words);
     let machine = Machine::from_limits(arguments.memory, arguments.cpu);
     let jdk = Jdk::hotspot(arguments.jdk);
     let prediction = hotspot::predict(jdk, machine, &options).map_err(|refusal| {
-        Error::new(Kind::Usage, format!("the JVM would not start: {refusal}"))
-            .hint("java exits with 1 and the same reason; change --flags")
+        Error::new(
+            ErrorKind::Usage,
+            format!("the JVM would not start: {refusal}"),
+        )
+        .hint("java exits with 1 and the same reason; change --flags")
     })?;
     let text = if arguments.json {
         json(&document(&prediction))?

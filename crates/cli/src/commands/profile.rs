@@ -16,7 +16,7 @@ use loadline_load::profile::{
 use self::input::{Log, cannot_read};
 use super::load::load_error;
 use super::print;
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 
 /// Arguments of `loadline profile`.
@@ -102,7 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
             "--busiest reads logs twice, and {} is no file",
             log.path.display()
         );
-        return Err(Error::new(Kind::Usage, problem).hint("write the log to a file first"));
+        return Err(Error::new(ErrorKind::Usage, problem).hint("write the log to a file first"));
     }
     let format = format(arguments, &logs)?;
     input::sort(&mut logs, &format);
@@ -129,7 +129,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
 fn intervals(arguments: &Arguments) -> Result<Option<usize>, Error> {
     let interval = arguments.interval;
     if !(interval.is_finite() && interval > 0.0) {
-        return Err(Error::new(Kind::Usage, "--interval must be above 0"));
+        return Err(Error::new(ErrorKind::Usage, "--interval must be above 0"));
     }
     let Some(length) = arguments.busiest else {
         return Ok(None);
@@ -137,7 +137,7 @@ fn intervals(arguments: &Arguments) -> Result<Option<usize>, Error> {
     let intervals = length.as_secs_f64() / interval;
     if intervals < 1.0 || intervals.fract() != 0.0 {
         let problem = format!("--busiest must be a multiple of --interval, which is {interval} s");
-        return Err(Error::new(Kind::Usage, problem));
+        return Err(Error::new(ErrorKind::Usage, problem));
     }
     Ok(Some(intervals as usize))
 }
@@ -161,7 +161,7 @@ fn format(arguments: &Arguments, logs: &[Log]) -> Result<Format, Error> {
         });
     }
     let Some(log) = logs.iter().find(|log| !log.head.is_empty()) else {
-        return Err(Error::new(Kind::Usage, "the logs have no line"));
+        return Err(Error::new(ErrorKind::Usage, "the logs have no line"));
     };
     let found = detect(&log.head, source).map_err(|unknown| {
         let problem = format!(
@@ -170,7 +170,7 @@ fn format(arguments: &Arguments, logs: &[Log]) -> Result<Format, Error> {
             unknown.tried.join(", "),
             unknown.line
         );
-        Error::new(Kind::Usage, problem).hint(HOW)
+        Error::new(ErrorKind::Usage, problem).hint(HOW)
     })?;
     say::format(&found);
     Ok(found.format)
@@ -211,7 +211,7 @@ fn read(mut builder: Builder, logs: &mut [Log]) -> Result<Profile, Error> {
             format!("; the first one is\n  {place}")
         });
         let problem = format!("no line is of this format{shown}");
-        return Err(Error::new(Kind::Usage, problem).hint(HOW));
+        return Err(Error::new(ErrorKind::Usage, problem).hint(HOW));
     }
     if let Some(place) = place {
         say::rejected(&place);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use clap::Args;
 use loadline_analysis::record::{TrialRecord, Verdict};
 use loadline_engine::agenda::Agenda;
-use loadline_engine::store::Kind as ResultKind;
+use loadline_engine::store::ResultKind;
 
 use super::OutputFlags;
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, given};
 use crate::measuring::{MeasureFlags, Measuring};
 
@@ -44,7 +44,7 @@ pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome,
     }
     if agenda.matrix.cells.is_empty() {
         let why = "no configuration is left that this machine can run";
-        return Err(Error::new(Kind::Environment, why));
+        return Err(Error::new(ErrorKind::Environment, why));
     }
     let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
     measuring.done(None)?;
@@ -62,7 +62,7 @@ pub(super) fn outcome(records: &[Arc<TrialRecord>]) -> Result<Outcome, Error> {
     }
     if has_kept.is_empty() {
         return Err(super::not_measured(records.last().map(|r| &**r))
-            .unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured")));
+            .unwrap_or_else(|| Error::new(ErrorKind::Invalid, "no trial could be measured")));
     }
     Ok(match has_kept.values().any(|kept| *kept) {
         true => Outcome::Done,

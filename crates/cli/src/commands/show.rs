@@ -5,7 +5,7 @@ use loadline_engine::store::Store;
 use loadline_report::ResultView;
 
 use super::{OutputFlags, print, width};
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 use crate::measuring::{open_store_to_read, store_refused};
 use crate::result::{self, ResultFlags};
@@ -40,7 +40,8 @@ pub fn run(arguments: ShowArguments) -> Result<Outcome, Error> {
 fn trial(flags: &ResultFlags) -> Result<Outcome, Error> {
     let store = open_store_to_read(flags.state.as_deref())?;
     let record = store.trial(&flags.id).map_err(|e| store_refused(&e))?;
-    let text = serde_json::to_string_pretty(&record).map_err(|e| Error::new(Kind::Internal, e))?;
+    let text =
+        serde_json::to_string_pretty(&record).map_err(|e| Error::new(ErrorKind::Internal, e))?;
     print(&text)?;
     Ok(Outcome::Done)
 }

@@ -10,10 +10,10 @@ use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation, recomme
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::search::size::{End, Incomparable, Searched, Sized, comparable};
 use loadline_engine::searches::{bases, sizes};
-use loadline_engine::store::Kind as ResultKind;
+use loadline_engine::store::ResultKind;
 
 use super::OutputFlags;
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, SearchFlags, given};
 use crate::measuring::{MeasureFlags, Measuring};
 
@@ -77,7 +77,7 @@ fn incomparable(error: Incomparable) -> Error {
         Incomparable::Rates => "search for each rate by itself: --rate 300/s",
         Incomparable::Limits => "give every level a CPU limit, or none of them (--cpu)",
     };
-    Error::new(Kind::Usage, error)
+    Error::new(ErrorKind::Usage, error)
         .hint(hint)
         .hint("`loadline run` measures all combinations and compares nothing")
 }
@@ -124,7 +124,7 @@ fn how_it_stands(best: &Recommendation, starts: u32) -> Result<Outcome, Error> {
         "the proof could not be measured: {} of its {all} fresh starts are invalid",
         proof.not_measured
     );
-    Err(Error::new(Kind::Invalid, what).hint(QUIETER))
+    Err(Error::new(ErrorKind::Invalid, what).hint(QUIETER))
 }
 
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).
@@ -135,7 +135,7 @@ fn why_none(searched: &[Searched]) -> Option<Error> {
     });
     could_not.map(|(size, reason)| {
         Error::new(
-            Kind::Invalid,
+            ErrorKind::Invalid,
             format!("could not measure at {size}: {reason}"),
         )
         .hint(QUIETER)

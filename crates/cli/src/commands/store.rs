@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
-use loadline_engine::store::{Kind as ResultKind, ResultRow, Status};
+use loadline_engine::store::{ResultKind, ResultRow, Status};
 use loadline_host::oci::engine;
 use loadline_host::{Options, Site};
 use loadline_report::ResultView;
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{OutputFlags, json, print, width};
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 use crate::measuring::{Measuring, open_store, open_store_to_read, store_refused};
 use crate::result::ResultFlags;
@@ -205,8 +205,10 @@ pub fn export(arguments: ExportArguments) -> Result<Outcome, Error> {
             section(&view, arguments.section.as_deref().unwrap_or_default())?
         }
         _ if arguments.section.is_some() => {
-            return Err(Error::new(Kind::Usage, "--section is for Markdown only")
-                .hint("add --format markdown"));
+            return Err(
+                Error::new(ErrorKind::Usage, "--section is for Markdown only")
+                    .hint("add --format markdown"),
+            );
         }
         Format::Json => loadline_report::json(&view),
         Format::Csv => loadline_report::csv(&view),
@@ -222,8 +224,11 @@ pub fn export(arguments: ExportArguments) -> Result<Outcome, Error> {
 
 fn section(view: &ResultView, name: &str) -> Result<String, Error> {
     loadline_report::markdown_section(view, name).map_err(|there| {
-        Error::new(Kind::Usage, format!("the report has no section `{name}`"))
-            .hint(format!("it has {}", there.join(", ")))
+        Error::new(
+            ErrorKind::Usage,
+            format!("the report has no section `{name}`"),
+        )
+        .hint(format!("it has {}", there.join(", ")))
     })
 }
 
@@ -275,7 +280,7 @@ pub fn clean(arguments: CleanArguments) -> Result<Outcome, Error> {
     match swept.failures.as_slice() {
         [] => Ok(Outcome::Done),
         failures => Err(Error::new(
-            Kind::Environment,
+            ErrorKind::Environment,
             format!("not removed: {}", failures.join("; ")),
         )),
     }

@@ -2,7 +2,7 @@
 
 use loadline_host::part::{self, PartError};
 
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::signals::Signals;
 
 /// Reads the order from stdin, appends its events to the file that is stdout.
@@ -15,8 +15,8 @@ pub fn run() -> Result<Outcome, Error> {
         .map(|()| Outcome::Done)
         .map_err(|error| {
             let kind = match &error {
-                PartError::NotForPeople => Kind::Usage,
-                PartError::Orphan | PartError::Log(_) => Kind::Environment,
+                PartError::NotForPeople => ErrorKind::Usage,
+                PartError::Orphan | PartError::Log(_) => ErrorKind::Environment,
             };
             Error::new(kind, &error).hint(error.hint())
         })

@@ -10,7 +10,7 @@ use loadline_analysis::record::{
     CgroupEvidence, Configuration, Evidence, Machine, Phase, PhaseSpan, Purpose, SCHEMA,
     TrialRecord, Verdict,
 };
-use loadline_engine::store::{Kind, NewResult, Store, TrialKey};
+use loadline_engine::store::{NewResult, ResultKind, Store, TrialKey};
 
 use crate::{assert_follows, loadline};
 
@@ -90,7 +90,7 @@ fn evidence() -> Evidence {
 pub fn store(directory: &Path) -> String {
     let store = Store::open(directory).expect("a store");
     let new = NewResult {
-        kind: Kind::Run,
+        kind: ResultKind::Run,
         title: "test".to_owned(),
         experiment: EXPERIMENT.to_owned(),
         directory: directory.to_owned(),

@@ -97,7 +97,7 @@ pub enum StoreError {
 /// Which command made a result; `resume` runs it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ResultKind {
     /// `loadline run`: a matrix or sweep.
     Run,
     /// `loadline size`: a search.
@@ -124,7 +124,7 @@ pub struct ResultRow {
     /// UUIDv7.
     pub id: String,
     /// Which command made it.
-    pub kind: Kind,
+    pub kind: ResultKind,
     /// Short text for lists.
     pub title: String,
     /// Wall clock, milliseconds since 1970-01-01 UTC.
@@ -149,7 +149,7 @@ pub struct ResultRow {
 #[derive(Debug, Clone)]
 pub struct NewResult {
     /// Which command makes it.
-    pub kind: Kind,
+    pub kind: ResultKind,
     /// Short text for lists.
     pub title: String,
     /// The experiment, TOML.

@@ -53,7 +53,7 @@ fn record(id: &str, key: &TrialKey) -> TrialRecord {
 
 fn new_result(store: &Store) -> String {
     let new = NewResult {
-        kind: Kind::Size,
+        kind: ResultKind::Size,
         title: "app".to_owned(),
         experiment: "slo = \"p99<50ms\"".to_owned(),
         directory: PathBuf::from("/app"),

@@ -3,7 +3,7 @@
 //! Owns the counting. Facts: lines of JDK 17.0.15 and 25.0.3; a dynamic archive is the `top` layer
 //! over the JDK's own, an AOT cache has no layers and stands for both.
 
-use loadline_sizing::cache::Kind;
+use loadline_sizing::cache::CacheKind;
 
 /// Classes of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +30,10 @@ impl Classes {
     }
 
     /// Whether a cache of this kind was used: a JVM that rejects an AOT cache uses none at all.
-    pub fn is_used(&self, kind: Kind) -> bool {
+    pub fn is_used(&self, kind: CacheKind) -> bool {
         match kind {
-            Kind::AppCds => self.top > 0,
-            Kind::Aot | Kind::Scc => self.archived > 0,
+            CacheKind::AppCds => self.top > 0,
+            CacheKind::Aot | CacheKind::Scc => self.archived > 0,
         }
     }
 }
@@ -55,10 +55,10 @@ mod tests {
         let classes = Classes::parse(DYNAMIC).expect("classes");
         let counts = (classes.loaded, classes.archived, classes.top);
         assert_eq!(counts, (4, 2, 1));
-        assert!(classes.is_used(Kind::AppCds) && classes.is_used(Kind::Aot));
+        assert!(classes.is_used(CacheKind::AppCds) && classes.is_used(CacheKind::Aot));
         let rejected = DYNAMIC.replace(" (top)", "");
         let rejected = Classes::parse(&rejected).expect("classes");
-        assert!(!rejected.is_used(Kind::AppCds));
+        assert!(!rejected.is_used(CacheKind::AppCds));
         assert_eq!(Classes::parse("Error occurred during initialization"), None);
     }
 }

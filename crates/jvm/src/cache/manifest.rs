@@ -101,13 +101,13 @@ pub(super) fn failed<'a>(
 mod tests {
     use std::fs;
 
-    use loadline_sizing::cache::Kind;
+    use loadline_sizing::cache::CacheKind;
 
     use super::*;
 
     fn made() -> Manifest {
         Manifest {
-            kind: Kind::AppCds,
+            kind: CacheKind::AppCds,
             build: "17.0.15+6".to_owned(),
             collector: "G1".to_owned(),
             compressed_oops: true,

@@ -15,7 +15,7 @@ pub mod scc;
 
 use std::path::Path;
 
-pub use loadline_sizing::cache::Kind;
+pub use loadline_sizing::cache::CacheKind;
 
 use crate::detect::Jdk;
 use loadline_sizing::Vm;
@@ -27,7 +27,7 @@ pub enum KindError {
     #[error("JDK {jdk} has no {kind} cache")]
     Unsupported {
         /// What was asked for.
-        kind: Kind,
+        kind: CacheKind,
         /// The JDK's name and virtual machine.
         jdk: String,
         /// What it does have.
@@ -40,11 +40,11 @@ pub enum KindError {
 ///
 /// # Errors
 /// For a HotSpot before 13.
-pub fn best(jdk: &Jdk) -> Result<Kind, KindError> {
+pub fn best(jdk: &Jdk) -> Result<CacheKind, KindError> {
     let kind = match jdk.kind {
-        Vm::OpenJ9 => Kind::Scc,
-        Vm::HotSpot if jdk.version.feature >= 25 => Kind::Aot,
-        Vm::HotSpot => Kind::AppCds,
+        Vm::OpenJ9 => CacheKind::Scc,
+        Vm::HotSpot if jdk.version.feature >= 25 => CacheKind::Aot,
+        Vm::HotSpot => CacheKind::AppCds,
     };
     check(kind, jdk).map(|()| kind)
 }
@@ -53,13 +53,17 @@ pub fn best(jdk: &Jdk) -> Result<Kind, KindError> {
 ///
 /// # Errors
 /// With what it can have instead.
-pub fn check(kind: Kind, jdk: &Jdk) -> Result<(), KindError> {
+pub fn check(kind: CacheKind, jdk: &Jdk) -> Result<(), KindError> {
     let feature = jdk.version.feature;
     let hint = match (kind, jdk.kind) {
-        (Kind::Aot, Vm::HotSpot) if feature < 25 => "an AOT cache needs JDK 25; use --kind appcds",
-        (Kind::AppCds, Vm::HotSpot) if feature < 13 => "an application archive needs JDK 13",
-        (Kind::Scc, Vm::HotSpot) => "a shared class cache is OpenJ9's; use --kind auto",
-        (Kind::Aot | Kind::AppCds, Vm::OpenJ9) => "OpenJ9 has a shared class cache: --kind scc",
+        (CacheKind::Aot, Vm::HotSpot) if feature < 25 => {
+            "an AOT cache needs JDK 25; use --kind appcds"
+        }
+        (CacheKind::AppCds, Vm::HotSpot) if feature < 13 => "an application archive needs JDK 13",
+        (CacheKind::Scc, Vm::HotSpot) => "a shared class cache is OpenJ9's; use --kind auto",
+        (CacheKind::Aot | CacheKind::AppCds, Vm::OpenJ9) => {
+            "OpenJ9 has a shared class cache: --kind scc"
+        }
         _ => return Ok(()),
     };
     Err(KindError::Unsupported {
@@ -70,20 +74,20 @@ pub fn check(kind: Kind, jdk: &Jdk) -> Result<(), KindError> {
 }
 
 /// Options of a training run that writes the cache to `file` when the application ends.
-pub fn training_options(kind: Kind, file: &Path) -> Vec<String> {
+pub fn training_options(kind: CacheKind, file: &Path) -> Vec<String> {
     match kind {
-        Kind::AppCds => vec![format!("-XX:ArchiveClassesAtExit={}", file.display())],
-        Kind::Aot => vec![format!("-XX:AOTCacheOutput={}", file.display())],
-        Kind::Scc => scc::populate(file, scc::FIRST_SIZE),
+        CacheKind::AppCds => vec![format!("-XX:ArchiveClassesAtExit={}", file.display())],
+        CacheKind::Aot => vec![format!("-XX:AOTCacheOutput={}", file.display())],
+        CacheKind::Scc => scc::populate(file, scc::FIRST_SIZE),
     }
 }
 
 /// Options of a start that uses it.
-pub fn use_options(kind: Kind, file: &Path) -> Vec<String> {
+pub fn use_options(kind: CacheKind, file: &Path) -> Vec<String> {
     match kind {
-        Kind::AppCds => vec![format!("-XX:SharedArchiveFile={}", file.display())],
-        Kind::Aot => vec![format!("-XX:AOTCache={}", file.display())],
-        Kind::Scc => scc::attach(file),
+        CacheKind::AppCds => vec![format!("-XX:SharedArchiveFile={}", file.display())],
+        CacheKind::Aot => vec![format!("-XX:AOTCache={}", file.display())],
+        CacheKind::Scc => scc::attach(file),
     }
 }
 
@@ -112,10 +116,10 @@ mod tests {
     #[test]
     fn each_jvm_gets_the_kind_it_gains_most_from() {
         let best = |version, kind| best(&jdk(version, kind)).map_err(told);
-        assert_eq!(best("25.0.3+9", Vm::HotSpot), Ok(Kind::Aot));
-        assert_eq!(best("24.0.1", Vm::HotSpot), Ok(Kind::AppCds));
-        assert_eq!(best("17.0.15+6", Vm::HotSpot), Ok(Kind::AppCds));
-        assert_eq!(best("17.0.15+6", Vm::OpenJ9), Ok(Kind::Scc));
+        assert_eq!(best("25.0.3+9", Vm::HotSpot), Ok(CacheKind::Aot));
+        assert_eq!(best("24.0.1", Vm::HotSpot), Ok(CacheKind::AppCds));
+        assert_eq!(best("17.0.15+6", Vm::HotSpot), Ok(CacheKind::AppCds));
+        assert_eq!(best("17.0.15+6", Vm::OpenJ9), Ok(CacheKind::Scc));
         insta::assert_snapshot!(best("1.8.0_402", Vm::HotSpot).unwrap_err(), @r"
         JDK 1.8.0_402 (HotSpot) has no appcds cache
         hint: an application archive needs JDK 13
@@ -125,9 +129,9 @@ mod tests {
     #[test]
     fn a_kind_of_another_jvm_is_refused_with_what_to_use() {
         let refused = |kind, version, vm| told(check(kind, &jdk(version, vm)).unwrap_err());
-        assert!(refused(Kind::Aot, "17.0.15", Vm::HotSpot).contains("--kind appcds"));
-        assert!(refused(Kind::Scc, "25", Vm::HotSpot).contains("OpenJ9's"));
-        assert!(refused(Kind::Aot, "25", Vm::OpenJ9).contains("--kind scc"));
-        assert_eq!(check(Kind::AppCds, &jdk("25", Vm::HotSpot)), Ok(()));
+        assert!(refused(CacheKind::Aot, "17.0.15", Vm::HotSpot).contains("--kind appcds"));
+        assert!(refused(CacheKind::Scc, "25", Vm::HotSpot).contains("OpenJ9's"));
+        assert!(refused(CacheKind::Aot, "25", Vm::OpenJ9).contains("--kind scc"));
+        assert_eq!(check(CacheKind::AppCds, &jdk("25", Vm::HotSpot)), Ok(()));
     }
 }

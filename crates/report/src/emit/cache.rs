@@ -5,7 +5,7 @@
 //! the same path in all stages, because HotSpot compares paths, lengths and times of the jars.
 
 use loadline_analysis::record::StartCache;
-use loadline_sizing::cache::Kind;
+use loadline_sizing::cache::CacheKind;
 
 use super::application::Ready;
 
@@ -37,9 +37,9 @@ pub fn cache_stage(
     ready: &Ready,
 ) -> Option<CacheStage> {
     let (training, using) = match kind {
-        Kind::AppCds => ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
-        Kind::Aot => ("-XX:AOTCacheOutput=", "-XX:AOTCache="),
-        Kind::Scc => return None,
+        CacheKind::AppCds => ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
+        CacheKind::Aot => ("-XX:AOTCacheOutput=", "-XX:AOTCache="),
+        CacheKind::Scc => return None,
     };
     let file = format!("app.{}", kind.extension());
     let mut command = vec!["java".to_owned()];
@@ -130,8 +130,8 @@ mod tests {
                 &ready,
             )
         };
-        assert_eq!(stage(Kind::Scc), None);
-        let stage = stage(Kind::Aot).expect("an AOT cache");
+        assert_eq!(stage(CacheKind::Scc), None);
+        let stage = stage(CacheKind::Aot).expect("an AOT cache");
         assert_eq!(stage.options, ["-XX:AOTCache=/app/app.aot"]);
         assert_eq!(
             stage.copy,

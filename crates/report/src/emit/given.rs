@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_sizing::cache::Kind;
+use loadline_sizing::cache::CacheKind;
 
 use super::application::Application;
 use super::names::{secret_name, slug};
@@ -217,7 +217,9 @@ pub fn left_out(recommendation: &Recommendation, application: &Application) -> V
 
 /// A start-up cache that no image build here makes.
 fn cache_left_out(application: &Application) -> Option<String> {
-    let cache = application.cache.filter(|cache| cache.kind == Kind::Scc)?;
+    let cache = application
+        .cache
+        .filter(|cache| cache.kind == CacheKind::Scc)?;
     Some(format!(
         "Left out: the start-up cache ({}) that the trials started with; without it starts take longer than was measured.",
         cache.kind

@@ -8,7 +8,7 @@ use loadline_report::ResultView;
 use loadline_report::emit::{
     Application, Artefact, Command, EmitError, Pinned, Purpose, Ready, emit,
 };
-use loadline_sizing::cache::Kind;
+use loadline_sizing::cache::CacheKind;
 use serde_json::Value;
 
 fn command(text: &str) -> Command {
@@ -106,7 +106,7 @@ fn the_dockerfile() {
 fn the_dockerfile_builds_its_own_cache() {
     let application = Application {
         cache: Some(StartCache {
-            kind: Kind::AppCds,
+            kind: CacheKind::AppCds,
             requests: 20,
         }),
         ..application()
@@ -538,7 +538,7 @@ fn an_option_goes_with_the_value_that_is_left_out() {
     let application = Application {
         command: command("java -jar a.jar --verbose --db-password hunter2 --server.port=8080"),
         cache: Some(StartCache {
-            kind: Kind::AppCds,
+            kind: CacheKind::AppCds,
             requests: 1,
         }),
         ..application()
@@ -585,7 +585,7 @@ fn a_dockerfile_says_that_the_jar_was_not_read() {
 fn a_cache_is_trained_in_the_environment_of_the_application() {
     let mut application = Application {
         cache: Some(StartCache {
-            kind: Kind::AppCds,
+            kind: CacheKind::AppCds,
             requests: 50,
         }),
         ..application()
@@ -602,7 +602,7 @@ fn a_cache_is_trained_in_the_environment_of_the_application() {
 #[test]
 fn a_cache_that_no_image_build_makes_is_said_to_be_left_out() {
     let cache = Some(StartCache {
-        kind: Kind::Scc,
+        kind: CacheKind::Scc,
         requests: 20,
     });
     let mut view = fixture::search();

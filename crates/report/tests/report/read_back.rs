@@ -239,7 +239,7 @@ fn options_that_a_pod_cannot_have_are_refused_and_not_dropped() {
     application.command.options = vec!["-Da='\"".to_owned()];
     let refused = emit(&view(), &application, &[Purpose::Kubernetes]);
     let refused = refused.expect_err("no variable can say it");
-    assert!(refused.to_string().contains("--for docker,kubernetes"));
+    assert!(refused.hint().contains("--for docker,kubernetes"));
     let both = [Purpose::Docker, Purpose::Kubernetes];
     let all = emit(&view(), &application, &both).expect("the image has them");
     assert_eq!(image_options(&all).last(), Some(&"-Da='\"".to_owned()));

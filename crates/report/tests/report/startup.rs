@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::{CacheEvidence, StartCache, TrialRecord};
 use loadline_report::ResultView;
-use loadline_sizing::cache::Kind;
+use loadline_sizing::cache::CacheKind;
 use loadline_sizing::{Bytes, Cpus};
 
 use crate::fixture;
@@ -35,7 +35,7 @@ fn start(repeat: u32, seconds: f64) -> TrialRecord {
 }
 
 fn with_cache(mut trial: TrialRecord) -> TrialRecord {
-    let kind = Kind::Aot;
+    let kind = CacheKind::Aot;
     trial.configuration.cache = Some(StartCache { kind, requests: 20 });
     trial.evidence.start.rss = Some(Bytes::from_mib(206));
     trial.evidence.start.classes_archived = Some(2940);

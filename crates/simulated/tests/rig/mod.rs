@@ -13,7 +13,7 @@ use loadline_engine::experiment::Experiment;
 use loadline_engine::host::Host;
 use loadline_engine::runner::{Measurement, RunError, Runner, Watcher};
 use loadline_engine::searches;
-use loadline_engine::store::{Kind, NewResult, Store};
+use loadline_engine::store::{NewResult, ResultKind, Store};
 use loadline_jvm::detect::{Found, Places};
 use loadline_simulated::{Simulated, World};
 use loadline_trial::Account;
@@ -102,7 +102,7 @@ pub fn store(directory: &Path) -> (Store, String) {
     let store = Store::open(directory).unwrap();
     let result = store
         .create_result(&NewResult {
-            kind: Kind::Size,
+            kind: ResultKind::Size,
             title: "test".to_owned(),
             experiment: String::new(),
             directory: "/".into(),

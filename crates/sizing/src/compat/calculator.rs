@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::Answer;
+use super::Calculated;
 use crate::Bytes;
 use crate::options::Options;
 
@@ -101,7 +101,7 @@ impl Sizes {
 ///
 /// # Errors
 /// [`DoesNotFit`], where the calculator refuses to start the application.
-pub fn calculate(flavour: Flavour, input: &Input<'_>) -> Result<Answer, DoesNotFit> {
+pub fn calculate(flavour: Flavour, input: &Input<'_>) -> Result<Calculated, DoesNotFit> {
     let total = input.total.min(MOST);
     let sizes = Sizes::of(input, total);
     let set_heap = input.options.size("MaxHeapSize");
@@ -146,7 +146,7 @@ pub fn calculate(flavour: Flavour, input: &Input<'_>) -> Result<Answer, DoesNotF
         };
         rows.sort_by_key(|(flag, ..)| order(flag));
     }
-    Ok(Answer {
+    Ok(Calculated {
         options: rows
             .into_iter()
             .map(|(_, o, size)| format!("{o}{}", print(size)))

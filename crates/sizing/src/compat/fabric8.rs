@@ -2,7 +2,7 @@
 //!
 //! Source: behaviour of fabric8io-images/run-java-sh.
 
-use super::Answer;
+use super::Calculated;
 use crate::options::Options;
 use crate::{Bytes, Cpus, Version};
 
@@ -27,7 +27,7 @@ pub struct Input<'a> {
 }
 
 /// Computes what the script would.
-pub fn calculate(input: &Input<'_>) -> Answer {
+pub fn calculate(input: &Input<'_>) -> Calculated {
     let is_tuned = input.jdk.feature < 10;
     let mut options = memory(input, is_tuned);
     if is_tuned {
@@ -35,7 +35,7 @@ pub fn calculate(input: &Input<'_>) -> Answer {
         options.extend(collector());
     }
     options.push("-XX:+ExitOnOutOfMemoryError".to_owned());
-    Answer {
+    Calculated {
         options,
         leaves_out: "every native region, its own cgroup path and ancestors; nothing is tuned from JDK 10 on",
     }

@@ -10,14 +10,14 @@ pub mod openj9;
 
 /// What a launcher says about a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Calculated {
     /// The options in the order it prints them.
     pub options: Vec<String>,
     /// What it leaves out of account.
     pub leaves_out: &'static str,
 }
 
-impl Answer {
+impl Calculated {
     /// The value of its `-Xmx`, as printed. `None` when it gives none.
     pub fn max_heap(&self) -> Option<&str> {
         self.options

@@ -2,7 +2,7 @@
 //!
 //! Source: OpenJ9 documentation, `-XX:+UseContainerSupport`; not measured here.
 
-use super::Answer;
+use super::Calculated;
 use crate::Bytes;
 
 /// The largest heap OpenJ9 takes by itself: half below 1 GiB, all but 512 MiB up to 2 GiB, then
@@ -19,13 +19,13 @@ pub fn max_heap(limit: Bytes) -> Bytes {
 }
 
 /// The same as an answer.
-pub fn calculate(limit: Bytes) -> Answer {
+pub fn calculate(limit: Bytes) -> Calculated {
     let heap = max_heap(limit);
     let text = match heap.as_bytes() {
         b if b % (1 << 30) == 0 => format!("{}G", b >> 30),
         b => format!("{}M", b >> 20),
     };
-    Answer {
+    Calculated {
         options: vec![format!("-Xmx{text}")],
         leaves_out: "every native region",
     }

@@ -7,7 +7,7 @@ use crate::regions::Provenance;
 
 /// What follows for the other dimensions.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct Parallelism {
     /// Processors the JVM will count.
     pub processors: u32,
     /// Workers of a parallel collector.
@@ -15,10 +15,10 @@ pub struct Plan {
 }
 
 /// Decides CPU.
-pub fn plan(input: &Input<'_>, decision: &mut Decision) -> Plan {
+pub fn plan(input: &Input<'_>, decision: &mut Decision) -> Parallelism {
     let processors = processors(input, decision);
     common_pool(input, processors, decision);
-    Plan {
+    Parallelism {
         processors,
         gc_workers: gc_workers(input, processors),
     }

@@ -5,7 +5,7 @@
 //! are counted as touched, so a smaller -Xss would not save anything. After that the heap gets what
 //! it was measured to need and a warning states the smallest limit that fits.
 
-use super::cpu::Plan;
+use super::cpu::Parallelism;
 use super::{Chosen, Decision, Input, SMALL_LIMIT};
 use crate::Bytes;
 use crate::hotspot::{Collector, Machine, threads};
@@ -22,7 +22,7 @@ pub struct Choice {
     /// Whether C1 alone compiles.
     pub is_c1_only: bool,
     /// CPU.
-    pub cpu: Plan,
+    pub cpu: Parallelism,
 }
 
 /// Memory that must stay outside the heap where nothing was measured: \[fabric8\]'s walk of a real

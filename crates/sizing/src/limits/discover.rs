@@ -1,7 +1,7 @@
 //! Walks the places of each controller and keeps the tightest value.
 
 use super::value::quota_of;
-use super::{Files, Found, Hierarchy, Host, Limits, Place, Quota, Unreadable, places};
+use super::{Binding, Files, Found, Hierarchy, Host, Limits, Quota, Unreadable, places};
 use super::{parse_cpu_max, parse_limit};
 use crate::{Bytes, CpuSet};
 
@@ -54,7 +54,7 @@ struct Walk<'a, F> {
 }
 
 impl<F: Files> Walk<'_, F> {
-    fn places(&self, controller: &str) -> Vec<Place> {
+    fn places(&self, controller: &str) -> Vec<Binding> {
         places(controller, &self.mountinfo, &self.own)
     }
 
@@ -106,7 +106,12 @@ impl<F: Files> Walk<'_, F> {
     }
 
     /// v1 in a container shows no ancestors; memory.stat still says what they allow.
-    fn ancestors_by_stat(&mut self, place: &Place, name: &str, tightest: &mut Option<Found<u64>>) {
+    fn ancestors_by_stat(
+        &mut self,
+        place: &Binding,
+        name: &str,
+        tightest: &mut Option<Found<u64>>,
+    ) {
         if place.hierarchy != Hierarchy::V1 || name != "memory.limit_in_bytes" {
             return;
         }

@@ -16,7 +16,7 @@ use std::fmt;
 use crate::{Bytes, Cpus};
 
 pub use discover::discover;
-pub use place::{Hierarchy, Mount, Place, mounts, own_paths, places, places_of_first_mounts};
+pub use place::{Binding, Hierarchy, Mount, mounts, own_paths, places, places_of_first_mounts};
 pub use value::{parse_cpu_max, parse_limit};
 
 /// Where files are read. Implemented over the file system by those who may, over a map in tests.

@@ -25,7 +25,7 @@ pub struct Mount {
 
 /// The cgroup directories that bind one controller, own group first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Binding {
     /// Which kind of files to expect.
     pub hierarchy: Hierarchy,
     /// Directories from the own group up to the mount point.
@@ -89,13 +89,13 @@ pub fn own_paths(text: &str) -> Vec<(Vec<String>, String)> {
 
 /// The places that bind `controller`, v1 and v2 (hybrid systems have both; the one without the
 /// controller has no files, which costs nothing).
-pub fn places(controller: &str, mountinfo: &str, own: &str) -> Vec<Place> {
+pub fn places(controller: &str, mountinfo: &str, own: &str) -> Vec<Binding> {
     find(controller, mountinfo, own, visible)
 }
 
 /// The same as HotSpot reads it: the first mount of a controller, even where another covers it
 /// ("Duplicate memory controllers detected" in its log).
-pub fn places_of_first_mounts(controller: &str, mountinfo: &str, own: &str) -> Vec<Place> {
+pub fn places_of_first_mounts(controller: &str, mountinfo: &str, own: &str) -> Vec<Binding> {
     find(controller, mountinfo, own, |candidates| {
         candidates.first().copied()
     })
@@ -106,7 +106,7 @@ fn find(
     mountinfo: &str,
     own: &str,
     pick: impl for<'a> Fn(&[&'a Mount]) -> Option<&'a Mount>,
-) -> Vec<Place> {
+) -> Vec<Binding> {
     let mounts = mounts(mountinfo);
     let own = own_paths(own);
     let v1 = || {
@@ -141,7 +141,7 @@ fn visible<'a>(candidates: &[&'a Mount]) -> Option<&'a Mount> {
         .copied()
 }
 
-fn place(mount: &Mount, path: &str) -> Option<Place> {
+fn place(mount: &Mount, path: &str) -> Option<Binding> {
     // Without a cgroup namespace in a container, the mount shows only a part of the tree.
     // With one, root and path are both seen from the namespace.
     let inside = match path.strip_prefix(mount.root.as_str()) {
@@ -161,7 +161,7 @@ fn place(mount: &Mount, path: &str) -> Option<Place> {
         names.pop();
     }
     directories.push(point.to_owned());
-    Some(Place {
+    Some(Binding {
         hierarchy: mount.hierarchy,
         directories,
     })

@@ -12,10 +12,10 @@ use loadline_analysis::interval::Bootstrap;
 use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::{ExperimentFile, Said};
-use loadline_engine::store::{Kind as ResultKind, ResultRow, Store};
+use loadline_engine::store::{ResultKind, ResultRow, Store};
 
 use super::ExplainArguments;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::experiment::{Given, listed, refused};
 use crate::measuring::{Measuring, experiment_of, store_refused};
 use crate::ui::text::short;
@@ -50,7 +50,7 @@ pub fn choose<'a>(all: &'a [Advice], word: &str) -> Result<&'a Advice, Error> {
             true => "there is no such advice for this trial".to_owned(),
             false => format!("`{word}` is no kind of advice ({})", known.join(", ")),
         };
-        Error::new(Kind::Usage, what).hint(hint)
+        Error::new(ErrorKind::Usage, what).hint(hint)
     })
 }
 
@@ -78,7 +78,7 @@ pub fn run(
     let effect = Effect::of(&side(true), &side(false), Bootstrap::default());
     effect.ok_or_else(|| {
         super::super::not_measured(records.last().map(|r| &**r))
-            .unwrap_or_else(|| Error::new(Kind::Invalid, "no trial could be measured"))
+            .unwrap_or_else(|| Error::new(ErrorKind::Invalid, "no trial could be measured"))
     })
 }
 
@@ -147,7 +147,7 @@ fn threads(records: &[Arc<TrialRecord>], is_before: bool) -> BTreeSet<u32> {
 fn differ(before: &BTreeSet<u32>, after: &BTreeSet<u32>) -> Result<(), Error> {
     match before.first() {
         Some(same) if before == after => Err(Error::new(
-            Kind::Invalid,
+            ErrorKind::Invalid,
             format!("nothing was tried: both sides ran with {same} GC threads"),
         )
         .hint(format!(

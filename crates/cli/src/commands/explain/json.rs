@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Told;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Why a trial paused.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -135,7 +135,7 @@ struct Advised {
 /// The outcome of --try.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Tried {
-    /// Kind of the advice.
+    /// ErrorKind of the advice.
     kind: &'static str,
     /// As it was.
     before: TriedSide,
@@ -164,7 +164,7 @@ struct TriedSide {
 /// The document as text.
 pub(super) fn text(told: &Told, tried: Option<(&Advice, &Effect)>) -> Result<String, Error> {
     let document = document(told, tried);
-    serde_json::to_string(&document).map_err(|e| Error::new(Kind::Internal, e))
+    serde_json::to_string(&document).map_err(|e| Error::new(ErrorKind::Internal, e))
 }
 
 fn document(told: &Told, tried: Option<(&Advice, &Effect)>) -> Document {

@@ -18,7 +18,7 @@ use loadline_engine::logs;
 use loadline_engine::store::Store;
 
 use super::print;
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::measuring::{MeasureFlags, open_store, store_refused};
 use crate::ui::text::short;
 
@@ -80,7 +80,7 @@ fn told(store: &Store, id: &str) -> Result<Told, Error> {
     let record = find(store, id)?;
     let explanation = Explanation::of(&record).ok_or_else(|| {
         Error::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             format!(
                 "trial {} has nothing to explain: {}",
                 short(&record.id),
@@ -117,7 +117,7 @@ fn find(store: &Store, id: &str) -> Result<TrialRecord, Error> {
     let paused = |t: &TrialRecord| Explanation::of(t).map(|e| e.total_ns());
     let most = trials.into_iter().max_by_key(paused).ok_or_else(|| {
         Error::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             format!("result {} has no finished trial", short(&row.id)),
         )
         .hint("loadline resume runs what is left")

@@ -12,7 +12,7 @@ use loadline_load::parts::PartFile;
 use loadline_load::{Outcome as LoadOutcome, Plan, Second, export, now_ns};
 
 use super::{Arguments, json};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::files::cannot_write;
 
 /// The files asked for.
@@ -112,5 +112,8 @@ impl<'a> Output<'a> {
 }
 
 pub(super) fn file_failed(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(Kind::Environment, format!("{}: {error}", path.display()))
+    Error::new(
+        ErrorKind::Environment,
+        format!("{}: {error}", path.display()),
+    )
 }

@@ -7,7 +7,7 @@ use loadline_load::max_rate::{Search, TRIALS_HEAD, max_rate};
 use loadline_load::{Arrivals, Plan};
 
 use super::{Arguments, interrupted, json, load_error};
-use crate::error::{Error, Kind, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::signals::Signals;
 
 /// Source: SPECjbb2015 run rules, "critical-jOPS".
@@ -19,7 +19,7 @@ const DEFAULT_TRIAL: Duration = Duration::from_secs(10);
 pub(super) fn run(arguments: &Arguments, plan: &Plan, signals: &Signals) -> Result<Outcome, Error> {
     let slos = if arguments.slo.is_empty() {
         let parsed: Result<Vec<Slo>, _> = CRITICAL.iter().map(|text| text.parse()).collect();
-        parsed.map_err(|e| Error::new(Kind::Internal, e))?
+        parsed.map_err(|e| Error::new(ErrorKind::Internal, e))?
     } else {
         arguments.slo.clone()
     };
@@ -47,7 +47,10 @@ pub(super) fn run(arguments: &Arguments, plan: &Plan, signals: &Signals) -> Resu
         return Err(interrupted(signals));
     }
     match &found.incomplete {
-        Some(reason) => Err(Error::new(Kind::Invalid, format!("not complete: {reason}"))),
+        Some(reason) => Err(Error::new(
+            ErrorKind::Invalid,
+            format!("not complete: {reason}"),
+        )),
         None if found.goals.iter().all(|g| g.rate.is_some()) => Ok(Outcome::Done),
         None => Ok(Outcome::SloMissed),
     }

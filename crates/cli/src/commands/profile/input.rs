@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use loadline_load::profile::Format;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// How much of a log is looked at to know its format and its first request.
 const PEEK: u64 = 64 << 10;
@@ -69,7 +69,10 @@ impl Log {
 
 /// A log that cannot be read.
 pub fn cannot_read(path: &Path, error: &io::Error) -> Error {
-    Error::new(Kind::Environment, format!("{}: {error}", path.display()))
+    Error::new(
+        ErrorKind::Environment,
+        format!("{}: {error}", path.display()),
+    )
 }
 
 /// Puts logs in the order of their first requests; those without one come first.

@@ -13,7 +13,7 @@ use loadline_engine::store::unix_ms;
 use loadline_report::format;
 
 use super::{Concluded, owned};
-use crate::error::{Error, Kind as ErrorKind};
+use crate::error::{Error, ErrorKind};
 use crate::measuring::{Measuring, command_refused};
 
 /// Searches and derives the recommendation.

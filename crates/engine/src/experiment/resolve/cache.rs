@@ -1,7 +1,7 @@
 //! Start-up caches in an experiment file: which kind a level asks for, and the training run.
 
 use loadline_analysis::record::StartCache;
-use loadline_sizing::cache::Kind as CacheKind;
+use loadline_sizing::cache::CacheKind;
 
 use super::Checked;
 use crate::experiment::Training;
