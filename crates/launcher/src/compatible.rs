@@ -5,7 +5,7 @@ use loadline_sizing::profile::Profile;
 use loadline_sizing::{Jdk, Options};
 
 use crate::environment::Environment;
-use crate::plan::Launch;
+use crate::plan::StartPlan;
 
 /// The options that the named launcher would add.
 ///
@@ -14,7 +14,7 @@ use crate::plan::Launch;
 pub fn options(
     name: &str,
     environment: &Environment,
-    plan: &Launch,
+    plan: &StartPlan,
     jdk: Jdk,
     profile: Option<&Profile>,
 ) -> Result<Vec<String>, String> {

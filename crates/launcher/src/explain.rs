@@ -6,11 +6,11 @@ use loadline_sizing::decision::Decision;
 use loadline_sizing::limits::{Found, Limits};
 
 use crate::json::Json;
-use crate::plan::Launch;
+use crate::plan::StartPlan;
 use crate::secret::{mask, mask_words};
 
 /// The text of `--explain`.
-pub fn text(plan: &Launch) -> String {
+pub fn text(plan: &StartPlan) -> String {
     let mut page = String::new();
     let jdk = plan
         .java
@@ -139,14 +139,14 @@ fn regions(page: &mut String, decision: &Decision) {
 }
 
 /// Everything the user should know.
-pub fn warnings(plan: &Launch) -> Vec<String> {
+pub fn warnings(plan: &StartPlan) -> Vec<String> {
     let decided = plan.decision.iter().flat_map(|decision| &decision.warnings);
     let own = plan.doubts.iter().chain(&plan.notes);
     decided.chain(own).cloned().collect()
 }
 
 /// The JSON line of `LOADLINE_LOG=json`.
-pub fn json(plan: &Launch) -> String {
+pub fn json(plan: &StartPlan) -> String {
     let found = |name: &'static str, found: Option<(u64, &str)>| {
         let value = found.map(|(value, from)| {
             Json::Object(vec![

@@ -32,7 +32,7 @@ use std::path::Path;
 use arguments::{Action, Arguments};
 use calc::Case;
 use environment::{Environment, Log, Mode};
-use plan::Launch;
+use plan::StartPlan;
 
 /// Wrong usage.
 const USAGE: i32 = 2;
@@ -154,7 +154,7 @@ fn is_java(word: &OsStr) -> bool {
     Path::new(word).file_name() == Some(OsStr::new("java"))
 }
 
-fn tell(plan: &Launch, environment: &Environment) {
+fn tell(plan: &StartPlan, environment: &Environment) {
     // A report that nobody sees is none.
     let is_report = environment.mode() == Mode::Report && environment.log() == Log::Text;
     let is_explained = environment.is_on("LOADLINE_EXPLAIN") || is_report;

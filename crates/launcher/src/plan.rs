@@ -20,7 +20,7 @@ use crate::java::{self, Java};
 use crate::{cache, compatible, diagnostics, shared_classes, sys};
 
 /// A start, decided.
-pub struct Launch {
+pub struct StartPlan {
     /// The java to start.
     pub java: Java,
     /// What the container may use.
@@ -57,7 +57,7 @@ pub fn plan(
     environment: &Environment,
     command: &[OsString],
     is_java: bool,
-) -> Result<Launch, String> {
+) -> Result<StartPlan, String> {
     let (word, words) = command.split_first().ok_or("no command")?;
     let java = java::find(word, environment)
         .ok_or("no java was found; set LOADLINE_JAVA or JAVA_HOME, or install one in PATH")?;
@@ -75,7 +75,7 @@ pub fn plan(
         &mut doubts,
     );
     doubts.extend(limits.notes.iter().cloned());
-    let mut plan = Launch {
+    let mut plan = StartPlan {
         java,
         limits,
         sight: None,
@@ -96,7 +96,7 @@ pub fn plan(
     Ok(plan)
 }
 
-fn decide(plan: &mut Launch, environment: &Environment, files: &FileSystem, reading: &Reading) {
+fn decide(plan: &mut StartPlan, environment: &Environment, files: &FileSystem, reading: &Reading) {
     let Some(jdk) = plan.java.jdk else {
         let note =
             "the JDK has no readable release file; its version is not known, nothing is added";
@@ -163,7 +163,7 @@ fn decide(plan: &mut Launch, environment: &Environment, files: &FileSystem, read
 fn compatible(
     name: &str,
     environment: &Environment,
-    plan: &Launch,
+    plan: &StartPlan,
     jdk: loadline_sizing::Jdk,
     profile: Option<&Profile>,
 ) -> Result<Vec<Chosen>, String> {
@@ -180,7 +180,7 @@ fn compatible(
 fn profile(
     environment: &Environment,
     reading: &Reading,
-    plan: &mut Launch,
+    plan: &mut StartPlan,
 ) -> (Option<Profile>, Option<PathBuf>) {
     let set = environment.raw("LOADLINE_PROFILE").map(PathBuf::from);
     let homes = reading.homes().into_iter();
@@ -237,7 +237,7 @@ fn overridden(mut limits: Limits, environment: &Environment, doubts: &mut Vec<St
 
 /// java, the options added, `JAVA_OPTS`, and the user's words as they were.
 fn words_to_start(
-    plan: &Launch,
+    plan: &StartPlan,
     word: &OsStr,
     own: Vec<String>,
     words: &[OsString],
@@ -255,7 +255,7 @@ fn words_to_start(
     all
 }
 
-impl Launch {
+impl StartPlan {
     /// The environment to start java with: `MALLOC_ARENA_MAX=2` where memory is limited, because
     /// glibc's arenas (8 a CPU) otherwise grow unseen (Cloud Foundry #157).
     pub fn environment(&self, environment: &Environment) -> Vec<(OsString, OsString)> {

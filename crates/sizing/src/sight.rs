@@ -11,7 +11,7 @@
 use crate::Bytes;
 use crate::jdk::{Jdk, Vm};
 use crate::limits::{
-    Binding, Files, Hierarchy, Limits, parse_cpu_max, parse_limit, places_of_first_mounts,
+    Binding, Files, Hierarchy, Limits, bindings_of_first_mounts, parse_cpu_max, parse_limit,
 };
 use crate::options::Options;
 
@@ -51,14 +51,14 @@ pub fn predict(jdk: Jdk, files: &impl Files, limits: &Limits, options: &Options)
     let read = |path: &str| files.read(path).ok();
     let mountinfo = read("/proc/self/mountinfo").unwrap_or_default();
     let own = read("/proc/self/cgroup").unwrap_or_default();
-    let place = |controller: &str| {
-        let mut found = places_of_first_mounts(controller, &mountinfo, &own).into_iter();
-        found.find(|place| place.hierarchy == hierarchy)
+    let binding = |controller: &str| {
+        let mut found = bindings_of_first_mounts(controller, &mountinfo, &own).into_iter();
+        found.find(|binding| binding.hierarchy == hierarchy)
     };
     let view = View { jdk, files };
-    let memory = place("memory").and_then(|place| view.memory(&place));
-    let cpus = place("cpu").filter(|place| !view.is_covered(place));
-    let cpus = cpus.and_then(|place| view.processors(&place));
+    let memory = binding("memory").and_then(|binding| view.memory(&binding));
+    let cpus = binding("cpu").filter(|binding| !view.is_covered(binding));
+    let cpus = cpus.and_then(|binding| view.processors(&binding));
     let mut sight = Sight {
         memory: memory.map_or(host.memory, |limit| limit.min(host.memory)),
         cpus: cpus.map_or(host.cpus, |count| count.min(host.cpus)).max(1),
@@ -157,24 +157,24 @@ struct View<'a, F> {
 
 impl<F: Files> View<'_, F> {
     /// The directories this JVM looks into: ancestors only since 25.
-    fn directories<'p>(&self, place: &'p Binding) -> &'p [String] {
+    fn directories<'p>(&self, binding: &'p Binding) -> &'p [String] {
         let count = if self.jdk.at_least(25) {
-            place.directories.len()
+            binding.directories.len()
         } else {
             1
         };
-        &place.directories[..count]
+        &binding.directories[..count]
     }
 
     /// Whether another mount hides the own group: it has no files where the JVM looks. Measured on
     /// 17 and 25: the quota is then not seen, although 25 finds the memory limit of an ancestor.
-    fn is_covered(&self, place: &Binding) -> bool {
-        let own = &place.directories[0];
-        let name = match place.hierarchy {
+    fn is_covered(&self, binding: &Binding) -> bool {
+        let own = &binding.directories[0];
+        let name = match binding.hierarchy {
             Hierarchy::V1 => "cpu.cfs_quota_us",
             Hierarchy::V2 => "cpu.max",
         };
-        let is_root = place.directories.len() == 1;
+        let is_root = binding.directories.len() == 1;
         !is_root && self.files.read(&format!("{own}/{name}")).is_err()
     }
 
@@ -182,24 +182,24 @@ impl<F: Files> View<'_, F> {
         parse_limit(&self.files.read(path).ok()?).ok()?
     }
 
-    fn memory(&self, place: &Binding) -> Option<Bytes> {
-        let name = match place.hierarchy {
+    fn memory(&self, binding: &Binding) -> Option<Bytes> {
+        let name = match binding.hierarchy {
             Hierarchy::V1 => "memory.limit_in_bytes",
             Hierarchy::V2 => "memory.max",
         };
         let paths = self
-            .directories(place)
+            .directories(binding)
             .iter()
             .map(|d| format!("{d}/{name}"));
         let limit = paths.filter_map(|path| self.limit(&path)).min();
-        let limit = limit.or_else(|| self.hierarchical_limit(place));
+        let limit = limit.or_else(|| self.hierarchical_limit(binding));
         limit.filter(|limit| *limit > 0).map(Bytes::from_bytes)
     }
 
     /// v1: an unlimited own group still has its ancestors' limit in memory.stat.
-    fn hierarchical_limit(&self, place: &Binding) -> Option<u64> {
-        let is_v1 = place.hierarchy == Hierarchy::V1;
-        let path = format!("{}/memory.stat", place.directories[0]);
+    fn hierarchical_limit(&self, binding: &Binding) -> Option<u64> {
+        let is_v1 = binding.hierarchy == Hierarchy::V1;
+        let path = format!("{}/memory.stat", binding.directories[0]);
         let text = self.files.read(&path).ok().filter(|_| is_v1)?;
         let value = text
             .lines()
@@ -207,16 +207,16 @@ impl<F: Files> View<'_, F> {
         parse_limit(value?).ok()?
     }
 
-    fn processors(&self, place: &Binding) -> Option<u32> {
+    fn processors(&self, binding: &Binding) -> Option<u32> {
         let quotas = self
-            .directories(place)
+            .directories(binding)
             .iter()
-            .filter_map(|d| self.quota(place, d));
-        quotas.min().or_else(|| self.by_shares(place))
+            .filter_map(|d| self.quota(binding, d));
+        quotas.min().or_else(|| self.by_shares(binding))
     }
 
-    fn quota(&self, place: &Binding, directory: &str) -> Option<u32> {
-        match place.hierarchy {
+    fn quota(&self, binding: &Binding, directory: &str) -> Option<u32> {
+        match binding.hierarchy {
             Hierarchy::V2 => {
                 let text = self.files.read(&format!("{directory}/cpu.max")).ok()?;
                 parse_cpu_max(&text).ok()?.map(|quota| quota.processors())
@@ -231,15 +231,15 @@ impl<F: Files> View<'_, F> {
     }
 
     /// Before JDK-8281181 shares counted as processors, 1024 each.
-    fn by_shares(&self, place: &Binding) -> Option<u32> {
+    fn by_shares(&self, binding: &Binding) -> Option<u32> {
         let is_bare = self.jdk.version.update == 0 && matches!(self.jdk.version.feature, 11 | 17);
         if is_bare || self.jdk.has_fix(&[(11, 17), (17, 5), (18, 2)], 19) {
             return None;
         }
-        let shares = match place.hierarchy {
-            Hierarchy::V1 => self.limit(&format!("{}/cpu.shares", place.directories[0]))?,
+        let shares = match binding.hierarchy {
+            Hierarchy::V1 => self.limit(&format!("{}/cpu.shares", binding.directories[0]))?,
             Hierarchy::V2 => {
-                let weight = self.limit(&format!("{}/cpu.weight", place.directories[0]))?;
+                let weight = self.limit(&format!("{}/cpu.weight", binding.directories[0]))?;
                 if weight == 100 {
                     1024
                 } else {

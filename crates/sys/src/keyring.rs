@@ -48,6 +48,10 @@ mod tests {
             (before, session_keyring())
         });
         let (before, after) = seen.join().expect("a thread");
-        assert!(before != after || before < 0, "{before} {after}");
+        if before < 0 {
+            println!("SKIP the_new_keyring_is_another: this kernel or container has no keyrings");
+            return;
+        }
+        assert_ne!(before, after);
     }
 }

@@ -107,12 +107,13 @@ fn processes() -> usize {
     names("/proc").iter().filter(is_process).count()
 }
 
-/// Whether util-linux can make one for it.
-fn makes_user_namespace() -> bool {
+/// Whether util-linux can make one for it: without util-linux that is not known.
+fn makes_user_namespace() -> String {
     let mut command = std::process::Command::new("/usr/bin/unshare");
     command.args(["--user", "/bin/true"]);
     command.stderr(std::process::Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    let made = command.status();
+    made.map_or_else(|e| e.to_string(), |status| status.success().to_string())
 }
 
 fn is_session_leader() -> bool {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
-use crate::traces::{assert_dead, assert_nothing_left, networks, processes, trials};
+use crate::traces::{assert_killed_whole, assert_nothing_left, processes};
 
 pub const CASES: [Case; 8] = [
     ("a_dependency_is_on_localhost_and_in_the_record", reached),
@@ -196,11 +196,7 @@ fn killed() -> Outcome {
         assert!(begin.elapsed() < Duration::from_secs(60), "it never starts");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let (owners, spaces) = (trials(&lab), networks(&lab));
-    victim.kill();
-    assert_dead(&lab, Duration::from_secs(10));
-    lab.call("clean").into_end().expect_code(0);
-    assert_nothing_left(&lab, &owners, &spaces);
+    assert_killed_whole(&lab, victim);
     None
 }
 

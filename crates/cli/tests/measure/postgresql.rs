@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::lab::{Lab, recommended};
 use crate::process::Call;
 use crate::runner::{Case, Outcome};
-use crate::traces::{assert_dead, assert_nothing_left, networks, processes, trials};
+use crate::traces::{assert_killed_whole, assert_nothing_left, processes};
 
 pub const CASES: [Case; 4] = [
     ("spring_is_sized_with_its_postgresql", sized),
@@ -180,11 +180,7 @@ fn killed() -> Outcome {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_secs(1));
-    let (owners, spaces) = (trials(&lab), networks(&lab));
-    victim.kill();
-    assert_dead(&lab, Duration::from_secs(10));
-    lab.call("clean").into_end().expect_code(0);
-    assert_nothing_left(&lab, &owners, &spaces);
+    assert_killed_whole(&lab, victim);
     None
 }
 

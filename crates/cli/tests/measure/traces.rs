@@ -6,8 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use loadline_cgroup::GroupName;
+
 use crate::lab::Lab;
-use crate::process::POLL;
+use crate::process::{POLL, Running};
 
 /// Running processes of this lab: loadline, what it starts of itself, and the applications.
 pub fn processes(lab: &Lab) -> Vec<PathBuf> {
@@ -64,6 +66,18 @@ pub fn networks(lab: &Lab) -> BTreeSet<PathBuf> {
     found
 }
 
+/// Kills a loadline in the middle of a trial: what it started dies with it, and after `clean` nothing
+/// of it is left.
+#[track_caller]
+pub fn assert_killed_whole(lab: &Lab, mut victim: Running) {
+    let (owners, networks) = (trials(lab), networks(lab));
+    assert!(!groups(&owners).is_empty(), "it runs a trial in a group");
+    victim.kill();
+    assert_dead(lab, Duration::from_secs(10));
+    lab.call("clean").into_end().expect_code(0);
+    assert_nothing_left(lab, &owners, &networks);
+}
+
 /// Asserts that nothing of the lab is left: processes, mounts, these network namespaces, files of
 /// running trials, and the groups of these owners.
 #[track_caller]
@@ -85,17 +99,15 @@ pub fn assert_nothing_left(lab: &Lab, owners: &[u32], networks: &BTreeSet<PathBu
     assert_eq!(groups, Vec::<PathBuf>::new(), "control groups are left");
 }
 
-/// Directories `loadline-BOOT-OWNER-...` of these owners. v1 and hybrid have them below a level of
-/// controllers, v2 has not.
+/// Groups of trials that these processes own. v1 and hybrid have them below a level of controllers,
+/// v2 has not.
 pub fn groups(owners: &[u32]) -> Vec<PathBuf> {
     let top = entries(Path::new("/sys/fs/cgroup"));
     let below = top.iter().flat_map(|directory| entries(directory));
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let mut fields = name.split('-');
-        let is_loadline = fields.next() == Some("loadline");
-        let owner = fields.nth(1).and_then(|pid| pid.parse().ok());
-        is_loadline && owner.is_some_and(|pid| owners.contains(&pid))
+        let name = name.parse::<GroupName>();
+        name.is_ok_and(|name| owners.contains(&name.pid))
     };
     below.chain(top.iter().cloned()).filter(is_ours).collect()
 }

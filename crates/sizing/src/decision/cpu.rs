@@ -15,7 +15,7 @@ pub struct Parallelism {
 }
 
 /// Decides CPU.
-pub fn plan(input: &Input<'_>, decision: &mut Decision) -> Parallelism {
+pub fn decide(input: &Input<'_>, decision: &mut Decision) -> Parallelism {
     let processors = processors(input, decision);
     common_pool(input, processors, decision);
     Parallelism {

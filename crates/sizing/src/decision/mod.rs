@@ -125,7 +125,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         openj9::decide(input, &mut decision);
         return decision;
     }
-    let cpu = cpu::plan(input, &mut decision);
+    let cpu = cpu::decide(input, &mut decision);
     let collector = collector(input, cpu.processors, &mut decision);
     let is_c1_only = compilers(input, &mut decision);
     let choice = memory::Choice {

@@ -1,7 +1,7 @@
-//! Walks the places of each controller and keeps the tightest value.
+//! Walks the bindings of each controller and keeps the tightest value.
 
 use super::value::quota_of;
-use super::{Binding, Files, Found, Hierarchy, Host, Limits, Quota, Unreadable, places};
+use super::{Binding, Files, Found, Hierarchy, Host, Limits, Quota, Unreadable, bindings};
 use super::{parse_cpu_max, parse_limit};
 use crate::{Bytes, CpuSet};
 
@@ -54,8 +54,8 @@ struct Walk<'a, F> {
 }
 
 impl<F: Files> Walk<'_, F> {
-    fn places(&self, controller: &str) -> Vec<Binding> {
-        places(controller, &self.mountinfo, &self.own)
+    fn bindings(&self, controller: &str) -> Vec<Binding> {
+        bindings(controller, &self.mountinfo, &self.own)
     }
 
     fn text(&mut self, path: &str) -> Option<String> {
@@ -83,12 +83,12 @@ impl<F: Files> Walk<'_, F> {
     /// one where a version has no such file.
     fn tightest(&mut self, controller: &str, names: [&str; 2]) -> Option<Found<u64>> {
         let mut tightest: Option<Found<u64>> = None;
-        for place in self.places(controller) {
-            let name = match place.hierarchy {
+        for binding in self.bindings(controller) {
+            let name = match binding.hierarchy {
                 Hierarchy::V1 => names[0],
                 Hierarchy::V2 => names[1],
             };
-            for directory in place.directories.iter().filter(|_| !name.is_empty()) {
+            for directory in binding.directories.iter().filter(|_| !name.is_empty()) {
                 let path = format!("{directory}/{name}");
                 let Some(text) = self.text(&path) else {
                     continue;
@@ -100,7 +100,7 @@ impl<F: Files> Walk<'_, F> {
                     tightest = Some(Found::new(value, path));
                 }
             }
-            self.ancestors_by_stat(&place, name, &mut tightest);
+            self.ancestors_by_stat(&binding, name, &mut tightest);
         }
         tightest
     }
@@ -108,14 +108,14 @@ impl<F: Files> Walk<'_, F> {
     /// v1 in a container shows no ancestors; memory.stat still says what they allow.
     fn ancestors_by_stat(
         &mut self,
-        place: &Binding,
+        binding: &Binding,
         name: &str,
         tightest: &mut Option<Found<u64>>,
     ) {
-        if place.hierarchy != Hierarchy::V1 || name != "memory.limit_in_bytes" {
+        if binding.hierarchy != Hierarchy::V1 || name != "memory.limit_in_bytes" {
             return;
         }
-        let path = format!("{}/memory.stat", place.directories[0]);
+        let path = format!("{}/memory.stat", binding.directories[0]);
         let text = self.text(&path).unwrap_or_default();
         let value = text
             .lines()
@@ -132,9 +132,9 @@ impl<F: Files> Walk<'_, F> {
     /// The quota that gives the least CPU, of the own group and its ancestors.
     fn quota(&mut self) -> Option<Found<Quota>> {
         let mut tightest: Option<Found<Quota>> = None;
-        for place in self.places("cpu") {
-            for directory in &place.directories {
-                let found = match place.hierarchy {
+        for binding in self.bindings("cpu") {
+            for directory in &binding.directories {
+                let found = match binding.hierarchy {
                     Hierarchy::V1 => self.quota_v1(directory),
                     Hierarchy::V2 => self.quota_v2(directory),
                 };
@@ -167,9 +167,9 @@ impl<F: Files> Walk<'_, F> {
 
     /// A number of the own group alone.
     fn own_value(&mut self, name: &str, hierarchy: Hierarchy) -> Option<Found<u64>> {
-        let mut places = self.places("cpu").into_iter();
-        let place = places.find(|place| place.hierarchy == hierarchy)?;
-        let path = format!("{}/{name}", place.directories[0]);
+        let mut bindings = self.bindings("cpu").into_iter();
+        let binding = bindings.find(|binding| binding.hierarchy == hierarchy)?;
+        let path = format!("{}/{name}", binding.directories[0]);
         let text = self.text(&path)?;
         let value = self.understood(&path, parse_limit(&text))?;
         Some(Found::new(value, path))
@@ -177,13 +177,13 @@ impl<F: Files> Walk<'_, F> {
 
     /// The effective cpuset already contains what ancestors allow.
     fn cpuset(&mut self) -> Option<Found<u32>> {
-        for place in self.places("cpuset") {
-            let names: &[&str] = match place.hierarchy {
+        for binding in self.bindings("cpuset") {
+            let names: &[&str] = match binding.hierarchy {
                 Hierarchy::V1 => &["cpuset.effective_cpus", "cpuset.cpus"],
                 Hierarchy::V2 => &["cpuset.cpus.effective"],
             };
             for name in names {
-                let path = format!("{}/{name}", place.directories[0]);
+                let path = format!("{}/{name}", binding.directories[0]);
                 let cpus: Option<CpuSet> = self.text(&path).and_then(|text| text.parse().ok());
                 if let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) {
                     return Some(Found::new(cpus.len() as u32, path));

@@ -7,16 +7,18 @@
 //! Facts: kernel documentation, admin-guide/cgroup-v1/memory.rst, admin-guide/cgroup-v2.rst and
 //! scheduler/sched-bwc.rst; proc(5); the JVM's own reading is in [`crate::sight`].
 
+mod binding;
 mod discover;
-mod place;
 mod value;
 
 use std::fmt;
 
 use crate::{Bytes, Cpus};
 
+pub use binding::{
+    Binding, Hierarchy, Mount, bindings, bindings_of_first_mounts, mounts, own_paths,
+};
 pub use discover::discover;
-pub use place::{Binding, Hierarchy, Mount, mounts, own_paths, places, places_of_first_mounts};
 pub use value::{parse_cpu_max, parse_limit};
 
 /// Where files are read. Implemented over the file system by those who may, over a map in tests.

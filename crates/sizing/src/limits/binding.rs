@@ -87,15 +87,15 @@ pub fn own_paths(text: &str) -> Vec<(Vec<String>, String)> {
     text.lines().filter_map(path).collect()
 }
 
-/// The places that bind `controller`, v1 and v2 (hybrid systems have both; the one without the
+/// The bindings of `controller`, v1 and v2 (hybrid systems have both; the one without the
 /// controller has no files, which costs nothing).
-pub fn places(controller: &str, mountinfo: &str, own: &str) -> Vec<Binding> {
+pub fn bindings(controller: &str, mountinfo: &str, own: &str) -> Vec<Binding> {
     find(controller, mountinfo, own, visible)
 }
 
 /// The same as HotSpot reads it: the first mount of a controller, even where another covers it
 /// ("Duplicate memory controllers detected" in its log).
-pub fn places_of_first_mounts(controller: &str, mountinfo: &str, own: &str) -> Vec<Binding> {
+pub fn bindings_of_first_mounts(controller: &str, mountinfo: &str, own: &str) -> Vec<Binding> {
     find(controller, mountinfo, own, |candidates| {
         candidates.first().copied()
     })
@@ -118,7 +118,7 @@ fn find(
         let path = own
             .iter()
             .find(|(names, _)| names.iter().any(|c| c == controller));
-        place(pick(&mounts)?, &path?.1)
+        binding(pick(&mounts)?, &path?.1)
     };
     let v2 = || {
         let mounts = mounts
@@ -126,7 +126,7 @@ fn find(
             .filter(|mount| mount.hierarchy == Hierarchy::V2);
         let mounts: Vec<&Mount> = mounts.collect();
         let path = own.iter().find(|(names, _)| names.is_empty());
-        place(pick(&mounts)?, &path?.1)
+        binding(pick(&mounts)?, &path?.1)
     };
     [v1(), v2()].into_iter().flatten().collect()
 }
@@ -141,7 +141,7 @@ fn visible<'a>(candidates: &[&'a Mount]) -> Option<&'a Mount> {
         .copied()
 }
 
-fn place(mount: &Mount, path: &str) -> Option<Binding> {
+fn binding(mount: &Mount, path: &str) -> Option<Binding> {
     // Without a cgroup namespace in a container, the mount shows only a part of the tree.
     // With one, root and path are both seen from the namespace.
     let inside = match path.strip_prefix(mount.root.as_str()) {
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn the_own_group_comes_first_then_its_ancestors() {
-        let places = places("memory", V1, "4:memory:/pods/a\n0::/\n");
-        assert_eq!(places.len(), 1);
+        let bindings = bindings("memory", V1, "4:memory:/pods/a\n0::/\n");
+        assert_eq!(bindings.len(), 1);
         assert_eq!(
-            places[0].directories,
+            bindings[0].directories,
             [
                 "/sys/fs/cgroup/memory/pods/a",
                 "/sys/fs/cgroup/memory/pods",
@@ -191,28 +191,28 @@ mod tests {
     #[test]
     fn a_container_without_a_namespace_sees_its_group_at_the_mount_point() {
         let info = V1.replace(" / /sys", " /docker/abc /sys");
-        let inside = places("memory", &info, "4:memory:/docker/abc/app\n");
+        let inside = bindings("memory", &info, "4:memory:/docker/abc/app\n");
         assert_eq!(
             inside[0].directories,
             ["/sys/fs/cgroup/memory/app", "/sys/fs/cgroup/memory"]
         );
-        let other = places("memory", &info, "4:memory:/docker/abcdef\n");
+        let other = bindings("memory", &info, "4:memory:/docker/abcdef\n");
         assert_eq!(other[0].directories, ["/sys/fs/cgroup/memory"]);
     }
 
     #[test]
     fn hybrid_systems_have_both_places_and_moved_processes_the_root() {
-        let both = places("memory", &format!("{V1}{V2}"), "4:memory:/a\n0::/b\n");
+        let both = bindings("memory", &format!("{V1}{V2}"), "4:memory:/a\n0::/b\n");
         assert_eq!(both[0].hierarchy, Hierarchy::V1);
         assert_eq!(both[1].directories[0], "/sys/fs/cgroup/b");
-        let moved = places("memory", V2, "0::/../other\n");
+        let moved = bindings("memory", V2, "0::/../other\n");
         assert_eq!(moved[0].directories, ["/sys/fs/cgroup"]);
     }
 
     #[test]
     fn a_mount_over_another_covers_it() {
         let info = format!("{V1}{}", V1.replace(" / /sys", " /a /sys"));
-        let covered = places("memory", &info, "4:memory:/a/b\n");
+        let covered = bindings("memory", &info, "4:memory:/a/b\n");
         assert_eq!(
             covered[0].directories,
             ["/sys/fs/cgroup/memory/b", "/sys/fs/cgroup/memory"]
