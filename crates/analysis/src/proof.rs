@@ -142,6 +142,27 @@ impl Proof {
     }
 }
 
+/// Why a proof does not hold; `None` where it does. A start that could not be measured refutes
+/// nothing and shows nothing: too many of them leave it unproven.
+pub fn unproven(proofs: impl IntoIterator<Item = Verdict>) -> Option<&'static str> {
+    let all: Vec<Verdict> = proofs.into_iter().collect();
+    let passed = all.iter().filter(|v| **v == Verdict::Pass).count() as u64;
+    let counted = all.iter().filter(|v| v.is_evidence()).count() as u64;
+    if is_proof(passed, all.len() as u64) {
+        return None;
+    }
+    Some(
+        match (
+            all.is_empty(),
+            passed == counted || is_proof(passed, counted),
+        ) {
+            (true, _) => "no proof was asked for",
+            (false, true) => "its proof could not be measured",
+            (false, false) => "its proof failed",
+        },
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,5 +238,21 @@ mod tests {
         assert_eq!(proof(17, 1, 2), (false, true));
         assert_eq!(proof(17, 2, 1), (false, false));
         assert_eq!(proof(0, 0, 0), (false, false));
+    }
+
+    #[test]
+    fn a_start_that_could_not_be_measured_refutes_nothing() {
+        let (pass, miss) = (Verdict::Pass, Verdict::SloMiss);
+        let invalid = Verdict::Invalid(Invalid::Noise);
+        let measured = unproven([pass, invalid, pass]);
+        assert_eq!(measured, Some("its proof could not be measured"));
+        let most = [vec![pass; 19], vec![invalid]].concat();
+        assert_eq!(unproven(most), None, "one in twenty");
+        let one = [vec![pass], vec![invalid; 19]].concat();
+        assert_eq!(unproven(one), Some("its proof could not be measured"));
+        assert_eq!(unproven([pass, miss, pass]), Some("its proof failed"));
+        let none = unproven([invalid, invalid]);
+        assert_eq!(none, Some("its proof could not be measured"));
+        assert_eq!(unproven([]), Some("no proof was asked for"));
     }
 }

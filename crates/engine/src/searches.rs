@@ -7,7 +7,8 @@ use loadline_analysis::price::Size;
 use loadline_analysis::record::{Configuration, Machine};
 use loadline_analysis::search::lattice::Cell;
 use loadline_analysis::search::min_memory::Parameters;
-use loadline_analysis::search::prices::{Prices, Variant};
+use loadline_analysis::search::prices::Prices;
+use loadline_analysis::search::purchase::{Purchase, Variant};
 use loadline_analysis::search::size::{Sizes, Smallest};
 use loadline_jvm::detect::{Found, Places};
 use loadline_sizing::hotspot::collector::{SERVER_CLASS_CPUS, SERVER_CLASS_MEMORY};
@@ -103,7 +104,7 @@ pub fn prices(
         .flat_map(|text| text.split_whitespace())
         .map(str::to_owned);
     let words = app.command.iter().cloned().chain(inside);
-    Ok(Prices {
+    Ok(Prices::new(Purchase {
         pricing: pricing.clone(),
         variants: bases
             .into_iter()
@@ -117,8 +118,7 @@ pub fn prices(
         memory: parameters(experiment, machine.memory),
         words: words.chain(environment.map(str::to_owned)).collect(),
         seed: experiment.seed,
-        compared: Default::default(),
-    })
+    }))
 }
 
 /// The lattice of an experiment on a machine.

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, RawMode, fstat, fsync, mkdirat, openat};
+use rustix::fs::{CWD, Mode, OFlags, RawMode, fstat, fsync, mkdirat, openat};
 use rustix::io::Errno;
 
 use crate::owners;
@@ -53,6 +53,20 @@ impl Directory {
         let make = Some(Mode::from_raw_mode(make));
         let Way { at, path, .. } = Way::to_directory(path, Rules { is_strict, make })?;
         Ok(Self { at, path })
+    }
+
+    /// Opens a directory that is there, by whatever links lead to it. Only for who writes with no
+    /// more rights than each user has who could turn one of those links.
+    ///
+    /// # Errors
+    /// What the system says, with the directory.
+    pub fn open_by_any_way(path: &Path) -> Result<Self, Refused> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let at = openat(CWD, path, flags, Mode::empty()).map_err(|e| Refused::system(path, e))?;
+        Ok(Self {
+            at,
+            path: path.to_owned(),
+        })
     }
 
     pub(crate) fn of(way: Way) -> Self {

@@ -16,6 +16,7 @@ pub mod matrix;
 pub mod max_rate;
 pub mod min_memory;
 pub mod prices;
+pub mod purchase;
 pub mod refine;
 mod seen;
 pub mod size;

@@ -12,66 +12,31 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_sizing::jdk::Jdk;
-
 use super::ahead::{self, Machine};
 use super::cheapest::{Cheapest, End, Question, Step};
-use super::lattice::{self, Cell, Choice};
+use super::lattice::Choice;
+use super::purchase::Purchase;
 use super::refine::Refined;
-use super::tune::Tuned;
-use super::{Ask, Next, Open, Outcome, Search, Seen, min_memory};
+use super::tune::{Comparisons, Stages, Tuned};
+use super::{Ask, Next, Open, Outcome, Search, Seen};
 use crate::deployment::Asked;
-use crate::offer::Offer;
 use crate::record::{Configuration, Purpose};
-
-/// What is bought, and for how long it may be searched.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pricing {
-    /// What can be bought.
-    pub offer: Offer,
-    /// What to carry and with how many replicas.
-    pub parameters: lattice::Parameters,
-    /// Pairs of trials for each option that is compared at the size found; `None` is no comparison.
-    pub compare: Option<u32>,
-    /// Longest time of all trials.
-    pub budget: Option<Duration>,
-}
-
-/// A combination of the factors but CPU, memory and rate.
-#[derive(Debug, Clone)]
-pub struct Variant {
-    /// Its configuration.
-    pub configuration: Configuration,
-    /// The HotSpot JVM that it starts; `None` where that is not known.
-    pub jdk: Option<Jdk>,
-}
 
 /// The whole search.
 #[derive(Debug)]
 pub struct Prices {
-    /// What is bought.
-    pub pricing: Pricing,
-    /// The combinations of the other factors.
-    pub variants: Vec<Variant>,
-    /// The sizes of every variant that can be measured.
-    pub cells: Vec<Cell>,
-    /// What was left out before the search began.
-    pub left_out: Vec<String>,
-    /// Fresh starts that prove an answer.
-    pub prove: u32,
-    /// Expected length of a trial that nobody has seen yet.
-    pub trial_length: Duration,
-    /// How long a start may take.
-    pub start_deadline: Duration,
-    /// Smallest memory, step, confirmations and margin of the search for less memory; its largest
-    /// is the size that was found.
-    pub memory: min_memory::Parameters,
-    /// Words of the application's command and environment: what they set is not varied.
-    pub words: Vec<String>,
-    /// Seed of the statistics.
-    pub seed: u64,
+    /// What it is asked.
+    pub purchase: Purchase,
     /// Stages of comparisons that have ended.
-    pub compared: super::tune::Stages,
+    compared: Stages,
+}
+
+impl Prices {
+    /// A search that has seen nothing.
+    pub fn new(purchase: Purchase) -> Self {
+        let compared = Stages::default();
+        Self { purchase, compared }
+    }
 }
 
 /// The search for the cheapest deployment, or as far as the budget went.
@@ -118,7 +83,7 @@ impl Search for Prices {
 
     fn next(&self, seen: &Seen) -> Next<Priced> {
         let searched = self.cheapest(seen)?;
-        let mut left_out = self.left_out.clone();
+        let mut left_out = self.purchase.left_out.clone();
         let End::Found { choice, is_proven } = searched.end else {
             let found = None;
             return Ok(Priced {
@@ -130,7 +95,7 @@ impl Search for Prices {
         let configuration = self.configuration(&searched.search, choice.cell, choice.replicas);
         let mut spent = searched.spent;
         // What is not proven as it was found is neither tuned nor searched with less memory.
-        let tuned = match (is_proven, self.pricing.compare) {
+        let tuned = match (is_proven, self.purchase.pricing.compare) {
             (true, Some(pairs)) => self.tuned(
                 &searched,
                 choice,
@@ -148,7 +113,7 @@ impl Search for Prices {
         spent += tuned.as_ref().map_or(Duration::ZERO, |t| t.spent);
         let best = tuned.as_ref().map_or(&configuration, |t| &t.configuration);
         let refined = match is_proven {
-            true => self.refine(best, spent, seen)?,
+            true => self.purchase.refine(best, spent, seen)?,
             false => Refined::AsFound(None),
         };
         if let Refined::AsFound(Some(why)) = &refined {
@@ -173,9 +138,9 @@ impl Prices {
     /// The search for the cheapest deployment alone.
     pub(super) fn cheapest(&self, seen: &Seen) -> Next<Searched> {
         let rules = Cheapest::new(
-            self.cells.clone(),
-            self.pricing.parameters.clone(),
-            self.prove,
+            self.purchase.cells.clone(),
+            self.purchase.pricing.parameters.clone(),
+            self.purchase.prove,
         );
         let mut steps = Steps {
             prices: self,
@@ -193,7 +158,10 @@ impl Prices {
             } else {
                 steps.rules.proofs_left()
             };
-            if !self.has_room(spent, each.saturating_mul(reserve + 1)) {
+            if !self
+                .purchase
+                .has_room(spent, each.saturating_mul(reserve + 1))
+            {
                 if is_proof {
                     break;
                 }
@@ -222,7 +190,7 @@ impl Prices {
     /// The configuration of one replica: the variant at a cell's size and its share of the rate.
     fn configuration(&self, search: &Cheapest, cell: usize, replicas: u32) -> Configuration {
         let cell = search.lattice().cells()[cell];
-        let base = &self.variants[cell.variant as usize].configuration;
+        let base = &self.purchase.variants[cell.variant as usize].configuration;
         let size = cell.size;
         let label = match base.label.as_str() {
             "" | "as given" => format!("{} {}", size.cpu, size.memory),
@@ -232,7 +200,7 @@ impl Prices {
             label,
             cpu: Some(size.cpu),
             memory: Some(size.memory),
-            rate: Some(self.pricing.parameters.rate_of_each(replicas)),
+            rate: Some(self.purchase.pricing.parameters.rate_of_each(replicas)),
             ..base.clone()
         }
     }
@@ -248,20 +216,18 @@ impl Prices {
         seen: &Seen,
     ) -> Next<Option<Tuned>> {
         let cell = searched.search.lattice().cells()[choice.cell];
-        let Some(jdk) = self.variants[cell.variant as usize].jdk else {
+        let Some(jdk) = self.purchase.variants[cell.variant as usize].jdk else {
             let why = "options were not compared: loadline does not know which HotSpot JVM this command starts";
             left_out.push(why.to_owned());
             return Ok(None);
         };
-        let tuned = self.tune(found, jdk, pairs, searched.spent, seen)?;
+        let comparisons = Comparisons {
+            purchase: &self.purchase,
+            known: &self.compared,
+        };
+        let tuned = comparisons.tune(found, jdk, pairs, searched.spent, seen)?;
         left_out.extend(tuned.left_out.iter().cloned());
         Ok(Some(tuned))
-    }
-
-    /// Whether the budget has room for so much more.
-    pub(super) fn has_room(&self, spent: Duration, more: Duration) -> bool {
-        let budget = self.pricing.budget;
-        budget.is_none_or(|budget| spent.saturating_add(more) <= budget)
     }
 
     /// Length of one trial: the mean of those that ran, a guess before.
@@ -269,7 +235,7 @@ impl Prices {
         let all: Duration = asked.iter().map(|a| a.record.length()).sum();
         match u32::try_from(asked.len()) {
             Ok(n) if n > 0 => all / n,
-            _ => self.trial_length,
+            _ => self.purchase.trial_length,
         }
     }
 }
@@ -290,7 +256,7 @@ impl Steps<'_> {
             configuration: prices.configuration(&self.rules, question.cell, question.replicas),
             purpose: question.purpose,
             repeat: self.repeats.get(&key).copied().unwrap_or(0) + 1,
-            start_deadline: prices.start_deadline,
+            start_deadline: prices.purchase.start_deadline,
             pair: None,
         }
     }
@@ -311,11 +277,17 @@ impl Steps<'_> {
             repeat: ask.repeat + n,
             ..ask.clone()
         };
-        let has_room = |n: &u32| *n == 0 || self.prices.has_room(spent, one.saturating_mul(n + 1));
+        let has_room = |n: &u32| {
+            *n == 0
+                || self
+                    .prices
+                    .purchase
+                    .has_room(spent, one.saturating_mul(n + 1))
+        };
         let wanted = (0..more).take_while(has_room).map(again);
         let wanted: Vec<Ask> = wanted.filter(|a| seen.get(a).is_none()).collect();
         // A guess that was wrong is time of a machine, and so is the budget.
-        let guesses = match self.prices.pricing.budget {
+        let guesses = match self.prices.purchase.pricing.budget {
             Some(_) => Vec::new(),
             None => ahead::guesses(self, seen, &wanted),
         };

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::min_memory::{MemoryFound, Parameters};
-use super::prices::Prices;
+use super::purchase::Purchase;
 use super::size::{End, Smallest, add_neighbour, at, prove};
 use super::{Next, Search, Seen};
-use crate::proof::is_proof;
-use crate::record::{Configuration, TrialRecord, Verdict};
+use crate::proof::unproven;
+use crate::record::{Configuration, TrialRecord};
 
 /// Starts of a search of the smallest memory, as simulated searches need them on average (crate
 /// simulated, `tests/min_memory_error_rates.rs`).
@@ -38,7 +38,7 @@ pub struct Smaller {
     pub trials: Vec<Arc<TrialRecord>>,
 }
 
-impl Prices {
+impl Purchase {
     /// Searches less memory for the configuration that the search for the cheapest size came to.
     pub(super) fn refine(
         &self,
@@ -119,54 +119,10 @@ fn as_it_was(end: &End, memory: loadline_sizing::Bytes) -> String {
     }
 }
 
-/// Why a proof does not hold; `None` where it does. A start that could not be measured refutes
-/// nothing and shows nothing: too many of them leave it unproven.
-pub(super) fn unproven(proofs: impl IntoIterator<Item = Verdict>) -> Option<&'static str> {
-    let all: Vec<Verdict> = proofs.into_iter().collect();
-    let passed = all.iter().filter(|v| **v == Verdict::Pass).count() as u64;
-    let counted = all.iter().filter(|v| v.is_evidence()).count() as u64;
-    if is_proof(passed, all.len() as u64) {
-        return None;
-    }
-    Some(
-        match (
-            all.is_empty(),
-            passed == counted || is_proof(passed, counted),
-        ) {
-            (true, _) => "no proof was asked for",
-            (false, true) => "its proof could not be measured",
-            (false, false) => "its proof failed",
-        },
-    )
-}
-
 /// The label without its memory: [`at`] puts the new one at its end.
 fn without_size(found: &Configuration) -> String {
     let memory = found.memory.map(|m| m.to_string());
     let words = found.label.split(' ');
     let kept: Vec<&str> = words.filter(|w| Some(*w) != memory.as_deref()).collect();
     kept.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::record::Invalid;
-
-    use super::*;
-
-    #[test]
-    fn a_start_that_could_not_be_measured_refutes_nothing() {
-        let (pass, miss) = (Verdict::Pass, Verdict::SloMiss);
-        let invalid = Verdict::Invalid(Invalid::Noise);
-        let measured = unproven([pass, invalid, pass]);
-        assert_eq!(measured, Some("its proof could not be measured"));
-        let most = [vec![pass; 19], vec![invalid]].concat();
-        assert_eq!(unproven(most), None, "one in twenty");
-        let one = [vec![pass], vec![invalid; 19]].concat();
-        assert_eq!(unproven(one), Some("its proof could not be measured"));
-        assert_eq!(unproven([pass, miss, pass]), Some("its proof failed"));
-        let none = unproven([invalid, invalid]);
-        assert_eq!(none, Some("its proof could not be measured"));
-        assert_eq!(unproven([]), Some("no proof was asked for"));
-    }
 }

@@ -13,11 +13,11 @@ use std::time::Duration;
 use loadline_sizing::jdk::Jdk;
 use loadline_sizing::options::Options;
 
-use super::prices::Prices;
-use super::refine::unproven;
+use super::purchase::Purchase;
 use super::size::proofs;
 use super::{Ask, Next, Seen, each};
 use crate::interval::median;
+use crate::proof::unproven;
 use crate::record::{Configuration, JvmOption, Provenance, Purpose, TrialRecord, Verdict};
 use crate::tuning::{
     Candidate, Compared, Stage, adopt, candidates, compare, cpu_per_request, heap_by_price,
@@ -69,7 +69,15 @@ struct Ended {
     spent: Duration,
 }
 
-impl Prices {
+/// The comparisons of one search.
+pub(super) struct Comparisons<'a> {
+    /// What the search is asked.
+    pub purchase: &'a Purchase,
+    /// What was computed before.
+    pub known: &'a Stages,
+}
+
+impl Comparisons<'_> {
     /// Compares what the JDK offers in so many pairs each; `spent` was spent before.
     pub(super) fn tune(
         &self,
@@ -93,8 +101,8 @@ impl Prices {
             let round = Rounds::new(stage, index, pairs);
             heaps = self.stage(&mut tuned, round, open, spent, seen)?;
         }
-        let price = &self.pricing.offer.price;
-        let memory_price = match self.pricing.offer.bills_any_memory {
+        let price = &self.purchase.pricing.offer.price;
+        let memory_price = match self.purchase.pricing.offer.bills_any_memory {
             true => price.gib_hour,
             false => 0.0,
         };
@@ -117,7 +125,8 @@ impl Prices {
         let environment = configuration.env.values();
         let words = environment.flat_map(|text| text.split_whitespace().map(str::to_owned));
         Options::from_words(
-            self.words
+            self.purchase
+                .words
                 .iter()
                 .cloned()
                 .chain(args)
@@ -135,7 +144,7 @@ impl Prices {
         spent: Duration,
         seen: &Seen,
     ) -> Next<Vec<Vec<Arc<TrialRecord>>>> {
-        let known = &self.compared.0[rounds.index as usize].ended;
+        let known = &self.known.0[rounds.index as usize].ended;
         let ended = match known.get() {
             Some(ended) => ended,
             None => {
@@ -169,8 +178,11 @@ impl Prices {
         let trials = u32::try_from(open.len() + 1).unwrap_or(u32::MAX);
         let wanted = trials
             .saturating_mul(rounds.pairs)
-            .saturating_add(self.prove);
-        if !self.has_room(spent, self.trial_length.saturating_mul(wanted)) {
+            .saturating_add(self.purchase.prove);
+        if !self
+            .purchase
+            .has_room(spent, self.purchase.trial_length.saturating_mul(wanted))
+        {
             let name = rounds.stage.name();
             let why = format!("{name}: not compared in pairs, the budget was spent");
             return Ok(Ended {
@@ -183,14 +195,14 @@ impl Prices {
         let halving = rounds.pairs.min(ROUNDS_BEFORE_HALVING);
         spent += self.run(&mut racers, rounds, 1..=halving, seen)?;
         if rounds.pairs >= ROUNDS_BEFORE_HALVING {
-            let known = &self.compared.0[rounds.index as usize].dropped;
+            let known = &self.known.0[rounds.index as usize].dropped;
             let dropped = known.get_or_init(|| worse_half(&racers));
             for (racer, is_dropped) in racers.iter_mut().zip(dropped) {
                 racer.is_dropped = *is_dropped;
             }
         }
         spent += self.run(&mut racers, rounds, halving + 1..=rounds.pairs, seen)?;
-        Ok(conclude(racers, rounds.stage, self.seed, spent))
+        Ok(conclude(racers, rounds.stage, self.purchase.seed, spent))
     }
 
     /// Runs some rounds of those that are not dropped; the length of their trials.
@@ -215,7 +227,7 @@ impl Prices {
                     configuration: racers[index].configuration.clone(),
                     purpose: Purpose::Compare,
                     repeat: number,
-                    start_deadline: self.start_deadline,
+                    start_deadline: self.purchase.start_deadline,
                     pair: Some(number),
                 });
             }
@@ -232,7 +244,11 @@ impl Prices {
         if !tuned.has_changed {
             return Ok(tuned);
         }
-        let asks = proofs(&tuned.configuration, self.prove, self.start_deadline);
+        let asks = proofs(
+            &tuned.configuration,
+            self.purchase.prove,
+            self.purchase.start_deadline,
+        );
         tuned.spent += asks.iter().map(|ask| seen.spent(ask)).sum::<Duration>();
         let proofs = each(seen, asks)?;
         if let Some(why) = unproven(proofs.iter().map(|t| t.verdict)) {

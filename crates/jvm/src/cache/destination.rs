@@ -1,18 +1,17 @@
 //! The directory that a cache is put into: often that of the application, whose user may put
 //! anything there, while loadline is root and the cache's bytes are the application's.
 //!
-//! Owns whose rights write there, and new files with names that nobody can know beforehand. Never
-//! opens a name that is there, never writes with root's rights where another user could have
-//! chosen the place.
+//! Owns whose rights write there, and that a cache and its manifest come in together. Never writes
+//! with root's rights where another user could have chosen the place. How a file comes in whole is
+//! crate `files`'.
 
-use std::collections::hash_map::RandomState;
-use std::fs::{self, File, Permissions};
-use std::hash::BuildHasher;
-use std::io::{self, Read, Write};
+use std::fs::{self, Permissions};
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+use loadline_files::{Directory, Part, Refused};
+use rustix::fs::{AtFlags, unlinkat};
 
 use super::manifest::{ManifestError, failed};
 use crate::rights::with_rights_of;
@@ -43,8 +42,7 @@ impl Writer {
 /// A directory that takes files.
 #[derive(Debug)]
 pub struct Destination {
-    path: PathBuf,
-    directory: File,
+    directory: Directory,
     writer: Writer,
 }
 
@@ -81,23 +79,21 @@ impl Destination {
     }
 
     fn of(path: &Path, writer: Writer) -> Result<Self, ManifestError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(CWD, path, flags, Mode::empty());
-        let directory = directory.map_err(|errno| failed("open", path)(errno.into()))?;
+        // By any way: `writer` is who could have turned it.
+        let directory = Directory::open_by_any_way(path);
         Ok(Self {
-            path: path.to_owned(),
-            directory: directory.into(),
+            directory: directory.map_err(|e| failed("open", path)(e.into()))?,
             writer,
         })
     }
 
     /// A file in it.
     pub fn join(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.directory.path().join(name)
     }
 
     fn try_writing(&self) -> io::Result<()> {
-        self.write(|| Part::of(self, &b"x"[..]).map(drop))
+        self.write(|| Ok(self.part(".loadline-cache-probe", &b"x"[..]).map(drop)?))
     }
 
     /// Puts two files in place, the first one first; neither while `second` is still the one of
@@ -108,59 +104,28 @@ impl Destination {
         second: (&str, impl Read + Send),
     ) -> Result<(), ManifestError> {
         let put = || {
-            let parts = (Part::of(self, first.1)?, Part::of(self, second.1)?);
+            let parts = (self.part(first.0, first.1)?, self.part(second.0, second.1)?);
             match unlinkat(&self.directory, second.0, AtFlags::empty()) {
                 Ok(()) | Err(rustix::io::Errno::NOENT) => {}
                 Err(errno) => return Err(errno.into()),
             }
-            parts.0.rename(first.0)?;
-            parts.1.rename(second.0)?;
-            self.directory.sync_all()
+            Ok(parts.0.put().and_then(|()| parts.1.put())?)
         };
         self.write(put)
             .map_err(failed("write", &self.join(first.0)))
     }
 
+    /// A new file, readable by everybody: the application of the image is another user.
+    fn part(&self, name: &str, mut content: impl Read) -> Result<Part<'_>, Refused> {
+        self.directory.part(name, 0o600, |file| {
+            io::copy(&mut content, file)?;
+            // Not by open: the umask would take bits away.
+            file.set_permissions(Permissions::from_mode(0o644))
+        })
+    }
+
     fn write<T: Send>(&self, task: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         with_rights_of(self.writer.uid, self.writer.gid, task)?
-    }
-}
-
-/// A new file, readable by everybody: the application of the image is another user. Removed when
-/// dropped.
-struct Part<'a> {
-    destination: &'a Destination,
-    name: String,
-}
-
-impl<'a> Part<'a> {
-    fn of(destination: &'a Destination, mut content: impl Read) -> io::Result<Self> {
-        let random = RandomState::new().hash_one(0);
-        let name = format!(".loadline-{random:016x}.part");
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let mode = Mode::RUSR | Mode::WUSR;
-        let flags = flags | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&destination.directory, &name, flags, mode)?);
-        let part = Self { destination, name };
-        io::copy(&mut content, &mut file)?;
-        file.flush()?;
-        // Not by open: the umask would take bits away.
-        file.set_permissions(Permissions::from_mode(0o644))?;
-        file.sync_all()?;
-        Ok(part)
-    }
-
-    /// What has the name already is replaced; a link is not followed.
-    fn rename(self, name: &str) -> io::Result<()> {
-        let directory = &self.destination.directory;
-        Ok(renameat(directory, &self.name, directory, name)?)
-    }
-}
-
-impl Drop for Part<'_> {
-    fn drop(&mut self) {
-        // It is gone when it was renamed.
-        let _ = unlinkat(&self.destination.directory, &self.name, AtFlags::empty());
     }
 }
 

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Change, Comparison, Figure, Recommended, Shared};
+use super::comparison::{Comparison, Shared};
+use super::figure::{Change, Figure};
+use super::size::Recommended;
 use crate::content::{Block, Section};
 use crate::format;
 use crate::table::{Cell, Table, Tone};

@@ -4,7 +4,7 @@
 //! taken line by line, as any other text. Source: TOML 1.0, "Keys", "String", "Array", "Inline
 //! Table".
 
-use super::{REDACTED, is_secret_name, line};
+use super::text::{REDACTED, is_secret_name, line};
 
 /// The file without secrets: a value whose key names a secret becomes the text `[redacted]`, and
 /// within other texts what follows a secret's name. Comments too.

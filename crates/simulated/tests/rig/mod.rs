@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, Machine, TrialRecord};
-use loadline_analysis::search::prices::{Prices, Pricing};
+use loadline_analysis::search::prices::Prices;
+use loadline_analysis::search::purchase::Pricing;
 use loadline_analysis::search::{Ask, Search};
 use loadline_analysis::verdict::Thresholds;
 use loadline_engine::experiment::Experiment;
@@ -119,7 +120,7 @@ pub fn prices(experiment: &Experiment) -> Prices {
     let machine = Simulated::new(World::default(), 0, 1).machine();
     let prices = searches::prices(experiment, pricing, &machine, &no_jdks(), &places());
     let mut prices = prices.unwrap();
-    for variant in &mut prices.variants {
+    for variant in &mut prices.purchase.variants {
         let jdk = loadline_sizing::Jdk::hotspot(loadline_sizing::Version::feature(17));
         variant.jdk = Some(jdk);
     }

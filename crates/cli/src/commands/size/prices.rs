@@ -32,11 +32,11 @@ pub fn concluded(measuring: &mut Measuring, pricing: &Pricing) -> Result<Conclud
 }
 
 fn derived(search: &Prices, priced: Priced) -> Concluded {
-    let variants = search.variants.iter();
+    let variants = search.purchase.variants.iter();
     let labels: Vec<String> = variants.map(|v| v.configuration.label.clone()).collect();
     let today = format::day(unix_ms());
     let grounds = Grounds {
-        offer: &search.pricing.offer,
+        offer: &search.purchase.pricing.offer,
         search: &priced.searched.search,
         asked: &priced.searched.asked,
         variants: &labels,

@@ -1,0 +1,70 @@
+//! What a search for the cheapest deployment is asked: what can be bought, which combinations and
+//! sizes, how it is proven and what it may take.
+//!
+//! Owns the question that the parts of the search share ([`prices`](super::prices)); asks nothing
+//! itself.
+
+use std::time::Duration;
+
+use loadline_sizing::jdk::Jdk;
+
+use super::lattice::{self, Cell};
+use super::min_memory;
+use crate::offer::Offer;
+use crate::record::Configuration;
+
+/// What is bought, and for how long it may be searched.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pricing {
+    /// What can be bought.
+    pub offer: Offer,
+    /// What to carry and with how many replicas.
+    pub parameters: lattice::Parameters,
+    /// Pairs of trials for each option that is compared at the size found; `None` is no comparison.
+    pub compare: Option<u32>,
+    /// Longest time of all trials.
+    pub budget: Option<Duration>,
+}
+
+/// A combination of the factors but CPU, memory and rate.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// Its configuration.
+    pub configuration: Configuration,
+    /// The HotSpot JVM that it starts; `None` where that is not known.
+    pub jdk: Option<Jdk>,
+}
+
+/// What `size --prices` is asked, with what it knows of application and machine.
+#[derive(Debug)]
+pub struct Purchase {
+    /// What is bought.
+    pub pricing: Pricing,
+    /// The combinations of the other factors.
+    pub variants: Vec<Variant>,
+    /// The sizes of every variant that can be measured.
+    pub cells: Vec<Cell>,
+    /// What was left out before the search began.
+    pub left_out: Vec<String>,
+    /// Fresh starts that prove an answer.
+    pub prove: u32,
+    /// Expected length of a trial that nobody has seen yet.
+    pub trial_length: Duration,
+    /// How long a start may take.
+    pub start_deadline: Duration,
+    /// Smallest memory, step, confirmations and margin of the search for less memory; its largest
+    /// is the size that was found.
+    pub memory: min_memory::Parameters,
+    /// Words of the application's command and environment: what they set is not varied.
+    pub words: Vec<String>,
+    /// Seed of the statistics.
+    pub seed: u64,
+}
+
+impl Purchase {
+    /// Whether the budget has room for so much more.
+    pub(super) fn has_room(&self, spent: Duration, more: Duration) -> bool {
+        let budget = self.pricing.budget;
+        budget.is_none_or(|budget| spent.saturating_add(more) <= budget)
+    }
+}
