@@ -13,20 +13,8 @@ pub fn configuration(memory_mib: u64) -> Configuration {
     Configuration {
         label: format!("{memory_mib}Mi"),
         cpu: Some(Cpus::from_whole(1)),
-        cpu_period: Duration::from_millis(100),
-        cpuset: None,
-        cpu_burst: None,
-        instances: 1,
-        neighbour_threads: None,
-        cpu_shares: None,
         memory: Some(Bytes::from_mib(memory_mib)),
-        pids: None,
-        jdk: None,
-        jvm_options: Vec::new(),
-        args: Vec::new(),
-        rate: None,
-        env: BTreeMap::new(),
-        cache: None,
+        ..Configuration::default()
     }
 }
 

@@ -98,6 +98,34 @@ pub struct Configuration {
     pub cache: Option<StartCache>,
 }
 
+/// Length of a CFS period unless somebody asks for another. Source: the kernel's
+/// Documentation/scheduler/sched-bwc.rst, "cpu.cfs_period_us".
+pub const CPU_PERIOD: Duration = Duration::from_millis(100);
+
+impl Default for Configuration {
+    /// One instance without limits, as its command stands.
+    fn default() -> Self {
+        Self {
+            label: String::new(),
+            instances: 1,
+            cpu: None,
+            cpu_period: CPU_PERIOD,
+            cpu_burst: None,
+            cpuset: None,
+            cpu_shares: None,
+            neighbour_threads: None,
+            memory: None,
+            pids: None,
+            jdk: None,
+            jvm_options: Vec::new(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            rate: None,
+            cache: None,
+        }
+    }
+}
+
 fn one() -> u32 {
     1
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    CacheEvidence, Configuration, Evidence, JvmOption, Provenance, StartCache,
+    CPU_PERIOD, CacheEvidence, Configuration, Evidence, JvmOption, Provenance, StartCache,
 };
 use loadline_jvm::cache::application::{Application, ApplicationError};
 use loadline_jvm::cache::classes::Classes;
@@ -24,7 +24,7 @@ use loadline_sizing::cache::Manifest;
 use loadline_trial::{LoadPhase, Order, Sampling};
 
 use crate::command::{Assembled, assemble};
-use crate::experiment::{DEFAULT_PERIOD, Experiment};
+use crate::experiment::Experiment;
 use crate::host::Delivery;
 use crate::logs::gc_log_in;
 use crate::order;
@@ -345,7 +345,7 @@ fn alone_without_limits(configuration: &Configuration) -> Configuration {
     Configuration {
         instances: 1,
         cpu: None,
-        cpu_period: DEFAULT_PERIOD,
+        cpu_period: CPU_PERIOD,
         cpu_burst: None,
         cpuset: None,
         cpu_shares: None,
@@ -483,10 +483,7 @@ mod tests {
             let training = training_configuration(&experiment, configuration, APPCDS);
             assert_eq!((training.instances, training.rate), (1, None));
             assert_eq!((training.cpu, training.cpu_burst), (None, None));
-            assert_eq!(
-                (training.memory, training.cpu_period),
-                (None, DEFAULT_PERIOD)
-            );
+            assert_eq!((training.memory, training.cpu_period), (None, CPU_PERIOD));
             training
         };
         assert_eq!(all.len(), 2);

@@ -64,26 +64,3 @@ pub use sight::blindness;
 pub use site::{Options, Site};
 pub use spawner::spawn;
 pub use sweep::Swept;
-
-/// A configuration without limits: unit tests fill in what they are about.
-#[cfg(test)]
-fn test_configuration() -> loadline_analysis::record::Configuration {
-    loadline_analysis::record::Configuration {
-        label: String::new(),
-        cpu: None,
-        cpu_period: std::time::Duration::from_millis(100),
-        cpuset: None,
-        cpu_burst: None,
-        instances: 1,
-        neighbour_threads: None,
-        cpu_shares: None,
-        memory: None,
-        pids: None,
-        jdk: None,
-        jvm_options: Vec::new(),
-        args: Vec::new(),
-        rate: None,
-        env: Default::default(),
-        cache: None,
-    }
-}

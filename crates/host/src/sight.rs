@@ -143,7 +143,7 @@ mod tests {
         Configuration {
             cpu: Some(Cpus::from_millis(900)),
             memory: Some(Bytes::from_mib(256)),
-            ..crate::test_configuration()
+            ..Configuration::default()
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
             ),
             "{text}"
         );
-        let (free, header) = (crate::test_configuration(), header("11.0.20", None, 1));
+        let (free, header) = (Configuration::default(), header("11.0.20", None, 1));
         let said = warning(&program(&[]), &free, Some(&header), None, &WithoutCpuset);
         assert_eq!(said, None);
     }

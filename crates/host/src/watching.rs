@@ -180,7 +180,7 @@ mod tests {
         Configuration {
             cpu: cpu.map(|c| c.parse().expect("CPUs")),
             cpu_period: Duration::from_millis(period),
-            ..crate::test_configuration()
+            ..Configuration::default()
         }
     }
 

@@ -59,20 +59,8 @@ fn configuration(memory: Bytes) -> Configuration {
     Configuration {
         label: memory.to_string(),
         cpu: Some(Cpus::from_whole(1)),
-        cpu_period: Duration::from_millis(100),
-        cpuset: None,
-        cpu_burst: None,
-        instances: 1,
-        neighbour_threads: None,
-        cpu_shares: None,
         memory: Some(memory),
-        pids: None,
-        jdk: None,
-        jvm_options: Vec::new(),
-        args: Vec::new(),
-        rate: None,
-        env: BTreeMap::new(),
-        cache: None,
+        ..Configuration::default()
     }
 }
 

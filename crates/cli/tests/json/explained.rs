@@ -1,6 +1,5 @@
 //! `loadline explain`, text and JSON, of a trial whose causes are known.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -29,20 +28,7 @@ fn configuration() -> Configuration {
     Configuration {
         label: "half".to_owned(),
         cpu: Some("500m".parse().expect("CPUs")),
-        cpu_period: Duration::from_millis(100),
-        cpu_burst: None,
-        instances: 1,
-        neighbour_threads: None,
-        rate: None,
-        cache: None,
-        cpuset: None,
-        cpu_shares: None,
-        memory: None,
-        pids: None,
-        jdk: None,
-        jvm_options: Vec::new(),
-        args: Vec::new(),
-        env: BTreeMap::new(),
+        ..Configuration::default()
     }
 }
 

@@ -31,7 +31,6 @@ pub use dependency::Dependency;
 pub use error::ExperimentError;
 pub use load::Load;
 pub use loadline_analysis::search::purchase::Pricing;
-pub(crate) use resolve::CPU_PERIOD as DEFAULT_PERIOD;
 pub use said::Said;
 pub use wire::ExperimentFile;
 

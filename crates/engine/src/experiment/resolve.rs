@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, CpuSets};
+use loadline_analysis::record::{CPU_PERIOD, Configuration, CpuSets};
 use loadline_analysis::slo::{Slo, parse_duration};
 use loadline_sizing::{Bytes, Cpus};
 
@@ -29,7 +29,6 @@ use super::wire::{
 use super::{App, Experiment, ExperimentError, Factor, Level};
 use loadline_trial::{Account, Network, Readiness};
 
-pub const CPU_PERIOD: Duration = Duration::from_millis(100);
 const START_DEADLINE: Duration = Duration::from_secs(60);
 /// An orderly end takes a tenth of a second. What takes longer thrashes, and nothing of it is
 /// measured any more: in a search with ten such trials a grace of 10 s was a minute and a half.
@@ -250,22 +249,8 @@ fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
         ..Change::default()
     };
     let empty = Configuration {
-        label: String::new(),
-        cpu: None,
-        cpu_period: CPU_PERIOD,
-        cpuset: None,
-        cpu_burst: None,
-        instances: 1,
-        neighbour_threads: None,
-        cpu_shares: None,
-        memory: None,
         pids: Some(source.in_range(limits.pids.as_ref(), PIDS, 16..4_194_305, "pids")?),
-        jdk: None,
-        jvm_options: Vec::new(),
-        args: Vec::new(),
-        rate: None,
-        env: Default::default(),
-        cache: None,
+        ..Configuration::default()
     };
     Ok(Level {
         label: String::new(),

@@ -10,20 +10,7 @@ fn key(result: &str, label: &str, repeat: u32) -> TrialKey {
     let configuration = Configuration {
         label: label.to_owned(),
         memory: Some(loadline_sizing::Bytes::from_mib(u64::from(repeat) * 64)),
-        cpu: None,
-        cpu_period: std::time::Duration::from_millis(100),
-        cpuset: None,
-        cpu_burst: None,
-        instances: 1,
-        neighbour_threads: None,
-        cpu_shares: None,
-        pids: None,
-        jdk: None,
-        jvm_options: Vec::new(),
-        args: Vec::new(),
-        rate: None,
-        env: Default::default(),
-        cache: None,
+        ..Configuration::default()
     };
     TrialKey {
         result: result.to_owned(),

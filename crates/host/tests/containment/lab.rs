@@ -254,20 +254,9 @@ fn configuration() -> Configuration {
     Configuration {
         label: "zoo".to_owned(),
         cpu: Some(Cpus::from_millis(500)),
-        cpu_period: Duration::from_millis(100),
-        cpuset: None,
-        cpu_burst: None,
-        instances: 1,
-        neighbour_threads: None,
-        cpu_shares: None,
         memory: Some(Bytes::from_mib(64)),
         pids: Some(200),
-        jdk: None,
-        jvm_options: Vec::new(),
-        args: Vec::new(),
-        rate: None,
-        env: BTreeMap::new(),
-        cache: None,
+        ..Configuration::default()
     }
 }
 

@@ -3,14 +3,13 @@
 //! Owns the grouping for every section: two configurations are the same when everything but their
 //! label is.
 
-use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord, Verdict};
+use loadline_analysis::record::{
+    CPU_PERIOD, Configuration, JvmOption, Provenance, TrialRecord, Verdict,
+};
 
 use crate::format;
 use crate::redact;
 use crate::view::ResultView;
-
-/// The kernel's CFS period (sched-bwc.rst); not worth a word.
-const DEFAULT_PERIOD: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// The trials of one configuration, in running order.
 #[derive(Debug, Clone)]
@@ -291,7 +290,7 @@ fn other_limits(configuration: &Configuration) -> Vec<String> {
 fn portions(configuration: &Configuration) -> Vec<String> {
     let millis = |d: std::time::Duration| d.as_secs_f64() * 1e3;
     let mut parts = Vec::new();
-    if configuration.cpu_period != DEFAULT_PERIOD {
+    if configuration.cpu_period != CPU_PERIOD {
         parts.push(format!("period {} ms", millis(configuration.cpu_period)));
     }
     if let Some(burst) = configuration.cpu_burst {

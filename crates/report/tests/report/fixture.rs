@@ -402,20 +402,9 @@ fn configuration(plan: &Plan) -> Configuration {
     Configuration {
         label: format!("{}Mi", plan.memory_mib),
         cpu: Some(Cpus::from_millis(plan.cpu_millis)),
-        cpu_period: Duration::from_millis(100),
-        cpuset: None,
-        cpu_burst: None,
-        instances: 1,
-        neighbour_threads: None,
-        cpu_shares: None,
         memory: Some(Bytes::from_mib(plan.memory_mib)),
-        pids: None,
-        jdk: None,
         jvm_options: plan.options.clone(),
-        args: Vec::new(),
-        rate: None,
-        env: BTreeMap::new(),
-        cache: None,
+        ..Configuration::default()
     }
 }
 
