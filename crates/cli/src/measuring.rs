@@ -99,7 +99,7 @@ impl Measuring {
     /// When the experiment does not fit this machine, or another loadline measures.
     pub fn begin(mut given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
         let (jdks, places) = java();
-        find_image(&mut given.experiment)?;
+        find_images(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
         // Nothing is stored before it can run; but in the namespace that others than root enter,
         // root's files and those of others look alike, so theirs is opened before.
@@ -149,7 +149,7 @@ impl Measuring {
     /// As [`Measuring::begin`].
     pub fn again(row: &ResultRow, store: Store, wait: bool) -> Result<Self, Error> {
         let mut experiment = experiment_of(row)?;
-        find_image(&mut experiment)?;
+        find_images(&mut experiment)?;
         enter_namespace()?;
         let (jdks, places) = java();
         preflight(&experiment, &jdks, &places)?;
@@ -296,49 +296,54 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
     Ok(())
 }
 
-/// The image must be known before anything is assembled; says which engine has it.
-fn find_image(experiment: &mut Experiment) -> Result<(), Error> {
-    let port = experiment.load.spec.port();
-    let app = &mut experiment.app;
-    let Some(image) = &app.image else {
+/// Images must be known before anything is assembled; says which engine has them.
+fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
+    let Some(first) = experiment.images().next() else {
         return Ok(());
     };
     if !rustix::process::geteuid().is_root() {
         let what = format!(
             "the image {}: only root can measure images here",
-            image.reference
+            first.reference
         );
         return Err(Error::new(ErrorKind::Environment, what)
             .hint("call loadline with sudo; the engine must have the image for root, too"));
     }
-    app.find_image()
-        .map_err(|refusal| Error::refused(&refusal))?;
-    if let Some(found) = app.image.as_ref().and_then(|image| image.found.as_ref()) {
+    let found = experiment.find_images();
+    found.map_err(|refusal| Error::refused(&refusal))?;
+    for found in experiment.images().filter_map(|image| image.found.as_ref()) {
         eprintln!(
             "image: {} ({}), started by {}",
             found.reference,
             short_id(&found.id),
             found.engine.kind
         );
-        if !found.ports.is_empty() && !found.ports.contains(&port) {
-            let ports: Vec<String> = found.ports.iter().map(u16::to_string).collect();
-            eprintln!(
-                "warning: the load goes to port {port}, and the image exposes {}",
-                ports.join(", ")
-            );
-        }
+    }
+    let port = experiment.load.spec.port();
+    let app = experiment.app.image.as_ref();
+    if let Some(found) = app.and_then(|image| image.found.as_ref())
+        && !found.ports.is_empty()
+        && !found.ports.contains(&port)
+    {
+        let ports: Vec<String> = found.ports.iter().map(u16::to_string).collect();
+        eprintln!(
+            "warning: the load goes to port {port}, and the image exposes {}",
+            ports.join(", ")
+        );
     }
     Ok(())
 }
 
-/// The engine of the image, if there is one.
+/// The engines of the images, each once.
 fn engines(experiment: &Experiment) -> Vec<Engine> {
-    let image = experiment.app.image.as_ref();
-    let found = image.and_then(|image| image.found.as_ref());
-    found
-        .map(|found| found.engine.clone())
-        .into_iter()
-        .collect()
+    let found = experiment.images().filter_map(|image| image.found.as_ref());
+    let mut engines: Vec<Engine> = Vec::new();
+    for engine in found.map(|found| &found.engine) {
+        if !engines.contains(engine) {
+            engines.push(engine.clone());
+        }
+    }
+    engines
 }
 
 /// An id as engines show it.

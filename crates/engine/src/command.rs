@@ -155,10 +155,7 @@ fn in_image(
     configuration: &Configuration,
 ) -> Result<Assembled, CommandError> {
     let what = || format!("the image {}", image.reference);
-    let Some(found) = &image.found else {
-        let hint = "measure it: loadline size, run and judge look for it; this command does not";
-        return Err(Refusal::new(what(), "it was not looked for", hint).into());
-    };
+    let found = image.found()?;
     let ordered: Vec<String> = configuration
         .jvm_options
         .iter()
@@ -189,7 +186,9 @@ fn in_image(
         engine: found.engine.clone(),
         id: found.id.clone(),
         command: found.command(&args)?,
+        entrypoint: None,
         args,
+        volumes: Vec::new(),
         env,
         options: ordered,
         user: app.account,

@@ -113,6 +113,8 @@ fn words(experiment: &Experiment) -> Vec<String> {
     let mut words = experiment.app.command.clone();
     for dependency in &experiment.dependencies {
         words.extend(dependency.command.iter().chain(&dependency.seed).cloned());
+        let volumes = dependency.volumes.iter();
+        words.extend(volumes.map(|(source, _)| source.display().to_string()));
     }
     let mut values: Vec<String> = experiment.app.env.values().cloned().collect();
     for configuration in experiment.configurations() {

@@ -9,8 +9,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use loadline_cgroup::{CgroupError, Group, Sample};
+use loadline_cgroup::{CgroupError, Group, Limits, Sample};
+use loadline_trial::EngineKind;
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 
 use crate::halt::Halt;
 
@@ -36,6 +38,56 @@ pub enum Told {
     },
     /// Every process in the container is dead.
     Gone,
+}
+
+/// What every container is made of, whatever holds it.
+#[derive(Debug, Clone)]
+pub struct Frame<'a> {
+    /// Names its cgroup, and the container where an engine has names for them.
+    pub name: &'a str,
+    /// Its limits.
+    pub limits: &'a Limits,
+    /// Its network.
+    pub network: Net,
+    /// Names that mean this machine's loopback in it: those of the trial's dependencies.
+    pub hosts: &'a [String],
+    /// Directory for its files; made, and gone with the container.
+    pub scratch: &'a Path,
+    /// Open files it may have; lowered to what loadline itself may have.
+    pub open_files: u64,
+    /// Whether its files leave the page cache first.
+    pub evict_page_cache: bool,
+}
+
+/// The network of a container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Net {
+    /// The machine's.
+    Host,
+    /// One of its own with a loopback interface only.
+    Own,
+    /// That of another container.
+    Of(Namespace),
+}
+
+/// The network namespace of a container that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespace {
+    /// The file that stands for it.
+    pub path: PathBuf,
+    /// Name of its container with the engine that made it: docker joins no other.
+    pub container: Option<(EngineKind, String)>,
+}
+
+impl Net {
+    /// The file of its namespace; `None` is the machine's own, or one that is not made yet.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Of(namespace) => Some(&namespace.path),
+            Self::Host | Self::Own => None,
+        }
+    }
 }
 
 /// One prepared application. It is made with its limits, its network and its files, and with what
@@ -77,8 +129,8 @@ pub trait Container {
     /// application ended.
     fn last(&self) -> Option<Sample>;
 
-    /// The network namespace of the application; `None` is the host's.
-    fn network(&self) -> Option<PathBuf>;
+    /// The network of the application, as another may join it.
+    fn network(&self) -> Net;
 
     /// Opens a file that the application wrote, by its path as the application sees it. No link it
     /// may have planted is followed.

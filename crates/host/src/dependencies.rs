@@ -9,10 +9,10 @@ use loadline_analysis::record::{Beside, DependencyEvidence};
 use loadline_cgroup::Group;
 use loadline_trial::{Dependency, Network, Order, Refusal};
 
+use crate::container::Net;
 use crate::cpus::CpuPlan;
 use crate::dependency::Running;
 use crate::halt::Halt;
-use crate::own::Net;
 use crate::site::Site;
 use crate::trial::Stop;
 

@@ -3,23 +3,22 @@
 //! Owns what is done with one of them and what its record says. It is held by the same machinery as
 //! the application, so it dies with the trial as that does. All of a trial: [`crate::dependencies`].
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Beside, DependencyEvidence, Failure, Invalid};
 use loadline_cgroup::{Controller, Group, Limits, Sample};
-use loadline_trial::{Dependency, Order, Readiness};
+use loadline_trial::{App, Dependency, Order, Readiness};
 
 use crate::clock::monotonic_ns;
-use crate::container::Container;
+use crate::container::{Container, Frame, Net};
 use crate::cpus::{self, CpuPlan};
 use crate::group::TASKS;
 use crate::halt::{self, Halt, refused};
+use crate::holder::Held;
 use crate::instance::State;
 use crate::notes::{Note, Teller};
 use crate::output::{Output, Watch};
-use crate::own::{Net, Own, Wanted};
 use crate::probe::{Probe, Probing};
 use crate::program::Program;
 use crate::redactor::Redactor;
@@ -70,12 +69,11 @@ impl Running {
             network,
             own: &plan.generator,
         };
-        let program = Program::of_app(&dependency.app, dependency.account);
         let watched = match &dependency.readiness {
             Readiness::LogLine { contains } => Some(contains.clone()),
             Readiness::Http { .. } | Readiness::Tcp { .. } => None,
         };
-        let mut process = to.prepare(&program, watched)?;
+        let mut process = to.prepare(&dependency.app, watched)?;
         process.container.start()?;
         Ok(Self {
             probing: None,
@@ -83,6 +81,10 @@ impl Running {
             begin: None,
             evidence: DependencyEvidence {
                 name: dependency.name.clone(),
+                image: match &dependency.app {
+                    App::Image(image) => Some(image.id.clone()),
+                    App::Command { .. } => None,
+                },
                 cpu_count: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
                 beside: plan.beside(&cpus),
                 cpus: cpus::list(&cpus),
@@ -170,11 +172,7 @@ impl Running {
             network: self.network(),
             own: &plan.generator,
         };
-        let program = Program {
-            command: dependency.seed.clone(),
-            ..Program::of_app(&dependency.app, dependency.account)
-        };
-        let mut seed = to.prepare(&program, None)?;
+        let mut seed = to.prepare(&dependency.seeding(), None)?;
         let begin = Instant::now();
         seed.container.start()?;
         while !seed.state.is_over() && begin.elapsed() < dependency.start_deadline {
@@ -207,7 +205,7 @@ impl Running {
 
     /// The network that the application and other dependencies share with it.
     pub(crate) fn network(&self) -> Net {
-        self.process.container.network().map_or(Net::Host, Net::Of)
+        self.process.container.network()
     }
 
     /// Who else runs on its CPUs.
@@ -308,7 +306,7 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    fn prepare(self, program: &Program, watched: Option<String>) -> Result<Process, Halt> {
+    fn prepare(self, app: &App, watched: Option<String>) -> Result<Process, Halt> {
         let name = format!("{}-{}", self.order.trial, self.suffix);
         let (queue, notes) = channel();
         let teller = Teller::new(0, queue);
@@ -317,26 +315,26 @@ impl Start<'_> {
         let watch = watched.map(|text| watch(text, teller.clone()));
         let output = Output::read(reader, None, redactor, watch, self.own.to_vec());
         let output = output.map_err(halt::step("starting the thread that reads its output"))?;
-        let options = &self.site.options;
-        let directories: &[PathBuf] = &self.dependency.directories;
-        let wanted = Wanted {
-            program,
-            name: &name,
-            limits: &self.limits,
+        let all = self.order.dependencies.iter();
+        let hosts: Vec<String> = all.map(|d| d.name.clone()).collect();
+        let held = Held {
+            frame: Frame {
+                name: &name,
+                limits: &self.limits,
+                network: self.network,
+                hosts: &hosts,
+                scratch: &self.order.scratch.with_file_name(&name),
+                open_files: self.site.options.open_files,
+                evict_page_cache: false,
+            },
+            app,
+            program: &Program::of_app(app, self.dependency.account),
             cpus: self.cpus,
-            network: self.network,
-            directories,
+            directories: &self.dependency.directories,
             hidden: &self.order.hidden,
-            scratch: &self.order.scratch.with_file_name(&name),
-            open_files: options.open_files,
-            evict_page_cache: false,
-            loadline: &options.program,
         };
-        let told = teller.clone();
-        let tell = move |what| told.tell(Note::Told(what));
         let mut state = State::default();
-        let layout = &self.site.layout;
-        let container = Own::prepare(layout, &wanted, writer, tell, &mut state.warnings)?;
+        let container = held.prepare(self.site, writer, &teller, &mut state.warnings)?;
         Ok(Process {
             container,
             output,
@@ -349,7 +347,7 @@ impl Start<'_> {
 
 /// A contained process and what is known of it.
 struct Process {
-    container: Own,
+    container: Box<dyn Container>,
     output: Output,
     notes: Receiver<(usize, Note)>,
     teller: Teller,
@@ -366,7 +364,7 @@ impl Process {
     }
 
     fn probe(&self, readiness: &Readiness, own: &[u32]) -> Result<Option<Probing>, Halt> {
-        let Some(probe) = Probe::of(readiness, &self.container, own)? else {
+        let Some(probe) = Probe::of(readiness, self.container.as_ref(), own)? else {
             return Ok(None);
         };
         let teller = self.teller.clone();

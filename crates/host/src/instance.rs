@@ -3,7 +3,6 @@
 //! Owns how one is made, and the rules of its start. All instances of a trial are driven together
 //! ([`crate::instances`]); whatever holds the application is a [`Container`].
 
-use std::io::PipeWriter;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +12,19 @@ use loadline_cgroup::{CpuSample, Group, GroupName, Limits, Pace};
 use loadline_load::Part;
 use loadline_sizing::Bytes;
 use loadline_trial::log::Log;
-use loadline_trial::{App, Network, Order, Readiness};
+use loadline_trial::{App, Order, Readiness};
 
 use crate::at_ready;
 use crate::clock::monotonic_ns;
-use crate::container::{Container, Told};
+use crate::container::{Container, Frame, Net, Told};
 use crate::cpus::CpuPlan;
 use crate::gc::Tail;
 use crate::group::{self, TrialGroup};
 use crate::halt::{self, Halt, refused};
+use crate::holder::Held;
 use crate::notes::{Note, Teller};
-use crate::oci::{self, Oci};
+use crate::oci;
 use crate::output::{Copy, Output, Watch};
-use crate::own::{self, Net, Own};
 use crate::probe::{Finding, Probe, Probing};
 use crate::program::Program;
 use crate::recording::{Recording, Spool};
@@ -179,15 +178,24 @@ impl Instance {
             part.index,
         ));
         let mut state = State::default();
-        let wanted = Wanted {
+        let hosts: Vec<String> = order.dependencies.iter().map(|d| d.name.clone()).collect();
+        let held = Held {
+            frame: Frame {
+                name: &name,
+                limits: &limits,
+                network,
+                hosts: &hosts,
+                scratch: &scratch,
+                open_files: site.options.open_files,
+                evict_page_cache: site.options.evict_page_cache,
+            },
+            app: &order.app,
             program,
-            name: &name,
-            limits: &limits,
             cpus: &plan.application,
-            network,
-            scratch: &scratch,
+            directories: &[],
+            hidden: &order.hidden,
         };
-        let container = wanted.container(site, order, writer, &teller, &mut state.warnings)?;
+        let container = held.prepare(site, writer, &teller, &mut state.warnings)?;
         let gc = order.gc_log.clone();
         Ok(Self {
             part,
@@ -357,65 +365,6 @@ impl Instance {
     pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
         let generator = self.generator_group.as_ref().map(TrialGroup::group);
         std::iter::once(self.container.group()).chain(generator)
-    }
-}
-
-/// What the container of an instance is made of, whatever holds it.
-struct Wanted<'a> {
-    program: &'a Program,
-    name: &'a str,
-    limits: &'a Limits,
-    cpus: &'a [u32],
-    network: Net,
-    scratch: &'a Path,
-}
-
-impl Wanted<'_> {
-    /// Makes it.
-    fn container(
-        &self,
-        site: &Site,
-        order: &Order,
-        output: PipeWriter,
-        teller: &Teller,
-        warnings: &mut Vec<String>,
-    ) -> Result<Box<dyn Container>, Halt> {
-        let told = teller.clone();
-        let tell = move |what| told.tell(Note::Told(what));
-        let (open_files, evict_page_cache) =
-            (site.options.open_files, site.options.evict_page_cache);
-        Ok(match &order.app {
-            App::Command { .. } => {
-                let wanted = own::Wanted {
-                    program: self.program,
-                    name: self.name,
-                    limits: self.limits,
-                    cpus: self.cpus,
-                    network: self.network.clone(),
-                    directories: &[],
-                    hidden: &order.hidden,
-                    scratch: self.scratch,
-                    open_files,
-                    evict_page_cache,
-                    loadline: &site.options.program,
-                };
-                let made = Own::prepare(&site.layout, &wanted, output, tell, warnings)?;
-                Box::new(made)
-            }
-            App::Image(image) => {
-                let wanted = oci::Wanted {
-                    image,
-                    name: self.name,
-                    limits: self.limits,
-                    own_network: order.network == Network::Own,
-                    scratch: self.scratch,
-                    open_files,
-                    evict_page_cache,
-                };
-                let made = Oci::prepare(&site.layout, &wanted, output, tell, warnings)?;
-                Box::new(made)
-            }
-        })
     }
 }
 

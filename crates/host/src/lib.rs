@@ -27,6 +27,7 @@ pub mod gc_evidence;
 mod generator;
 mod group;
 mod halt;
+mod holder;
 mod instance;
 mod instances;
 mod listener;

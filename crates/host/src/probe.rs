@@ -80,7 +80,11 @@ impl Probe {
         };
         let group = container.group().clone();
         let processes = move || group.processes().unwrap_or_default();
-        let opened = container.network().map(std::fs::File::open).transpose();
+        let opened = container
+            .network()
+            .path()
+            .map(std::fs::File::open)
+            .transpose();
         let network = opened.map_err(halt::step("opening the trial's network namespace"))?;
         Ok(Some(Self {
             port,

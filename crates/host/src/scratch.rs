@@ -31,6 +31,8 @@ const CONTAINER: &str = "container";
 
 /// The accounts of a machine. Source: passwd(5).
 const ACCOUNTS: &str = "/etc/passwd";
+/// The machine's list of hosts.
+const HOSTS: &str = "/etc/hosts";
 
 /// A file operation that failed.
 #[derive(Debug, thiserror::Error)]
@@ -124,12 +126,33 @@ impl Scratch {
         let Some(list) = with_account(list, uid, gid) else {
             return Ok(None);
         };
-        let copy = self.root.join("private/passwd");
-        fs::write(&copy, list).map_err(failed("create", &copy))?;
+        self.copy("passwd", list).map(|copy| Some((seen, copy)))
+    }
+
+    /// The machine's list of hosts with these names for its loopback, to be seen in the list's place;
+    /// `None` where there are none.
+    ///
+    /// # Errors
+    /// A list that cannot be read, a copy that cannot be made.
+    pub fn hosts(&self, names: &[String]) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
+        let seen = PathBuf::from(HOSTS);
+        if names.is_empty() || !seen.is_file() {
+            return Ok(None);
+        }
+        let mut list = fs::read(&seen).map_err(failed("read", &seen))?;
+        // The first line with a name counts.
+        list.splice(..0, format!("127.0.0.1 {}\n", names.join(" ")).into_bytes());
+        self.copy("hosts", list).map(|copy| Some((seen, copy)))
+    }
+
+    /// A file that everybody may read and the application cannot write.
+    fn copy(&self, name: &str, content: Vec<u8>) -> Result<PathBuf, ScratchError> {
+        let copy = self.root.join("private").join(name);
+        fs::write(&copy, content).map_err(failed("create", &copy))?;
         // Not by open: the umask would take bits away.
         fs::set_permissions(&copy, Permissions::from_mode(0o644))
             .map_err(failed("chmod", &copy))?;
-        Ok(Some((seen, copy)))
+        Ok(copy)
     }
 
     /// Empty directories of this user, each to be seen in the place of one of the machine's.

@@ -2,6 +2,7 @@
 //!
 //! Owns their order and their times. Knows no cgroup and no verdict.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -153,7 +154,7 @@ impl Trial<'_> {
                 part: instance.part,
                 from_ns,
                 cpus: &instance.plan,
-                network: instance.container.network(),
+                network: instance.container.network().path().map(Path::to_owned),
             };
             Generator::start(load, &wanted, instance.teller.clone())
         };

@@ -11,7 +11,7 @@ use loadline_analysis::wire;
 use loadline_sizing::{Bytes, Cpus};
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, App, Readiness};
+use crate::{Account, App, Image, Readiness};
 
 /// One dependency, fresh for the trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Dependency {
     /// How long its start, and then its seed, may take.
     pub start_deadline: Duration,
     /// Runs once when it is ready, before the application starts; program and arguments, empty is
-    /// nothing. Environment and directory are the dependency's.
+    /// nothing. Environment and directory, or image, are the dependency's.
     pub seed: Vec<String>,
     /// Who it runs as.
     pub account: Account,
@@ -39,4 +39,23 @@ pub struct Dependency {
     /// Its memory limit; `None` is none.
     #[serde(rename = "memory_bytes", with = "wire::bytes_opt")]
     pub memory: Option<Bytes>,
+}
+
+impl Dependency {
+    /// Its seed as a program of its own.
+    pub fn seeding(&self) -> App {
+        match self.app.clone() {
+            App::Command { env, directory, .. } => App::Command {
+                command: self.seed.clone(),
+                env,
+                directory,
+            },
+            App::Image(image) => App::Image(Box::new(Image {
+                command: self.seed.clone(),
+                entrypoint: self.seed.first().cloned(),
+                args: self.seed.iter().skip(1).cloned().collect(),
+                ..*image
+            })),
+        }
+    }
 }

@@ -80,8 +80,12 @@ pub struct Image {
     pub id: String,
     /// All that it runs, for those who look at commands: entry point and arguments.
     pub command: Vec<String>,
-    /// Arguments behind the image's entry point; empty is the image's own command.
+    /// What runs in the place of the image's entry point.
+    pub entrypoint: Option<String>,
+    /// Arguments behind the entry point; empty is the image's own command.
     pub args: Vec<String>,
+    /// Files and directories of the host that it sees and cannot write: (the host's, as it sees it).
+    pub volumes: Vec<(PathBuf, PathBuf)>,
     /// Environment on top of the image's.
     pub env: BTreeMap<String, String>,
     /// JVM options that must have arrived, or nothing was measured. They stand in `env` already.

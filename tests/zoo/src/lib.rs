@@ -2,7 +2,8 @@
 //!
 //! Owns one mode for each way a program can be hostile; only tests run it. A mode that serves
 //! does so on a tiny HTTP server, so that it gets ready first and misbehaves under load. Called
-//! as `MODE key=value ...`; [`MODES`] lists them.
+//! as `MODE key=value ...`; [`MODES`] lists them. With `needs=HOST:PORT,/FILE` each of them begins
+//! only where a connection to that can be made, and that can be read.
 
 mod hostile;
 mod memory;
@@ -99,6 +100,11 @@ impl Settings {
 pub fn run(mut arguments: impl Iterator<Item = String>) -> u8 {
     let mode = arguments.next().unwrap_or_default();
     let settings = Settings::new(arguments);
+    let needs = settings.text("needs", "");
+    if let Some(missing) = server::missing(needs.split(',').filter(|need| !need.is_empty())) {
+        say(&format!("{missing} is not there\n"));
+        return 1;
+    }
     match mode.as_str() {
         "serve" => server::serve(&settings),
         "daemons" => processes::daemons(&settings),

@@ -25,6 +25,14 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
     0
 }
 
+/// The first of files and servers that is not there.
+pub(crate) fn missing<'a>(mut needs: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    needs.find(|need| match need.starts_with('/') {
+        true => std::fs::read(need).is_err(),
+        false => TcpStream::connect(need).is_err(),
+    })
+}
+
 fn answer(stream: &TcpStream, status: u64, slow: Duration) {
     let _ = stream.set_nodelay(true);
     let mut lines = BufReader::new(stream).lines();

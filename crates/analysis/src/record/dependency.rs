@@ -17,6 +17,9 @@ use crate::wire;
 pub struct DependencyEvidence {
     /// Its name in the experiment.
     pub name: String,
+    /// Id of its image; `None` where it is a program of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// From its exec until it was ready; `None` where it never was.
     #[serde(rename = "ready_ns", with = "wire::nanos_opt", default)]
     pub ready: Option<Duration>,

@@ -63,8 +63,9 @@ fn first_trial(lab: &Lab) -> Value {
 
 fn reached() -> Outcome {
     let lab = Lab::new();
-    // The seed shares the network: it finds the server by asking localhost.
-    let seed = r#"seed = ["/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/9000 && test -z $(ls -A /etc/skel)"]"#;
+    // The seed shares the network and its names.
+    let seed =
+        r#"seed = ["/bin/bash", "-c", "exec 3<>/dev/tcp/db/9000 && test -z $(ls -A /etc/skel)"]"#;
     let more = format!(
         "ready = {{ tcp = 9000 }}\nmemory = \"64Mi\"\ndirectories = [\"/etc/skel\"]\n{seed}"
     );
@@ -232,6 +233,22 @@ fn refused() -> Outcome {
             "ready of `db` does not say one thing",
         ),
         (with(""), "`db` does not say when it is ready"),
+        (
+            with("ready = { tcp = 9000 }\nvolumes = [\"a:/b\"]"),
+            "`db` is a program of this machine, and sees its files",
+        ),
+        (
+            with("ready = { tcp = 9000 }\nengine = \"podman\""),
+            "an engine is named, and no image for it to start",
+        ),
+        (
+            with("ready = { tcp = 9000 }\nimage = \"a:1\"\nvolumes = [\"schema.sql\"]"),
+            "`schema.sql` is no volume",
+        ),
+        (
+            with("ready = { tcp = 9000 }\nimage = \"a:1\"\ndirectories = [\"/var/lib/a\"]"),
+            "`db` is an image, and those have files of their own",
+        ),
         (
             one.replace("\"db\"", "\"a b\""),
             "`a b` is no name of a dependency",

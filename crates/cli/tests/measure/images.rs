@@ -116,6 +116,8 @@ fn measured(engine: &Engine) -> Outcome {
     never_gets_ready(engine);
     cannot_be_executed(engine);
     is_not_there(engine);
+    has_an_image_for_a_dependency(engine);
+    has_a_program_for_a_dependency(engine);
     assert_eq!(engine.containers(), Vec::<String>::new());
     None
 }
@@ -244,6 +246,65 @@ fn is_not_there(engine: &Engine) {
             "hint: check the name",
         ],
     );
+}
+
+/// An experiment whose application, an image, starts only where it reaches `db` by its name.
+fn with_a_dependency(engine: &Engine, lab: &Lab, dependency: &str) -> Ended {
+    let file = format!(
+        "slo = 'errors<99%'\n[app]\nimage = '{IMAGE}'\ncommand = ['/bin/measure', 'zoo', 'serve', 'needs=db:9000']\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '1s'\nwarm-up = '0s'\n[[dependency]]\nname = 'db'\nready = {{ tcp = 9000 }}\nmemory = '64Mi'\n{dependency}\n"
+    );
+    std::fs::write(lab.path().join("exp.toml"), file).expect("a file");
+    let call = lab
+        .call("run")
+        .args(&["--wait", "--file=exp.toml", "--accept-noise"]);
+    let call = engine.environment(call);
+    call.args(&["--engine", engine.name]).into_end()
+}
+
+fn has_an_image_for_a_dependency(engine: &Engine) {
+    let lab = Lab::new();
+    std::fs::write(lab.path().join("schema.sql"), "create").expect("a file");
+    let zoo = "['/bin/measure', 'zoo', 'serve', 'port=9000', 'needs=/init/schema.sql']";
+    // It runs in one more container of the image, in the network of the first.
+    let seed = "['/bin/measure', 'zoo', 'exit', 'needs=db:9000,/init/schema.sql']";
+    let tables = format!(
+        "image = '{IMAGE}'\ncommand = {zoo}\nseed = {seed}\nvolumes = ['schema.sql:/init/schema.sql:ro']"
+    );
+    with_a_dependency(engine, &lab, &tables)
+        .expect_code(0)
+        .says(&["PASS"]);
+    let db = &trial(&lab)["evidence"]["dependencies"][0];
+    assert!(db["image"].as_str().is_some_and(|id| id.len() > 12), "{db}");
+    for figure in ["ready_ns", "seed_ns", "peak_memory_bytes"] {
+        assert!(db[figure].as_u64().is_some_and(|n| n > 0), "{figure}: {db}");
+    }
+    assert_nothing_left(&lab, &[], &Default::default());
+    let lab = Lab::new();
+    let gone = tables.replace("schema.sql:", "schema.sq:");
+    with_a_dependency(engine, &lab, &gone)
+        .expect_code(3)
+        .says(&["the dependency db: its volume", "schema.sq", "hint: "]);
+    let lab = Lab::new();
+    let failing = tables.replace("'needs=db:9000", "'needs=db:9001");
+    std::fs::write(lab.path().join("schema.sql"), "create").expect("a file");
+    with_a_dependency(engine, &lab, &failing)
+        .says(&["the dependency db: its seed", "db:9001 is not there"]);
+    assert_nothing_left(&lab, &[], &Default::default());
+}
+
+/// podman's containers join any network, docker's only each other's.
+fn has_a_program_for_a_dependency(engine: &Engine) {
+    let lab = Lab::new();
+    let zoo = lab.application(&["serve", "port=9000"]);
+    let ended = with_a_dependency(engine, &lab, &format!("command = {zoo:?}"));
+    match engine.name {
+        "podman" => ended.expect_code(0).says(&["PASS"]),
+        _ => ended.expect_code(3).says(&[
+            "docker puts a container into the network of another container of its own only",
+            "hint: make the first dependency an image",
+        ]),
+    };
+    assert_nothing_left(&lab, &[], &Default::default());
 }
 
 /// Whatever is killed when: the next start and `clean` find all that is left.

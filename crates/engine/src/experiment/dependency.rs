@@ -3,20 +3,20 @@
 //! Owns the typed form and its rules. What a host does with them is its own.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::CpuSets;
 use loadline_jvm::detect::Places;
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Account, App, Readiness};
+use loadline_trial::{Account, App, Readiness, Refusal};
 
 use super::error::Source;
 use super::references::{self, Filled};
 use super::resolve::{self, Checked};
 use super::said::Text;
 use super::wire::{DependencyTable, ExperimentFile};
-use super::{Experiment, ExperimentError};
+use super::{Experiment, ExperimentError, Image};
 use crate::command::{CommandError, inherited, locate};
 use crate::runner::RunError;
 
@@ -30,8 +30,12 @@ const LONGEST_NAME: usize = 32;
 pub struct Dependency {
     /// Its name.
     pub name: String,
-    /// Program and arguments.
+    /// Program and arguments; of an image its arguments, none for its own.
     pub command: Vec<String>,
+    /// The image that is started in place of a program.
+    pub image: Option<Image>,
+    /// What an image sees of the machine and cannot write: (the machine's path, as it sees it).
+    pub volumes: Vec<(PathBuf, PathBuf)>,
     /// Runs once when it is ready; empty is nothing.
     pub seed: Vec<String>,
     /// Working directory, absolute; `None` is the application's.
@@ -88,19 +92,32 @@ impl Experiment {
             if !directory.is_dir() {
                 return Err(no_directory(&dependency.name, &directory));
             }
-            let mut env = inherited();
+            let mut env = match dependency.image {
+                None => inherited(),
+                Some(_) => BTreeMap::new(),
+            };
             env.extend(dependency.env.clone());
             let Filled { env, secrets } = references::fill(&env)?;
             all.secrets.extend(secrets);
             let found = |command: &[String]| located(command, &directory, places);
+            let (app, seed) = match &dependency.image {
+                None => {
+                    let app = App::Command {
+                        command: found(&dependency.command)?,
+                        env,
+                        directory: directory.clone(),
+                    };
+                    (app, found(&dependency.seed)?)
+                }
+                Some(image) => {
+                    let app = dependency.in_image(image, env, &directory)?;
+                    (App::Image(Box::new(app)), dependency.seed.clone())
+                }
+            };
             all.dependencies.push(loadline_trial::Dependency {
                 name: dependency.name.clone(),
-                seed: found(&dependency.seed)?,
-                app: App::Command {
-                    command: found(&dependency.command)?,
-                    env,
-                    directory,
-                },
+                seed,
+                app,
                 readiness: dependency.readiness.clone(),
                 start_deadline: dependency.start_deadline,
                 account: dependency.account.unwrap_or(account),
@@ -111,6 +128,42 @@ impl Experiment {
             });
         }
         Ok(all)
+    }
+}
+
+impl Dependency {
+    /// Its image as a trial starts it; volumes are relative to this directory.
+    fn in_image(
+        &self,
+        image: &Image,
+        env: BTreeMap<String, String>,
+        directory: &Path,
+    ) -> Result<loadline_trial::Image, Refusal> {
+        let found = image.found()?;
+        let volume = |(source, seen): &(PathBuf, PathBuf)| {
+            let source = directory.join(source);
+            match source.canonicalize() {
+                Ok(source) => Ok((source, seen.clone())),
+                Err(error) => Err(Refusal::new(
+                    format!("the dependency {}", self.name),
+                    format!("its volume {}: {error}", source.display()),
+                    "volumes are relative to the experiment file: volumes = [\"schema.sql:/seen/in/the/image\"]",
+                )),
+            }
+        };
+        Ok(loadline_trial::Image {
+            engine: found.engine.clone(),
+            id: found.id.clone(),
+            command: found.command(&self.command)?,
+            entrypoint: None,
+            args: self.command.clone(),
+            volumes: self.volumes.iter().map(volume).collect::<Result<_, _>>()?,
+            env,
+            options: Vec::new(),
+            user: self.account,
+            stop_signal: found.stop_signal,
+            layers: found.layers.clone(),
+        })
     }
 }
 
@@ -173,11 +226,6 @@ pub(super) fn dependencies(file: &ExperimentFile, source: &Source<'_>) -> Checke
 
 /// Refuses several instances, whose networks are apart.
 pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
-    if experiment.app.image.is_some() && !experiment.dependencies.is_empty() {
-        let problem = "an image cannot have dependencies: loadline puts its engine's container into no other network";
-        let hint = "leave out [[dependency]] and take a service of the machine with app.network = \"host\", or measure the command";
-        return Err(source.whole(problem, hint));
-    }
     let several = experiment
         .configurations()
         .into_iter()
@@ -198,9 +246,20 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
         let hint = "letters, digits and -, at most 32: name = \"db\"";
         return Err(at(format!("`{name}` is no name of a dependency"), hint));
     }
-    if table.command.first().is_none_or(String::is_empty) {
-        let hint = "command = [\"redis-server\", \"--port\", \"6379\"]";
+    let image = resolve::image::image((table.image.as_ref(), table.engine.as_ref()), source)?;
+    if image.is_none() && table.command.first().is_none_or(String::is_empty) {
+        let hint = "command = [\"redis-server\", \"--port\", \"6379\"], or image = \"redis:7\"";
         return Err(at(format!("the command of `{name}` is empty"), hint));
+    }
+    if let (Some(_), Some(first)) = (&image, table.directories.first()) {
+        let problem = format!("`{name}` is an image, and those have files of their own");
+        let hint = "leave out directories; what it shall see of the machine stands in volumes = [\"PATH:/seen\"]";
+        return Err(source.at(first.origin(), problem, hint));
+    }
+    if let (None, Some(first)) = (&image, table.volumes.first()) {
+        let problem = format!("`{name}` is a program of this machine, and sees its files");
+        let hint = "leave out volumes; empty directories of its own stand in directories = [\"/var/lib/x\"]";
+        return Err(source.at(first.origin(), problem, hint));
     }
     let literal = |(name, value): &(&String, &String)| references::is_literal_secret(name, value);
     if let Some((variable, _)) = table.env.iter().find(literal) {
@@ -218,6 +277,10 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
     Ok(Dependency {
         name: name.clone(),
         command: table.command.clone(),
+        image,
+        volumes: (table.volumes.iter())
+            .map(|text| volume(text, source))
+            .collect::<Checked<_>>()?,
         seed: table.seed.clone(),
         directory: table.directory.clone(),
         env: table.env.clone(),
@@ -249,6 +312,22 @@ fn absolute(text: &Text, source: &Source<'_>) -> Checked<PathBuf> {
             text.origin(),
             format!("`{}` is not an absolute path", text.get()),
             "name a directory of this machine: directories = [\"/var/lib/redis\"]",
+        )),
+    }
+}
+
+/// `PATH:/SEEN`, with `:ro` or without: nothing else is possible, a trial changes no other.
+fn volume(text: &Text, source: &Source<'_>) -> Checked<(PathBuf, PathBuf)> {
+    let given = text.get().strip_suffix(":ro").unwrap_or(text.get());
+    let is_plain = |path: &str| !path.is_empty() && !path.contains(':');
+    match given.rsplit_once(':') {
+        Some((path, seen)) if is_plain(path) && seen.starts_with('/') => {
+            Ok((PathBuf::from(path), PathBuf::from(seen)))
+        }
+        _ => Err(source.at(
+            text.origin(),
+            format!("`{}` is no volume", text.get()),
+            "write PATH:/SEEN, the second as the image sees it: \"schema.sql:/init/schema.sql\"",
         )),
     }
 }

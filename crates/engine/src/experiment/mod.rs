@@ -107,17 +107,45 @@ pub struct Image {
     pub found: Option<oci::image::Image>,
 }
 
-impl App {
-    /// Looks for the image, if there is one: it must be there before anything is assembled.
+impl Experiment {
+    /// The images of application and dependencies, in this order.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        let of_dependencies = self.dependencies.iter().filter_map(|d| d.image.as_ref());
+        self.app.image.iter().chain(of_dependencies)
+    }
+
+    /// Looks for the images: they must be there before anything is assembled. Those of dependencies
+    /// are the application's engine's unless they say otherwise: engines share no networks.
     ///
     /// # Errors
-    /// [`Refusal`] when it cannot be started here.
-    pub fn find_image(&mut self) -> Result<(), Refusal> {
-        if let Some(image) = &mut self.image {
-            let found = oci::image::Image::find(&image.reference, image.engine)?;
+    /// [`Refusal`] when one cannot be started here.
+    pub fn find_images(&mut self) -> Result<(), Refusal> {
+        let mut common = None;
+        let of_dependencies = self
+            .dependencies
+            .iter_mut()
+            .filter_map(|d| d.image.as_mut());
+        for image in self.app.image.iter_mut().chain(of_dependencies) {
+            let found = oci::image::Image::find(&image.reference, image.engine.or(common))?;
+            common = common.or(Some(found.engine.kind));
             image.found = Some(found);
         }
         Ok(())
+    }
+}
+
+impl Image {
+    /// What it is.
+    ///
+    /// # Errors
+    /// [`Refusal`] where nobody looked for it.
+    pub(crate) fn found(&self) -> Result<&oci::image::Image, Refusal> {
+        self.found.as_ref().ok_or_else(|| {
+            let hint =
+                "measure it: loadline size, run and judge look for it; this command does not";
+            let what = format!("the image {}", self.reference);
+            Refusal::new(what, "it was not looked for", hint)
+        })
     }
 }
 

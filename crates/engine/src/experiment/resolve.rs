@@ -5,7 +5,7 @@
 mod burst;
 mod cache;
 mod client;
-mod image;
+pub(super) mod image;
 mod instances;
 mod sampling;
 
@@ -111,7 +111,7 @@ fn named_requests(
 }
 
 fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
-    let image = image::image(table, source)?;
+    let image = image::image((table.image.as_ref(), table.engine.as_ref()), source)?;
     if image.is_none() {
         if table.command.first().is_none_or(|c| c.is_empty()) {
             return Err(source.whole("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar; an image: app.image = \"registry/name:tag\", or --image"));

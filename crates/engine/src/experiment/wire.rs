@@ -136,13 +136,30 @@ pub struct DependencyTable {
     /// Its name in results: letters, digits and `-`.
     #[schemars(with = "String")]
     pub name: Text,
-    /// Program and arguments; it stays in the foreground.
+    /// Program and arguments; it stays in the foreground. With `image` what replaces the image's own
+    /// command, behind its entry point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// An image that an engine starts, in place of a program: `postgres:17`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub image: Option<Text>,
+    /// Which engine starts the image: `podman` or `docker`; default: the application's, else the one
+    /// that has the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub engine: Option<Text>,
+    /// Files and directories, relative to the experiment file, that the image sees and cannot write:
+    /// `["schema.sql:/docker-entrypoint-initdb.d/schema.sql"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub volumes: Vec<Text>,
     /// When it is ready; the application starts after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ReadyTable")]
     pub ready: Option<ReadyTable>,
-    /// A command that runs when it is ready, in its environment and network: tables, test data.
+    /// A command that runs when it is ready, in its environment and network, and of an image in one
+    /// more container of it: tables, test data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seed: Vec<String>,
     /// Working directory, relative to the experiment file; default: the application's.
@@ -156,7 +173,8 @@ pub struct DependencyTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub start_deadline: Option<Text>,
-    /// Who it runs as, `uid` or `uid:gid`, never root; default: as the application.
+    /// Who it runs as, `uid` or `uid:gid`, never root; default: as the application, an image as its
+    /// own user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub user: Option<Text>,

@@ -27,7 +27,7 @@ use loadline_cgroup::{CgroupError, Controller, Group, GroupName, Layout, Limits,
 use loadline_trial::{Engine, EngineKind, Image};
 use rustix::process::{Resource, Signal, getrlimit};
 
-use crate::container::{Container, Told};
+use crate::container::{Container, Frame, Namespace, Net, Told};
 use crate::group::TrialGroup;
 use crate::halt::{self, Halt, refused};
 use crate::pagecache;
@@ -45,24 +45,6 @@ const END: Duration = Duration::from_secs(10);
 /// Most tasks of a user: podman takes no higher limit where it may not raise its own.
 const TASKS: u64 = 32_768;
 
-/// What one of these containers is made of.
-pub struct Wanted<'a> {
-    /// What runs.
-    pub image: &'a Image,
-    /// Names the container and its cgroup.
-    pub name: &'a str,
-    /// Its limits.
-    pub limits: &'a Limits,
-    /// Whether it gets a network of its own.
-    pub own_network: bool,
-    /// Directory for its files; made, and gone with the container.
-    pub scratch: &'a Path,
-    /// Open files it may have; lowered to what loadline itself may have.
-    pub open_files: u64,
-    /// Whether its files leave the page cache first.
-    pub evict_page_cache: bool,
-}
-
 /// One application in a container of an engine. The fields are dropped in order: who watches before
 /// what is watched, the container before its group, the group before its files.
 pub struct Oci {
@@ -71,7 +53,7 @@ pub struct Oci {
     leaf: Group,
     parent: TrialGroup,
     scratch: Scratch,
-    own_network: bool,
+    network: Net,
     stop_signal: Option<i32>,
     output: Option<PipeWriter>,
     tell: Option<watch::Tell>,
@@ -92,36 +74,36 @@ impl Oci {
     /// [`Halt::Refused`] when the engine or this machine cannot; what was made is gone again.
     pub fn prepare(
         layout: &Layout,
-        wanted: &Wanted<'_>,
+        frame: &Frame<'_>,
+        image: &Image,
         output: PipeWriter,
         tell: impl Fn(Told) + Send + 'static,
         warnings: &mut Vec<String>,
     ) -> Result<Self, Halt> {
-        let image = wanted.image;
-        let name = GroupName::new(Path::new("/proc"), wanted.name)
+        let name = GroupName::new(Path::new("/proc"), frame.name)
             .map_err(|error| halt::cgroup("naming the trial's cgroup", &error))?;
-        let scratch = Scratch::make(wanted.scratch, &name).map_err(scratch::refused)?;
+        let scratch = Scratch::make(frame.scratch, &name).map_err(scratch::refused)?;
         let name = name.to_string();
         // Before the container: what is written down can be swept.
         scratch
             .note(&image.engine, &name)
             .map_err(scratch::refused)?;
-        if wanted.evict_page_cache {
+        if frame.evict_page_cache {
             evict(&image.layers, warnings);
         }
         let making = |error| halt::cgroup("making the trial's cgroup with its limits", &error);
         let parent = TrialGroup::make(layout, &name, &Limits::default()).map_err(making)?;
-        let (made, id) = make(layout, wanted, &name, &scratch)?;
+        let (made, id) = make(layout, (frame, image), &name, &scratch)?;
         let leaf = parent.group().below(&leaf_name(image.engine.kind, &id));
         let leaf = leaf.map_err(making)?;
-        leaf.apply(wanted.limits).map_err(making)?;
+        leaf.apply(frame.limits).map_err(making)?;
         Ok(Self {
             watched: None,
             made,
             leaf,
             parent,
             scratch,
-            own_network: wanted.own_network,
+            network: frame.network.clone(),
             stop_signal: image.stop_signal,
             output: Some(output),
             tell: Some(Box::new(tell)),
@@ -186,11 +168,17 @@ impl Container for Oci {
         self.leaf.read().ok().or_else(at_end)
     }
 
-    fn network(&self) -> Option<PathBuf> {
+    fn network(&self) -> Net {
         let process = self.watched.as_ref().and_then(Watched::process);
         // Without a process there is no network to be found: opening this fails and says so.
         let path = || PathBuf::from(format!("/proc/{}/ns/net", process.unwrap_or_default()));
-        self.own_network.then(path)
+        match &self.network {
+            Net::Own => Net::Of(Namespace {
+                path: path(),
+                container: Some((self.made.engine.kind, self.made.name.clone())),
+            }),
+            other => other.clone(),
+        }
     }
 
     fn open(&self, seen: &Path) -> io::Result<File> {
@@ -265,27 +253,35 @@ fn evict(layers: &[PathBuf], warnings: &mut Vec<String>) {
 /// Has the engine make the container; gives its id.
 fn make(
     layout: &Layout,
-    wanted: &Wanted<'_>,
+    (frame, image): (&Frame<'_>, &Image),
     name: &str,
     scratch: &Scratch,
 ) -> Result<(Made, String), Halt> {
-    let image = wanted.image;
+    let kind = image.engine.kind;
+    let network = network(kind, &frame.network)?;
     let variables = scratch.variables(&image.env).map_err(scratch::refused)?;
     let mut arguments = vec!["create".to_owned(), "--pull=never".to_owned()];
     arguments.extend(["--name".to_owned(), name.to_owned()]);
     arguments.push(format!("--label={LABEL}={name}"));
     arguments.push(format!("--cgroup-parent={}", group_path(layout, name)));
-    arguments.push(format!("--network={}", network(wanted.own_network)));
+    arguments.push(format!("--network={network}"));
+    arguments.extend(hosts(kind, frame));
     arguments.push(format!("--env-file={}", variables.display()));
     arguments.push(format!("--volume={}:/tmp", scratch.tmp().display()));
     // Its output comes by the pipe; a check of the image's own would be load.
     arguments.extend(["--log-driver=none", "--no-healthcheck"].map(str::to_owned));
-    arguments.extend(limits(wanted.limits));
-    arguments.extend(ulimits(wanted.open_files));
+    let volume = |(source, seen): &(PathBuf, PathBuf)| {
+        format!("--volume={}:{}:ro", source.display(), seen.display())
+    };
+    arguments.extend(image.volumes.iter().map(volume));
+    arguments.extend(limits(frame.limits));
+    arguments.extend(ulimits(frame.open_files));
     let user = image
         .user
         .map(|user| format!("--user={}:{}", user.uid, user.gid));
     arguments.extend(user);
+    let entrypoint = image.entrypoint.iter();
+    arguments.extend(entrypoint.map(|program| format!("--entrypoint={program}")));
     arguments.push(image.id.clone());
     arguments.extend(image.args.iter().cloned());
     // Already there to be removed: an engine may fail after it has made something.
@@ -318,11 +314,34 @@ fn leaf_name(kind: EngineKind, id: &str) -> String {
 }
 
 /// Its own has a loopback interface only, as that of a plain command.
-fn network(is_own: bool) -> &'static str {
-    match is_own {
-        true => "none",
-        false => "host",
+fn network(kind: EngineKind, network: &Net) -> Result<String, Halt> {
+    let Net::Of(namespace) = network else {
+        let word = if *network == Net::Own { "none" } else { "host" };
+        return Ok(word.to_owned());
+    };
+    match (kind, &namespace.container) {
+        (EngineKind::Podman, _) => Ok(format!("ns:{}", namespace.path.display())),
+        (EngineKind::Docker, Some((EngineKind::Docker, name))) => Ok(format!("container:{name}")),
+        (EngineKind::Docker, _) => {
+            let why =
+                "docker puts a container into the network of another container of its own only";
+            let hint = "make the first dependency an image of docker's too, or let podman start all: engine = \"podman\"";
+            Err(refused(
+                "joining the network of the dependencies",
+                why,
+                hint,
+            ))
+        }
     }
+}
+
+/// Names of the loopback. In a network of another of docker's containers that one's list counts.
+fn hosts(kind: EngineKind, frame: &Frame<'_>) -> Vec<String> {
+    let has_list = kind == EngineKind::Docker && frame.network.path().is_some();
+    let names = frame.hosts.iter().filter(|_| !has_list);
+    names
+        .map(|name| format!("--add-host={name}:127.0.0.1"))
+        .collect()
 }
 
 /// The limits once more, in the engine's words: its runtime writes what it is told, or its default.

@@ -19,16 +19,15 @@ use std::io::{self, PipeWriter};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_cgroup::{CgroupError, Group, GroupName, Layout, Limits, Sample};
+use loadline_cgroup::{CgroupError, Group, GroupName, Layout, Sample};
 use rustix::process::Signal;
 
-use crate::container::{Container, Told};
+use crate::container::{Container, Frame, Namespace, Net, Told};
 use crate::group::TrialGroup;
 use crate::halt::{self, Halt, refused};
 use crate::pagecache;
 use crate::program::Program;
 use crate::scratch::{self, Scratch};
-pub use protocol::Net;
 use protocol::{Event, Order, View};
 use reach::{Needs, Unreachable};
 use sandbox::{Sandbox, SandboxError};
@@ -38,26 +37,16 @@ const END: Duration = Duration::from_secs(10);
 
 /// What one of these containers is made of.
 pub struct Wanted<'a> {
+    /// What every container is made of.
+    pub frame: &'a Frame<'a>,
     /// What runs.
     pub program: &'a Program,
-    /// Names the cgroup.
-    pub name: &'a str,
-    /// Its limits.
-    pub limits: &'a Limits,
     /// CPUs it may run on.
     pub cpus: &'a [u32],
-    /// Its network.
-    pub network: Net,
     /// Directories of the machine that it sees as empty ones of its own.
     pub directories: &'a [PathBuf],
     /// Directories that it must not see.
     pub hidden: &'a [PathBuf],
-    /// Directory for its files; made, and gone with the container.
-    pub scratch: &'a Path,
-    /// Open files it may have; lowered to what loadline itself may have.
-    pub open_files: u64,
-    /// Whether its files leave the page cache first.
-    pub evict_page_cache: bool,
     /// The program with the subcommand `init`; loadline itself.
     pub loadline: &'a Path,
 }
@@ -85,37 +74,39 @@ impl Own {
         tell: impl Fn(Told) + Send + 'static,
         warnings: &mut Vec<String>,
     ) -> Result<Self, Halt> {
-        let program = wanted.program;
+        let (program, frame) = (wanted.program, wanted.frame);
         let needs = Needs::of(program).map_err(|error| unreachable(&error))?;
-        let name = GroupName::new(Path::new("/proc"), wanted.name)
+        let name = GroupName::new(Path::new("/proc"), frame.name)
             .map_err(|error| halt::cgroup("naming the trial's cgroup", &error))?;
-        let scratch = Scratch::make(wanted.scratch, &name).map_err(scratch::refused)?;
+        let scratch = Scratch::make(frame.scratch, &name).map_err(scratch::refused)?;
         let named = scratch.named(program.uid, program.gid);
         let named = named.map_err(scratch::refused)?;
         let own = scratch.directories(wanted.directories, program.uid, program.gid);
         let own = own.map_err(scratch::refused)?;
-        let replaced = scratch.replaced().into_iter().chain(named).chain(own);
+        let hosts = scratch.hosts(frame.hosts).map_err(scratch::refused)?;
+        let replaced = scratch.replaced().into_iter().chain(named).chain(hosts);
+        let replaced = replaced.chain(own);
         let replaced = replaced.collect();
         let services = reach::SERVICES.iter().map(PathBuf::from);
         let hidden = services.chain(wanted.hidden.iter().cloned());
         let view = reach::view(program, &needs, replaced, hidden, warnings)
             .map_err(|error| unreachable(&error))?;
-        if wanted.evict_page_cache {
+        if frame.evict_page_cache {
             let roots = needs.roots();
             roots
                 .iter()
                 .for_each(|root| pagecache::evict(root, pagecache::NEAR));
         }
         let making = |error| halt::cgroup("making the trial's cgroup with its limits", &error);
-        let group = TrialGroup::make(layout, &name.to_string(), wanted.limits).map_err(making)?;
+        let group = TrialGroup::make(layout, &name.to_string(), frame.limits).map_err(making)?;
         let order = order(wanted, &needs, &group, view);
         let tell = move |event: Option<Event>| told(event).into_iter().for_each(&tell);
-        let sandbox = Sandbox::open(wanted.loadline, &order, wanted.name, output, tell);
+        let sandbox = Sandbox::open(wanted.loadline, &order, frame.name, output, tell);
         Ok(Self {
             sandbox: sandbox.map_err(sandbox_refused)?,
             group,
             scratch,
-            network: wanted.network.clone(),
+            network: frame.network.clone(),
             jdk: needs.jdk,
         })
     }
@@ -155,8 +146,14 @@ impl Container for Own {
         self.group.group().read().ok()
     }
 
-    fn network(&self) -> Option<PathBuf> {
-        (self.network != Net::Host).then(|| self.sandbox.network_path())
+    fn network(&self) -> Net {
+        match &self.network {
+            Net::Own => Net::Of(Namespace {
+                path: self.sandbox.network_path(),
+                container: None,
+            }),
+            other => other.clone(),
+        }
     }
 
     fn open(&self, seen: &Path) -> io::Result<File> {
@@ -202,8 +199,8 @@ fn order(wanted: &Wanted<'_>, needs: &Needs, group: &TrialGroup, view: View) -> 
         env: wanted.program.env.clone(),
         join: group.group().join_files(),
         cpus: wanted.cpus.to_vec(),
-        open_files: wanted.open_files,
-        network: wanted.network.clone(),
+        open_files: wanted.frame.open_files,
+        network: wanted.frame.network.clone(),
         ..bare(wanted.program, view)
     }
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
+use crate::container::Net;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -41,18 +42,6 @@ pub struct Order {
     pub keeps_groups: bool,
     /// What its file system looks like.
     pub view: View,
-}
-
-/// The network of a container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Net {
-    /// The machine's.
-    Host,
-    /// One of its own with a loopback interface only.
-    Own,
-    /// That of another container, by the file that stands for its namespace.
-    Of(PathBuf),
 }
 
 /// How the application's view of the file system differs from the machine's.

@@ -4,28 +4,30 @@ use loadline_trial::EngineKind;
 
 use super::Checked;
 use crate::experiment::error::Source;
-use crate::experiment::wire::AppTable;
+use crate::experiment::said::Text;
 use crate::experiment::{Experiment, Image};
 
-/// The image of a file, if it names one.
-pub(super) fn image(table: &AppTable, source: &Source<'_>) -> Checked<Option<Image>> {
+/// The image that a table names, if it does.
+pub(in crate::experiment) fn image(
+    (reference, engine): (Option<&Text>, Option<&Text>),
+    source: &Source<'_>,
+) -> Checked<Option<Image>> {
     let hint = "write podman or docker; without it the engine that has the image starts it";
-    let engine = table.engine.as_ref();
-    let engine = engine.map(|text| source.parse::<EngineKind>(text, hint));
-    let engine = engine.transpose()?;
-    let Some(reference) = &table.image else {
-        return match &table.engine {
+    let kind = engine.map(|text| source.parse::<EngineKind>(text, hint));
+    let kind = kind.transpose()?;
+    let Some(reference) = reference else {
+        return match engine {
             None => Ok(None),
             Some(text) => Err(source.at(
                 text.origin(),
                 "an engine is named, and no image for it to start",
-                "name the image: app.image = \"registry/name:tag\", or --image",
+                "name the image: image = \"registry/name:tag\", or --image",
             )),
         };
     };
     Ok(Some(Image {
         reference: reference.get().clone(),
-        engine,
+        engine: kind,
         found: None,
     }))
 }

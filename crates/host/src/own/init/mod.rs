@@ -24,8 +24,9 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 pub use error::InitError;
 
-use super::protocol::{Command, Event, Net, Order, receive, send};
+use super::protocol::{Command, Event, Order, receive, send};
 use crate::clock::monotonic_ns;
+use crate::container::Net;
 use error::Step;
 
 /// The socket to loadline: standard input of the holder, inherited by init.
@@ -78,7 +79,7 @@ fn die_with_parent() -> Result<(), InitError> {
 
 /// The holder: namespaces, init, and waiting for init.
 fn hold(order: &Order, line: &mut Line) -> Result<(), InitError> {
-    if let Net::Of(namespace) = &order.network {
+    if let Some(namespace) = order.network.path() {
         enter(namespace)?;
     }
     unshare(Namespaces {

@@ -1,0 +1,69 @@
+//! What holds a program of a trial: namespaces and a cgroup of loadline's own, or an engine's
+//! container.
+//!
+//! Owns the choice, and nothing of how either is done. The application, its dependencies and their
+//! seeds are all held this way.
+
+use std::io::PipeWriter;
+use std::path::PathBuf;
+
+use loadline_trial::App;
+
+use crate::container::{Container, Frame};
+use crate::halt::Halt;
+use crate::notes::{Note, Teller};
+use crate::oci::Oci;
+use crate::own::{self, Own};
+use crate::program::Program;
+use crate::site::Site;
+
+/// A program and what it may see of the machine.
+pub(crate) struct Held<'a> {
+    /// What every container is made of.
+    pub frame: Frame<'a>,
+    /// What runs.
+    pub app: &'a App,
+    /// The same, with who runs it.
+    pub program: &'a Program,
+    /// CPUs it may run on.
+    pub cpus: &'a [u32],
+    /// Directories of the machine that it sees as empty ones of its own.
+    pub directories: &'a [PathBuf],
+    /// Directories that it must not see.
+    pub hidden: &'a [PathBuf],
+}
+
+impl Held<'_> {
+    /// Makes its container; remarks for the record go to `warnings`.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] when this machine or the engine cannot; what was made is gone again.
+    pub(crate) fn prepare(
+        &self,
+        site: &Site,
+        output: PipeWriter,
+        teller: &Teller,
+        warnings: &mut Vec<String>,
+    ) -> Result<Box<dyn Container>, Halt> {
+        let told = teller.clone();
+        let tell = move |what| told.tell(Note::Told(what));
+        let layout = &site.layout;
+        Ok(match self.app {
+            App::Command { .. } => {
+                let wanted = own::Wanted {
+                    frame: &self.frame,
+                    program: self.program,
+                    cpus: self.cpus,
+                    directories: self.directories,
+                    hidden: self.hidden,
+                    loadline: &site.options.program,
+                };
+                Box::new(Own::prepare(layout, &wanted, output, tell, warnings)?)
+            }
+            App::Image(image) => {
+                let frame = &self.frame;
+                Box::new(Oci::prepare(layout, frame, image, output, tell, warnings)?)
+            }
+        })
+    }
+}
