@@ -23,6 +23,7 @@ pub mod noise;
 pub mod obstacle;
 pub mod offer;
 pub mod pauses;
+pub mod pooled;
 pub mod price;
 pub mod proof;
 pub mod random;

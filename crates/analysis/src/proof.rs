@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::failure_upper_bound;
+use crate::pooled::{Pooled, pooled};
 use crate::record::{Purpose, TrialRecord, Verdict};
 use crate::text;
 
@@ -87,6 +88,9 @@ pub struct Proof {
     pub failure_upper_bound: f64,
     /// The starts that failed: trial id and reason.
     pub failures: Vec<(String, String)>,
+    /// Percentiles that rest on too few requests in one start, over all starts together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pooled: Vec<Pooled>,
 }
 
 /// Counts the fresh starts at this size that ran as proof.
@@ -107,20 +111,32 @@ pub fn prove(size: Bytes, trials: &[TrialRecord]) -> Proof {
         not_measured: not.len() as u64,
         failure_upper_bound: failure_upper_bound(failures.len() as u64, starts, CONFIDENCE),
         failures,
+        pooled: pooled(&counted),
     }
 }
 
 impl Proof {
-    /// Whether the starts prove the size: there are some, and all but one in
-    /// [`STARTS_PER_FAILURE`] of those that ran kept the SLO.
+    /// Whether the starts prove the size: there are some, all but one in [`STARTS_PER_FAILURE`] of
+    /// those that ran kept the SLO, and so do their requests together where those of one are few.
     pub fn is_proven(&self) -> bool {
+        self.is_counted() && self.pooled.iter().all(Pooled::is_kept)
+    }
+
+    /// Whether enough of the starts kept the SLO, each by itself.
+    fn is_counted(&self) -> bool {
         is_proof(self.passes, self.starts + self.not_measured)
     }
 
     /// Whether it would be proven if what could not be measured had kept the SLO.
     pub fn is_undecided(&self) -> bool {
         let possible = self.passes + self.not_measured;
-        !self.is_proven() && is_proof(possible, self.starts + self.not_measured)
+        !self.is_counted() && is_proof(possible, self.starts + self.not_measured)
+    }
+
+    /// What all requests together break although enough of the starts kept the SLO.
+    pub fn broken_together(&self) -> Option<&Pooled> {
+        let mut broken = self.pooled.iter().filter(|pooled| !pooled.is_kept());
+        broken.find(|_| self.is_counted())
     }
 
     /// `20 of 20 fresh starts passed: less than 13.9 % fail (95 % confidence)`.

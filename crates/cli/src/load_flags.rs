@@ -47,8 +47,9 @@ pub struct LoadFlags {
     /// Load before the judged part, recorded apart [default: 5s; of `load` none]
     #[arg(long, alias = "warmup", value_name = "TIME", help_heading = HEADING)]
     pub warm_up: Option<TimeOrNone>,
-    /// Length of the judged part, such as 5m [default: 15s; of `load` 30s, each trial of its search
-    /// 10s; of a profile all of it]
+    /// Length of the judged part, such as 5m [default: 15s, longer where 10 requests must lie beyond
+    /// a percentile of the SLO, at most 60s; of `load` 30s, each trial of its search 10s; of a
+    /// profile all of it]
     #[arg(long, short, alias = "measure", value_name = "TIME", help_heading = HEADING)]
     pub duration: Option<Time>,
     /// Connections kept open [default: 20]

@@ -4,6 +4,7 @@
 //! it ended ([`error::ErrorKind`]).
 
 mod commands;
+mod enough;
 mod error;
 mod experiment;
 mod files;

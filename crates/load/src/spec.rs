@@ -142,7 +142,8 @@ pub struct Spec {
     )]
     #[schemars(with = "Option<String>")]
     pub warm_up: Option<TimeOrNone>,
-    /// Length of the judged part: `15s` (default), or the whole profile.
+    /// Length of the judged part: the whole profile, else `15s` (default) or as long as the SLO's
+    /// percentiles need at this rate, at most `60s`.
     #[serde(
         default,
         alias = "measure",

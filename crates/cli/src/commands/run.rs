@@ -10,9 +10,13 @@ use loadline_engine::agenda::Agenda;
 use loadline_engine::store::ResultKind;
 
 use super::OutputFlags;
+use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, given};
 use crate::measuring::{MeasureFlags, Measuring};
+
+/// What verdicts are that rest on few requests.
+const BY_CHANCE: &str = "single slow requests decide the verdict of a trial";
 
 /// Run every configuration of an experiment
 #[derive(Args)]
@@ -32,6 +36,9 @@ pub struct RunArguments {
 pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
     arguments.flags.file = arguments.flags.file.or(arguments.experiment);
     let given = given(&arguments.flags, None)?;
+    for note in enough::notes(&given, BY_CHANCE) {
+        eprintln!("{note}");
+    }
     let measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
     matrix(measuring, &arguments.output)
 }

@@ -13,12 +13,16 @@ use loadline_engine::searches::{bases, sizes};
 use loadline_engine::store::ResultKind;
 
 use super::OutputFlags;
+use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, SearchFlags, given};
 use crate::measuring::{MeasureFlags, Measuring};
 
 /// What helps when trials could not be measured.
 const QUIETER: &str = "close what else uses this machine, then: loadline resume";
+
+/// What becomes of percentiles that rest on few requests.
+const TOGETHER: &str = "the proof judges those of all its starts together";
 
 /// Find the smallest memory that keeps the SLO
 #[derive(Args)]
@@ -38,6 +42,10 @@ pub fn run(arguments: SizeArguments) -> Result<Outcome, Error> {
     let given = given(&arguments.flags, Some(&arguments.search))?;
     if given.experiment.search.pricing.is_none() {
         comparable(&bases(&given.experiment)).map_err(incomparable)?;
+    }
+    enough::check(&given.experiment)?;
+    for note in enough::notes(&given, TOGETHER) {
+        eprintln!("{note}");
     }
     let measuring = Measuring::begin(given, ResultKind::Size, &arguments.measure)?;
     sized(measuring, &arguments.output)

@@ -124,7 +124,7 @@ fn wrong_loads_are_refused() -> Outcome {
     let empty = lab.path().join("empty.toml").display().to_string();
     std::fs::write(&empty, "interval-seconds = 1\n").expect("a file");
     let profile = format!("--profile={empty}");
-    let wrong: [(&[&str], &[&str]); 6] = [
+    let wrong: [(&[&str], &[&str]); 7] = [
         (
             &["--rate=50/s", "--body-file=nosuch.json"],
             &["body-file: ", "nosuch.json cannot be read", "relative to"],
@@ -140,6 +140,14 @@ fn wrong_loads_are_refused() -> Outcome {
         (
             &["--rate=50/s", "--slo=POST /x: p99<1s"],
             &["`POST /x`, which is no request of the load", "hint: "],
+        ),
+        (
+            &["--rate=50/s", "--measure=4s", "--prove=3"],
+            &[
+                "p99 at 50/s needs 20s of measuring",
+                "--measure 20s",
+                "--prove 5",
+            ],
         ),
         (&[&profile], &["neither [[request]] nor rates"]),
         (

@@ -5,6 +5,7 @@
 //! machine it reads nothing but the load profile that a file names.
 
 mod dependency;
+mod enough;
 mod error;
 mod level;
 pub mod load;
@@ -28,6 +29,7 @@ use loadline_load::{LoadError, Target};
 use loadline_sizing::Bytes;
 
 pub use dependency::Dependency;
+pub use enough::Thin;
 pub use error::ExperimentError;
 pub use load::Load;
 pub use loadline_analysis::search::purchase::Pricing;

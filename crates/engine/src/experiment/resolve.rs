@@ -18,6 +18,7 @@ use loadline_analysis::slo::{Slo, parse_duration};
 use loadline_sizing::{Bytes, Cpus};
 
 use super::dependency;
+use super::enough;
 use super::error::Source;
 use super::level::Change;
 use super::load::{Load, load};
@@ -53,6 +54,7 @@ impl Experiment {
             .iter()
             .map(|f| factor(f, source))
             .collect::<Checked<Vec<_>>>()?;
+        let load = enough::lengthened(load, &slo, file, &factors, source)?;
         if !(file.configuration.is_empty() || factors.is_empty()) {
             let problem = "configurations are listed, and factors say what is varied";
             let hint = "leave out one of them: [[configuration]] or [[factor]]";

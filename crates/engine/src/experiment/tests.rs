@@ -226,6 +226,65 @@ fn an_objective_may_name_a_request_of_the_mix() {
     );
 }
 
+/// Seconds that each trial of an experiment measures.
+fn seconds(text: &str) -> u64 {
+    let experiment = Experiment::parse(text, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    experiment.load.model.duration().unwrap().as_secs()
+}
+
+#[test]
+fn a_trial_is_as_long_as_the_percentiles_need_unless_it_is_said() {
+    let at = |rate: &str, slo: &str| {
+        let text = GOOD.replace("100/s", rate).replace("p99<250ms", slo);
+        seconds(&text)
+    };
+    assert_eq!(at("100/s", "p99<250ms"), 15, "10 s would do");
+    assert_eq!(at("50/s", "p99<250ms"), 20);
+    assert_eq!(at("30/s", "p99<250ms"), 34);
+    assert_eq!(at("10/s", "p99<250ms"), 60, "100 s are too long");
+    assert_eq!(at("10/s", "errors<1%"), 15);
+    assert_eq!(at("50/s\"\nduration = \"4s", "p99<250ms"), 4);
+    // A quarter of the requests, and the lowest rate of a factor.
+    assert_eq!(seconds(&with_mix("POST /orders: p99<200ms", MIX)), 40);
+    let rates = "[[factor]]\nname = \"rate\"\nlevels = [\"40/s\", \"200/s\"]\n";
+    assert_eq!(seconds(&format!("{GOOD}{rates}")), 25);
+    let priced = "[search]\nprices = \"fargate\"\n";
+    let free = GOOD.replace("cpu = \"1\"", "").replace("100/s", "10/s");
+    let free = free.split("[[factor]]").next().unwrap().to_owned();
+    assert_eq!(seconds(&format!("{free}{priced}")), 15);
+}
+
+#[test]
+fn a_percentile_of_too_few_requests_is_told_with_the_length_that_it_needs() {
+    let thin = |rate: &str, slo: &str, starts| {
+        let text = GOOD.replace("100/s", rate).replace("p99<250ms", slo);
+        let text = text.replace("[limits]", "duration = \"4s\"\n[limits]");
+        let experiment = Experiment::parse(&text, Path::new("e.toml"), Path::new("/x")).unwrap();
+        let of_one = experiment
+            .thin(1)
+            .iter()
+            .map(Thin::sentence)
+            .collect::<Vec<_>>();
+        let refused = experiment.thin(starts).into_iter().map(|t| {
+            let refusal = t.refusal(starts);
+            format!("{refusal}\nhint: {}", refusal.hint)
+        });
+        [of_one, refused.collect()].concat().join("\n")
+    };
+    assert_eq!(thin("300/s", "p99<1s", 1), "");
+    assert_snapshot!(thin("50/s", "p99<100ms,p50<20ms", 3), @"
+    p99 rests on 2 of 200 requests in a trial; at 50/s it needs 20s
+    p99 at 50/s needs 20s of measuring: 10 requests must lie beyond it, and in 4s there are 2, 6 in all 3 starts of the proof
+    hint: measure for longer: --measure 20s, or judge it over at least 5 starts together (--prove 5), or bound a lower percentile (p95), which needs fewer
+    ");
+    assert_snapshot!(thin("50/s", "p99<100ms", 20), @"p99 rests on 2 of 200 requests in a trial; at 50/s it needs 20s");
+    assert_snapshot!(thin("50/s", "p99.99<100ms", 20), @"
+    p99.99 rests on 0.0200 of 200 requests in a trial; at 50/s it needs 2000s
+    p99.99 at 50/s needs 2000s of measuring: 10 requests must lie beyond it, and in 4s there are 0.0200, 0.40 in all 20 starts of the proof
+    hint: measure for longer: --measure 2000s, or bound a lower percentile (p95), which needs fewer
+    ");
+}
+
 #[test]
 fn an_objective_about_a_request_that_is_not_there_is_refused_with_those_that_are() {
     let text = with_mix("POST /order: p99<200ms", MIX);

@@ -67,6 +67,7 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     let size = groups::size(&recommendation.configuration);
     let mut details = vec![measured_what(view, recommendation)];
     details.push(proven_how(proof));
+    details.extend(together(proof));
     details.extend(rests_on(view, recommendation));
     details.push(format!(
         "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
@@ -143,6 +144,9 @@ fn proven_or_not(is_proven: bool, details: Vec<String>) -> Headline {
 /// `8 of 20 fresh starts missed p99<50ms`: why an answer is not proven.
 fn unproven(view: &ResultView, proof: &Proof) -> String {
     let slo = slo_words(view);
+    if let Some(broken) = proof.broken_together() {
+        return broken.sentence();
+    }
     match (proof.starts, proof.starts.saturating_sub(proof.passes)) {
         (0, _) => format!("no fresh start has shown that it keeps {slo}"),
         (starts, 0) => format!(
@@ -194,6 +198,7 @@ fn deployed(
     if let Some(seen) = latency_seen(view, recommendation) {
         details.insert(1, format!("At that rate, {seen}."));
     }
+    details.extend(together(&recommendation.proof));
     details.extend(memory_margin(view, recommendation, deployment));
     details.extend(
         deployment
@@ -249,6 +254,14 @@ fn proven_how(proof: &Proof) -> String {
         proof.starts,
         format::percent(proof.failure_upper_bound),
     )
+}
+
+/// What all starts say together where one has too few requests.
+fn together(proof: &Proof) -> impl Iterator<Item = String> {
+    proof
+        .pooled
+        .iter()
+        .map(|pooled| sentence(&pooled.sentence()))
 }
 
 /// On how much time the proof rests, and what no time of that length shows.

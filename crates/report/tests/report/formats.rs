@@ -125,6 +125,36 @@ fn a_failed_proof_is_the_verdict_and_one_miss_in_twenty_is_none() {
     );
 }
 
+/// A search whose trials were so short that p99 of all twenty starts together was `high` at most.
+fn short_trials(high: f64) -> loadline_report::ResultView {
+    let mut view = proven_by(20);
+    let objective = view.slo.objectives[0];
+    let recommendation = view.recommendation.as_mut().expect("a recommendation");
+    recommendation.proof.pooled = vec![loadline_analysis::pooled::Pooled {
+        request: None,
+        objective,
+        starts: 20,
+        requests_of_a_start: 400,
+        requests: 8000,
+        measured: Some(0.031),
+        low: Some(0.028),
+        high: Some(high),
+    }];
+    view
+}
+
+#[test]
+fn percentiles_of_short_trials_are_told_over_all_starts() {
+    let together = "p99 rests on 4 of 400 requests in one start, so those of all 20 count together: p99 of 8000 was 31ms (95 % confidence: 28ms to 40ms), the SLO allows 50ms.";
+    let proven = headline(&short_trials(0.04));
+    assert_eq!(proven.badge, "SLO kept");
+    assert!(proven.details.iter().any(|d| d == together), "{proven:?}");
+    let broken = headline(&short_trials(0.05));
+    assert_eq!(broken.badge, "Not proven");
+    let end = "28ms to exactly 50ms), the SLO allows 50ms.";
+    assert!(broken.sentence.ends_with(end), "{}", broken.sentence);
+}
+
 #[test]
 fn a_matrix_in_markdown() {
     insta::assert_snapshot!(loadline_report::markdown(&fixture::matrix()), @r#"

@@ -1,0 +1,331 @@
+//! Whether a percentile has enough requests beyond it, and its judgement over all starts together
+//! where one start has too few.
+//!
+//! Owns the rule of [`ENOUGH`] and the pooled sample of a proof. It never changes the verdict of a
+//! trial. How far a percentile of few requests may be from the truth: the number beyond it is
+//! binomial, so with 10 its standard deviation is a third of it, with 2 it is three quarters
+//! (David and Nagaraja, "Order Statistics", 2003, §7.1). Requests of one start are alike, so the
+//! interval is that of a bootstrap over starts (Davison and Hinkley 1997, §3.8), never over
+//! requests.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::quantile;
+use crate::latency::Latency;
+use crate::random::Random;
+use crate::record::TrialRecord;
+use crate::sli::Measured;
+use crate::slo::{Objective, Quantile, RequestObjective, Slo};
+use crate::text;
+
+/// Requests that must lie beyond a percentile.
+pub const ENOUGH: f64 = 10.0;
+/// Share of [`ENOUGH`] that a trial must have had: random schedules and mixes draw fewer than were
+/// planned for.
+const DRAWN: f64 = 0.9;
+/// Resamples of the starts.
+const RESAMPLES: u32 = 2000;
+/// Fewer starts have no interval.
+const FEWEST: usize = 3;
+/// Ends of the 95 % interval, as quantiles of the resamples.
+const ENDS: (f64, f64) = (0.025, 0.975);
+
+/// A percentile that an SLO bounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Percentile {
+    /// The request of a mix that it is about; `None` is all of them.
+    pub request: Option<String>,
+    /// Which one.
+    pub quantile: Quantile,
+}
+
+impl fmt::Display for Percentile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.request {
+            Some(request) => write!(f, "{} of {request}", self.quantile),
+            None => self.quantile.fmt(f),
+        }
+    }
+}
+
+impl Percentile {
+    /// Those of an SLO.
+    pub fn all(slo: &Slo) -> Vec<Self> {
+        let bounded = bounded(slo).into_iter();
+        bounded.map(|(percentile, _)| percentile).collect()
+    }
+
+    /// How many of so many requests lie beyond it.
+    pub fn beyond(&self, requests: f64) -> f64 {
+        // Rounded: 1 − 0.999 is a little less than 0.001.
+        ((1.0 - self.quantile.as_fraction()) * requests * 1e6).round() / 1e6
+    }
+
+    /// Of how many requests enough lie beyond it.
+    pub fn needs(&self) -> f64 {
+        ENOUGH / (1.0 - self.quantile.as_fraction())
+    }
+}
+
+fn bounded(slo: &Slo) -> Vec<(Percentile, Objective)> {
+    let of_all = slo.objectives.iter().map(|o| (None, *o));
+    let of_one = slo.by_request.iter();
+    let of_one = of_one.map(|RequestObjective { request, objective }| (Some(request), *objective));
+    let percentile = |(request, objective): (Option<&String>, Objective)| match objective {
+        Objective::Latency { quantile, .. } => {
+            let request = request.cloned();
+            Some((Percentile { request, quantile }, objective))
+        }
+        Objective::MaxLatency { .. } | Objective::Errors { .. } | Objective::Start { .. } => None,
+    };
+    of_all.chain(of_one).filter_map(percentile).collect()
+}
+
+/// A percentile over the requests of all starts together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pooled {
+    /// The request of a mix that it is about; null is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// What the SLO asks.
+    pub objective: Objective,
+    /// Starts whose requests these are.
+    pub starts: u64,
+    /// Requests of the start that had most.
+    pub requests_of_a_start: u64,
+    /// Requests of all of them.
+    pub requests: u64,
+    /// The percentile in seconds; null lies in requests that failed.
+    pub measured: Option<f64>,
+    /// Lower end of its 95 % interval over starts, in seconds; of fewer than three starts the same.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+/// The percentiles that rest on too few requests in each of these starts, judged over all of them.
+pub fn pooled(starts: &[&TrialRecord]) -> Vec<Pooled> {
+    let Some(first) = starts.first() else {
+        return Vec::new();
+    };
+    // A start whose histogram cannot be read has no requests here; the report names it.
+    let measured = starts.iter().map(|t| Measured::of(&t.evidence));
+    let measured: Vec<Measured> = measured.filter_map(|m| m.ok().flatten()).collect();
+    let judged = bounded(&first.slo).into_iter();
+    judged
+        .filter_map(|(percentile, objective)| {
+            let latencies = measured.iter().filter_map(|m| match &percentile.request {
+                Some(name) => m.request(name).map(|request| &request.latency),
+                None => Some(&m.latency),
+            });
+            judge(&percentile, objective, &latencies.collect::<Vec<_>>())
+        })
+        .collect()
+}
+
+fn judge(percentile: &Percentile, objective: Objective, starts: &[&Latency]) -> Option<Pooled> {
+    let most = starts.iter().map(|latency| latency.scheduled()).max()?;
+    if percentile.beyond(most as f64) >= ENOUGH * DRAWN {
+        return None;
+    }
+    let sample = Sample::of(starts);
+    let q = percentile.quantile;
+    let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
+    let measured = seconds(sample.at(q, &vec![1; starts.len()]));
+    let (low, high) = match starts.len() < FEWEST {
+        true => (measured, measured),
+        false => sample.interval(q),
+    };
+    Some(Pooled {
+        request: percentile.request.clone(),
+        objective,
+        starts: starts.len() as u64,
+        requests_of_a_start: most,
+        requests: starts.iter().map(|latency| latency.scheduled()).sum(),
+        measured,
+        low,
+        high,
+    })
+}
+
+/// The requests of several starts, slowest first; those that failed are slower than every other.
+struct Sample {
+    /// Latency, start, requests.
+    slowest: Vec<(Option<Duration>, usize, u64)>,
+    requests: Vec<u64>,
+}
+
+impl Sample {
+    fn of(starts: &[&Latency]) -> Self {
+        let mut slowest = Vec::new();
+        for (start, latency) in starts.iter().enumerate() {
+            let failed = latency.scheduled().saturating_sub(latency.succeeded());
+            slowest.push((None, start, failed));
+            let recorded = latency.recorded();
+            slowest.extend(recorded.map(|(value, count)| (Some(value), start, count)));
+        }
+        slowest.sort_by_key(|(value, ..)| Reverse(value.unwrap_or(Duration::MAX)));
+        Self {
+            slowest,
+            requests: starts.iter().map(|latency| latency.scheduled()).collect(),
+        }
+    }
+
+    /// The percentile where each start counts so many times; `None` lies in requests that failed.
+    fn at(&self, q: Quantile, times: &[u64]) -> Option<Duration> {
+        let all: u64 = self.requests.iter().zip(times).map(|(n, t)| n * t).sum();
+        let rank = (q.as_fraction() * all as f64 * (1.0 - 1e-12)).ceil() as u64;
+        let beyond = all.saturating_sub(rank.max(1));
+        let mut seen = 0;
+        let found = self.slowest.iter().find(|(_, start, count)| {
+            seen += count * times[*start];
+            seen > beyond
+        });
+        found.and_then(|(value, ..)| *value)
+    }
+
+    /// The ends in seconds; what lies in requests that failed is longer than any.
+    fn interval(&self, q: Quantile) -> (Option<f64>, Option<f64>) {
+        let mut random = Random::from_seed(1);
+        let starts = self.requests.len();
+        let resamples = (0..RESAMPLES).map(|_| {
+            let mut times = vec![0; starts];
+            (0..starts).for_each(|_| times[random.below(starts)] += 1);
+            let value = self.at(q, &times);
+            value.map_or(f64::MAX, |v| v.as_secs_f64())
+        });
+        let resamples: Vec<f64> = resamples.collect();
+        let end = |at| quantile(&resamples, at).filter(|seconds| *seconds < f64::MAX / 2.0);
+        (end(ENDS.0), end(ENDS.1))
+    }
+}
+
+impl Pooled {
+    /// Whether the whole interval keeps the SLO.
+    pub fn is_kept(&self) -> bool {
+        self.objective.is_met(self.high)
+    }
+
+    /// `p99 rests on 4 of 400 requests in one start, so those of all 20 count together: p99 of
+    /// 8 000 was 178ms (95 % confidence: 171ms to 190ms), the SLO allows 250ms`.
+    pub fn sentence(&self) -> String {
+        let Objective::Latency { quantile, bound } = self.objective else {
+            return String::new();
+        };
+        let percentile = Percentile {
+            request: self.request.clone(),
+            quantile,
+        };
+        let of_one = percentile.beyond(self.requests_of_a_start as f64);
+        let time = |seconds: Option<f64>| match seconds {
+            Some(seconds) => {
+                let value = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+                text::duration_beside(value, bound)
+            }
+            None => "in requests that failed".to_owned(),
+        };
+        let interval = match self.starts >= FEWEST as u64 {
+            true => format!(
+                " (95 % confidence: {} to {})",
+                time(self.low),
+                time(self.high)
+            ),
+            false => String::new(),
+        };
+        format!(
+            "{percentile} rests on {} of {} requests in one start, so those of all {} count together: {quantile} of {} was {}{interval}, the SLO allows {}",
+            text::digits(of_one),
+            self.requests_of_a_start,
+            self.starts,
+            self.requests,
+            time(self.measured),
+            text::bound(bound),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::trial;
+    use crate::latency::{encode, recorder};
+    use crate::record::{Purpose, Verdict};
+
+    /// A start with so many requests of 20 ms, the last `slow` of them of `late` ms.
+    fn start(requests: u64, slow: u64, late: u64) -> TrialRecord {
+        let mut record = trial("t", Purpose::Prove, 324, Verdict::Pass);
+        let mut histogram = recorder();
+        histogram.record_n(20_000_000, requests - slow).unwrap();
+        histogram.record_n(late * 1_000_000, slow).unwrap();
+        let load = &mut record.evidence.load[0];
+        load.latency = encode(&histogram).unwrap();
+        (load.scheduled, load.ok) = (requests, requests);
+        record
+    }
+
+    fn together(starts: &[TrialRecord]) -> Vec<Pooled> {
+        pooled(&starts.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_requests_beyond_it() {
+        let slo: Slo = "p50<1s,p99<1s,p99.9<1s,max<1s,A: p95<1s".parse().unwrap();
+        let texts = Percentile::all(&slo).into_iter();
+        let texts = texts.map(|p| format!("{p}: {}", p.needs().round()));
+        insta::assert_snapshot!(
+            texts.collect::<Vec<_>>().join(", "),
+            @"p50: 20, p99: 1000, p99.9: 10000, p95 of A: 200"
+        );
+        let thin = |requests| !together(&[start(requests, 0, 90)]).is_empty();
+        assert_eq!([899, 900, 1000].map(thin), [true, false, false]);
+        assert!(together(&[]).is_empty());
+    }
+
+    #[test]
+    fn starts_with_few_requests_are_judged_together() {
+        // Two of 200 requests are slow in each start: p99 of one start is chance.
+        let mut starts: Vec<_> = (0..19).map(|n| start(200, n % 2 * 2, 45)).collect();
+        starts.push(start(200, 30, 48));
+        let judged = together(&starts);
+        insta::assert_snapshot!(
+            judged[0].sentence(),
+            @"p99 rests on 2 of 200 requests in one start, so those of all 20 count together: p99 of 4000 was 45.0ms (95 % confidence: 20.0ms to 48.0ms), the SLO allows 50ms"
+        );
+        assert!(judged[0].is_kept());
+        // One start in twenty so slow that all of them together break it: nothing is hidden.
+        starts.push(start(200, 60, 90));
+        let broken = &together(&starts)[0];
+        assert!(!broken.is_kept(), "{}", broken.sentence());
+        let two = &together(&starts[..2])[0];
+        assert_eq!((two.low, two.high), (two.measured, two.measured));
+        assert!(!two.sentence().contains("confidence"), "{}", two.sentence());
+    }
+
+    #[test]
+    fn requests_that_failed_are_slower_than_every_other() {
+        let mut failing = start(200, 0, 45);
+        failing.evidence.load[0].scheduled = 220;
+        let starts = vec![failing; 5];
+        let judged = &together(&starts)[0];
+        assert_eq!((judged.measured, judged.high), (None, None));
+        assert!(!judged.is_kept());
+        assert!(judged.sentence().contains("was in requests that failed"));
+    }
+
+    proptest::proptest! {
+        /// What every start keeps, all of them together keep: the pooled judgement refutes no
+        /// proof without a miss.
+        #[test]
+        fn starts_that_all_keep_it_keep_it_together(
+            slow in proptest::collection::vec(0_u64..=4, 3..30),
+        ) {
+            let starts: Vec<_> = slow.iter().map(|slow| start(400, *slow, 90)).collect();
+            proptest::prop_assert!(together(&starts)[0].is_kept());
+        }
+    }
+}

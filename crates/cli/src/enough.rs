@@ -1,0 +1,39 @@
+//! Before anything runs: whether the percentiles of the SLO have enough requests beyond them.
+//!
+//! Owns what is said and refused about that on the command line; the rule is
+//! `loadline_analysis::pooled`'s, the length of a trial `loadline_engine::experiment`'s.
+
+use loadline_analysis::text;
+use loadline_engine::experiment::{Experiment, Thin};
+
+use crate::error::{Error, ErrorKind};
+use crate::experiment::Given;
+
+/// Refuses a search whose answer would rest on too few requests, also over all starts of its proof.
+///
+/// # Errors
+/// With the length that the percentile needs.
+pub fn check(experiment: &Experiment) -> Result<(), Error> {
+    let starts = experiment.search.prove.max(1);
+    let Some(thin) = experiment.thin(starts).into_iter().next() else {
+        return Ok(());
+    };
+    let refusal = thin.refusal(starts);
+    Err(Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))
+}
+
+/// What there is to say: a length that was chosen, percentiles of few requests, and `so`, what
+/// becomes of these.
+pub fn notes(given: &Given, so: &str) -> Vec<String> {
+    let experiment = &given.experiment;
+    let chosen = experiment.load.spec.duration.map(|time| time.0);
+    let chosen = chosen.filter(|_| given.file.load.duration.is_none());
+    let length = chosen.map(|length| {
+        let length = text::duration(length);
+        format!("each trial measures for {length}, as the percentiles of the SLO need (--measure)")
+    });
+    let thin = experiment.thin(1);
+    let thin = thin.iter().map(Thin::sentence);
+    let thin = thin.map(|sentence| format!("{sentence} (--measure): {so}"));
+    length.into_iter().chain(thin).collect()
+}
