@@ -73,7 +73,8 @@ pub fn gate(noise: &NoiseEvidence, limits: &NoiseThresholds) -> Option<(Invalid,
         return Some((Invalid::OuterThrottle, reason));
     }
     let share = |name: &str, value: f64, limit: f64| {
-        let (value, limit) = (text::percent(value), text::percent(limit));
+        let value = text::percent_beside(value, limit);
+        let limit = text::percent_bound(limit);
         Some((Invalid::Noise, format!("{name} {value} (at most {limit})")))
     };
     if let Some(value) = over(noise.steal, limits.steal) {

@@ -223,10 +223,7 @@ impl Pooled {
         };
         let of_one = percentile.beyond(self.requests_of_a_start as f64);
         let time = |seconds: Option<f64>| match seconds {
-            Some(seconds) => {
-                let value = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-                text::duration_beside(value, bound)
-            }
+            Some(seconds) => self.objective.show(seconds),
             None => "in requests that failed".to_owned(),
         };
         let interval = match self.starts >= FEWEST as u64 {

@@ -9,6 +9,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::text;
+
 /// A quantile in [0, 1]; printed as a percentile (`p99.9`).
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -80,6 +82,20 @@ impl Objective {
     /// requests that failed, or nothing measured. The one rule for trials and for `--max-rate`.
     pub fn is_met(self, measured: Option<f64>) -> bool {
         measured.is_some_and(|value| value < self.limit())
+    }
+}
+
+impl Objective {
+    /// What was measured, in the unit of [`Objective::limit`], with digits enough to differ from
+    /// the bound that stands beside it: `100.3ms`, `1.004 %`.
+    pub fn show(self, measured: f64) -> String {
+        let length = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        match self {
+            Self::Errors { bound } => text::percent_beside(measured, bound),
+            Self::Latency { bound, .. } | Self::MaxLatency { bound } | Self::Start { bound } => {
+                text::duration_beside(length(measured), bound)
+            }
+        }
     }
 }
 
@@ -326,6 +342,27 @@ mod tests {
         let stored = r#"{"objectives":[{"kind":"errors","bound":0.01}]}"#;
         let old: Slo = serde_json::from_str(stored).unwrap();
         assert_eq!(old.by_request, []);
+    }
+
+    #[test]
+    fn what_was_measured_never_reads_like_the_bound_beside_it() {
+        let shown = |slo: &str, measured: f64| {
+            let slo: Slo = slo.parse().unwrap();
+            format!(
+                "{} of {}",
+                slo.objectives[0].show(measured),
+                slo.objectives[0]
+            )
+        };
+        let texts = [
+            shown("p99<100ms", 0.09998),
+            shown("p99<100ms", 0.1003),
+            shown("p99<100ms", 0.1),
+            shown("start<20s", 20.004),
+            shown("errors<1%", 0.009_999),
+            shown("max<1s", 0.25),
+        ];
+        insta::assert_snapshot!(texts.join(", "), @"99.98ms of p99<100ms, 100.3ms of p99<100ms, exactly 100ms of p99<100ms, 20.004s of start<20s, 0.9999 % of errors<1%, 250ms of max<1s");
     }
 
     #[test]

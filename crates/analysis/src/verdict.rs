@@ -223,10 +223,8 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
     let allowed = thresholds.send_lag.max(share);
     let is_late = measured.offered_rate.is_some() && measured.send_lag_p99 > allowed;
     is_late.then(|| {
-        let (lag, allowed) = (
-            text::duration(measured.send_lag_p99),
-            text::duration(allowed),
-        );
+        let lag = text::duration_beside(measured.send_lag_p99, allowed);
+        let allowed = text::bound(allowed);
         let reason = format!(
             "the load generator was late: send lag p99 {lag}, at most {allowed} for this SLO"
         );
@@ -342,13 +340,12 @@ fn broke(miss: &ObjectiveResult, measured: &Measured) -> String {
         None => (measured.scheduled, kinds(measured)),
     };
     match (miss.measured, miss.objective) {
-        (Some(share), Objective::Errors { bound: limit }) => format!(
-            "{name} were {}{kinds}, the SLO allows {bound}",
-            text::percent_beside(share, limit),
-        ),
+        (Some(share), Objective::Errors { .. }) => {
+            let were = miss.objective.show(share);
+            format!("{name} were {were}{kinds}, the SLO allows {bound}")
+        }
         (Some(seconds), objective) => {
-            let limit = length(objective.limit());
-            let was = text::duration_beside(length(seconds), limit);
+            let was = objective.show(seconds);
             format!("{name} was {was}, the SLO allows {bound}")
         }
         (None, _) if sent == 0 => {
@@ -393,11 +390,10 @@ fn pass(objectives: &[ObjectiveResult], measured: &Measured) -> String {
 
 fn met(result: &ObjectiveResult) -> String {
     let (name, bound) = (name(result), bound(result.objective));
-    let value = match (result.objective, result.measured) {
-        (Objective::Errors { .. }, Some(share)) => text::percent(share),
-        (_, Some(seconds)) => time(seconds),
-        (_, None) => "unknown".to_owned(),
-    };
+    let value = result.measured.map_or_else(
+        || "unknown".to_owned(),
+        |measured| result.objective.show(measured),
+    );
     format!("{name} {value} < {bound}")
 }
 
@@ -422,14 +418,6 @@ fn bound(objective: Objective) -> String {
         | Objective::Start { bound } => text::bound(bound),
         Objective::Errors { bound } => text::percent_bound(bound),
     }
-}
-
-fn time(seconds: f64) -> String {
-    text::duration(length(seconds))
-}
-
-fn length(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 /// Whether file pages were dropped and read again so often that it explains a miss.

@@ -10,6 +10,7 @@ use loadline_analysis::obstacle::{self, Flat};
 use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord, Verdict};
+use loadline_analysis::slo::Objective;
 
 use super::groups::{self, Group, Names};
 use super::money;
@@ -17,6 +18,9 @@ use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
+
+/// Below this multiple of what the SLO allows, three digits of the multiple say nothing.
+const SO_NEAR: f64 = 1.01;
 
 /// The top of a report.
 #[derive(Debug, Clone, PartialEq)]
@@ -296,7 +300,15 @@ fn latency_seen(view: &ResultView, recommendation: &Recommendation) -> Option<St
     let group = groups::group_of(view, &recommendation.configuration)?;
     let of_trial = |t| Figures::of(t, quantile).headline;
     let seen = latencies(group.evidence().filter_map(of_trial))?;
-    Some(format!("{quantile} was {}", seen.show(Seen::show)))
+    // The bound stands in the sentence above.
+    let mut bounds = view.slo.objectives.iter();
+    let bound =
+        bounds.find(|o| matches!(o, Objective::Latency { quantile: q, .. } if *q == quantile));
+    let show = |seen: Seen| match (bound, seen) {
+        (Some(bound), Seen::At(time)) => bound.show(time.as_secs_f64()),
+        _ => seen.show(),
+    };
+    Some(format!("{quantile} was {}", seen.show(show)))
 }
 
 /// The SLO in words: `p99<50ms, errors<0.1% and start<20s`.
@@ -439,6 +451,9 @@ fn attained(view: &ResultView) -> Option<String> {
     }
     let objective = binding.result.text();
     let how = match binding.result.measured {
+        Some(measured) if binding.ratio < SO_NEAR => {
+            format!("it was {}", binding.result.objective.show(measured))
+        }
         Some(_) => format!(
             "it is {} times what the SLO allows",
             format::number(binding.ratio)

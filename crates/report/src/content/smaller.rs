@@ -1,7 +1,5 @@
 //! The SLO table of the recommended size, and why not the next smaller one.
 
-use std::time::Duration;
-
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{ObjectiveResult, TrialRecord};
 use loadline_analysis::slo::Objective;
@@ -72,12 +70,7 @@ fn objective(group: &Group<'_>, wanted: &ObjectiveResult) -> [Cell; 2] {
         .count();
     let measured = trials.iter().flatten().filter_map(|r| r.measured);
     let measured = spread(measured.filter(|m| m.is_finite()));
-    let print = |value: f64| match objective {
-        Objective::Errors { .. } => format::percent(value),
-        _ => Duration::try_from_secs_f64(value)
-            .map_or_else(|_| format::NONE.to_owned(), format::time),
-    };
-    let measured = measured.map(|m| m.show(print));
+    let measured = measured.map(|m| m.show(|value| objective.show(value)));
     let lost = trials.iter().flatten().filter(|r| r.measured.is_none());
     let lost = lost.count();
     let is_latency = matches!(
