@@ -71,6 +71,17 @@ pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
     Store::open_to_read(&state_directory(flag)).map_err(|e| store_refused(&e))
 }
 
+/// What would refuse the measurement before its first trial, but for the machine: the program, its
+/// JDK, its image and their engine, files of the load, dependencies.
+///
+/// # Errors
+/// As [`Measuring::begin`].
+pub fn can_run(experiment: &mut Experiment) -> Result<(), Error> {
+    let (jdks, places) = java();
+    find_image(experiment)?;
+    preflight(experiment, &jdks, &places)
+}
+
 /// Everything that a measurement holds while it runs.
 pub struct Measuring {
     /// Where results are kept.

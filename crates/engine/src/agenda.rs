@@ -15,7 +15,7 @@ use loadline_sizing::Cpus;
 use crate::experiment::{Experiment, Factor};
 
 /// Start and stop of an application nobody has seen yet.
-const START_GUESS: Duration = Duration::from_secs(12);
+pub const START_GUESS: Duration = Duration::from_secs(12);
 
 /// The trials of an experiment and what is known about them.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,9 +93,14 @@ impl Agenda {
     }
 }
 
-/// Expected length of one trial of an experiment.
+/// Expected length of one trial of an experiment nobody has seen yet.
 pub fn trial_length(experiment: &Experiment) -> Duration {
-    START_GUESS + experiment.load.spec.warm_up() + expected_length(&experiment.load.model)
+    trial_length_with(experiment, START_GUESS)
+}
+
+/// The same, where start and stop take so long together.
+pub fn trial_length_with(experiment: &Experiment, start_and_stop: Duration) -> Duration {
+    start_and_stop + experiment.load.spec.warm_up() + expected_length(&experiment.load.model)
 }
 
 /// The descending factor varies fastest, each combination of the others is one ladder.

@@ -5,6 +5,7 @@
 
 pub mod advice;
 pub mod agenda;
+pub mod before;
 pub mod cache;
 pub mod command;
 pub mod experiment;

@@ -15,6 +15,7 @@ pub mod lattice;
 pub mod matrix;
 pub mod max_rate;
 pub mod min_memory;
+pub mod outlook;
 pub mod prices;
 pub mod purchase;
 pub mod refine;

@@ -1,19 +1,25 @@
-//! `loadline plan`: what would run and how long it takes, before anything runs. The JSON form is in [`json`].
+//! `loadline plan`: what would run, how long it takes and whether it can, before anything runs. The
+//! JSON form is in [`json`].
 
 pub mod json;
+pub mod outlook;
 
 use clap::Args;
 use loadline_engine::agenda::{Agenda, trial_length};
 use loadline_engine::experiment::{Experiment, ExperimentFile, Pricing};
 use loadline_engine::searches::{bases, ground};
+use loadline_report::format::count;
 use loadline_report::table::{Cell as TableCell, Table};
 
 use super::print;
+use super::size::TOGETHER;
+use crate::enough;
 use crate::error::{Error, Outcome};
-use crate::experiment::{ExperimentFlags, SearchFlags, given};
+use crate::experiment::{ExperimentFlags, Given, SearchFlags, given};
+use crate::measuring::can_run;
 use crate::ui::text::span;
 
-/// Show what `run` would do, and how long it takes
+/// Show what `run` or `size` would do, how long it takes, and whether it can run here
 #[derive(Args)]
 pub struct PlanArguments {
     /// Experiment file
@@ -29,6 +35,9 @@ pub struct PlanArguments {
     /// Print the JSON schema of experiment files
     #[arg(long, exclusive = true)]
     schema: bool,
+    /// Where results are kept, for how long starts of this application took before
+    #[arg(long, value_name = "DIR")]
+    state: Option<std::path::PathBuf>,
 }
 
 /// Prints the plan.
@@ -37,19 +46,44 @@ pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
         print(&ExperimentFile::schema())?;
         return Ok(Outcome::Done);
     }
-    arguments.flags.file = arguments.flags.file.or(arguments.experiment);
-    let given = given(&arguments.flags, Some(&arguments.search))?;
-    if let Some(pricing) = &given.experiment.search.pricing {
-        print(&deployments(&given.experiment, pricing, arguments.json)?)?;
-        return Ok(Outcome::Done);
-    }
-    let agenda = Agenda::new(&given.experiment).on_machine(machine_cpus());
-    print(&if arguments.json {
-        super::json(&json::Document::trials(&agenda))?
-    } else {
-        as_text(&agenda)
-    })?;
+    let file = arguments.experiment.take();
+    arguments.flags.file = arguments.flags.file.or(file);
+    let mut given = given(&arguments.flags, Some(&arguments.search))?;
+    print(&planned(&given, &arguments)?)?;
+    can_run(&mut given.experiment)?;
     Ok(Outcome::Done)
+}
+
+fn planned(given: &Given, arguments: &PlanArguments) -> Result<String, Error> {
+    let experiment = &given.experiment;
+    if let Some(pricing) = &experiment.search.pricing {
+        return deployments(experiment, pricing, arguments.json);
+    }
+    if is_search(given) {
+        enough::check(experiment)?;
+        for note in enough::notes(given, TOGETHER) {
+            eprintln!("{note}");
+        }
+        let told = outlook::of(experiment, arguments.state.as_deref());
+        return match arguments.json {
+            true => super::json(&json::Document::search(&told, bases(experiment))),
+            false => Ok(outlook::as_text(experiment, &told)),
+        };
+    }
+    let agenda = Agenda::new(experiment).on_machine(machine_cpus());
+    match arguments.json {
+        true => super::json(&json::Document::trials(&agenda)),
+        false => Ok(as_text(&agenda)),
+    }
+}
+
+/// Whether the experiment asks for a search: it says how to search, or there is nothing to compare
+/// and no memory to measure with.
+fn is_search(given: &Given) -> bool {
+    let experiment = &given.experiment;
+    let configurations = experiment.configurations();
+    let is_one = matches!(configurations.as_slice(), [one] if one.memory.is_none());
+    given.file.search != Default::default() || (is_one && experiment.repeats == 1)
 }
 
 /// CPUs that trials on this machine can use.
@@ -90,8 +124,8 @@ fn as_text(agenda: &Agenda) -> String {
         ""
     };
     let total = format!(
-        "{ladders}{} trials, about {} each, {ladders}{} in all",
-        agenda.matrix.cells.len(),
+        "{ladders}{}, about {} each, {ladders}{} in all",
+        count(agenda.matrix.cells.len(), "trial"),
         span(agenda.each),
         span(agenda.total())
     );

@@ -13,6 +13,7 @@ use loadline_engine::searches::{bases, sizes};
 use loadline_engine::store::ResultKind;
 
 use super::OutputFlags;
+use super::plan::outlook;
 use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, SearchFlags, given};
@@ -22,7 +23,7 @@ use crate::measuring::{MeasureFlags, Measuring};
 const QUIETER: &str = "close what else uses this machine, then: loadline resume";
 
 /// What becomes of percentiles that rest on few requests.
-const TOGETHER: &str = "the proof judges those of all its starts together";
+pub const TOGETHER: &str = "the proof judges those of all its starts together";
 
 /// Find the smallest memory that keeps the SLO
 #[derive(Args)]
@@ -48,6 +49,10 @@ pub fn run(arguments: SizeArguments) -> Result<Outcome, Error> {
         eprintln!("{note}");
     }
     let measuring = Measuring::begin(given, ResultKind::Size, &arguments.measure)?;
+    if measuring.experiment.search.pricing.is_none() {
+        let told = outlook::told(&measuring.experiment, Some(&measuring.store));
+        eprintln!("{}", told.sentence());
+    }
     sized(measuring, &arguments.output)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::explained::store;
 use crate::server::server;
-use crate::{assert_follows, assert_measured, loadline, reference, schema};
+use crate::{assert_follows, assert_form, assert_measured, loadline, reference, schema};
 
 /// Each command with `--json`, and the schemas of what it prints.
 const COMMANDS: [(&str, &[&str]); 18] = [
@@ -105,9 +105,20 @@ fn plans() {
         "--slo",
         "p99<1s",
     ];
-    let application = ["--", "java", "-jar", "app.jar"];
-    let matrix = loadline(&[&words[..], &application].concat());
+    // A plan also says whether it can run: what it names must be there.
+    let application = ["--", "sh", "app.sh"];
+    let plan = |more: &[&str]| loadline(&[&words[..], more, &application].concat());
+    let matrix = plan(&["--cpu", "500m"]);
     assert_follows(&matrix, "plan.schema.json");
+    let document: serde_json::Value = serde_json::from_slice(&matrix.stdout).expect("JSON");
+    assert_eq!(document["trials"].as_array().map(Vec::len), Some(2));
+    let search = plan(&[]);
+    assert_follows(&search, "plan.schema.json");
+    let document: serde_json::Value = serde_json::from_slice(&search.stdout).expect("JSON");
+    assert!(document["starts"].as_u64() > Some(20), "{document}");
+    let nothing = loadline(&[&words[..], &["--", "java", "-jar", "app.jar"]].concat());
+    assert_eq!(nothing.status.code(), Some(2), "{nothing:?}");
+    assert_form(&nothing, "plan.schema.json");
     let priced = ["--prices", "fargate"];
     let search = loadline(&[&words[..6], &words[8..], &priced, &application].concat());
     assert_follows(&search, "plan.schema.json");

@@ -18,7 +18,7 @@ pub enum Origin {
 }
 
 /// A value and its origin. It is stored as the value alone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Said<T> {
     value: T,
     origin: Origin,

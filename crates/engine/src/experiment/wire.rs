@@ -272,7 +272,7 @@ pub struct RunTable {
 }
 
 /// The search for the smallest memory.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SearchTable {
     /// Smallest memory to try: `64Mi` (default).

@@ -11,6 +11,11 @@ use rusqlite::{Connection, OpenFlags};
 use super::{DATABASE, Store, StoreError, Stored, schema};
 
 impl Store {
+    /// Whether there is one in this directory.
+    pub fn is_in(directory: &Path) -> bool {
+        directory.join(DATABASE).is_file()
+    }
+
     /// Opens the store to look at it: as [`Store::open`] does where that is possible, else, in a
     /// directory that this user may not write, without changing anything.
     ///

@@ -7,13 +7,17 @@ use loadline_engine::searches::Ground;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::outlook::Told;
+
 /// What would run: the trials of a matrix, or what a search for the cheapest deployment chooses
 /// from.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Document {
-    /// A matrix or a search for the smallest memory.
+    /// A matrix.
     Trials(Trials),
+    /// A search for the smallest memory.
+    Search(Search),
     /// A search for the cheapest deployment.
     Deployments(Deployments),
 }
@@ -31,6 +35,27 @@ pub struct Trials {
     trial_seconds: f64,
     /// Expected length of all.
     total_seconds: f64,
+}
+
+/// A search for the smallest memory.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Search {
+    /// Version of this form.
+    schema: u32,
+    /// What is searched, without the memory.
+    configurations: Vec<Configuration>,
+    /// Starts, its proof included: half of all searches take no more.
+    starts: u32,
+    /// 95 in 100 searches take no more.
+    starts_95: u32,
+    /// Expected length of one trial.
+    trial_seconds: f64,
+    /// Whether that is how long start and stop of this application took before.
+    is_from_earlier_trials: bool,
+    /// Expected length: half of all searches take no longer.
+    total_seconds: f64,
+    /// 95 in 100 searches take no longer.
+    total_seconds_95: f64,
 }
 
 /// One trial.
@@ -80,6 +105,21 @@ struct CellForm {
 }
 
 impl Document {
+    /// Of a search over these configurations.
+    pub fn search(told: &Told, configurations: Vec<Configuration>) -> Self {
+        let outlook = &told.outlook;
+        Self::Search(Search {
+            schema: 1,
+            configurations,
+            starts: outlook.starts,
+            starts_95: outlook.starts_95,
+            trial_seconds: outlook.each.as_secs_f64(),
+            is_from_earlier_trials: told.is_seen,
+            total_seconds: outlook.time().as_secs_f64(),
+            total_seconds_95: outlook.time_95().as_secs_f64(),
+        })
+    }
+
     /// Of a matrix.
     pub fn trials(agenda: &Agenda) -> Self {
         let trials = agenda.matrix.cells.iter().map(|t| Planned {

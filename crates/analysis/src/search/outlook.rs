@@ -1,0 +1,186 @@
+//! How many starts a search takes and how long, before it runs.
+//!
+//! Owns the estimate: the search itself runs on services that are drawn, so it follows its rules
+//! whatever they become. What is drawn is the population of the published error rates (METHODOLOGY,
+//! "The smallest memory") over the sizes of this search. It says nothing about one service: how
+//! much memory it needs is not known yet.
+
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use super::size::Sizes;
+use super::{Ask, Search, Seen};
+use crate::interval::quantile;
+use crate::random::Random;
+use crate::record::{Evidence, SCHEMA, TrialRecord, Verdict};
+use crate::slo::Slo;
+
+/// Services that are drawn: enough for a 95th percentile.
+const SERVICES: u64 = 60;
+/// Widths of the S-curve on which starts pass, as shares of its middle.
+const WIDTHS: [f64; 3] = [0.003, 0.01, 0.03];
+/// A search that takes more does not end.
+const MOST: u32 = 2000;
+/// Share of a service's middle that is anonymous memory in a start with room; the working set is as
+/// much above the middle.
+const ANONYMOUS: f64 = 0.85;
+
+/// What a search takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outlook {
+    /// Starts, of half of all searches at most.
+    pub starts: u32,
+    /// Starts, of 95 in 100 searches at most.
+    pub starts_95: u32,
+    /// Length of a start.
+    pub each: Duration,
+}
+
+impl Outlook {
+    /// The outlook of a search whose trials take `each`.
+    pub fn of(search: &Sizes, slo: &Slo, each: Duration) -> Self {
+        let starts: Vec<f64> = (0..SERVICES)
+            .map(|service| f64::from(Drawn::new(search, service).starts(slo)))
+            .collect();
+        let at = |share| quantile(&starts, share).unwrap_or_default().round() as u32;
+        Self {
+            starts: at(0.5),
+            starts_95: at(0.95),
+            each,
+        }
+    }
+
+    /// Time, of half of all searches at most.
+    pub fn time(&self) -> Duration {
+        self.each * self.starts
+    }
+
+    /// Time, of 95 in 100 searches at most.
+    pub fn time_95(&self) -> Duration {
+        self.each * self.starts_95
+    }
+}
+
+/// A service, for each base of the search.
+struct Drawn<'a> {
+    search: &'a Sizes,
+    /// MiB at which half of the starts pass.
+    middles: Vec<f64>,
+    width: f64,
+    random: Random,
+}
+
+impl<'a> Drawn<'a> {
+    fn new(search: &'a Sizes, service: u64) -> Self {
+        let mut random = Random::from_seed(16).derive(service);
+        let width = WIDTHS[random.below(WIDTHS.len())];
+        let middle = |base: &super::size::Smallest| {
+            let (low, high) = (base.parameters.low, base.parameters.high);
+            // Inside the range: at its ends there is nothing to search.
+            let (low, high) = (low.as_mib() * 1.1, high.as_mib() / 1.2);
+            random.between(low.ln(), high.max(low).ln()).exp()
+        };
+        Self {
+            search,
+            middles: search.bases.iter().map(middle).collect(),
+            width,
+            random,
+        }
+    }
+
+    /// How many starts the search takes on it.
+    fn starts(mut self, slo: &Slo) -> u32 {
+        let mut seen = Seen::default();
+        for starts in 0..MOST {
+            let Err(open) = self.search.next(&seen) else {
+                return starts;
+            };
+            let Some(ask) = open.wanted.first() else {
+                return starts;
+            };
+            let record = self.start(ask, slo);
+            seen.add(ask, record, Duration::ZERO);
+        }
+        MOST
+    }
+
+    fn start(&mut self, ask: &Ask, slo: &Slo) -> TrialRecord {
+        let is_own = |base: &super::size::Smallest| {
+            let of_base = &base.base;
+            of_base.cpu == ask.configuration.cpu
+                && of_base.jdk == ask.configuration.jdk
+                && of_base.jvm_options == ask.configuration.jvm_options
+        };
+        let base = self.search.bases.iter().position(is_own);
+        let middle = self.middles[base.unwrap_or_default()];
+        let size = ask.configuration.memory.map_or(f64::MAX, |m| m.as_mib());
+        let above = (size - middle) / (self.width * middle);
+        let passes = self.random.chance(1.0 / (1.0 + (-above).exp()));
+        let mib = |share: f64| Some(Bytes::from_bytes((share * middle * 1024.0 * 1024.0) as u64));
+        let mut evidence = Evidence::default();
+        evidence.start.ready = Some(Duration::from_secs(1));
+        evidence.cgroup.peak_anon = mib(ANONYMOUS);
+        evidence.cgroup.peak_working_set = mib(2.0 - ANONYMOUS);
+        TrialRecord {
+            schema: SCHEMA,
+            id: String::new(),
+            result: String::new(),
+            purpose: ask.purpose,
+            configuration: ask.configuration.clone(),
+            repeat: ask.repeat,
+            started_at_unix_ms: 0,
+            slo: slo.clone(),
+            verdict: match passes {
+                true => Verdict::Pass,
+                false => Verdict::SloMiss,
+            },
+            reason: String::new().into(),
+            objectives: Vec::new(),
+            evidence,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::min_memory::Parameters;
+    use super::super::size::Smallest;
+    use super::*;
+    use crate::fixture::{configuration, slo};
+
+    fn search(bases: u32, prove: u32) -> Sizes {
+        let base = |n: u32| Smallest {
+            base: crate::record::Configuration {
+                memory: None,
+                jdk: Some(n.to_string()),
+                ..configuration(1)
+            },
+            parameters: Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024)),
+            start_deadline: Duration::from_secs(60),
+        };
+        Sizes {
+            bases: (0..bases).map(base).collect(),
+            prove,
+        }
+    }
+
+    fn outlook(bases: u32, prove: u32) -> Outlook {
+        Outlook::of(&search(bases, prove), &slo(), Duration::from_secs(30))
+    }
+
+    #[test]
+    fn it_follows_the_rules_of_the_search() {
+        let (one, without, two) = (outlook(1, 20), outlook(1, 0), outlook(2, 20));
+        assert_eq!(one.time(), Duration::from_secs(30) * one.starts);
+        assert!(one.starts_95 > one.starts, "{one:?}");
+        assert!(
+            without.starts + 20 <= one.starts && one.starts <= without.starts + 22,
+            "{without:?} {one:?}"
+        );
+        // Each base is searched, the cheapest is proven.
+        assert!(two.starts >= one.starts + without.starts / 2, "{two:?}");
+        assert!(two.starts <= one.starts * 2, "{two:?}");
+        assert_eq!(outlook(1, 20), one, "the same each time");
+    }
+}
