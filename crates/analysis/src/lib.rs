@@ -43,6 +43,7 @@ pub mod together;
 pub mod tuning;
 pub mod usl;
 pub mod verdict;
+pub mod warming;
 pub mod wire;
 
 #[cfg(test)]

@@ -11,15 +11,13 @@ use loadline_sizing::Bytes;
 
 use crate::attribution::{Attribution, Class};
 use crate::explain::Explanation;
-use crate::record::{Phase, Purpose, SecondEvidence, TrialRecord, Verdict};
+use crate::record::{Purpose, SecondEvidence, TrialRecord, Verdict};
+use crate::warming::{is_warming, measured};
 
 /// The largest size that misses too is at least so many times the smallest: less could be the edge.
 const SPREAD: f64 = 1.25;
 /// A pause explains a second whose slowest request waited at most twice as long.
 const EXPLAINS: u32 = 2;
-/// CPU time of a request in the first half of the load, as a multiple of that in the second, from
-/// which the application was still warming up.
-const WARMING: f64 = 1.3;
 /// Share of the CPU limit in use from which there was no more.
 const FULL: f64 = 0.9;
 
@@ -128,21 +126,11 @@ pub fn cause(record: &TrialRecord) -> Cause {
     let seconds = measured(record);
     let slowest = seconds.iter().max_by_key(|s| waited(s));
     let paused = slowest.and_then(|second| pause(record, second));
-    paused.unwrap_or_else(|| match (is_warming(&seconds), slowest) {
+    paused.unwrap_or_else(|| match (is_warming(record), slowest) {
         (true, _) => Cause::WarmingUp,
         (false, Some(second)) if is_full(record, second) => Cause::Cpu,
         _ => Cause::Unknown,
     })
-}
-
-/// The seconds of the measure phase.
-fn measured(record: &TrialRecord) -> Vec<&SecondEvidence> {
-    let phases = &record.evidence.phases;
-    let span = phases.iter().find(|p| p.phase == Phase::Measure);
-    let within = |s: &&SecondEvidence| {
-        span.is_none_or(|p| p.start < s.at_ns && s.at_ns <= p.end) && s.offered.is_some()
-    };
-    record.evidence.seconds.iter().filter(within).collect()
 }
 
 /// How long the slowest requests of a second took.
@@ -169,21 +157,6 @@ fn pause(record: &TrialRecord, second: &SecondEvidence) -> Option<Cause> {
         Class::GcThrottled | Class::MutatorThrottled => Some(Cause::Throttling),
         Class::CpuContention | Class::Other => None,
     }
-}
-
-/// Whether requests took clearly more CPU in the first half of the load than in the second.
-fn is_warming(seconds: &[&SecondEvidence]) -> bool {
-    let (first, second) = seconds.split_at(seconds.len() / 2);
-    let each = |half: &[&SecondEvidence]| {
-        let cpu: f64 = half
-            .iter()
-            .filter_map(|s| s.cpu)
-            .map(|c| c.as_secs_f64())
-            .sum();
-        let answered: u64 = half.iter().filter_map(|s| s.achieved).sum();
-        (cpu > 0.0 && answered > 0).then(|| cpu / answered as f64)
-    };
-    matches!((each(first), each(second)), (Some(a), Some(b)) if a > WARMING * b)
 }
 
 /// Whether the application used all CPU that its limit allows.
@@ -233,7 +206,7 @@ mod tests {
     use super::*;
     use crate::fixture::trial;
     use crate::pauses::PauseEvidence;
-    use crate::record::PhaseSpan;
+    use crate::record::{Phase, PhaseSpan};
 
     const MS: u64 = 1_000_000;
 

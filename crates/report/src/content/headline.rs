@@ -11,6 +11,7 @@ use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord, Verdict};
 use loadline_analysis::slo::Objective;
+use loadline_analysis::warming;
 
 use super::groups::{self, Group, Names};
 use super::money;
@@ -73,6 +74,8 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     details.push(proven_how(proof));
     details.extend(together(proof));
     details.extend(rests_on(view, recommendation));
+    let cold = warming::cold(proofs(view, recommendation));
+    details.extend(cold.map(|cold| sentence(&cold.sentence())));
     details.push(format!(
         "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
         recommendation.confirmed,
@@ -268,12 +271,20 @@ fn together(proof: &Proof) -> impl Iterator<Item = String> {
         .map(|pooled| sentence(&pooled.sentence()))
 }
 
+/// The fresh starts at the recommended size.
+fn proofs<'a>(
+    view: &'a ResultView,
+    recommendation: &'a Recommendation,
+) -> impl Iterator<Item = &'a TrialRecord> {
+    let size = Some(recommendation.memory());
+    let is_proof =
+        move |t: &&TrialRecord| t.purpose == Purpose::Prove && t.configuration.memory == size;
+    view.evidence().filter(is_proof)
+}
+
 /// On how much time the proof rests, and what no time of that length shows.
 fn rests_on(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
-    let is_proof = |t: &&TrialRecord| {
-        t.purpose == Purpose::Prove && t.configuration.memory == Some(recommendation.memory())
-    };
-    let starts: Vec<&TrialRecord> = view.evidence().filter(is_proof).collect();
+    let starts: Vec<&TrialRecord> = proofs(view, recommendation).collect();
     let all: Duration = starts.iter().map(|t| t.length()).sum();
     let each = all.checked_div(u32::try_from(starts.len()).ok()?)?;
     Some(format!(
