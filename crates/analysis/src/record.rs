@@ -497,4 +497,7 @@ pub struct Image {
     /// Its name with its digest, where a registry or the engine gave it one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<String>,
+    /// Its own `JAVA_TOOL_OPTIONS`, with which the trials began theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_options: Option<String>,
 }

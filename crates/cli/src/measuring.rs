@@ -444,6 +444,7 @@ fn machine(
             reference: found.reference.clone(),
             id: found.id.clone(),
             pinned: found.pinned.clone(),
+            tool_options: found.env.get("JAVA_TOOL_OPTIONS").cloned(),
         });
     }
     machine

@@ -512,6 +512,97 @@ fn an_autoscaler_needs_a_rate_and_takes_the_measured_one() {
     }
 }
 
+const ORDERS: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: orders}\nspec:\n  template:\n    spec:\n      containers:\n        - {name: app, image: \"orders:1\", env: [{name: JAVA_TOOL_OPTIONS, value: -Xmx1g}]}\n";
+
+#[test]
+fn emit_patches_a_manifest_that_is_there() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    fs::write(place.path().join("orders.yaml"), ORDERS).expect("writable");
+    let output = emit(place.path(), &["--manifest", "orders.yaml"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(
+        files(&place.path().join("deploy")),
+        ["kustomization.yaml", "patch.yaml"]
+    );
+    assert!(
+        said(&output).contains("next: in the kustomization.yaml"),
+        "{}",
+        said(&output)
+    );
+    let patch = fs::read_to_string(place.path().join("deploy/patch.yaml")).expect("a patch");
+    for wanted in ["name: \"app\"", "memory: \"", "loadline/result: \""] {
+        assert!(patch.contains(wanted), "{wanted}\n{patch}");
+    }
+    let values = place.path().join("values.yaml");
+    fs::write(&values, "app: {javaOpts: -Xmx1g, resources: {}}\n").expect("writable");
+    let words = [
+        "--values",
+        "values.yaml",
+        "--values-path",
+        "resources=app.resources",
+        "--values-path",
+        "java-options=app.javaOpts",
+        "--force",
+    ];
+    let output = emit(place.path(), &words);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("next: helm upgrade"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn wrong_manifests_are_refused_with_what_to_do() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let two = ORDERS.to_owned() + "---\n" + &ORDERS.replace("orders", "bills");
+    for (name, manifest, more, why) in [
+        ("no.yaml", "a: [", &[][..], "cannot read no.yaml"),
+        ("empty.yaml", "", &[], "no document in it has a kind"),
+        ("service.yaml", "kind: Service\n", &[], "it has Service"),
+        ("job.yaml", "kind: CronJob\n", &[], "it has a CronJob"),
+        (
+            "chart.yaml",
+            "a: {{ .Values.a }}\n",
+            &[],
+            "a template of a Helm chart",
+        ),
+        (
+            "two.yaml",
+            &two,
+            &[],
+            "Deployment/orders container app, Deployment/bills container app",
+        ),
+        (
+            "one.yaml",
+            ORDERS,
+            &["--container", "web"],
+            "is --container web; there are: Deployment/orders",
+        ),
+    ] {
+        fs::write(place.path().join(name), manifest).expect("writable");
+        let output = emit(place.path(), &[&["--manifest", name], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{name}: {}", said(&output));
+        assert!(said(&output).contains(why), "{name}: {}", said(&output));
+        assert!(
+            said(&output).contains("hint: "),
+            "{name}: {}",
+            said(&output)
+        );
+        assert!(!place.path().join("deploy").exists(), "{name}");
+    }
+    let large = fs::File::create(place.path().join("large.yaml")).expect("writable");
+    large.set_len(100 << 20).expect("room for a hole");
+    let output = emit(place.path(), &["--manifest", "large.yaml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains("larger than 4 MiB"),
+        "{}",
+        said(&output)
+    );
+}
+
 /// The files in `records/.../deploy` are an example for readers, and the whole output of `emit` for a
 /// real run. `LOADLINE_UPDATE=1` writes them.
 #[test]

@@ -14,6 +14,7 @@ pub mod host;
 pub mod local;
 pub mod lock;
 pub mod logs;
+pub mod manifest;
 mod order;
 pub mod runner;
 pub mod searches;

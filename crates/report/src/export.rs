@@ -103,7 +103,7 @@ pub fn json(view: &ResultView) -> String {
         load: load.to_string(),
         load_in_parts: load.rate_per_second.is_some().then_some(load),
         slo: view.slo.to_string(),
-        machine: view.machine.clone(),
+        machine: redact::machine(&view.machine),
         incomplete: view.incomplete.clone(),
         recommendation: view.recommendation.as_ref().map(redact::recommendation),
         warnings: view.warnings.clone(),

@@ -8,13 +8,23 @@ mod toml;
 
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Configuration, TrialRecord};
+use loadline_analysis::record::{Configuration, Machine, TrialRecord};
 use loadline_analysis::slo::Slo;
 
 use crate::view::Load;
 
 pub use text::{REDACTED, command, is_secret_name, line, variable};
 pub use toml::experiment;
+
+/// The machine; the options that an image brings along without their secrets.
+pub fn machine(machine: &Machine) -> Machine {
+    let mut machine = machine.clone();
+    let image = machine.image.as_mut();
+    if let Some(options) = image.and_then(|image| image.tool_options.as_mut()) {
+        *options = line(options);
+    }
+    machine
+}
 
 /// A load, word by word: what follows the secret in a URL's query is no part of it.
 pub fn load(load: &Load) -> Load {

@@ -1,11 +1,14 @@
 //! `loadline emit`: the files that ship a recommendation, whole or not at all.
 
+mod existing;
+
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::deployment::CellResult;
-use loadline_analysis::record::StartCache;
+use loadline_analysis::record::{Image, StartCache};
 use loadline_engine::experiment::Experiment;
 use loadline_files::{Directory, Part, Refused};
 use loadline_jvm::cache::application::Application as Jars;
@@ -23,6 +26,8 @@ use super::print;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 use crate::result::ResultFlags;
+
+use existing::Existing;
 
 /// Names of files that the image's directory has already, or the build makes in it.
 const OURS: [&str; 9] = [
@@ -97,6 +102,8 @@ pub struct EmitArguments {
     /// [default: the one that the recommendation was measured with]
     #[arg(long, value_name = "KIND")]
     cache: Option<CacheKind>,
+    #[command(flatten)]
+    existing: Existing,
     /// Overwrite files that are there
     #[arg(long)]
     force: bool,
@@ -106,19 +113,21 @@ pub struct EmitArguments {
 pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
     let (view, experiment) = arguments.result.view_and_experiment()?;
     let application = application(&arguments, &view, &experiment)?;
+    if let Some(patched) = arguments.existing.patched(&view, &application)? {
+        write(&arguments, &view, &patched.artefacts)?;
+        for note in &patched.notes {
+            eprintln!("warning: {note}");
+        }
+        let next = arguments.existing.next(&arguments.to);
+        next.iter().for_each(|line| eprintln!("next: {line}"));
+        return Ok(Outcome::Done);
+    }
     let purposes = match application.measured_image {
         Some(_) => purposes_of_image(&arguments)?,
         None => purposes(&arguments.purposes),
     };
     let artefacts = emit(&view, &application, &purposes).map_err(refused)?;
-    write_all(&arguments.to, &artefacts, arguments.force)?;
-    if let Some(unproven) = view.recommendation.as_ref().filter(|r| !r.is_proven()) {
-        let proof = unproven.proof.sentence();
-        eprintln!("warning: the size is not proven to keep the SLO: {proof}");
-    }
-    for artefact in &artefacts {
-        print(&arguments.to.join(artefact.name).display().to_string())?;
-    }
+    write(&arguments, &view, &artefacts)?;
     let steps = Steps {
         to: &arguments.to,
         home: &experiment.app.directory,
@@ -135,11 +144,29 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
+/// Writes the files, says so, and warns where the size is not proven.
+fn write(
+    arguments: &EmitArguments,
+    view: &ResultView,
+    artefacts: &[Artefact],
+) -> Result<(), Error> {
+    write_all(&arguments.to, artefacts, arguments.force)?;
+    if let Some(unproven) = view.recommendation.as_ref().filter(|r| !r.is_proven()) {
+        let proof = unproven.proof.sentence();
+        eprintln!("warning: the size is not proven to keep the SLO: {proof}");
+    }
+    for artefact in artefacts {
+        print(&arguments.to.join(artefact.name).display().to_string())?;
+    }
+    Ok(())
+}
+
 fn refused(error: EmitError) -> Error {
     let kind = match &error {
-        EmitError::Command { .. } | EmitError::File { .. } | EmitError::ToolOptions => {
-            ErrorKind::Usage
-        }
+        EmitError::Command { .. }
+        | EmitError::File { .. }
+        | EmitError::Manifest { .. }
+        | EmitError::ToolOptions => ErrorKind::Usage,
         EmitError::NoRecommendation { .. } => ErrorKind::Invalid,
     };
     Error::new(kind, &error).hint(error.hint())
@@ -224,7 +251,7 @@ fn application(
             Some(_) => Command::in_image(&experiment.app.command),
             None => command(experiment)?,
         },
-        env: experiment.app.env.clone(),
+        env: env(experiment, measured),
         port: experiment.load.spec.port(),
         ready: ready(experiment),
         replicas,
@@ -233,6 +260,15 @@ fn application(
         launcher: !arguments.plain && measured.is_none(),
         cache: cache(arguments, view),
     })
+}
+
+/// The environment; with the image's own JVM options, which a manifest's would take the place of.
+fn env(experiment: &Experiment, image: Option<&Image>) -> BTreeMap<String, String> {
+    let mut env = experiment.app.env.clone();
+    if let Some(own) = image.and_then(|image| image.tool_options.clone()) {
+        env.entry("JAVA_TOOL_OPTIONS".to_owned()).or_insert(own);
+    }
+    env
 }
 
 /// The start-up cache that is asked for, else the one that was measured; trained as that was.

@@ -20,6 +20,14 @@ pub enum EmitError {
         "the measured JVM options cannot be said in JAVA_TOOL_OPTIONS: one has both kinds of quotes, or the environment sets the variable to a secret"
     )]
     ToolOptions,
+    /// A manifest or values file of the user that nothing can be written for.
+    #[error("{why}")]
+    Manifest {
+        /// What is wrong with it.
+        why: String,
+        /// What to do.
+        hint: String,
+    },
     /// The command is not `java ... -jar JAR`.
     #[error("cannot tell the jar of the command that was measured: {command}")]
     Command {
@@ -36,6 +44,7 @@ impl EmitError {
                 "`loadline size` makes one; `loadline report {result}` says why this result has none"
             ),
             Self::File { .. } => "an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form".to_owned(),
+            Self::Manifest { hint, .. } => hint.clone(),
             Self::ToolOptions => "let the image's command have them: --for docker,kubernetes".to_owned(),
             Self::Command { .. } => "the files are made for `java [options] -jar JAR [arguments]`; measure it in this form: a main class with -cp packed into a jar whose manifest names it, an @file written out, a start script replaced by what it starts".to_owned(),
         }

@@ -72,7 +72,7 @@ fn argument(option: &str) -> String {
 }
 
 /// An option in `JAVA_TOOL_OPTIONS`.
-fn tool_option(option: &str) -> Option<String> {
+pub(super) fn tool_option(option: &str) -> Option<String> {
     if !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'') {
         Some(option.to_owned())
     } else if !option.contains('"') {

@@ -196,7 +196,8 @@ fn variables(facts: &Facts<'_>) -> Vec<Yaml> {
     all
 }
 
-fn resources(facts: &Facts<'_>) -> Yaml {
+/// What a container asks for and may use: the same.
+pub(super) fn resources(facts: &Facts<'_>) -> Yaml {
     let memory = facts.memory.value.to_string();
     let mut limits = vec![entry("memory", memory.clone()).because(&*facts.memory.because)];
     let mut requests =
@@ -241,7 +242,7 @@ fn variable(facts: &Facts<'_>, variable: &Variable) -> Yaml {
 }
 
 /// A value of a variable. Kubernetes expands `$(NAME)`; a doubled dollar sign stays one.
-fn literal(value: &str) -> String {
+pub(super) fn literal(value: &str) -> String {
     value.replace("$(", "$$(")
 }
 

@@ -1,4 +1,5 @@
-//! What a user ships: JVM options, Dockerfile, Compose file, Kubernetes manifests.
+//! What a user ships: JVM options, Dockerfile, Compose file, Kubernetes manifests; or what changes in
+//! the manifest ([`patch`]) or chart ([`values`]) that there is.
 //!
 //! Owns the text of the artefacts, pure functions of a recommendation. Every value carries a comment
 //! with its evidence; nothing is set that was not measured or asked for. Never holds a secret:
@@ -6,6 +7,7 @@
 
 mod application;
 mod cache;
+mod change;
 mod compose;
 mod container;
 mod error;
@@ -13,10 +15,14 @@ mod facts;
 mod given;
 mod jvm_options;
 mod kubernetes;
+mod merge;
 mod names;
+mod patch;
 mod profile;
 mod purpose;
 mod scaling;
+mod values;
+mod workload;
 mod yaml;
 
 pub use application::{Application, Command, Pinned, Ready, Scaling};
@@ -24,7 +30,10 @@ pub use cache::{CacheStage, REQUESTS as CACHE_REQUESTS, cache_stage, script as c
 pub use error::EmitError;
 pub use given::{Secret, secret};
 pub use names::slug;
+pub use patch::{Patched, patch};
 pub use purpose::Purpose;
+pub use values::{Place, What, values};
+pub use workload::Workload;
 
 use crate::view::ResultView;
 use facts::Facts;

@@ -1,6 +1,6 @@
 //! YAML, written by hand: every string in double quotes, a comment above the value it explains.
 //!
-//! Owns quoting and indentation. Keys are ours, never foreign text. A double-quoted YAML scalar takes
+//! Owns quoting and indentation, of keys that are foreign text as well. A double-quoted YAML scalar takes
 //! the escapes of JSON (YAML 1.2, 5.7), so nothing in a value can end it.
 
 /// A node of a document.
@@ -12,6 +12,10 @@ pub enum Yaml {
     Number(u64),
     /// True or false.
     Flag(bool),
+    /// Nothing: in a patch and in Helm's values it takes a field away.
+    Null,
+    /// A number as another file has it.
+    Literal(serde_json::Number),
     /// Keys and values in order.
     Map(Vec<Entry>),
     /// Values in order.
@@ -36,6 +40,24 @@ pub fn entry(key: impl Into<String>, value: impl Into<Yaml>) -> Entry {
 }
 
 impl Entry {
+    /// Its key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Its value alone.
+    pub fn into_value(self) -> Yaml {
+        self.value
+    }
+
+    /// The entries of the map that it holds.
+    pub fn entries(&mut self) -> Option<&mut Vec<Entry>> {
+        match &mut self.value {
+            Yaml::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
     /// Adds the comment above it; one line.
     pub fn because(mut self, why: impl Into<String>) -> Self {
         self.because = Some(why.into());
@@ -71,6 +93,21 @@ impl From<u64> for Yaml {
     }
 }
 
+impl From<&serde_json::Value> for Yaml {
+    /// A part of another file, as it is.
+    fn from(value: &serde_json::Value) -> Self {
+        use serde_json::Value;
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(flag) => Self::Flag(*flag),
+            Value::Number(number) => Self::Literal(number.clone()),
+            Value::String(text) => Self::Text(text.clone()),
+            Value::Array(items) => list(items.iter().map(Self::from)),
+            Value::Object(fields) => map(fields.iter().map(|(key, value)| entry(key, value))),
+        }
+    }
+}
+
 impl From<bool> for Yaml {
     fn from(flag: bool) -> Self {
         Self::Flag(flag)
@@ -94,7 +131,7 @@ impl Yaml {
                     if let Some(why) = &entry.because {
                         out.push_str(&format!("{indent}# {}\n", comment(why)));
                     }
-                    out.push_str(&format!("{indent}{}:", entry.key));
+                    out.push_str(&format!("{indent}{}:", key(&entry.key)));
                     entry.value.beside(out, depth + 1);
                 }
             }
@@ -104,7 +141,9 @@ impl Yaml {
                     value.in_list(out, depth + 1);
                 }
             }
-            Self::Text(_) | Self::Number(_) | Self::Flag(_) => self.beside(out, depth),
+            Self::Text(_) | Self::Number(_) | Self::Flag(_) | Self::Null | Self::Literal(_) => {
+                self.beside(out, depth);
+            }
         }
     }
 
@@ -114,6 +153,8 @@ impl Yaml {
             Self::Text(text) => out.push_str(&format!(" {}\n", quoted(text))),
             Self::Number(number) => out.push_str(&format!(" {number}\n")),
             Self::Flag(flag) => out.push_str(&format!(" {flag}\n")),
+            Self::Null => out.push_str(" null\n"),
+            Self::Literal(number) => out.push_str(&format!(" {number}\n")),
             Self::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
             Self::List(values) if values.is_empty() => out.push_str(" []\n"),
             Self::Map(_) | Self::List(_) => {
@@ -135,6 +176,17 @@ impl Yaml {
         self.write(&mut inner, depth);
         out.push(' ');
         out.push_str(inner.trim_start());
+    }
+}
+
+/// A key: plain where no parser takes it for anything else.
+fn key(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let is_word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
+        .contains(&text.to_ascii_lowercase().as_str());
+    match text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !is_word {
+        true if text.chars().all(is_plain) => text.to_owned(),
+        _ => quoted(text),
     }
 }
 
@@ -197,6 +249,15 @@ mod tests {
             # why
             e: "f"
         "#);
+    }
+
+    #[test]
+    fn a_part_of_another_file_stays_what_it_is() {
+        let value =
+            serde_json::json!({"a": [1, 1.5, true, null, "x"], "b c": {"y": "no"}, "1": -7});
+        let back: serde_json::Value =
+            serde_saphyr::from_str(&Yaml::from(&value).document()).expect("it is YAML");
+        assert_eq!(back, value);
     }
 
     proptest! {

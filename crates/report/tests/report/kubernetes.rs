@@ -18,7 +18,7 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// What is wrong with a document; empty when nothing is.
-fn errors(document: &Value) -> Vec<String> {
+pub fn errors(document: &Value) -> Vec<String> {
     let word = |key: &str| document[key].as_str().unwrap_or_default().to_owned();
     let kind = format!("{} {}", word("apiVersion"), word("kind"));
     let mut found = Vec::new();

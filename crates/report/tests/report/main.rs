@@ -14,6 +14,7 @@ mod image;
 mod instances;
 mod kubernetes;
 mod nothing;
+mod patches;
 mod pauses;
 mod pods;
 mod read_back;

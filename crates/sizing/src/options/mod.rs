@@ -2,8 +2,10 @@
 //!
 //! Owns the canonical form (`-Xmx512m` and `-XX:MaxHeapSize=512m` are one flag) and HotSpot's
 //! precedence between sources. Splitting text into words is [`words`]; which JDK knows a flag is
-//! [`gate`]; what a flag freezes is [`dimension`]. Never reads a file or the environment.
+//! [`gate`]; what a flag freezes is [`dimension`]; what cannot stand beside another is
+//! [`conflict`]. Never reads a file or the environment.
 
+pub mod conflict;
 pub mod dimension;
 pub mod gate;
 pub mod words;

@@ -1,0 +1,133 @@
+//! What `emit` writes for an application that has its manifest or chart already: only what changes.
+//!
+//! Owns the flags of it, and what is said about the files. The files are `loadline_report`'s.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use loadline_engine::manifest;
+use loadline_report::ResultView;
+use loadline_report::content::quoted;
+use loadline_report::emit::{
+    Application, EmitError, Patched, Place, What, Workload, patch, values,
+};
+use serde_json::Value;
+
+use super::refused;
+use crate::error::{Error, ErrorKind};
+
+/// Flags of files that patch instead of replacing.
+#[derive(Args)]
+pub struct Existing {
+    /// Manifest of yours (Deployment, StatefulSet; - is standard input): write a patch of it and a
+    /// Kustomize component instead of new files
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["values", "purposes", "name", "base_image", "replicas", "max_rate", "max_replicas", "plain", "cache"])]
+    manifest: Option<PathBuf>,
+    /// The workload in the manifest: NAME or KIND/NAME [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "manifest")]
+    workload: Option<String>,
+    /// The container in the manifest [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "manifest")]
+    container: Option<String>,
+    /// Values of a Helm chart of yours (- is standard input): write values that go over them
+    /// instead of new files
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["purposes", "name", "base_image", "replicas", "max_rate", "max_replicas", "plain", "cache"])]
+    values: Option<PathBuf>,
+    /// Where the chart reads a value: WHAT=PATH, several times for several. WHAT is resources
+    /// [default: resources], java-options, env, image, startup-probe, readiness-probe or annotations
+    #[arg(long = "values-path", value_name = "WHAT=PATH", requires = "values", value_parser = Place::parse)]
+    places: Vec<Place>,
+}
+
+impl Existing {
+    /// The files, where a manifest or values are given.
+    pub fn patched(
+        &self,
+        view: &ResultView,
+        application: &Application,
+    ) -> Result<Option<Patched>, Error> {
+        let (path, patched) = match (&self.manifest, &self.values) {
+            (Some(path), _) => (path, self.patch(path, view, application)?),
+            (None, Some(path)) => (path, self.over(path, view, application)?),
+            (None, None) => return Ok(None),
+        };
+        patched.map(Some).map_err(|error| named(path, error))
+    }
+
+    fn patch(
+        &self,
+        path: &Path,
+        view: &ResultView,
+        application: &Application,
+    ) -> Result<Result<Patched, EmitError>, Error> {
+        let source = manifest::one(path).map_err(|e| unreadable(&e))?;
+        let (workload, container) = (self.workload.as_deref(), self.container.as_deref());
+        let found = Workload::find(&source.documents, workload, container);
+        Ok(found.and_then(|workload| patch(view, application, &workload)))
+    }
+
+    fn over(
+        &self,
+        path: &Path,
+        view: &ResultView,
+        application: &Application,
+    ) -> Result<Result<Patched, EmitError>, Error> {
+        let mut source = manifest::one(path).map_err(|e| unreadable(&e))?;
+        let own = match source.documents.len() {
+            0 => Value::Object(serde_json::Map::new()),
+            1 => source.documents.swap_remove(0),
+            _ => Value::Null,
+        };
+        if !own.is_object() {
+            let refusal = format!(
+                "{} has no values of a chart: it is not one map",
+                path.display()
+            );
+            return Err(Error::new(ErrorKind::Usage, refusal)
+                .hint("give the chart's values.yaml: helm show values CHART"));
+        }
+        let mut places = self.places.clone();
+        if !places.iter().any(|place| place.what == What::Resources) {
+            places.push(Place {
+                what: What::Resources,
+                path: vec!["resources".to_owned()],
+            });
+        }
+        Ok(values(view, application, &own, &places))
+    }
+
+    /// What to do with the files in `to`.
+    pub fn next(&self, to: &Path) -> Option<String> {
+        let shown = quoted(&to.display().to_string());
+        let file = |path: &Path| quoted(&path.display().to_string());
+        if let Some(manifest) = &self.manifest {
+            let manifest = match manifest == Path::new("-") {
+                true => "MANIFEST".to_owned(),
+                false => file(manifest),
+            };
+            return Some(format!(
+                "in the kustomization.yaml that has the manifest: components: [{shown}]; or kubectl patch --local -o yaml -f {manifest} --patch-file {shown}/patch.yaml"
+            ));
+        }
+        let values = self.values.as_ref()?;
+        Some(format!(
+            "helm upgrade RELEASE CHART -f {} -f {shown}/values.yaml",
+            file(values)
+        ))
+    }
+}
+
+/// A refusal with the file that it is about.
+fn named(path: &Path, error: EmitError) -> Error {
+    match error {
+        EmitError::Manifest { why, hint } => {
+            let refusal = format!("{}: {why}", path.display());
+            Error::new(ErrorKind::Usage, refusal).hint(hint)
+        }
+        other => refused(other),
+    }
+}
+
+fn unreadable(refusal: &loadline_trial::Refusal) -> Error {
+    Error::new(ErrorKind::Usage, refusal).hint(&refusal.hint)
+}

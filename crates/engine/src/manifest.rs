@@ -1,0 +1,239 @@
+//! YAML that somebody else wrote: manifests and values of charts, from files, directories and
+//! standard input.
+//!
+//! Owns where they are read from and the limits of it: the text may come from anybody, and
+//! loadline may be root. What stands in the documents is for whoever asks. Facts: a directory is
+//! read as `kubectl apply -f DIR` reads it (`.yaml`, `.yml`, `.json`, none below).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use loadline_trial::Refusal;
+use serde_json::Value;
+
+/// Largest file.
+const LARGEST: u64 = 4 << 20;
+
+/// Most files of a directory.
+const MOST: usize = 1000;
+
+/// What files with documents end in.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// What only a Helm chart's template has.
+const TEMPLATES: [&str; 3] = [".Values", ".Release", ".Chart"];
+
+/// A file with its documents.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// Where it is from; `-` is standard input.
+    pub path: PathBuf,
+    /// Its documents in order, without empty ones.
+    pub documents: Vec<Value>,
+}
+
+/// Reads a file, standard input (`-`), or the files of a directory.
+///
+/// # Errors
+/// What cannot be read, why, and what to do.
+pub fn read(path: &Path) -> Result<Vec<Source>, Refusal> {
+    if path != Path::new("-") && path.is_dir() {
+        return directory(path)?.iter().map(|file| one(file)).collect();
+    }
+    Ok(vec![one(path)?])
+}
+
+/// Reads a file or standard input.
+///
+/// # Errors
+/// What cannot be read, why, and what to do.
+pub fn one(path: &Path) -> Result<Source, Refusal> {
+    let name = name(path);
+    let failed = |error: io::Error| {
+        let hint = match error.kind() {
+            io::ErrorKind::InvalidData => "write it as YAML in UTF-8",
+            _ => "give a file, or - for standard input",
+        };
+        Refusal::new(format!("cannot read {name}"), error, hint)
+    };
+    let text = text(path).map_err(failed)?.ok_or_else(|| {
+        let why = format!("it is larger than {} MiB", LARGEST >> 20);
+        let hint = "give only the workloads that it is about: kubectl get deployment NAME -o yaml";
+        Refusal::new(format!("cannot read {name}"), why, hint)
+    })?;
+    Ok(Source {
+        documents: documents(&text, &name)?,
+        path: path.to_owned(),
+    })
+}
+
+/// The text; `None` when it is too long.
+fn text(path: &Path) -> io::Result<Option<String>> {
+    let mut text = String::new();
+    let limit = LARGEST + 1;
+    if path == Path::new("-") {
+        io::stdin().lock().take(limit).read_to_string(&mut text)?;
+    } else {
+        File::open(path)?.take(limit).read_to_string(&mut text)?;
+    }
+    Ok((text.len() as u64 <= LARGEST).then_some(text))
+}
+
+fn name(path: &Path) -> String {
+    match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
+/// The files of a directory in order of their names; links in it are passed over.
+fn directory(path: &Path) -> Result<Vec<PathBuf>, Refusal> {
+    let what = format!("cannot read {}", path.display());
+    let failed = |error| Refusal::new(&what, error, "give a directory that you may read");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let file = entry.path();
+        let ending = file.extension().and_then(|e| e.to_str());
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
+            files.push(file);
+        }
+        if files.len() > MOST {
+            let why = format!("it has more than {MOST} manifests");
+            return Err(Refusal::new(what, why, "give the ones that it is about"));
+        }
+    }
+    if files.is_empty() {
+        return Err(Refusal::new(
+            what,
+            "no file in it ends in .yaml, .yml or .json",
+            "give the directory that has the manifests; directories below are not read. Of a chart: helm template CHART | loadline judge --manifest -",
+        ));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The documents of a text.
+///
+/// # Errors
+/// When it is no YAML, or the template of one.
+pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, Refusal> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: 64,
+            max_nodes: 100_000,
+            max_aliases: 1_000,
+            max_documents: 500,
+        },
+    };
+    let is_marked = text.contains("{{");
+    let is_template = is_marked && TEMPLATES.iter().any(|mark| text.contains(mark));
+    let what = || format!("cannot read {name}");
+    let template = || {
+        Refusal::new(
+            what(),
+            "it is a template of a Helm chart, not a manifest",
+            "let Helm write the manifest: helm template CHART | loadline ... --manifest -",
+        )
+    };
+    if is_template {
+        return Err(template());
+    }
+    let parsed: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
+    let documents = parsed.map_err(|error| match is_marked {
+        true => template(),
+        false => Refusal::new(
+            what(),
+            brief(&error),
+            "write it as YAML; `kubectl apply --dry-run=client -f FILE` shows what is wrong",
+        ),
+    })?;
+    Ok(documents.into_iter().filter(|d| !d.is_null()).collect())
+}
+
+/// The first line of what a parser says: the others draw the place.
+fn brief(error: &impl ToString) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> Refusal {
+        documents(text, "x.yaml").expect_err("it is refused")
+    }
+
+    #[test]
+    fn documents_are_read_and_empty_ones_left_out() {
+        let all = documents("a: 1\n---\n# nothing\n---\n{\"b\": [2]}\n", "x").expect("YAML");
+        assert_eq!(
+            all,
+            [serde_json::json!({"a": 1}), serde_json::json!({"b": [2]})]
+        );
+        assert_eq!(documents("", "x"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn templates_of_charts_are_known_and_texts_with_braces_are_not() {
+        for text in [
+            "replicas: {{ .Values.replicas }}\n",
+            "image: \"{{ .Values.image }}\"\n",
+            "{{- if .Values.x }}\na: b\n{{- end }}\n",
+            "{{ include \"a\" . }}\n",
+        ] {
+            assert!(refused(text).hint.contains("helm template"), "{text}");
+        }
+        assert!(documents("rule: 'x {{ $labels.pod }}'\n", "x").is_ok());
+    }
+
+    #[test]
+    fn hostile_yaml_is_refused() {
+        assert!(!refused(&"[".repeat(1000)).why.is_empty());
+        assert!(!refused("a: [").why.is_empty());
+        let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for i in 1..12 {
+            let before = char::from(b'a' + i - 1);
+            let own = char::from(b'a' + i);
+            let items = vec![format!("*{before}"); 9].join(",");
+            bomb += &format!("{own}: &{own} [{items}]\n");
+        }
+        assert!(!refused(&bomb).why.is_empty());
+    }
+
+    #[test]
+    fn a_directory_is_its_manifests_and_no_link() {
+        let place = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| place.path().join(name);
+        assert!(
+            read(place.path())
+                .expect_err("it is empty")
+                .why
+                .contains(".yaml")
+        );
+        std::fs::write(at("b.yaml"), "b: 1").expect("writable");
+        std::fs::write(at("a.yml"), "a: 1").expect("writable");
+        std::fs::write(at("notes.txt"), "[").expect("writable");
+        std::os::unix::fs::symlink("/etc/passwd", at("c.yaml")).expect("a link");
+        std::fs::create_dir(at("d.yaml")).expect("a directory");
+        let names: Vec<_> = read(place.path())
+            .expect("two files")
+            .into_iter()
+            .map(|source| source.path)
+            .collect();
+        assert_eq!(names, [at("a.yml"), at("b.yaml")]);
+        assert!(one(&at("none.yaml")).is_err());
+        let large = File::create(at("large.yaml")).expect("writable");
+        large.set_len(100 << 20).expect("room for a hole");
+        assert!(
+            one(&at("large.yaml"))
+                .expect_err("too large")
+                .why
+                .contains("4 MiB")
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! What a recommendation changes in a container that somebody else wrote: the parts that a patch and
+//! Helm's values are written from.
+//!
+//! Owns which fields are touched and which stay: limits, JVM options, variables of the recommended
+//! configuration, the probe that waits for a start. A probe, a variable and a limit that were not
+//! measured stay as they are; whatever stays against the measurement is named.
+
+use loadline_sizing::options::words;
+use serde_json::Value;
+
+use super::application::Ready;
+use super::error::EmitError;
+use super::facts::Facts;
+use super::jvm_options::TOOL_OPTIONS;
+use super::kubernetes::literal;
+use super::merge::{merge, stronger, variables};
+use super::yaml::{Entry, Yaml, entry, map};
+use crate::redact;
+use crate::text;
+use crate::view::ResultView;
+
+/// Fields by which a probe asks; it has one of them.
+const HANDLERS: [&str; 4] = ["httpGet", "tcpSocket", "exec", "grpc"];
+
+/// The defaults of Kubernetes for a probe: period in seconds, failures.
+const PROBE: (u64, u64) = (10, 3);
+
+/// A variable to set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Set {
+    /// Its name.
+    pub name: String,
+    /// Its value, as a manifest has it.
+    pub value: String,
+    /// Whether the container takes it from elsewhere, which must go.
+    pub was_reference: bool,
+    /// Why it is what it is; one line.
+    pub because: String,
+}
+
+/// Variables that a value takes its parts from, which have to stand before it, in their order.
+///
+/// Kubernetes expands `$(NAME)` of variables that come before, and kustomize puts the patched ones
+/// first: those that they need come along by name.
+pub fn needed<'a>(set: &[Set], container: &'a Value) -> Vec<&'a str> {
+    let all: Vec<(&str, &Value)> = variables(container).collect();
+    let mut texts: Vec<&str> = set.iter().map(|s| s.value.as_str()).collect();
+    let mut found = vec![false; all.len()];
+    // A variable can only refer to one before it: one look backwards finds all.
+    for (at, (name, value)) in all.iter().enumerate().rev() {
+        let reference = format!("$({name})");
+        // A doubled dollar sign is one, and refers to nothing.
+        let refers = |text: &&str| text.replace("$$", "").contains(&reference);
+        if texts.iter().any(refers) {
+            found[at] = true;
+            texts.extend(value.as_str());
+        }
+    }
+    let needed = all.iter().zip(found).filter(|(_, is_needed)| *is_needed);
+    let needed = needed.map(|((name, _), _)| *name);
+    needed
+        .filter(|name| set.iter().all(|s| s.name != *name))
+        .collect()
+}
+
+/// What changes, and what has to be said about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Variables.
+    pub variables: Vec<Set>,
+    /// What stays against the measurement, and what was replaced; a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The JVM options that the trials had, in order: those of the variable, then the others.
+///
+/// # Errors
+/// [`EmitError::ToolOptions`] where the trials had a secret in the variable.
+pub fn measured_options(facts: &Facts<'_>) -> Result<Vec<String>, EmitError> {
+    let mut all = Vec::new();
+    for variable in facts.variables.iter().filter(|v| v.name == TOOL_OPTIONS) {
+        let value = variable.value.as_ref().ok_or(EmitError::ToolOptions)?;
+        all.extend(words::environment(value).map_err(|_| EmitError::ToolOptions)?);
+    }
+    all.extend(facts.options.iter().map(|option| option.value.clone()));
+    Ok(all)
+}
+
+/// What changes in the variables of a container.
+///
+/// # Errors
+/// [`EmitError`] where a measured option would not arrive.
+pub fn change(
+    view: &ResultView,
+    facts: &Facts<'_>,
+    container: &Value,
+) -> Result<Change, EmitError> {
+    let options = measured_options(facts)?;
+    let mut change = Change {
+        notes: stronger(container, &options)?,
+        ..Change::default()
+    };
+    change.notes.extend(foreign(container));
+    let chosen = view.recommendation.as_ref();
+    let chosen = chosen.map(|r| &r.configuration.env);
+    for variable in facts.variables.iter().filter(|v| v.name != TOOL_OPTIONS) {
+        let there = variables(container).find(|(name, _)| *name == variable.name);
+        let is_chosen = chosen.is_some_and(|env| env.contains_key(&variable.name));
+        let name = text::label(&variable.name);
+        let value = variable.value.as_deref().map(literal);
+        match (value, there) {
+            (None, None) => change.notes.push(format!(
+                "{name} was set in the trials and is a secret: the manifest has to set it."
+            )),
+            (None, Some(_)) => {}
+            (Some(value), Some((_, own))) if own.as_str() == Some(&value) => {}
+            (Some(_), Some(_)) if !is_chosen => change.notes.push(format!(
+                "{name} stays as it is; it had another value in the trials."
+            )),
+            (Some(value), there) => {
+                if there.is_some() {
+                    change.notes.push(format!(
+                        "{name} gets the value that was recommended; it had another one."
+                    ));
+                }
+                change.variables.push(Set {
+                    name: variable.name.clone(),
+                    value,
+                    was_reference: there.is_some_and(|(_, own)| own.is_null()),
+                    because: "as in the trials".to_owned(),
+                });
+            }
+        }
+    }
+    if !options.is_empty() {
+        let there = variables(container).find(|(name, _)| *name == TOOL_OPTIONS);
+        let there = match there {
+            Some((_, Value::Null)) => {
+                return Err(EmitError::Manifest {
+                    why: format!(
+                        "{TOOL_OPTIONS} comes from elsewhere (valueFrom), so what it says cannot be merged with what was measured"
+                    ),
+                    hint: format!(
+                        "write its value into the manifest; a variable of another name can come from elsewhere, and {TOOL_OPTIONS} say $(NAME)"
+                    ),
+                });
+            }
+            Some((_, own)) => own.as_str().unwrap_or_default(),
+            None => "",
+        };
+        let merged = merge(there, &options, literal)?;
+        change.notes.extend(merged.notes);
+        if merged.value != there {
+            change.variables.push(Set {
+                name: TOOL_OPTIONS.to_owned(),
+                value: merged.value,
+                was_reference: false,
+                because: reasons(facts),
+            });
+        }
+    }
+    Ok(change)
+}
+
+/// `part of the size: -Xmx64m (measured: trials 1-4)`
+fn reasons(facts: &Facts<'_>) -> String {
+    let reasons = facts.options.iter();
+    let reasons = reasons.map(|o| format!("{} ({})", o.value, o.because));
+    let reasons = reasons.collect::<Vec<_>>().join("; ");
+    text::one_line(&format!("part of the size: {reasons}"))
+}
+
+/// What in the container is beyond what can be looked at, or differs from the trials.
+fn foreign(container: &Value) -> Option<String> {
+    let from = container.get("envFrom").and_then(Value::as_array)?;
+    (!from.is_empty()).then(|| {
+        format!("the container takes variables from elsewhere (envFrom), which were not looked at; {TOOL_OPTIONS} of the patch wins over one there.")
+    })
+}
+
+/// Limits and requests that stay although no trial had them.
+pub fn kept_limits(facts: &Facts<'_>, resources: &Value) -> Option<String> {
+    let cpu = resources.pointer("/limits/cpu")?;
+    facts.cpu.is_none().then(|| {
+        format!(
+            "the CPU limit {} stays; the trials had none.",
+            text::label(cpu.as_str().unwrap_or(&cpu.to_string()))
+        )
+    })
+}
+
+/// The probes of a container that change: how long a start is waited for is measured, how a probe
+/// asks is the container's own where it has one. What waits longer, and a readiness probe of its
+/// own, stay. `reach` says whether the port of the trials is one of the container.
+pub fn probes(facts: &Facts<'_>, container: &Value, reach: bool) -> Vec<Entry> {
+    let own = |kind: &str| container.get(kind).unwrap_or(&Value::Null);
+    let asked = || reach.then(|| asked(&facts.application.ready));
+    let others = [own("readinessProbe"), own("livenessProbe")];
+    let startup = startup(facts, own("startupProbe"), || {
+        others
+            .iter()
+            .find_map(|probe| handler(probe))
+            .or_else(asked)
+    });
+    let startup = startup.map(|probe| entry("startupProbe", probe));
+    let readiness = asked().filter(|_| !own("readinessProbe").is_object());
+    let readiness = readiness.map(|asked| {
+        let probes = facts.probes.value;
+        let fields = [
+            asked,
+            entry("periodSeconds", probes.readiness_period),
+            entry("timeoutSeconds", probes.timeout),
+            entry("failureThreshold", probes.readiness_failures),
+        ];
+        entry("readinessProbe", map(fields))
+    });
+    startup.into_iter().chain(readiness).collect()
+}
+
+/// The startup probe; `None` where its own waits as long, or where nobody knows how to ask.
+fn startup(facts: &Facts<'_>, own: &Value, handler: impl Fn() -> Option<Entry>) -> Option<Yaml> {
+    let probes = facts.probes.value;
+    let patience = probes.startup_period * probes.startup_failures;
+    if own.is_object() && waits(own) >= patience {
+        return None;
+    }
+    let mut entries = Vec::new();
+    if !HANDLERS.iter().any(|name| own.get(*name).is_some()) {
+        entries.push(handler()?);
+    }
+    entries.push(entry("periodSeconds", probes.startup_period));
+    if own.get("timeoutSeconds").is_none() {
+        entries.push(entry("timeoutSeconds", probes.timeout));
+    }
+    let failures = entry("failureThreshold", probes.startup_failures);
+    entries.push(failures.because(format!("{patience} s: {}", facts.probes.because)));
+    Some(map(entries))
+}
+
+/// How the trials asked.
+fn asked(ready: &Ready) -> Entry {
+    match ready {
+        Ready::Http { port, path } => {
+            let fields = [entry("path", path.clone()), entry("port", u64::from(*port))];
+            entry("httpGet", map(fields))
+        }
+        Ready::Tcp { port } => entry("tcpSocket", map([entry("port", u64::from(*port))])),
+    }
+}
+
+/// How a probe of the container asks; never one that holds a secret.
+fn handler(probe: &Value) -> Option<Entry> {
+    let found = HANDLERS
+        .iter()
+        .find_map(|name| Some((*name, probe.get(*name)?)));
+    let (name, value) = found?;
+    let shown = value.to_string();
+    let is_open = redact::line(&shown) == shown;
+    is_open.then(|| entry(name, value))
+}
+
+/// How long a probe waits, seconds.
+fn waits(probe: &Value) -> u64 {
+    let number =
+        |name: &str, default: u64| probe.get(name).and_then(Value::as_u64).unwrap_or(default);
+    let tries =
+        number("periodSeconds", PROBE.0).saturating_mul(number("failureThreshold", PROBE.1));
+    tries.saturating_add(number("initialDelaySeconds", 0))
+}

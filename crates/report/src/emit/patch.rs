@@ -1,0 +1,181 @@
+//! A patch of a Deployment or StatefulSet that is there: a strategic merge patch, and the Kustomize
+//! component that applies it.
+//!
+//! Owns the two files. The patch names the workload and the container, and of those only what was
+//! measured; it replaces nothing whole. Sources: Kubernetes, "Update API Objects in Place Using
+//! kubectl patch" (merge keys `name` of containers and variables; `null` takes a field away);
+//! Kustomize, "Components" (kustomize.config.k8s.io/v1alpha1).
+
+use serde_json::Value;
+
+use super::application::Pinned;
+use super::change::{Change, Set, change, kept_limits, needed, probes};
+use super::error::EmitError;
+use super::facts::Facts;
+use super::kubernetes::resources;
+use super::merge::variables;
+use super::workload::Workload;
+use super::yaml::{Entry, Yaml, entry, list, map};
+use super::{Application, Artefact, Purpose};
+use crate::text;
+use crate::view::ResultView;
+
+/// The annotation with the id of the result.
+pub const ANNOTATION: &str = "loadline/result";
+
+/// Files for an application that has its own, and what has to be said about them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patched {
+    /// The files.
+    pub artefacts: Vec<Artefact>,
+    /// What was replaced or stays against the measurement; a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The patch of a workload, with its component.
+///
+/// # Errors
+/// [`EmitError`] when the result has no recommendation, or a measured option would not arrive.
+pub fn patch(
+    view: &ResultView,
+    application: &Application,
+    workload: &Workload,
+) -> Result<Patched, EmitError> {
+    let facts = Facts::of(view, application, &[Purpose::Kubernetes])?;
+    let Change {
+        variables: set,
+        notes,
+    } = change(view, &facts, &workload.container)?;
+    let mut notes: Vec<String> = facts.left_out.iter().cloned().chain(notes).collect();
+    notes.extend(differences(&facts, &workload.container));
+    let mut container = vec![entry("name", workload.container_name().unwrap_or_default())];
+    container.extend(image(&facts, &workload.container, &mut notes));
+    container.push(entry("resources", resources(&facts)));
+    if !set.is_empty() {
+        container.push(entry("env", environment(&set, &workload.container)));
+    }
+    let reach = reaches(&workload.container, application.port);
+    container.extend(probes(&facts, &workload.container, reach));
+    let text = comments(&facts, &notes) + &document(view, workload, map(container)).document();
+    let component = map([
+        entry("apiVersion", "kustomize.config.k8s.io/v1alpha1"),
+        entry("kind", "Component"),
+        entry("patches", list([map([entry("path", "patch.yaml")])])),
+    ]);
+    let artefact = |name, text| Artefact { name, text };
+    Ok(Patched {
+        artefacts: vec![
+            artefact("patch.yaml", text),
+            artefact(
+                "kustomization.yaml",
+                format!("# components: [this directory]\n{}", component.document()),
+            ),
+        ],
+        notes,
+    })
+}
+
+/// The variables that change and those that they need, in the container's order; new ones last.
+fn environment(set: &[Set], container: &Value) -> Yaml {
+    let place = |name: &str| variables(container).position(|(own, _)| own == name);
+    let needed = needed(set, container).into_iter();
+    let needed = needed.map(|name| (place(name), map([entry("name", name)])));
+    let set = set.iter().map(|set| {
+        let value = entry("value", set.value.clone()).because(&*set.because);
+        let gone = set.was_reference.then(|| entry("valueFrom", Yaml::Null));
+        let fields = [entry("name", set.name.clone()), value].into_iter();
+        (place(&set.name), map(fields.chain(gone)))
+    });
+    let mut all: Vec<(Option<usize>, Yaml)> = needed.chain(set).collect();
+    all.sort_by_key(|(place, _)| place.unwrap_or(usize::MAX));
+    list(all.into_iter().map(|(_, variable)| variable))
+}
+
+/// The first lines of a file: where it comes from, and what has to be known about it.
+pub(super) fn comments(facts: &Facts<'_>, notes: &[String]) -> String {
+    let lines = facts.origin.iter().chain(notes);
+    lines
+        .map(|line| format!("# {}\n", text::one_line(line)))
+        .collect()
+}
+
+fn document(view: &ResultView, workload: &Workload, container: Yaml) -> Yaml {
+    let annotation = entry(ANNOTATION, text::one_line(&view.id));
+    let mut metadata = vec![entry("name", workload.name.clone())];
+    metadata.extend(workload.namespace.clone().map(|n| entry("namespace", n)));
+    metadata.push(entry("annotations", map([annotation])));
+    let pod = map([entry("containers", list([container]))]);
+    map([
+        entry("apiVersion", workload.api_version.clone()),
+        entry("kind", workload.kind.clone()),
+        entry("metadata", map(metadata)),
+        entry("spec", map([entry("template", map([entry("spec", pod)]))])),
+    ])
+}
+
+/// The image that was measured, where it is known by its digest.
+fn image(facts: &Facts<'_>, container: &Value, notes: &mut Vec<String>) -> Option<Entry> {
+    let pinned = facts.application.measured_image?;
+    let own = container.get("image").and_then(Value::as_str);
+    let image = &facts.application.image;
+    match pinned {
+        Pinned::Yes if own == Some(image) => None,
+        Pinned::Yes => Some(
+            entry("image", image.clone()).because("the image that was measured, by its digest"),
+        ),
+        Pinned::No => {
+            notes.push(format!(
+                "the image stays {}: {} was measured, and has no digest before it is pushed.",
+                text::label(own.unwrap_or("as it is")),
+                text::label(image)
+            ));
+            None
+        }
+    }
+}
+
+/// Whether the trials asked at a port of the container; one that names none may have any.
+pub(super) fn reaches(container: &Value, port: u16) -> bool {
+    let ports = container.get("ports").and_then(Value::as_array);
+    let ports = ports.filter(|ports| !ports.is_empty());
+    ports.is_none_or(|ports| {
+        let number = |p: &Value| p.get("containerPort").and_then(Value::as_u64);
+        ports
+            .iter()
+            .filter_map(number)
+            .any(|p| p == u64::from(port))
+    })
+}
+
+/// Where the container is another one than was measured.
+fn differences(facts: &Facts<'_>, container: &Value) -> Vec<String> {
+    let application = facts.application;
+    let mut all = Vec::new();
+    if application.measured_image.is_none() {
+        let jdk = facts.seen.jdk.as_deref().unwrap_or("a JDK of this machine");
+        all.push(format!(
+            "the image stays; the trials started the jar without one, on JDK {}.",
+            text::label(jdk)
+        ));
+    }
+    all.extend(kept_limits(facts, &container["resources"]));
+    if !reaches(container, application.port) {
+        all.push(format!(
+            "the container has no port {}, where the trials asked: no probe asks there.",
+            application.port
+        ));
+    }
+    let own = container.get("args").and_then(Value::as_array);
+    let own: Vec<&str> = own
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    if !facts.arguments.iter().all(|a| own.contains(&a.as_str())) {
+        all.push(format!(
+            "the application's arguments in the trials were {}; those of the manifest stay.",
+            text::one_line(&facts.arguments.join(" "))
+        ));
+    }
+    all
+}
