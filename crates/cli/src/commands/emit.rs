@@ -14,8 +14,8 @@ use loadline_files::{Directory, Part, Refused};
 use loadline_jvm::cache::application::Application as Jars;
 use loadline_report::content::quoted;
 use loadline_report::emit::{
-    Application, Artefact, CACHE_REQUESTS, Command, EmitError, Pinned, Purpose, Ready, Scaling,
-    Secret, emit, secret, slug,
+    Application, Artefact, BaseImage, CACHE_REQUESTS, Command, EmitError, Likeness, Pinned,
+    Purpose, Ready, Scaling, Secret, emit, secret, slug,
 };
 use loadline_report::{ResultView, redact};
 use loadline_sizing::cache::CacheKind;
@@ -82,7 +82,8 @@ pub struct EmitArguments {
     /// Image, as the cluster pulls it [default: NAME:latest]
     #[arg(long)]
     image: Option<String>,
-    /// Image that the Dockerfile builds on [default: eclipse-temurin:JDK-jre of the measured JDK]
+    /// Image that the Dockerfile builds on [default: that of the measured vendor and build, where it
+    /// has one; the file says what of the measured JVM it has]
     #[arg(long, value_name = "IMAGE")]
     base_image: Option<String>,
     /// Pods; from 2 on with a PodDisruptionBudget [default: those of `size --prices`, else 1]
@@ -135,7 +136,7 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
         artefacts: &artefacts,
         secret: secret(&view, &application),
     };
-    if let Some(doubt) = steps.doubt() {
+    for doubt in steps.doubts() {
         eprintln!("warning: {doubt}");
     }
     for line in steps.next() {
@@ -238,7 +239,6 @@ fn application(
     let is_pinned = image
         .as_ref()
         .is_some_and(|image| image.contains("@sha256:"));
-    let base_image = arguments.base_image.clone();
     Ok(Application {
         image: image.unwrap_or_else(|| format!("{}:latest", slug(&name))),
         name,
@@ -246,7 +246,7 @@ fn application(
             true => Pinned::Yes,
             false => Pinned::No,
         }),
-        base_image: base_image.unwrap_or_else(|| format!("eclipse-temurin:{jdk}-jre")),
+        base_image: base_image(arguments, view, jdk),
         command: match measured {
             Some(_) => Command::in_image(&experiment.app.command),
             None => command(experiment)?,
@@ -260,6 +260,25 @@ fn application(
         launcher: !arguments.plain && measured.is_none(),
         cache: cache(arguments, view),
     })
+}
+
+/// The image to build on: the one asked for, else the one that comes nearest to the JVM of the trials.
+fn base_image(arguments: &EmitArguments, view: &ResultView, jdk: u32) -> BaseImage {
+    let logged = view.trials.iter().rev();
+    let logged = logged
+        .filter_map(|t| t.evidence.gc.as_ref()?.jdk.as_deref())
+        .next();
+    // `17 debian 17.0.15+6-Debian-1deb12u1`: name, vendor, version.
+    let listed = view.machine.jdks.iter().filter_map(|jdk| {
+        let (rest, version) = jdk.rsplit_once(' ')?;
+        Some((rest.rsplit_once(' ')?.1, version))
+    });
+    let mut listed = listed.filter(|(_, version)| logged.is_none_or(|logged| logged == *version));
+    let (vendor, version) = listed.next().unwrap_or(("", logged.unwrap_or_default()));
+    match &arguments.base_image {
+        Some(name) => BaseImage::given(name, vendor, version),
+        None => BaseImage::nearest(vendor, version, jdk),
+    }
 }
 
 /// The environment; with the image's own JVM options, which a manifest's would take the place of.
@@ -491,16 +510,28 @@ impl Steps<'_> {
         parts.filter(|part| *part != Component::CurDir).collect()
     }
 
-    /// What may be missing in the image.
-    fn doubt(&self) -> Option<String> {
+    /// What may be missing in the image, or be another thing than was measured.
+    fn doubts(&self) -> Vec<String> {
+        if !self.has("Dockerfile") {
+            return Vec::new();
+        }
+        let base = &self.application.base_image;
+        let is_other = base.likeness == Likeness::Feature;
+        let other = is_other.then(|| {
+            format!(
+                "the Dockerfile builds on {}, another build than the JDK that was measured, {}: measure with that, or give --base-image",
+                base.name, base.measured
+            )
+        });
         let command = &self.application.command;
         let jar = self.place(Path::new(&command.jar));
-        (self.has("Dockerfile") && !command.is_read).then(|| {
+        let unread = (!command.is_read).then(|| {
             format!(
                 "{} cannot be read here: the Dockerfile copies nothing that its manifest may name beside it",
                 jar.display()
             )
-        })
+        });
+        other.into_iter().chain(unread).collect()
     }
 
     /// Commands for a shell, in order.

@@ -8,6 +8,7 @@ use std::path::{Component, Path};
 
 use loadline_analysis::record::StartCache;
 
+use super::base_image::BaseImage;
 use super::error::EmitError;
 use crate::redact;
 use crate::text;
@@ -39,8 +40,8 @@ pub struct Application {
     /// Where that image is the one that was measured: whether its name has its digest. `None` is an
     /// image that is built from the emitted Dockerfile.
     pub measured_image: Option<Pinned>,
-    /// The image the Dockerfile builds on: a JRE of the JDK that was measured.
-    pub base_image: String,
+    /// The image the Dockerfile builds on.
+    pub base_image: BaseImage,
     /// The command that was measured, taken apart.
     pub command: Command,
     /// Environment of the application; the configuration's is added to it.

@@ -31,7 +31,7 @@ const UNREAD: &str = "\
 /// The Dockerfile. Build it in a directory that holds the jar and `jvm.options`.
 pub fn dockerfile(facts: &Facts<'_>) -> String {
     let application = facts.application;
-    let base = word(&application.base_image);
+    let base = word(&application.base_image.name);
     let mut out: String = facts
         .origin
         .iter()
@@ -49,12 +49,7 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
     out.push_str(&format!(
         "# Run it with the size that was measured: docker run {size}\n"
     ));
-    if let Some(jdk) = &facts.seen.jdk {
-        out.push_str(&format!(
-            "# Measured on JDK {}. Pin the base image by digest before you ship it.\n",
-            text::one_line(jdk)
-        ));
-    }
+    out.push_str(&format!("# {}\n", application.base_image.sentence()));
     out.push_str(&format!("ARG BASE={base}\n\n"));
     // What every stage needs. A stage that makes a start-up cache stands between the two.
     out.push_str("FROM ${BASE} AS app\nWORKDIR /app\n");

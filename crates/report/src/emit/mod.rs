@@ -6,6 +6,7 @@
 //! variables with a secret's name become references. Read [`Application`], then [`emit`].
 
 mod application;
+mod base_image;
 mod cache;
 mod change;
 mod compose;
@@ -26,6 +27,7 @@ mod workload;
 mod yaml;
 
 pub use application::{Application, Command, Pinned, Ready, Scaling};
+pub use base_image::{BaseImage, Likeness};
 pub use cache::{CacheStage, REQUESTS as CACHE_REQUESTS, cache_stage, script as cache_script};
 pub use error::EmitError;
 pub use given::{Secret, secret};

@@ -6,7 +6,7 @@ use crate::{fixture, hostile};
 use loadline_analysis::record::{Provenance, StartCache};
 use loadline_report::ResultView;
 use loadline_report::emit::{
-    Application, Artefact, Command, EmitError, Pinned, Purpose, Ready, emit,
+    Application, Artefact, BaseImage, Command, EmitError, Pinned, Purpose, Ready, emit,
 };
 use loadline_sizing::cache::CacheKind;
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub fn application() -> Application {
         name: "spring-web".to_owned(),
         image: "registry.example/spring-web:1.4.2".to_owned(),
         measured_image: None,
-        base_image: "eclipse-temurin:17-jre".to_owned(),
+        base_image: BaseImage::nearest("debian", "17.0.13+11-Debian-2", 17),
         command: Command {
             is_read: true,
             ..command("java -jar build/spring-web.jar --server.port=8080")
@@ -86,7 +86,7 @@ fn the_dockerfile() {
     # Written by loadline 0.1.0 from result 01936f2a-ffff-7000-8000-000000000001.
     # Keeps p99<50ms,errors<0.1%,start<20s under GET /owners?lastName=Da at 300/s (open model, 30 s): 8 of 8 fresh starts passed: less than 31.2 % fail (95 % confidence).
     # Run it with the size that was measured: docker run --memory=212m --cpus=1
-    # Measured on JDK 17.0.13+11-Debian-2. Pin the base image by digest before you ship it.
+    # Measured on JDK 17.0.13+11-Debian-2 (debian): the base image has ANOTHER build, of another vendor: measure with that, or give the image of this one with --base-image. Pin it by digest before you ship it: a tag can be pushed again.
     ARG BASE=eclipse-temurin:17-jre
 
     FROM ${BASE} AS app
@@ -166,9 +166,9 @@ fn the_compose_file() {
         ports:
           - "8080:8080"
         read_only: true
-        # counts towards the memory limit; the JVM writes its performance data here
-        tmpfs:
-          - "/tmp:size=64m"
+        # on disk, as in the trials: a tmpfs would count towards the memory limit
+        volumes:
+          - "/tmp"
         cap_drop:
           - "ALL"
         security_opt:
@@ -385,7 +385,7 @@ fn hostile_records_make_harmless_artefacts() {
     let application = Application {
         name: "\n---\nkind: Evil\n\"".to_owned(),
         image: "a\"\nkind: Evil".to_owned(),
-        base_image: "a\nRUN evil".to_owned(),
+        base_image: BaseImage::given("a\nRUN evil", "b\nRUN evil", "17"),
         command: Command {
             options: vec![
                 "-Da=\nRUN evil".to_owned(),

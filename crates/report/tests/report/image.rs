@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use crate::artefacts::application;
 use crate::fixture;
-use loadline_report::emit::{Application, Command as Measured, Purpose, Ready, emit};
+use loadline_report::emit::{Application, BaseImage, Command as Measured, Purpose, Ready, emit};
 
 /// Settings with which podman runs as a plain root without systemd and without CAP_SYS_RESOURCE.
 const CONTAINERS: &str = "\
@@ -158,7 +158,7 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
     let application = Application {
         command,
         measured_image: None,
-        base_image: "localhost/loadline-base:1".to_owned(),
+        base_image: BaseImage::given("localhost/loadline-base:1", "", "17"),
         ready: Ready::Tcp { port: 8080 },
         launcher: launcher.is_some(),
         cache: None,
@@ -185,7 +185,7 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
         .filter(|path| Path::new(path).exists())
         .flat_map(|path| ["-v".to_owned(), format!("{path}:{path}:ro")])
         .collect();
-    let mut run: Vec<&str> = "run -d --name ping --runtime=runc --network=none --read-only --memory=212m --cpus=1 --cap-drop=ALL --tmpfs /tmp:size=64m"
+    let mut run: Vec<&str> = "run -d --name ping --runtime=runc --network=none --read-only --memory=212m --cpus=1 --cap-drop=ALL -v /tmp"
         .split(' ')
         .collect();
     run.extend(mounts.iter().map(String::as_str));
