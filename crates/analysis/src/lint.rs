@@ -9,6 +9,22 @@ use std::time::Duration;
 
 use loadline_sizing::{Bytes, Cpus};
 
+/// Of the limit, in [0, 1]: a larger heap leaves little for the rest of the JVM.
+const MOST_HEAP: f64 = 0.85;
+
+/// What to do about such a heap.
+const FULL: &str = "little is left for metaspace, code and threads; run it: loadline judge --manifest FILE -- java ...";
+
+/// Less memory than any JVM starts in, bytes.
+const SMALLEST: u64 = 1 << 20;
+
+/// Options that make the heap a share of the limit.
+const SHARES: [&str; 3] = [
+    "-XX:MaxRAMPercentage=",
+    "-XX:MinRAMPercentage=",
+    "-XX:MaxRAMFraction=",
+];
+
 /// A container as its manifest describes it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Container {
@@ -18,6 +34,8 @@ pub struct Container {
     pub requests: Resources,
     /// What it may use.
     pub limits: Resources,
+    /// Quantities that are none, with their place: `limits.memory `512MB``.
+    pub unreadable: Vec<String>,
     /// JVM options from its environment, command and arguments.
     pub jvm: Vec<String>,
     /// Its probes.
@@ -89,12 +107,16 @@ pub fn lint(container: &Container, measured: Measured) -> Vec<Finding> {
     let mut findings: Vec<Finding> = [
         memory_limit(container),
         heap(container),
+        share(container),
+        both_heaps(container),
+        small(container),
         request_below_start(container, measured),
         gc_threads(container),
         qos(container),
     ]
     .into_iter()
     .flatten()
+    .chain(quantities(container))
     .chain(probes(container, measured))
     .collect();
     findings.sort_by_key(|finding| finding.severity);
@@ -130,8 +152,70 @@ fn finding(severity: Severity, problem: String, hint: &str) -> Finding {
     }
 }
 
+/// A quantity that the API server refuses.
+fn quantities(container: &Container) -> impl Iterator<Item = Finding> {
+    container.unreadable.iter().map(|text| {
+        finding(
+            Severity::Error,
+            format!("{text} is no quantity, and the API server refuses it"),
+            "write 512Mi, 1Gi, 1G, 250m or 1.5",
+        )
+    })
+}
+
+/// A quantity with the wrong suffix: `100m` of memory is a tenth of a byte.
+fn small(container: &Container) -> Option<Finding> {
+    let limit = container
+        .limits
+        .memory
+        .filter(|limit| limit.as_bytes() < SMALLEST)?;
+    Some(finding(
+        Severity::Error,
+        format!(
+            "the memory limit is {} bytes: no JVM starts in it",
+            limit.as_bytes()
+        ),
+        "in Kubernetes m is a thousandth: write 512Mi or 512M",
+    ))
+}
+
+/// `-Xmx` and a percentage: only one of them counts, wherever they stand (measured on 17 and 25).
+fn both_heaps(container: &Container) -> Option<Finding> {
+    let heap = container
+        .jvm
+        .iter()
+        .rev()
+        .find(|o| o.starts_with("-Xmx") || o.starts_with("-XX:MaxHeapSize="))?;
+    let is_share = |option: &&String| SHARES.iter().any(|prefix| option.starts_with(prefix));
+    let share = container.jvm.iter().find(is_share)?;
+    Some(finding(
+        Severity::Warning,
+        format!("{heap} stands beside {share}: the percentage does nothing"),
+        "keep the one that is meant; a percentage follows the limit, -Xmx does not",
+    ))
+}
+
+/// A percentage of the limit that leaves too little for the rest.
+fn share(container: &Container) -> Option<Finding> {
+    let prefix = "-XX:MaxRAMPercentage=";
+    let has_heap = container.jvm.iter().any(|o| o.starts_with("-Xmx"));
+    let mut values = container.jvm.iter().filter_map(|o| o.strip_prefix(prefix));
+    let percent = values.next_back()?.parse::<f64>().ok()?;
+    (percent > 100.0 * MOST_HEAP && !has_heap).then(|| {
+        finding(
+            Severity::Warning,
+            format!("the heap may take {percent} % of the limit"),
+            FULL,
+        )
+    })
+}
+
 fn memory_limit(container: &Container) -> Option<Finding> {
-    container.limits.memory.is_none().then(|| {
+    let is_given = container
+        .unreadable
+        .iter()
+        .any(|text| text.starts_with("limits.memory"));
+    (container.limits.memory.is_none() && !is_given).then(|| {
         finding(
             Severity::Error,
             "no memory limit: the JVM takes a quarter of the node's memory as its heap".to_owned(),
@@ -147,12 +231,11 @@ fn heap(container: &Container) -> Option<Finding> {
     if heap >= limit {
         let hint = "the heap alone fills the container and the kernel kills it; leave room for metaspace, code and threads";
         Some(finding(Severity::Error, message("not below"), hint))
-    } else if heap.as_mib() > 0.85 * limit.as_mib() {
-        let hint = "little is left for metaspace, code and threads; run it: loadline judge --manifest FILE -- java ...";
+    } else if heap.as_mib() > MOST_HEAP * limit.as_mib() {
         Some(finding(
             Severity::Warning,
             message("more than 85 % of"),
-            hint,
+            FULL,
         ))
     } else {
         None
@@ -293,6 +376,28 @@ mod tests {
         Error: no memory limit: the JVM takes a quarter of the node's memory as its heap
         Error: QoS class BestEffort: no requests and no limits
         ");
+    }
+
+    #[test]
+    fn quantities_and_heaps_that_cannot_be_meant_are_named() {
+        let mut bad = container();
+        bad.limits.memory = Some(Bytes::from_bytes(1));
+        bad.requests.memory = bad.limits.memory;
+        bad.unreadable = vec!["requests.cpu `1 core`".to_owned()];
+        insta::assert_snapshot!(text(&bad, Measured::default()), @"
+        Error: the memory limit is 1 bytes: no JVM starts in it
+        Error: requests.cpu `1 core` is no quantity, and the API server refuses it
+        ");
+        let mut heaps = container();
+        heaps.jvm = vec!["-XX:MaxRAMPercentage=90".to_owned()];
+        insta::assert_snapshot!(text(&heaps, Measured::default()), @"Warning: the heap may take 90 % of the limit");
+        heaps.jvm.push("-Xmx256m".to_owned());
+        insta::assert_snapshot!(text(&heaps, Measured::default()), @"Warning: -Xmx256m stands beside -XX:MaxRAMPercentage=90: the percentage does nothing");
+        let unknown = Container {
+            unreadable: vec!["limits.memory `512MB`".to_owned()],
+            ..container()
+        };
+        assert!(!text(&unknown, Measured::default()).contains("no memory limit"));
     }
 
     #[test]

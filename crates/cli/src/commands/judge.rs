@@ -3,12 +3,13 @@
 //! Every advice becomes a level of one factor, so its trials run and are stored like those of
 //! `loadline run`. Without a command the manifest is only checked.
 
+pub mod paper;
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::lint::{Measured, Severity, lint};
+use loadline_analysis::lint::Measured;
 use loadline_analysis::offer::Offer;
 use loadline_analysis::record::{Configuration, JvmOption, Provenance, Verdict};
 use loadline_engine::advice::{self, Advice, AdviceError};
@@ -21,7 +22,8 @@ use loadline_jvm::cache::jar;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_sizing::{Bytes, Version};
 
-use super::{OutputFlags, print};
+use self::paper::Paper;
+use super::{OutputFlags, json, print};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, Given, given, listed};
 use crate::measuring::{MeasureFlags, Measuring, open_store, store_refused};
@@ -35,11 +37,12 @@ const USUAL_JDK: u32 = 17;
 /// Run somebody else's numbers under the same SLO
 #[derive(Args)]
 pub struct JudgeArguments {
-    /// Kubernetes manifest to check; with a command after -- its numbers are run too
-    #[arg(long, value_name = "FILE")]
-    manifest: Option<PathBuf>,
+    /// Kubernetes manifest to check: a file, a directory of them, or - for standard input; may be
+    /// given several times. With a command after -- its numbers are run too
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    manifest: Vec<PathBuf>,
 
-    /// Advice to run: defaults, percent=75, paketo, fabric8, or a file (manifest, JSON of the
+    /// Advice to run: defaults, percent=75, paketo, boot-ui, fabric8, or a file (manifest, JSON of the
     /// Vertical Pod Autoscaler or of KRR); may be given several times
     #[arg(long, value_name = "ADVICE")]
     advice: Vec<String>,
@@ -73,19 +76,33 @@ pub struct JudgeArguments {
 pub fn run(arguments: JudgeArguments) -> Result<Outcome, Error> {
     let flags = &arguments.flags;
     let has_command = !flags.command.is_empty() || flags.image.is_some() || flags.file.is_some();
-    if arguments.manifest.is_none() && arguments.advice.is_empty() {
+    if arguments.manifest.is_empty() && arguments.advice.is_empty() {
         return Err(
             Error::new(ErrorKind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")
                 .hint("loadline judge --manifest deploy.yaml")
                 .hint("loadline judge --advice percent=75 --memory 512Mi --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar"),
         );
     }
-    let sound = match &arguments.manifest {
-        Some(_) => check(&arguments)?,
-        None => true,
+    let paper = match arguments.manifest.is_empty() {
+        false => Some(Paper::check(
+            &arguments.manifest,
+            measured(&arguments)?,
+            offer(&arguments)?,
+        )?),
+        true => None,
     };
+    // With a command, stdout is the result's where JSON is asked for.
+    match &paper {
+        Some(paper) if arguments.output.json && has_command => eprintln!("{}", paper.text()),
+        Some(paper) if arguments.output.json => print(&json(&paper.document())?)?,
+        Some(paper) => print(&paper.text())?,
+        None => {}
+    }
     if has_command {
-        return trials(&arguments);
+        return trials(
+            &arguments,
+            paper.map_or_else(Vec::new, |paper| paper.advice()),
+        );
     }
     if !arguments.advice.is_empty() {
         return Err(Error::new(
@@ -94,42 +111,14 @@ pub fn run(arguments: JudgeArguments) -> Result<Outcome, Error> {
         )
         .hint("put it last, after --, as you would start it: -- java -jar app.jar"));
     }
-    Ok(if sound {
-        Outcome::Done
-    } else {
-        Outcome::SloMissed
+    Ok(match paper.is_none_or(|paper| paper.is_sound()) {
+        true => Outcome::Done,
+        false => Outcome::SloMissed,
     })
 }
 
-/// Prints the findings about a manifest; whether none of them is an error.
-fn check(arguments: &JudgeArguments) -> Result<bool, Error> {
-    let Some(path) = &arguments.manifest else {
-        return Ok(true);
-    };
-    let containers = advice::manifest::containers(path).map_err(|e| refused(&e))?;
-    let measured = measured(arguments)?;
-    let mut sound = true;
-    let mut lines = Vec::new();
-    for container in &containers {
-        let findings = lint(container, measured);
-        sound &= findings.iter().all(|f| f.severity != Severity::Error);
-        if findings.is_empty() {
-            lines.push(format!("{}: nothing to object to", container.name));
-        }
-        for finding in findings {
-            let severity = match finding.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-                Severity::Note => "note",
-            };
-            lines.push(format!(
-                "{}: {severity}: {}\n  hint: {}",
-                container.name, finding.problem, finding.hint
-            ));
-        }
-    }
-    print(&lines.join("\n"))?;
-    Ok(sound)
+fn offer(arguments: &JudgeArguments) -> Result<Offer, Error> {
+    Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(ErrorKind::Usage, e))
 }
 
 /// The longest start and the highest memory use of the passing trials of a result.
@@ -150,14 +139,13 @@ fn measured(arguments: &JudgeArguments) -> Result<Measured, Error> {
 }
 
 /// Runs every advice and prints how it did.
-fn trials(arguments: &JudgeArguments) -> Result<Outcome, Error> {
-    let offer =
-        Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(ErrorKind::Usage, e))?;
+fn trials(arguments: &JudgeArguments, manifests: Vec<Advice>) -> Result<Outcome, Error> {
+    let offer = offer(arguments)?;
     let plain = given(&arguments.flags, None)?;
     let places = Places::of_process();
     let found = Found::look(&places);
     let start = start(&plain.experiment, arguments.memory, &found, &places);
-    let advices = advices(arguments, &start)?;
+    let advices = advices(arguments, &start, manifests)?;
     let given = judged(plain, &advices, arguments)?;
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
     let agenda = Agenda::new(&measuring.experiment);
@@ -224,21 +212,23 @@ fn recommended(arguments: &JudgeArguments) -> Result<Option<table::Reference>, E
     Ok(configuration.and_then(|c| table::Reference::of(&c)))
 }
 
-fn advices(arguments: &JudgeArguments, given: &advice::Given) -> Result<Vec<Advice>, Error> {
-    let manifest = arguments
-        .manifest
-        .iter()
-        .map(|path| path.display().to_string());
+/// The advice that is named, then that of the manifests.
+fn advices(
+    arguments: &JudgeArguments,
+    given: &advice::Given,
+    manifests: Vec<Advice>,
+) -> Result<Vec<Advice>, Error> {
     let mut advices = Vec::new();
     let mut without = Vec::new();
-    for name in arguments.advice.iter().cloned().chain(manifest) {
-        match advice::read(&name, given) {
+    for name in &arguments.advice {
+        match advice::read(name, given) {
             Ok(advice) => advices.push(advice),
             // That a rule refuses says something about the rule; the others still run.
             Err(error @ AdviceError::NoAnswer { .. }) => without.push(error),
             Err(error) => return Err(refused(&error)),
         }
     }
+    advices.extend(manifests);
     if let (true, Some(error)) = (advices.is_empty(), without.first()) {
         return Err(refused(error));
     }

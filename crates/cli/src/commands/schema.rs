@@ -9,7 +9,7 @@ use loadline_jvm::gclog::report::Report;
 use loadline_load::max_rate::Found;
 use loadline_load::summary::Summary;
 
-use super::{doctor, explain, footprint, plan, predict, print, profile, schema_of, store};
+use super::{doctor, explain, footprint, judge, plan, predict, print, profile, schema_of, store};
 use crate::error::Outcome;
 
 /// Print the JSON schema of what a command prints with --json
@@ -25,6 +25,8 @@ pub struct SchemaArguments {
 enum Form {
     /// A result: size, run, judge, cache, resume, show and export
     Result,
+    /// Manifests checked on paper: judge without a command
+    Judge,
     /// A trial: show TRIAL
     Trial,
     /// What changed between two results: compare
@@ -55,6 +57,7 @@ impl Form {
     fn schema(self) -> String {
         match self {
             Self::Result => schema_of::<loadline_report::Export>(),
+            Self::Judge => schema_of::<judge::paper::Document>(),
             Self::Trial => schema_of::<TrialRecord>(),
             Self::Compare => schema_of::<loadline_report::compare::Exported>(),
             Self::Plan => schema_of::<plan::json::Document>(),

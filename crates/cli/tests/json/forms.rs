@@ -14,7 +14,7 @@ const COMMANDS: [(&str, &[&str]); 18] = [
     ("doctor", &["doctor"]),
     ("size", &["result"]),
     ("run", &["result"]),
-    ("judge", &["result"]),
+    ("judge", &["result", "judge"]),
     ("plan", &["plan"]),
     ("load", &["load", "max-rate"]),
     ("profile", &["profile"]),
@@ -89,6 +89,24 @@ fn results_and_trials() {
     let both = [recorded(), recorded()];
     let same = on_store(&["compare", &both[0], &both[1], "--json"]);
     assert_follows(&same, "compare.schema.json");
+}
+
+#[test]
+fn manifests_that_are_judged() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("a.yaml");
+    let text = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: app, image: java}, {name: proxy, image: envoy}]}";
+    std::fs::write(&file, text).expect("writable");
+    let output = loadline(&["judge", "--json", "--manifest", &file.display().to_string()]);
+    assert_eq!(output.status.code(), Some(1), "it has no limit");
+    assert_form(&output, "judge.schema.json");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["sound"], false);
+    assert_eq!(
+        document["containers"][0]["findings"][0]["severity"],
+        "error"
+    );
+    assert!(document["containers"][1]["skipped"].is_string());
 }
 
 #[test]

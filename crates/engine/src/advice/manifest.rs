@@ -1,16 +1,18 @@
-//! Containers of a Kubernetes manifest.
+//! Containers of Kubernetes manifests.
 //!
-//! Owns the reading of documents ([`crate::manifest`]) into `loadline_analysis::lint::Container`. Unknown kinds and fields are passed over: a manifest may
-//! hold anything. Source: Kubernetes API reference, core/v1 PodSpec.
+//! Owns which of them run a JVM, as far as a manifest tells, and their reading into
+//! `loadline_analysis::lint::Container`. Documents come from [`crate::manifest`]; unknown kinds and
+//! fields are passed over: a manifest may hold anything. Source: Kubernetes API reference, core/v1
+//! PodSpec.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use loadline_analysis::lint::{Container, Probe, Resources};
 use serde_json::Value;
 
-use super::{AdviceError, text};
-use crate::manifest::documents;
+use super::quantity;
+use crate::manifest::Source;
 
 /// Places of the pod template in the kinds that have one, and in a Pod itself.
 const POD_SPECS: [&str; 3] = [
@@ -20,56 +22,192 @@ const POD_SPECS: [&str; 3] = [
 ];
 
 /// Environment variables from which JVMs and common launchers take options.
-const OPTION_VARIABLES: [&str; 4] = [
+const OPTION_VARIABLES: [&str; 5] = [
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
     "JAVA_OPTS",
     "JAVA_OPTIONS",
 ];
 
-/// All containers of a manifest.
-///
-/// # Errors
-/// [`AdviceError`] when it cannot be read or has none.
-pub fn containers(path: &Path) -> Result<Vec<Container>, AdviceError> {
-    let found = parse(&text(path)?).map_err(|why| AdviceError::NoAdvice {
-        path: path.to_owned(),
-        why,
-    })?;
-    if found.is_empty() {
-        return Err(AdviceError::NoAdvice {
-            path: path.to_owned(),
-            why: "no document in it has spec.template.spec.containers".to_owned(),
+/// What variables of JVMs, their launchers and frameworks begin with.
+const VARIABLES: [&str; 6] = ["JAVA_", "JDK_", "JVM_", "SPRING_", "QUARKUS_", "BPL_JVM_"];
+
+/// Parts of the names of images that have a JVM.
+const IMAGES: [&str; 14] = [
+    "java",
+    "jdk",
+    "jre",
+    "temurin",
+    "corretto",
+    "zulu",
+    "liberica",
+    "semeru",
+    "spring",
+    "tomcat",
+    "jetty",
+    "wildfly",
+    "quarkus",
+    "openliberty",
+];
+
+/// Images and programs that are known to be something else.
+const OTHERS: [&str; 24] = [
+    "envoy",
+    "istio-proxy",
+    "proxyv2",
+    "linkerd-proxy",
+    "proxy",
+    "nginx",
+    "haproxy",
+    "traefik",
+    "busybox",
+    "pause",
+    "fluent-bit",
+    "fluentd",
+    "filebeat",
+    "vector",
+    "otelcol",
+    "redis",
+    "postgres",
+    "mysql",
+    "mariadb",
+    "memcached",
+    "python",
+    "python3",
+    "node",
+    "cloud-sql-proxy",
+];
+
+/// A container of a manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The file; `-` is standard input.
+    pub path: PathBuf,
+    /// `Deployment/orders`.
+    pub workload: String,
+    /// The container.
+    pub container: Container,
+    /// Why it is not taken for a JVM; `None` where it is.
+    pub skipped: Option<&'static str>,
+}
+
+/// All containers of these files.
+pub fn containers(sources: &[Source]) -> Vec<Found> {
+    let found = |source: &Source| {
+        let objects = source.documents.iter().flat_map(listed);
+        let all = objects.flat_map(of_object).map(|found| Found {
+            path: source.path.clone(),
+            ..found
         });
-    }
-    Ok(found)
-}
-
-fn parse(text: &str) -> Result<Vec<Container>, String> {
-    let documents = documents(text, "it").map_err(|refusal| refusal.why)?;
-    let listed = |document: &Value| match document.get("items").and_then(Value::as_array) {
-        Some(items) => items.clone(),
-        None => vec![document.clone()],
+        all.collect::<Vec<_>>()
     };
-    let objects: Vec<Value> = documents.iter().flat_map(listed).collect();
-    Ok(objects.iter().flat_map(of_object).collect())
+    sources.iter().flat_map(found).collect()
 }
 
-fn of_object(object: &Value) -> Vec<Container> {
+/// The objects of a list, or the only one.
+fn listed(document: &Value) -> Vec<&Value> {
+    match document.get("items").and_then(Value::as_array) {
+        Some(items) => items.iter().collect(),
+        None => vec![document],
+    }
+}
+
+fn of_object(object: &Value) -> Vec<Found> {
     let containers = POD_SPECS.iter().find_map(|place| {
         let spec = object.pointer(place)?;
         spec.get("containers")?.as_array()
     });
+    let word = |place: &str| object.pointer(place).and_then(Value::as_str);
+    let workload = format!(
+        "{}/{}",
+        word("/kind").unwrap_or("Pod"),
+        word("/metadata/name").unwrap_or("without-a-name")
+    );
     let all = containers.map_or(&[][..], Vec::as_slice);
-    all.iter().map(container).collect()
+    let signs: Vec<Sign> = all.iter().map(Sign::of).collect();
+    let has_jvm = signs.contains(&Sign::Jvm);
+    let found = all.iter().zip(signs).map(|(value, sign)| Found {
+        path: PathBuf::new(),
+        workload: workload.clone(),
+        container: container(value),
+        skipped: match sign {
+            Sign::Other => Some("its image or command is known to be no JVM"),
+            Sign::None if has_jvm => Some("nothing in it says JVM, and another container does"),
+            Sign::Jvm | Sign::None => None,
+        },
+    });
+    found.collect()
+}
+
+/// What a container looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Jvm,
+    Other,
+    None,
+}
+
+impl Sign {
+    fn of(value: &Value) -> Self {
+        let environment = value.get("env").and_then(Value::as_array);
+        let mut names = environment
+            .into_iter()
+            .flatten()
+            .filter_map(|v| v.get("name")?.as_str());
+        let words = [texts(value, "command"), texts(value, "args")].concat();
+        let is_java = |word: &String| {
+            let mut parts = word.split_whitespace();
+            parts.any(|part| {
+                base(part) == "java" || part.ends_with(".jar") || part.starts_with("-X")
+            })
+        };
+        let image = value
+            .get("image")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let name = base(image)
+            .split([':', '@'])
+            .next()
+            .unwrap_or_default()
+            .to_lowercase();
+        let program = words.first().map(|word| base(word)).unwrap_or_default();
+        let is_variable = |name: &str| {
+            OPTION_VARIABLES.contains(&name) || VARIABLES.iter().any(|v| name.starts_with(v))
+        };
+        if OTHERS.contains(&program) || OTHERS.contains(&name.as_str()) {
+            Self::Other
+        } else if names.any(is_variable)
+            || words.iter().any(is_java)
+            || IMAGES.iter().any(|part| name.contains(part))
+        {
+            Self::Jvm
+        } else {
+            Self::None
+        }
+    }
+}
+
+/// What follows the last slash.
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn texts(value: &Value, name: &str) -> Vec<String> {
+    let items = value.get(name).and_then(Value::as_array);
+    items.map_or_else(Vec::new, |items| items.iter().map(plain).collect())
 }
 
 fn container(value: &Value) -> Container {
     let name = value.get("name").and_then(Value::as_str);
+    let mut unreadable = Vec::new();
+    let requests = resources(value, "requests", &mut unreadable);
+    let limits = resources(value, "limits", &mut unreadable);
     Container {
         name: name.unwrap_or_default().to_owned(),
-        requests: resources(value.pointer("/resources/requests")),
-        limits: resources(value.pointer("/resources/limits")),
+        requests,
+        limits,
+        unreadable,
         jvm: jvm_options(value),
         probes: ["livenessProbe", "readinessProbe", "startupProbe"]
             .iter()
@@ -78,25 +216,28 @@ fn container(value: &Value) -> Container {
     }
 }
 
-fn resources(value: Option<&Value>) -> Resources {
-    let quantity = |name: &str| value.and_then(|v| v.get(name)).map(plain);
-    Resources {
-        cpu: quantity("cpu").and_then(|text| text.parse().ok()),
-        memory: quantity("memory").and_then(|text| memory(&text)),
+fn resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> Resources {
+    let found = value.get("resources").and_then(|r| r.get(kind));
+    let quantity = |name: &str| {
+        found
+            .and_then(|v| v.get(name))
+            .filter(|v| !v.is_null())
+            .map(plain)
+    };
+    let mut read = Resources::default();
+    if let Some(text) = quantity("cpu") {
+        read.cpu = quantity::cpus(&text);
+        unreadable.extend(read.cpu.is_none().then(|| format!("{kind}.cpu `{text}`")));
     }
-}
-
-/// A memory quantity: Kubernetes also has decimal units, which loadline's own sizes do not.
-pub(super) fn memory(text: &str) -> Option<loadline_sizing::Bytes> {
-    let decimal = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("", 1.0)];
-    if text.ends_with('i') {
-        return text.parse().ok();
+    if let Some(text) = quantity("memory") {
+        read.memory = quantity::memory(&text);
+        unreadable.extend(
+            read.memory
+                .is_none()
+                .then(|| format!("{kind}.memory `{text}`")),
+        );
     }
-    decimal.iter().find_map(|(unit, factor)| {
-        let number = text.strip_suffix(unit)?.parse::<f64>().ok()?;
-        let is_sane = (0.0..1e18).contains(&(number * factor));
-        is_sane.then(|| loadline_sizing::Bytes::from_bytes((number * factor) as u64))
-    })
+    read
 }
 
 /// A scalar as it is written.
@@ -108,10 +249,6 @@ fn plain(value: &Value) -> String {
 
 /// Options that the JVM reads first come first: the last one of a kind counts.
 fn jvm_options(value: &Value) -> Vec<String> {
-    let texts = |name: &str| -> Vec<String> {
-        let items = value.get(name).and_then(Value::as_array);
-        items.map_or_else(Vec::new, |items| items.iter().map(plain).collect())
-    };
     let environment = value.get("env").and_then(Value::as_array);
     let variables = environment.map_or(&[][..], Vec::as_slice).iter();
     let of_variable = variables.filter_map(|variable| {
@@ -125,8 +262,8 @@ fn jvm_options(value: &Value) -> Vec<String> {
                 .map(str::to_owned)
                 .collect::<Vec<_>>()
         })
-        .chain(texts("command"))
-        .chain(texts("args"));
+        .chain(texts(value, "command"))
+        .chain(texts(value, "args"));
     words.filter(|word| word.starts_with("-X")).collect()
 }
 
@@ -154,6 +291,7 @@ spec:
 ---
 apiVersion: apps/v1
 kind: Deployment
+metadata: {name: shop}
 spec:
   template:
     spec:
@@ -172,12 +310,66 @@ spec:
             periodSeconds: 5
 "#;
 
+    fn of(text: &str) -> Vec<Found> {
+        let documents = crate::manifest::documents(text, "x").expect("it is YAML");
+        let path = PathBuf::from("x.yaml");
+        containers(&[Source { path, documents }])
+    }
+
+    #[test]
+    fn containers_that_are_no_jvm_are_told() {
+        let pod = |containers: &str| {
+            let text =
+                format!("kind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{containers}]}}");
+            of(&text)
+                .iter()
+                .map(|f| f.skipped.is_none())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            pod("{name: a, image: 'registry:5000/shop/orders:1'}"),
+            [true]
+        );
+        assert_eq!(
+            pod("{name: a, image: 'docker.io/istio/proxyv2:1.2'}"),
+            [false]
+        );
+        let both = "{name: a, image: orders, env: [{name: JAVA_OPTS, value: -Xmx1g}]}, {name: b, image: logs}";
+        assert_eq!(pod(both), [true, false]);
+        assert_eq!(
+            pod("{name: a, command: [/opt/jre/bin/java, -jar, a.jar]}, {name: b}"),
+            [true, false]
+        );
+        assert_eq!(
+            pod("{name: a, command: [sh, -c, 'exec java -jar a.jar']}, {name: b}"),
+            [true, false]
+        );
+        assert_eq!(pod("{name: a}, {name: b}"), [true, true]);
+        let job = of(
+            "kind: CronJob\nmetadata: {name: nightly}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a}]}}}}}",
+        );
+        assert_eq!(job[0].workload, "CronJob/nightly");
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_named() {
+        let text = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, resources: {limits: {memory: 512MB, cpu: 1e0}}}]}";
+        let found = of(text).remove(0).container;
+        assert_eq!(found.unreadable, ["limits.memory `512MB`"]);
+        assert_eq!(found.limits.cpu.map(|c| c.as_millis()), Some(1000));
+    }
+
     #[test]
     fn a_deployment_is_read() {
-        let found = parse(DEPLOYMENT).expect("it is YAML");
-        let [container] = &found[..] else {
+        let found = of(DEPLOYMENT);
+        let [one] = &found[..] else {
             panic!("{found:?}")
         };
+        assert_eq!(
+            (one.workload.as_str(), one.skipped),
+            ("Deployment/shop", None)
+        );
+        let container = &one.container;
         assert_eq!(container.jvm, ["-Xmx512m", "-XX:ParallelGCThreads=1"]);
         assert_eq!(
             container.limits.memory.map(|m| m.to_string()).as_deref(),

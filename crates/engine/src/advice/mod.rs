@@ -5,14 +5,17 @@
 //! `kubectl get vpa -o json` (autoscaling.k8s.io/v1); `krr simple -f json`.
 
 pub mod manifest;
+pub mod quantity;
 mod reports;
 
 use std::path::{Path, PathBuf};
 
+use loadline_analysis::lint::Container;
 use loadline_sizing::compat::calculator::{self, Flavour};
 use loadline_sizing::compat::fabric8;
 use loadline_sizing::options::Options;
 use loadline_sizing::{Bytes, Cpus, Version};
+use loadline_trial::Refusal;
 
 /// Classes of the JDK that the memory calculator's build pack counts: those in `lib/modules` of JDK
 /// 17.0.15.
@@ -43,6 +46,18 @@ pub struct Advice {
     pub jvm: Vec<String>,
 }
 
+impl Advice {
+    /// The limits and options of a container of a manifest.
+    pub fn of(label: String, container: &Container) -> Self {
+        Self {
+            label,
+            cpu: container.limits.cpu,
+            memory: container.limits.memory,
+            jvm: container.jvm.clone(),
+        }
+    }
+}
+
 /// What rules start from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Given {
@@ -67,6 +82,9 @@ pub enum AdviceError {
         /// The cause.
         why: String,
     },
+    /// A manifest cannot be read.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The file is no advice.
     #[error("{} has no advice: {why}", path.display())]
     NoAdvice {
@@ -89,9 +107,10 @@ pub enum AdviceError {
 
 impl AdviceError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Unreadable { .. } => None,
+            Self::Refused(refusal) => Some(&refusal.hint),
             Self::NoAdvice { .. } => Some(
                 "it may be a Kubernetes manifest (YAML), or JSON of `kubectl get vpa -o json` or `krr simple -f json`",
             ),
@@ -100,7 +119,7 @@ impl AdviceError {
     }
 }
 
-/// Reads advice by what it is called: `defaults`, `percent=75`, `paketo`, `fabric8`, or a file.
+/// Reads advice by what it is called: `defaults`, `percent=75`, `paketo`, `boot-ui`, `fabric8`, or a file.
 ///
 /// # Errors
 /// [`AdviceError`].
@@ -113,7 +132,8 @@ pub fn read(named: &str, given: &Given) -> Result<Advice, AdviceError> {
             label: named.to_owned(),
             ..Advice::default()
         }),
-        "paketo" => paketo(given),
+        // boot-ui writes the formula of Paketo's calculator as YAML.
+        "paketo" | "boot-ui" => paketo(named, given),
         "fabric8" => fabric8(given),
         path => reports::read(Path::new(path)),
     }
@@ -134,9 +154,9 @@ fn percent(named: &str, share: &str) -> Result<Advice, AdviceError> {
     })
 }
 
-fn paketo(given: &Given) -> Result<Advice, AdviceError> {
+fn paketo(named: &str, given: &Given) -> Result<Advice, AdviceError> {
     let no_answer = |why: String| AdviceError::NoAnswer {
-        rule: "paketo".to_owned(),
+        rule: named.to_owned(),
         why,
         hint: "give the memory it should divide: --memory 1Gi",
     };
@@ -153,7 +173,7 @@ fn paketo(given: &Given) -> Result<Advice, AdviceError> {
     let answer = calculator::calculate(Flavour::Paketo, &input)
         .map_err(|refusal| no_answer(refusal.to_string()))?;
     Ok(Advice {
-        label: "paketo".to_owned(),
+        label: named.to_owned(),
         jvm: answer.options,
         ..Advice::default()
     })

@@ -5,7 +5,7 @@ use std::path::Path;
 use loadline_sizing::{Bytes, Cpus};
 use serde_json::Value;
 
-use super::{Advice, AdviceError, manifest, text};
+use super::{Advice, AdviceError, manifest, quantity, text};
 
 /// Reads the advice of a file: the first container that it speaks about.
 pub fn read(path: &Path) -> Result<Advice, AdviceError> {
@@ -14,19 +14,20 @@ pub fn read(path: &Path) -> Result<Advice, AdviceError> {
         .is_some_and(|extension| extension == "json");
     let label = path.file_stem().map(|s| s.to_string_lossy().into_owned());
     let label = label.unwrap_or_default();
-    if !is_json {
-        let container = manifest::containers(path)?.swap_remove(0);
-        return Ok(Advice {
-            label,
-            cpu: container.limits.cpu,
-            memory: container.limits.memory,
-            jvm: container.jvm,
-        });
-    }
     let no_advice = |why: String| AdviceError::NoAdvice {
         path: path.to_owned(),
         why,
     };
+    if !is_json {
+        let source = crate::manifest::one(path)?;
+        let found = manifest::containers(&[source]).into_iter();
+        let first = found
+            .filter(|found| found.skipped.is_none())
+            .map(|found| found.container)
+            .next();
+        let first = first.ok_or_else(|| no_advice("no container in it runs a JVM".to_owned()))?;
+        return Ok(Advice::of(label, &first));
+    }
     let json: Value = serde_json::from_str(&text(path)?).map_err(|e| no_advice(e.to_string()))?;
     let found = vpa(&json).or_else(|| krr(&json));
     let (cpu, memory) = found.ok_or_else(|| {
@@ -50,8 +51,8 @@ fn vpa(json: &Value) -> Option<Limits> {
     let target = object.pointer("/status/recommendation/containerRecommendations/0/target")?;
     let text = |name: &str| target.get(name).and_then(Value::as_str);
     Some((
-        text("cpu").and_then(|t| t.parse().ok()),
-        text("memory").and_then(manifest::memory),
+        text("cpu").and_then(quantity::cpus),
+        text("memory").and_then(quantity::memory),
     ))
 }
 

@@ -126,7 +126,7 @@ fn row<'a>(
 }
 
 /// One instance in the smallest size billed that holds it.
-fn priced(offer: &Offer, size: Size, rate: f64) -> Cost {
+pub fn priced(offer: &Offer, size: Size, rate: f64) -> Cost {
     cost(&offer.price, offer.billed(size), 1, rate)
 }
 

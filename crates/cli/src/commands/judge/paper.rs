@@ -1,0 +1,252 @@
+//! Manifests checked on paper: what of them is a JVM, what the rules object to, what it costs.
+//!
+//! Owns the text and the JSON of it. The rules are `loadline_analysis::lint`'s.
+
+use std::path::{Path, PathBuf};
+
+use loadline_analysis::lint::{Container, Finding, Measured, Severity, lint, qos_class};
+use loadline_analysis::offer::Offer;
+use loadline_analysis::price::Size;
+use loadline_engine::advice::Advice;
+use loadline_engine::advice::manifest::{self, Found};
+use loadline_report::text;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::table::priced;
+use crate::error::{Error, ErrorKind};
+
+/// Manifests with their findings.
+pub struct Paper {
+    checked: Vec<Checked>,
+    offer: Offer,
+}
+
+struct Checked {
+    found: Found,
+    findings: Vec<Finding>,
+    per_month: Option<f64>,
+}
+
+impl Paper {
+    /// Reads and checks files, directories and standard input.
+    ///
+    /// # Errors
+    /// When one cannot be read, or none of them has a container with a JVM.
+    pub fn check(paths: &[PathBuf], measured: Measured, offer: Offer) -> Result<Self, Error> {
+        let mut sources = Vec::new();
+        for path in paths {
+            let read = loadline_engine::manifest::read(path);
+            sources.extend(read.map_err(|e| Error::new(ErrorKind::Usage, &e).hint(&e.hint))?);
+        }
+        let all = manifest::containers(&sources);
+        if !all.iter().any(|found| found.skipped.is_none()) {
+            return Err(nothing(paths, &all));
+        }
+        let check = |found: Found| Checked {
+            findings: match found.skipped {
+                None => lint(&found.container, measured),
+                Some(_) => Vec::new(),
+            },
+            per_month: size(&found.container)
+                .filter(|_| found.skipped.is_none())
+                .map(|size| priced(&offer, size, 0.0).per_month),
+            found,
+        };
+        Ok(Self {
+            checked: all.into_iter().map(check).collect(),
+            offer,
+        })
+    }
+
+    /// Whether no rule found an error.
+    pub fn is_sound(&self) -> bool {
+        let mut findings = self.checked.iter().flat_map(|c| &c.findings);
+        findings.all(|f| f.severity != Severity::Error)
+    }
+
+    /// The numbers of every JVM, to be run.
+    pub fn advice(&self) -> Vec<Advice> {
+        let jvms = || self.checked.iter().filter(|c| c.found.skipped.is_none());
+        let is_only = jvms().count() == 1;
+        let label = |found: &Found| match (is_only, found.path.file_stem()) {
+            (true, Some(stem)) if found.path != Path::new("-") => {
+                stem.to_string_lossy().into_owned()
+            }
+            _ => name(found),
+        };
+        jvms()
+            .map(|c| Advice::of(text::label(&label(&c.found)), &c.found.container))
+            .collect()
+    }
+
+    /// As text.
+    pub fn text(&self) -> String {
+        let files = self.files();
+        let mut lines = Vec::new();
+        for Checked {
+            found,
+            findings,
+            per_month,
+        } in &self.checked
+        {
+            let mut place = text::label(&name(found));
+            if files.len() > 1 {
+                place = format!("{} {place}", text::label(&found.path.display().to_string()));
+            }
+            if let Some(why) = found.skipped {
+                lines.push(format!("{place}: skipped: {why}"));
+                continue;
+            }
+            if findings.is_empty() {
+                lines.push(format!("{place}: nothing to object to"));
+            }
+            for finding in findings {
+                lines.push(format!(
+                    "{place}: {}: {}\n  hint: {}",
+                    word(finding.severity),
+                    text::one_line(&finding.problem),
+                    finding.hint
+                ));
+            }
+            if let (Some(price), Some(size)) = (per_month, size(&found.container)) {
+                lines.push(format!(
+                    "{place}: one pod of {size} costs ${price:.2} a month ({}, {}, {})",
+                    self.offer.name, self.offer.price.region, self.offer.price.date
+                ));
+            }
+        }
+        lines.join("\n")
+    }
+
+    fn files(&self) -> Vec<&Path> {
+        let mut files: Vec<&Path> = self
+            .checked
+            .iter()
+            .map(|c| c.found.path.as_path())
+            .collect();
+        files.dedup();
+        files
+    }
+
+    /// As JSON.
+    pub fn document(&self) -> Document {
+        let container = |c: &Checked| JudgedContainer {
+            file: c.found.path.display().to_string(),
+            workload: c.found.workload.clone(),
+            container: c.found.container.name.clone(),
+            skipped: c.found.skipped.map(str::to_owned),
+            qos_class: qos_class(&c.found.container).to_owned(),
+            cpu_limit: c.found.container.limits.cpu.map(|cpu| cpu.to_string()),
+            memory_limit: c.found.container.limits.memory.map(|m| m.to_string()),
+            usd_per_month: c.per_month,
+            findings: c
+                .findings
+                .iter()
+                .map(|f| JudgedFinding {
+                    severity: word(f.severity).to_owned(),
+                    problem: f.problem.clone(),
+                    hint: f.hint.clone(),
+                })
+                .collect(),
+        };
+        Document {
+            sound: self.is_sound(),
+            offer: self.offer.name.clone(),
+            region: self.offer.price.region.clone(),
+            price_date: self.offer.price.date.to_string(),
+            containers: self.checked.iter().map(container).collect(),
+        }
+    }
+}
+
+/// What `judge --manifest --json` prints where nothing is run.
+#[derive(Serialize, JsonSchema)]
+pub struct Document {
+    /// Whether no rule found an error.
+    sound: bool,
+    /// The offer of the prices.
+    offer: String,
+    /// Its region.
+    region: String,
+    /// When its prices were looked up.
+    price_date: String,
+    /// Every container, in the order of the manifests.
+    containers: Vec<JudgedContainer>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct JudgedContainer {
+    /// The file; `-` is standard input.
+    file: String,
+    /// `Deployment/orders`.
+    workload: String,
+    /// Its name.
+    container: String,
+    /// Why it was not checked; null where it was.
+    skipped: Option<String>,
+    /// `Guaranteed`, `Burstable` or `BestEffort`.
+    qos_class: String,
+    /// The CPU limit, such as 500m.
+    cpu_limit: Option<String>,
+    /// The memory limit, such as 512Mi.
+    memory_limit: Option<String>,
+    /// What one pod of it costs, in the smallest size billed that holds it.
+    usd_per_month: Option<f64>,
+    /// What the rules object to, worst first.
+    findings: Vec<JudgedFinding>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct JudgedFinding {
+    /// `error`, `warning` or `note`.
+    severity: String,
+    /// What is wrong, with the numbers.
+    problem: String,
+    /// What to do about it.
+    hint: String,
+}
+
+fn name(found: &Found) -> String {
+    format!("{} {}", found.workload, found.container.name)
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+/// What is paid for: what it may use, else what it asks for.
+fn size(container: &Container) -> Option<Size> {
+    let cpu = container.limits.cpu.or(container.requests.cpu)?;
+    let memory = container.limits.memory.or(container.requests.memory)?;
+    let is_some = cpu.as_millis() > 0 && memory.as_bytes() > 0;
+    is_some.then_some(Size { cpu, memory })
+}
+
+fn nothing(paths: &[PathBuf], all: &[Found]) -> Error {
+    let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+    let paths = paths.join(", ");
+    if all.is_empty() {
+        let refusal = format!("{paths}: no document has spec.template.spec.containers");
+        return Error::new(ErrorKind::Usage, refusal).hint(
+            "give manifests of Deployments, StatefulSets, Jobs or Pods; of a chart: helm template CHART | loadline judge --manifest -",
+        );
+    }
+    let skipped: Vec<String> = all
+        .iter()
+        .map(|f| {
+            format!(
+                "{} ({})",
+                text::label(&name(f)),
+                f.skipped.unwrap_or_default()
+            )
+        })
+        .collect();
+    let refusal = format!("{paths}: no container runs a JVM: {}", skipped.join(", "));
+    Error::new(ErrorKind::Usage, refusal)
+        .hint("a container is taken for a JVM where its image, command or variables say so, such as JAVA_TOOL_OPTIONS")
+}

@@ -1,0 +1,129 @@
+//! Quantities of Kubernetes: `250m`, `1.5Gi`, `1e3`, `1P`.
+//!
+//! Owns their reading into loadline's units, exact and rounded up as the API server rounds.
+//! Source: apimachinery, `resource.Quantity` (suffixes n u m k M G T P E, Ki to Ei, and exponents).
+
+use loadline_sizing::{Bytes, Cpus};
+
+/// Most digits that are read: more than any machine has.
+const DIGITS: usize = 27;
+
+/// Suffixes with their factor as a fraction.
+const SUFFIXES: [(&str, u128, u128); 16] = [
+    ("Ki", 1 << 10, 1),
+    ("Mi", 1 << 20, 1),
+    ("Gi", 1 << 30, 1),
+    ("Ti", 1 << 40, 1),
+    ("Pi", 1 << 50, 1),
+    ("Ei", 1 << 60, 1),
+    ("n", 1, 1_000_000_000),
+    ("u", 1, 1_000_000),
+    ("m", 1, 1_000),
+    ("k", 1_000, 1),
+    ("M", 1_000_000, 1),
+    ("G", 1_000_000_000, 1),
+    ("T", 1_000_000_000_000, 1),
+    ("P", 1_000_000_000_000_000, 1),
+    ("E", 1_000_000_000_000_000_000, 1),
+    ("", 1, 1),
+];
+
+/// An amount of memory, in whole bytes; `None` for what is no quantity.
+pub fn memory(text: &str) -> Option<Bytes> {
+    let bytes = scaled(text, 1)?;
+    Some(Bytes::from_bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))
+}
+
+/// CPUs, in whole thousandths; `None` for what is no quantity.
+pub fn cpus(text: &str) -> Option<Cpus> {
+    let millis = scaled(text, 1000)?;
+    Some(Cpus::from_millis(u32::try_from(millis).unwrap_or(u32::MAX)))
+}
+
+/// The quantity times `unit`, rounded up; `None` for what is none, or negative.
+fn scaled(text: &str, unit: u128) -> Option<u128> {
+    let text = text.trim();
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
+    let (number, suffix) = text.split_at(end.unwrap_or(text.len()));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() || digits.len() > DIGITS || fraction.contains('.') {
+        return None;
+    }
+    let mut over: u128 = digits.parse().ok()?;
+    let mut under = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    match SUFFIXES.iter().find(|(known, ..)| *known == suffix) {
+        Some((_, times, by)) => {
+            over = over.checked_mul(*times)?;
+            under = under.checked_mul(*by)?;
+        }
+        None => {
+            let exponent = suffix.strip_prefix(['e', 'E'])?.parse::<i32>().ok()?;
+            let power = 10_u128.checked_pow(exponent.unsigned_abs())?;
+            match exponent < 0 {
+                true => under = under.checked_mul(power)?,
+                false => over = over.checked_mul(power)?,
+            }
+        }
+    }
+    Some(over.checked_mul(unit)?.div_ceil(under))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_suffix_is_read() {
+        for (text, bytes) in [
+            ("512Mi", 512 << 20),
+            ("1.5Gi", 1536 << 20),
+            ("1Pi", 1 << 50),
+            ("2Ei", 2 << 60),
+            ("1P", 1_000_000_000_000_000),
+            ("1E", 1_000_000_000_000_000_000),
+            ("1e3", 1000),
+            ("1E3", 1000),
+            ("1.5e9", 1_500_000_000),
+            ("15e-1", 2),
+            ("128974848", 128_974_848),
+            ("128974848000m", 128_974_848),
+            ("100m", 1),
+            ("0.5k", 500),
+            ("+1k", 1000),
+            (".5Ki", 512),
+            ("99999Ei", u64::MAX),
+        ] {
+            assert_eq!(memory(text), Some(Bytes::from_bytes(bytes)), "{text}");
+        }
+        for (text, millis) in [
+            ("250m", 250),
+            ("1", 1000),
+            ("0.1", 100),
+            ("1e3m", 0),
+            ("100u", 1),
+        ] {
+            let expected = (millis > 0).then(|| Cpus::from_millis(millis));
+            assert_eq!(cpus(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_none() {
+        for text in [
+            "", "512MB", "512 Mi", "-1", "1..2", "Mi", "1e", "1e99999", "1K", "1mi", "{{ x }}",
+        ] {
+            assert_eq!(memory(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".*", number in "[0-9]{0,40}[.]?[0-9]{0,40}[a-zA-Z]{0,2}-?[0-9]{0,9}") {
+            let _ = (memory(&text), cpus(&text), memory(&number), cpus(&number));
+        }
+    }
+}
