@@ -19,8 +19,8 @@ use loadline_jvm::cache::destination::Destination;
 use loadline_jvm::cache::manifest::{self, ManifestError};
 use loadline_jvm::cache::{self, KindError};
 use loadline_jvm::detect::Jdk;
-use loadline_sizing::Bytes;
-use loadline_sizing::cache::Manifest;
+use loadline_sizing::cache::{Manifest, cpu_features};
+use loadline_sizing::{Bytes, Version};
 use loadline_trial::{LoadPhase, Order, Sampling};
 
 use crate::command::{Assembled, assemble};
@@ -152,8 +152,16 @@ impl Training {
         configuration: &Configuration,
         wanted: StartCache,
     ) -> Result<Self, RunError> {
-        let training = training_configuration(of.experiment, configuration, wanted);
         let app = &of.experiment.app;
+        let plain = assemble(
+            app,
+            &alone_without_limits(configuration),
+            of.jdks,
+            of.places,
+        )?;
+        let build = plain.jdk.map(|jdk| jdk.version.full).unwrap_or_default();
+        let training =
+            training_configuration(of.experiment, configuration, wanted, version(&build));
         let assembled = assemble(app, &training, of.jdks, of.places)?;
         let application =
             Application::of(&assembled.command()[1..], &app.directory).map_err(CacheError::from)?;
@@ -220,6 +228,7 @@ impl Training {
             compact_headers: self.has_compact_headers,
             size: 0,
             checksum: 0,
+            cpu: cpu_features(&cpuinfo()),
             class_path: self.application.class_path().map_err(CacheError::from)?,
         };
         let directory = self.place.parent().unwrap_or(&self.place);
@@ -251,15 +260,30 @@ impl Training {
     }
 }
 
+/// What the kernel says of the CPU the cache is made on; a machine that says nothing is not compared.
+fn cpuinfo() -> String {
+    fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
+}
+
+/// The version of a JDK as options are chosen by it.
+fn version(build: &str) -> Version {
+    build.parse().unwrap_or(Version::feature(0))
+}
+
 fn training_configuration(
     experiment: &Experiment,
     configuration: &Configuration,
     wanted: StartCache,
+    jdk: Version,
 ) -> Configuration {
     let mut training = alone_without_limits(configuration);
     training.label = format!("training {}", wanted.kind);
     let own = experiment.training.jvm.iter().cloned();
-    let options = own.chain(cache::training_options(wanted.kind, Path::new(WRITTEN)));
+    let options = own.chain(cache::training_options(
+        wanted.kind,
+        Path::new(WRITTEN),
+        jdk,
+    ));
     training.jvm_options.extend(options.map(calculated));
     training
 }
@@ -328,7 +352,11 @@ fn errand(
 /// The options of a trial that uses the cache.
 pub fn with_options(configuration: &Configuration, built: &Built) -> Configuration {
     let mut with = configuration.clone();
-    let options = cache::use_options(built.manifest.kind, &built.file);
+    let options = cache::use_options(
+        built.manifest.kind,
+        &built.file,
+        version(&built.manifest.build),
+    );
     with.jvm_options.extend(options.into_iter().map(calculated));
     with
 }
@@ -480,7 +508,8 @@ mod tests {
         let experiment = parsed.expect("it is valid");
         let all = experiment.configurations();
         let plain = |configuration: &Configuration| {
-            let training = training_configuration(&experiment, configuration, APPCDS);
+            let training =
+                training_configuration(&experiment, configuration, APPCDS, Version::feature(17));
             assert_eq!((training.instances, training.rate), (1, None));
             assert_eq!((training.cpu, training.cpu_burst), (None, None));
             assert_eq!((training.memory, training.cpu_period), (None, CPU_PERIOD));

@@ -8,7 +8,9 @@
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use loadline_sizing::cache::{ClassPathFile, Manifest, Mismatch, Start};
+use loadline_sizing::cache::{
+    CacheKind, ClassPathFile, Manifest, Mismatch, Start, cpu_features, workaround,
+};
 use loadline_sizing::hotspot::{Collector, Ergonomics};
 use loadline_sizing::options::dimension::Dimension;
 use loadline_sizing::{Jdk, Options};
@@ -28,6 +30,8 @@ pub struct Cache {
 
 /// First four bytes of an archive, in the machine's byte order (cds.h: static, dynamic).
 const MAGIC: [u32; 2] = [0xf00b_aba2, 0xf00b_aba8];
+/// Enough of /proc/cpuinfo for its first CPU.
+const CPUINFO: u64 = 16 << 10;
 /// Where the header names the JDK's build, at the latest.
 const HEADER: u64 = 4096;
 
@@ -53,7 +57,8 @@ pub fn find(
         }
         match usable(java, jar, &path, &start, ergonomics) {
             Ok(how) => {
-                let mut given = vec![format!("{option}{}", path.display())];
+                let mut given = before(option, jdk);
+                given.push(format!("{option}{}", path.display()));
                 if option.starts_with("-XX:SharedArchiveFile") {
                     given.push("-Xshare:auto".to_owned());
                 }
@@ -70,6 +75,16 @@ pub fn find(
         }
     }
     None
+}
+
+/// What a build needs besides that does not check the CPU itself.
+fn before(option: &str, jdk: Jdk) -> Vec<String> {
+    let kind = match option.starts_with("-XX:AOTCache=") {
+        true => CacheKind::Aot,
+        false => CacheKind::AppCds,
+    };
+    let needed = workaround(kind, jdk.version).iter();
+    needed.map(|option| (*option).to_owned()).collect()
 }
 
 fn candidates(jdk: Jdk, jar: &Path) -> Vec<(PathBuf, &'static str)> {
@@ -206,7 +221,15 @@ fn start_of(java: &Java, options: &Options, ergonomics: Option<&Ergonomics>) -> 
         // On by default from 27 on (JEP 534); there the JVM's word is not guessed.
         compact_headers: headers.or((feature < 27).then_some(false)),
         feature,
+        cpu: cpu(),
     }
+}
+
+/// What the kernel says of this CPU; the first one stands at the begin of a text that can be long.
+fn cpu() -> Option<Vec<String>> {
+    let text = files::read_bytes(Path::new("/proc/cpuinfo"), CPUINFO).ok()?;
+    let features = cpu_features(&String::from_utf8_lossy(&text));
+    (!features.is_empty()).then_some(features)
 }
 
 /// Measured on 25: with ZGC or without compressed oops the whole cache is rejected. From 26 on
@@ -260,7 +283,12 @@ mod tests {
     #[test]
     fn a_cache_of_this_build_is_used() {
         let (cache, notes) = find_beside(&archive("25.0.3+9"), "25.0.3+9");
-        assert!(cache.unwrap().options[0].starts_with("-XX:AOTCache="));
+        let options = cache.unwrap().options;
+        assert!(options.last().unwrap().starts_with("-XX:AOTCache="));
+        assert!(
+            options.contains(&"-XX:-AOTAdapterCaching".to_owned()),
+            "{options:?}"
+        );
         assert!(notes.is_empty());
     }
 
@@ -297,6 +325,7 @@ mod tests {
                 compact_headers: false,
                 size: shipped.path("app.aot").metadata().unwrap().len(),
                 checksum: files::checksum(&shipped.path("app.aot")).unwrap(),
+                cpu: cpu().unwrap_or_default(),
                 class_path: ["app.jar", "lib/a.jar"].map(|n| shipped.file(n)).into(),
             };
             std::fs::write(shipped.path("app.aot.manifest"), made.to_text()).unwrap();
@@ -363,6 +392,24 @@ mod tests {
             said.contains("without -XX:+UseCompactObjectHeaders"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_cache_of_a_larger_cpu_is_passed_over() {
+        let shipped = Shipped::new();
+        let path = shipped.path("app.aot.manifest");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut made = Manifest::parse(&text).unwrap();
+        made.cpu.push("avx1024".to_owned());
+        std::fs::write(&path, made.to_text()).unwrap();
+        let said = shipped.found("25.0.3+9", &[]);
+        match cpu() {
+            Some(_) => assert!(
+                said.unwrap_err()
+                    .contains("CPU with avx1024, which this one lacks")
+            ),
+            None => assert!(said.is_ok(), "nobody knows what this CPU has"),
+        }
     }
 
     #[test]

@@ -67,6 +67,7 @@ impl Shipped {
             compact_headers: false,
             size: archive.len() as u64,
             checksum: sum.finish(),
+            cpu: Vec::new(),
             class_path: vec![ClassPathFile {
                 path: "app.jar".to_owned(),
                 size: jar.len(),

@@ -10,6 +10,8 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use crate::Version;
+
 /// First word of a manifest, with its version.
 const HEADING: &str = "loadline-cache 1";
 
@@ -102,6 +104,8 @@ pub struct Manifest {
     pub size: u64,
     /// [`Checksum`] of the cache file.
     pub checksum: u64,
+    /// Features of the CPU that made it, as [`cpu_features`] reads them; empty is not known.
+    pub cpu: Vec<String>,
     /// The class path in order; the first file is the application's.
     pub class_path: Vec<ClassPathFile>,
 }
@@ -116,6 +120,9 @@ impl Manifest {
         let _ = writeln!(text, "compact-headers {}", self.compact_headers);
         let _ = writeln!(text, "size {}", self.size);
         let _ = writeln!(text, "checksum {:016x}", self.checksum);
+        if !self.cpu.is_empty() {
+            let _ = writeln!(text, "cpu {}", self.cpu.join(" "));
+        }
         for file in &self.class_path {
             let _ = writeln!(text, "file {} {} {}", file.size, file.modified, file.path);
         }
@@ -139,9 +146,15 @@ impl Manifest {
             compact_headers: value("compact-headers")?.parse().ok()?,
             size: value("size")?.parse().ok()?,
             checksum: u64::from_str_radix(value("checksum")?, 16).ok()?,
+            // Manifests from before it was kept have none.
+            cpu: value("cpu").map_or_else(Vec::new, words),
             class_path: files.map(|(_, text)| file(text)).collect::<Option<_>>()?,
         })
     }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 fn file(text: &str) -> Option<ClassPathFile> {
@@ -166,6 +179,8 @@ pub struct Start {
     pub compact_headers: Option<bool>,
     /// Feature release of the JDK: from 26 on a cache fits every collector (JEP 516).
     pub feature: u32,
+    /// Features of the CPU, as [`cpu_features`] reads them.
+    pub cpu: Option<Vec<String>>,
 }
 
 /// Why a cache does not fit.
@@ -186,6 +201,11 @@ pub enum Mismatch {
         made_with: String,
         /// The collector that starts, where known.
         now_with: Option<String>,
+    },
+    /// The CPU lacks what the machine code in it may use.
+    Cpu {
+        /// Features that are missing.
+        missing: Vec<String>,
     },
     /// `UseCompactObjectHeaders` differs.
     Headers {
@@ -232,6 +252,11 @@ impl fmt::Display for Mismatch {
                     None => Ok(()),
                 }
             }
+            Self::Cpu { missing } => write!(
+                f,
+                "it was made on a CPU with {}, which this one lacks, and could end the JVM by SIGILL",
+                missing.join(" ")
+            ),
             Self::Headers { made: true } => {
                 f.write_str("it was made with -XX:+UseCompactObjectHeaders, this start is without")
             }
@@ -253,6 +278,9 @@ impl Manifest {
                 now: build.to_owned(),
             });
         }
+        if let Some(missing) = self.missing(start) {
+            return Some(Mismatch::Cpu { missing });
+        }
         let any_collector = start.feature >= 26 && self.kind == CacheKind::Aot;
         let oops = match start.is_z {
             Some(true) => Some(false),
@@ -273,6 +301,15 @@ impl Manifest {
             })
     }
 
+    /// Features of the CPU that the machine code of an AOT cache may use and this one has not; an
+    /// archive of classes has no machine code.
+    fn missing(&self, start: &Start) -> Option<Vec<String>> {
+        let now = start.cpu.as_ref().filter(|_| self.kind == CacheKind::Aot)?;
+        let missing = self.cpu.iter().filter(|feature| !now.contains(feature));
+        let missing: Vec<String> = missing.cloned().collect();
+        (!missing.is_empty()).then_some(missing)
+    }
+
     /// What is lost although the cache is used: archived heap objects need the collector they
     /// were written with, or are loaded one by one.
     pub fn loss(&self, start: &Start) -> Option<String> {
@@ -283,6 +320,105 @@ impl Manifest {
                 self.collector
             )
         })
+    }
+}
+
+/// Features of an x86 CPU that HotSpot makes code for, as the kernel names them (vm_version_x86.hpp,
+/// `CPU_FEATURE_FLAGS`; arch/x86/include/asm/cpufeatures.h). What else a kernel lists says nothing
+/// about the code: another kernel lists other words for the same CPU.
+const X86: [&str; 60] = [
+    "3dnowprefetch",
+    "abm",
+    "adx",
+    "aes",
+    "apx",
+    "avx",
+    "avx10",
+    "avx2",
+    "avx512_bitalg",
+    "avx512_fp16",
+    "avx512_vbmi2",
+    "avx512_vnni",
+    "avx512_vpopcntdq",
+    "avx512bw",
+    "avx512cd",
+    "avx512dq",
+    "avx512er",
+    "avx512f",
+    "avx512ifma",
+    "avx512pf",
+    "avx512vbmi",
+    "avx512vl",
+    "avx_ifma",
+    "bmi1",
+    "bmi2",
+    "clflush",
+    "clflushopt",
+    "clwb",
+    "cmov",
+    "cx16",
+    "cx8",
+    "erms",
+    "f16c",
+    "fma",
+    "fsrm",
+    "fxsr",
+    "gfni",
+    "ht",
+    "mmx",
+    "movbe",
+    "nonstop_tsc",
+    "ospke",
+    "pclmulqdq",
+    "pku",
+    "pni",
+    "popcnt",
+    "rdpid",
+    "rdtscp",
+    "serialize",
+    "sha512",
+    "sha_ni",
+    "sse",
+    "sse2",
+    "sse4_1",
+    "sse4_2",
+    "sse4a",
+    "ssse3",
+    "vaes",
+    "vpclmulqdq",
+    "user_shstk",
+];
+
+/// The features of the first CPU in the text of /proc/cpuinfo that matter to compiled code: of x86
+/// those that HotSpot knows, of others (`Features`) all. Empty where it names none.
+pub fn cpu_features(cpuinfo: &str) -> Vec<String> {
+    let line = |key: &str| {
+        let mut pairs = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        pairs
+            .find(|(name, _)| name.trim() == key)
+            .map(|(_, value)| value)
+    };
+    let mut features = match line("flags") {
+        Some(flags) => words(flags)
+            .into_iter()
+            .filter(|f| X86.contains(&f.as_str()))
+            .collect(),
+        None => line("Features").map_or_else(Vec::new, words),
+    };
+    features.sort();
+    features.dedup();
+    features
+}
+
+/// Options that keep machine code out of an AOT cache of a JDK which does not check the CPU, for
+/// training and use alike: from 25 on, until 25.0.5 (JDK-8388703, adoptium-support#1507). Without
+/// them such a cache can end the JVM by SIGILL on another CPU.
+pub fn workaround(kind: CacheKind, jdk: Version) -> &'static [&'static str] {
+    let is_affected =
+        (Version::feature(25)..Version::new(25, 5)).contains(&jdk) || jdk.feature == 26;
+    match kind == CacheKind::Aot && is_affected {
+        true => &["-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching"],
+        false => &[],
     }
 }
 
@@ -372,6 +508,7 @@ mod tests {
             compact_headers: false,
             size: 30_000_000,
             checksum: 0xab,
+            cpu: vec!["avx2".to_owned(), "sse4_2".to_owned()],
             class_path: vec![file("app.jar"), file("lib/a b.jar")],
         }
     }
@@ -383,7 +520,55 @@ mod tests {
             compressed_oops: Some(true),
             compact_headers: Some(false),
             feature: 25,
+            cpu: Some(vec![
+                "avx2".to_owned(),
+                "avx512f".to_owned(),
+                "sse4_2".to_owned(),
+            ]),
         }
+    }
+
+    #[test]
+    fn a_cpu_that_lacks_what_the_code_may_use_is_named() {
+        let old = Start {
+            cpu: Some(vec!["sse4_2".to_owned()]),
+            ..start()
+        };
+        let said = |made: &Manifest| made.mismatch("25.0.3+9-LTS", &old).map(|m| m.to_string());
+        assert_eq!(
+            said(&manifest()).unwrap(),
+            "it was made on a CPU with avx2, which this one lacks, and could end the JVM by SIGILL"
+        );
+        let classes = Manifest {
+            kind: CacheKind::AppCds,
+            ..manifest()
+        };
+        assert_eq!(said(&classes), None, "classes are no machine code");
+        let before = manifest().to_text().replace("cpu avx2 sse4_2\n", "");
+        let before = Manifest::parse(&before).unwrap();
+        assert_eq!(said(&before), None, "nobody knows");
+    }
+
+    #[test]
+    fn features_are_those_that_code_is_made_for() {
+        let x86 = "processor\t: 0\nflags\t\t: fpu sse2 avx2 hypervisor md_clear\nbugs\t: x\n\nprocessor\t: 1\nflags : none\n";
+        assert_eq!(cpu_features(x86), ["avx2", "sse2"]);
+        assert_eq!(
+            cpu_features("Features\t: fp asimd lse\n"),
+            ["asimd", "fp", "lse"]
+        );
+        assert!(cpu_features("").is_empty());
+    }
+
+    #[test]
+    fn only_affected_builds_have_the_workaround() {
+        let count = |kind, jdk: &str| workaround(kind, jdk.parse().unwrap()).len();
+        assert_eq!(count(CacheKind::Aot, "25"), 2);
+        assert_eq!(count(CacheKind::Aot, "25.0.4"), 2);
+        assert_eq!(count(CacheKind::Aot, "26"), 2);
+        assert_eq!(count(CacheKind::Aot, "25.0.5"), 0);
+        assert_eq!(count(CacheKind::Aot, "27"), 0);
+        assert_eq!(count(CacheKind::AppCds, "25"), 0);
     }
 
     #[test]

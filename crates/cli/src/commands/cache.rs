@@ -25,7 +25,7 @@ use loadline_jvm::cache::{self as caches, CacheKind, manifest, scc};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_load::spec::text::TimeOrNone;
 use loadline_load::{Spec, Target};
-use loadline_sizing::Bytes;
+use loadline_sizing::{Bytes, Version};
 use loadline_trial::Account;
 
 use super::{OutputFlags, print};
@@ -370,7 +370,8 @@ fn cached(experiment: &Experiment) -> Result<Configuration, Error> {
 
 fn summary(built: &Built, place: &Path, is_found: bool, classes: Option<Classes>) -> String {
     let made = &built.manifest;
-    let option = caches::use_options(made.kind, place).join(" ");
+    let jdk = made.build.parse().unwrap_or(Version::feature(0));
+    let option = caches::use_options(made.kind, place, jdk).join(" ");
     let mut text = format!(
         "{} ({:.1}Mi), trained in {:.1} s with {}\n",
         place.display(),

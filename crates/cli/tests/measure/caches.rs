@@ -97,7 +97,7 @@ fn a_cache_is_built_used_and_verified() -> Outcome {
     assert!(!archive.is_symlink());
     let manifest = fs::read_to_string(lab.path().join("ping.jsa.manifest")).expect("a manifest");
     let size = archive.metadata().expect("an archive").len();
-    for line in ["kind appcds", &format!("size {size}"), " ping.jar"] {
+    for line in ["kind appcds", &format!("size {size}"), "cpu ", " ping.jar"] {
         assert!(manifest.contains(line), "{line}\n{manifest}");
     }
     let result = lab.result("last");

@@ -114,6 +114,7 @@ mod tests {
             compact_headers: false,
             size: 0,
             checksum: 0,
+            cpu: Vec::new(),
             class_path: Vec::new(),
         }
     }

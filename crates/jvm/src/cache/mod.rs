@@ -18,7 +18,8 @@ use std::path::Path;
 pub use loadline_sizing::cache::CacheKind;
 
 use crate::detect::Jdk;
-use loadline_sizing::Vm;
+use loadline_sizing::cache::workaround;
+use loadline_sizing::{Version, Vm};
 
 /// A cache that this JVM cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,21 +75,29 @@ pub fn check(kind: CacheKind, jdk: &Jdk) -> Result<(), KindError> {
 }
 
 /// Options of a training run that writes the cache to `file` when the application ends.
-pub fn training_options(kind: CacheKind, file: &Path) -> Vec<String> {
-    match kind {
+pub fn training_options(kind: CacheKind, file: &Path, jdk: Version) -> Vec<String> {
+    let options = match kind {
         CacheKind::AppCds => vec![format!("-XX:ArchiveClassesAtExit={}", file.display())],
         CacheKind::Aot => vec![format!("-XX:AOTCacheOutput={}", file.display())],
         CacheKind::Scc => scc::populate(file, scc::FIRST_SIZE),
-    }
+    };
+    with_workaround(kind, jdk, options)
+}
+
+/// Behind what a build needs that does not check the CPU.
+fn with_workaround(kind: CacheKind, jdk: Version, options: Vec<String>) -> Vec<String> {
+    let needed = workaround(kind, jdk).iter().map(|o| (*o).to_owned());
+    needed.chain(options).collect()
 }
 
 /// Options of a start that uses it.
-pub fn use_options(kind: CacheKind, file: &Path) -> Vec<String> {
-    match kind {
+pub fn use_options(kind: CacheKind, file: &Path, jdk: Version) -> Vec<String> {
+    let options = match kind {
         CacheKind::AppCds => vec![format!("-XX:SharedArchiveFile={}", file.display())],
         CacheKind::Aot => vec![format!("-XX:AOTCache={}", file.display())],
         CacheKind::Scc => scc::attach(file),
-    }
+    };
+    with_workaround(kind, jdk, options)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 //! the same path in all stages, because HotSpot compares paths, lengths and times of the jars.
 
 use loadline_analysis::record::StartCache;
-use loadline_sizing::cache::CacheKind;
+use loadline_sizing::Version;
+use loadline_sizing::cache::{CacheKind, workaround};
 
 use super::application::Ready;
 
@@ -27,7 +28,8 @@ pub struct CacheStage {
 }
 
 /// The stage for an image whose stage `app` has the jar at `jar`; `None` for OpenJ9's cache, whose
-/// steps are others (docs/guides/start-up.md). `options` are the JVM options of the command and
+/// steps are others (docs/guides/start-up.md). A build of `jdk` that does not check the CPU keeps
+/// machine code out of it. `options` are the JVM options of the command and
 /// `arguments` the application's.
 pub fn cache_stage(
     StartCache { kind, requests }: StartCache,
@@ -35,6 +37,7 @@ pub fn cache_stage(
     options: &[String],
     arguments: &[String],
     ready: &Ready,
+    jdk: Version,
 ) -> Option<CacheStage> {
     let (training, using) = match kind {
         CacheKind::AppCds => ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
@@ -44,6 +47,11 @@ pub fn cache_stage(
     let file = format!("app.{}", kind.extension());
     let mut command = vec!["java".to_owned()];
     command.extend(options.iter().cloned());
+    let needed: Vec<String> = workaround(kind, jdk)
+        .iter()
+        .map(|o| (*o).to_owned())
+        .collect();
+    command.extend(needed.iter().cloned());
     command.push(format!("{training}/tmp/{file}"));
     command.extend(["-jar", jar].map(str::to_owned));
     command.extend(arguments.iter().cloned());
@@ -55,7 +63,10 @@ pub fn cache_stage(
             "FROM app AS cache\n# One start of the application: ready, {requests} requests, SIGTERM; the JVM writes the cache when it ends.\nRUN [\"bash\", \"-euo\", \"pipefail\", \"-c\", {script}]\n\n"
         ),
         copy: format!("COPY --from=cache --chmod=0444 /tmp/{file} /app/{file}\n"),
-        options: vec![format!("{using}/app/{file}")],
+        options: needed
+            .into_iter()
+            .chain([format!("{using}/app/{file}")])
+            .collect(),
     })
 }
 
@@ -128,11 +139,16 @@ mod tests {
                 &options,
                 &["--greeting=it's \"me\"".to_owned()],
                 &ready,
+                Version::new(25, 3),
             )
         };
         assert_eq!(stage(CacheKind::Scc), None);
         let stage = stage(CacheKind::Aot).expect("an AOT cache");
-        assert_eq!(stage.options, ["-XX:AOTCache=/app/app.aot"]);
+        let needed = ["-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching"];
+        assert_eq!(
+            stage.options,
+            [&needed[..], &["-XX:AOTCache=/app/app.aot"]].concat()
+        );
         assert_eq!(
             stage.copy,
             "COPY --from=cache --chmod=0444 /tmp/app.aot /app/app.aot\n"
@@ -145,7 +161,7 @@ mod tests {
         assert_eq!(words[..4], ["bash", "-euo", "pipefail", "-c"]);
         assert!(
             words[4].contains(
-                r#"java @/app/jvm.options -XX:AOTCacheOutput=/tmp/app.aot -jar /app/app.jar $'--greeting=it\'s "me"' & app=$!"#
+                r#"java @/app/jvm.options -XX:+UnlockDiagnosticVMOptions -XX:-AOTAdapterCaching -XX:AOTCacheOutput=/tmp/app.aot -jar /app/app.jar $'--greeting=it\'s "me"' & app=$!"#
             ),
             "{}",
             words[4]

@@ -4,6 +4,9 @@
 //! JSON (exec) form only, so that no shell stands between the runtime and the JVM (signals reach
 //! process 1). Source: Dockerfile reference, "Shell and exec form".
 
+use loadline_sizing::Version;
+
+use super::base_image::Likeness;
 use super::cache::{CacheStage, cache_stage};
 use super::facts::Facts;
 use crate::text;
@@ -135,7 +138,24 @@ fn cache(facts: &Facts<'_>) -> Option<CacheStage> {
         &options(facts),
         &facts.arguments,
         &application.ready,
+        jdk(facts),
     )
+}
+
+/// The JDK of the image: the measured build where the base image is named after it, else the first
+/// of its release, which is the one that needs most.
+fn jdk(facts: &Facts<'_>) -> Version {
+    let application = facts.application;
+    let first = Version::feature(application.jdk);
+    match application.base_image.likeness {
+        Likeness::Build => facts
+            .seen
+            .jdk
+            .as_deref()
+            .and_then(|jdk| jdk.parse().ok())
+            .unwrap_or(first),
+        _ => first,
+    }
 }
 
 /// Whether the options come from the argument file: JDK 8 has none.
