@@ -22,6 +22,8 @@ use crate::world::{MemoryWall, Surface};
 pub struct World {
     /// The memory a start needs to survive start and load.
     pub wall: MemoryWall,
+    /// What its working set lets expect of that memory, as a factor of it.
+    pub expectation: f64,
     /// The highest rate by CPU and memory.
     pub surface: Surface,
     /// CPU time from exec to ready.
@@ -55,6 +57,7 @@ impl Default for World {
                 middle: 300.0,
                 width: 3.0,
             },
+            expectation: 1.0,
             surface: Surface {
                 non_heap: 0.03,
                 live: 0.01,
@@ -249,8 +252,15 @@ impl Service {
         }
     }
 
+    /// A tenth of the working set are files that it could do without, a tenth those that it cannot.
+    fn working_set(&self) -> Bytes {
+        let mib = self.fate.need * self.world.expectation / 0.9;
+        let wanted = Bytes::from_bytes((mib * 1024.0 * 1024.0) as u64);
+        self.configuration.memory.map_or(wanted, |m| m.min(wanted))
+    }
+
     fn cgroup(&self) -> CgroupEvidence {
-        let peak = self.memory();
+        let (peak, used) = (self.memory(), self.working_set());
         let period = self.configuration.cpu_period.as_secs_f64().max(1e-3);
         let periods = self
             .measured
@@ -262,8 +272,8 @@ impl Service {
         };
         CgroupEvidence {
             peak_memory: Some(peak),
-            peak_working_set: Some(peak),
-            peak_anon: Some(Bytes::from_bytes(peak.as_bytes() / 10 * 8)),
+            peak_working_set: Some(used),
+            peak_anon: Some(used.mul_ratio(8, 10)),
             peak_rss: Some(peak),
             loaded_rss: Some(peak),
             loaded_pss: Some(peak),

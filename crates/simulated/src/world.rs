@@ -42,6 +42,15 @@ impl MemoryWall {
     }
 }
 
+/// What the record of a trial that passed lets expect of the memory that a start needs, as a factor of
+/// it: nine of ten records are off by up to 30 %, one of ten says nothing (a quarter to four times).
+pub fn draw_expectation(random: &mut Random) -> f64 {
+    match random.chance(0.1) {
+        true => random.between(-(4.0_f64.ln()), 4.0_f64.ln()).exp(),
+        false => random.between(0.7, 1.3),
+    }
+}
+
 /// The knee in rate: the probability that a trial at a rate breaks the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {

@@ -29,6 +29,8 @@ struct Row {
 fn parameters(confirmations: u32, margin: f64) -> Parameters {
     Parameters {
         high_passed: true,
+        resolution: 1.02,
+        backoff: 1.02,
         confirmations,
         margin,
         ..Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024))
@@ -95,7 +97,7 @@ fn near(name: &str, got: f64, published: f64, tolerance: f64) {
 }
 
 #[test]
-fn the_default_is_wrong_once_in_five_hundred_searches() {
+fn five_confirmations_are_wrong_once_in_five_hundred_searches() {
     let row = row(parameters(5, 0.08));
     near("bad", row.bad, 0.002, 0.003);
     near("below 99 %", row.below_99, 0.089, 0.025);
@@ -108,7 +110,7 @@ fn the_default_is_wrong_once_in_five_hundred_searches() {
 }
 
 #[test]
-fn fast_trades_three_starts_for_one_bad_answer_in_a_hundred() {
+fn three_confirmations_trade_three_starts_for_one_bad_answer_in_a_hundred() {
     let row = row(parameters(3, 0.08));
     near("bad", row.bad, 0.013, 0.006);
     near("below 99 %", row.below_99, 0.15, 0.03);

@@ -21,7 +21,7 @@ use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::runner::RunError;
 use loadline_engine::searches::sizes;
-use loadline_simulated::world::MemoryWall;
+use loadline_simulated::world::{MemoryWall, draw_expectation};
 use loadline_simulated::{Simulated, World};
 
 /// Worlds for each search; `LOADLINE_SEEDS=50` is the long form.
@@ -32,8 +32,10 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// Walls anywhere in the range, some trials disturbed, some of them unseen, some starts crash.
 fn world(seed: u64) -> World {
+    let mut random = Random::from_seed(1000).derive(seed);
     World {
-        wall: MemoryWall::draw(&mut Random::from_seed(1000).derive(seed)),
+        wall: MemoryWall::draw(&mut random),
+        expectation: draw_expectation(&mut random),
         disturbed: 0.1,
         disturbance_seen: 0.8,
         glitch: 0.02,

@@ -11,6 +11,7 @@
 mod ahead;
 pub mod ascent;
 pub mod cheapest;
+mod expected;
 pub mod lattice;
 pub mod matrix;
 pub mod max_rate;

@@ -65,7 +65,6 @@ impl Purchase {
         };
         let parameters = Parameters {
             low: lowest,
-            min: lowest,
             high: memory,
             max: memory,
             high_passed: true,

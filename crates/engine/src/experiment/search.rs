@@ -17,8 +17,8 @@ use super::said::Text;
 use super::wire::{LimitsTable, SearchTable};
 use super::{ExperimentError, Factor, Pricing, Search};
 
-const CONFIRM: u32 = 5;
-const MARGIN: f64 = 0.08;
+const CONFIRM: u32 = 2;
+const MARGIN: f64 = 0.1;
 /// At least 19 of 20 starts: the promise of a size.
 const PROVE: u32 = 20;
 /// With prices many answers are refuted before one holds; a miss asks for more (`Cheapest`).

@@ -288,11 +288,11 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub step: Option<Text>,
-    /// Passes in a row that confirm a size: 5 (default).
+    /// Passes in a row that confirm a size, after that of the search: 2 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub confirm: Option<Said<u32>>,
-    /// Margin on top of the confirmed size: `8%` (default).
+    /// Margin on top of the confirmed size: `10%` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub margin: Option<Text>,

@@ -1,0 +1,87 @@
+//! Where the smallest memory is expected to lie, from a trial that passed with more.
+//!
+//! Owns the estimate and how far a search trusts it. It chooses which sizes are tried first, never
+//! what they must show: a wrong one costs starts.
+
+use loadline_sizing::Bytes;
+
+use crate::record::{CgroupEvidence, Evidence};
+
+/// Half of all estimates are taken to be off by less, as a share.
+const SPREAD: f64 = 0.15;
+
+/// The smallest limit that one instance is expected to work with: its anonymous memory, which
+/// cannot be dropped, and half of its file pages in use, of which some can. In the record of
+/// spring-web (`records/2026-11-20-spring-web-size`) 209 MiB are expected from the start with
+/// 512 MiB; 204 MiB passed once of twice, 212 MiB each time. A heap that takes what it may is in it:
+/// less memory makes it smaller, so the trial with the least memory says most. `None` where the
+/// kernel does not tell.
+pub(super) fn expected(evidence: &Evidence) -> Option<Bytes> {
+    let alone = evidence.instances.iter().map(|i| &i.cgroup);
+    let of_each = alone.filter_map(floor).max();
+    of_each.or_else(|| floor(&evidence.cgroup))
+}
+
+fn floor(cgroup: &CgroupEvidence) -> Option<Bytes> {
+    let (anon, used) = (cgroup.peak_anon?, cgroup.peak_working_set?);
+    let files = used.saturating_sub(anon);
+    Some(anon.saturating_add(files.mul_ratio(1, 2)))
+}
+
+/// The size between two that halves the probability of where the smallest lies: the logarithm of
+/// what was expected is off by a Cauchy distributed share, whose long tails soon leave an estimate
+/// that was useless. Sizes in any unit, above 0.
+pub(super) fn middle(low: f64, high: f64, expected: f64) -> f64 {
+    let share = |size: f64| ((size / expected).ln() / SPREAD).atan();
+    let half = (share(low) + share(high)) / 2.0;
+    expected * (SPREAD * half.tan()).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::{InstanceEvidence, Purpose, Verdict};
+
+    fn cgroup(anon: u64, used: u64) -> CgroupEvidence {
+        CgroupEvidence {
+            peak_anon: Some(Bytes::from_mib(anon)),
+            peak_working_set: Some(Bytes::from_mib(used)),
+            ..CgroupEvidence::default()
+        }
+    }
+
+    #[test]
+    fn half_of_the_files_in_use_are_expected_to_be_needed() {
+        let trial = fixture::trial("t", Purpose::Search, 512, Verdict::Pass);
+        let mut evidence = Evidence {
+            cgroup: cgroup(189, 229),
+            ..trial.evidence
+        };
+        assert_eq!(expected(&evidence), Some(Bytes::from_mib(209)));
+        let of = |instance, anon, used| InstanceEvidence {
+            instance,
+            cgroup: cgroup(anon, used),
+            start: Default::default(),
+            gc: None,
+            exit: Default::default(),
+        };
+        evidence.instances = vec![of(1, 90, 110), of(2, 80, 140)];
+        assert_eq!(expected(&evidence), Some(Bytes::from_mib(110)));
+        evidence.instances = Vec::new();
+        evidence.cgroup.peak_anon = None;
+        assert_eq!(expected(&evidence), None);
+    }
+
+    #[test]
+    fn the_middle_is_near_what_is_expected_and_between_the_ends() {
+        let at = |low, high, expected| middle(low, high, expected).round() as u64;
+        assert_eq!(at(64.0, 1024.0, 256.0), 256);
+        assert_eq!(at(64.0, 1024.0, 210.0), 210);
+        assert_eq!(at(64.0, 210.0, 210.0), 184);
+        // Useless estimates: it goes on in ever larger steps.
+        assert_eq!(at(64.0, 1024.0, 2000.0), 646);
+        assert_eq!(at(64.0, 646.0, 2000.0), 364);
+        assert_eq!(at(64.0, 1024.0, 30.0), 105);
+    }
+}
