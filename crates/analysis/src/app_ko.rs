@@ -229,7 +229,10 @@ fn never_ready(evidence: &Evidence) -> Option<Ko> {
         return None;
     }
     let waited = text::duration(start.deadline);
-    let mut reason = Reason::from(format!("it was not ready within {waited}"));
+    let mut reason = Reason::from(match &evidence.ended_early {
+        Some(early) => format!("{}: waiting for it ended early", early.reason),
+        None => format!("it was not ready within {waited}"),
+    });
     if !start.last_probe.is_empty() {
         reason.push(&format!("the last probe saw {}", start.last_probe));
     }

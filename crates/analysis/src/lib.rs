@@ -10,6 +10,7 @@ pub mod attained;
 pub mod attribution;
 pub mod dependency;
 pub mod deployment;
+pub mod early;
 pub mod effect;
 pub mod estimate;
 pub mod explain;

@@ -33,7 +33,7 @@ pub use dependency::{Beside, DependencyEvidence};
 pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{LoadEvidence, RequestEvidence};
-pub use phase::{Phase, PhaseSpan};
+pub use phase::{EarlyEnd, Phase, PhaseSpan};
 pub use reason::Reason;
 pub use start::{CacheEvidence, StartCache, StartEvidence};
 
@@ -385,6 +385,9 @@ pub struct Evidence {
     pub thread_dump: Vec<String>,
     /// Remarks that do not change the verdict.
     pub warnings: Vec<String>,
+    /// That it was ended before its time, and why; `None` is a trial of full length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<EarlyEnd>,
     /// A failure of the measurement itself; it makes the trial INVALID.
     pub failure: Option<Failure>,
 }

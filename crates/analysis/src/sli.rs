@@ -225,6 +225,8 @@ impl Sli {
         let evidence = &record.evidence;
         let measured = Measured::of(evidence)?;
         let duration = measured.as_ref().map(|m| m.duration);
+        // A part of a phase is no sample of it.
+        let load = measured.as_ref().filter(|_| evidence.ended_early.is_none());
         let cgroup = &evidence.cgroup;
         let gc = evidence.gc.as_ref();
         Ok(Self {
@@ -251,7 +253,7 @@ impl Sli {
                 .measure_nr_throttled
                 .zip(cgroup.measure_nr_periods)
                 .and_then(|(throttled, periods)| quotient(throttled as f64, periods as f64)),
-            ..measured.as_ref().map(of_load).unwrap_or_default()
+            ..load.map(of_load).unwrap_or_default()
         })
     }
 }
@@ -297,7 +299,7 @@ fn per_request(cpu: Duration, ok: u64) -> Option<Duration> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{GcEvidence, Purpose, Verdict};
+    use crate::record::{EarlyEnd, GcEvidence, Purpose, Verdict};
 
     #[test]
     fn figures_come_from_the_measure_phase_alone() {
@@ -332,6 +334,21 @@ mod tests {
         assert_eq!(sli.throttled_periods_share, Some(0.04));
         let p99 = sli.p99.unwrap().as_secs_f64();
         assert!((p99 / 0.020 - 1.0).abs() < 1e-3, "{p99}");
+    }
+
+    #[test]
+    fn a_part_of_a_phase_is_no_sample_of_it() {
+        let mut record = fixture::trial("a", Purpose::Search, 240, Verdict::SloMiss);
+        record.evidence.ended_early = Some(EarlyEnd {
+            phase: Phase::Measure,
+            reason: "it could not pass".to_owned(),
+        });
+        let sli = Sli::of(&record).unwrap();
+        assert_eq!(
+            (sli.p99, sli.achieved_rate, sli.error_share),
+            (None, None, None)
+        );
+        assert_eq!(sli.start, record.evidence.start.ready);
     }
 
     #[test]

@@ -186,9 +186,16 @@ fn decide(
         let reason = "the application was ready, but no load was measured".to_owned();
         return (Verdict::Invalid(Invalid::ToolError), reason.into());
     };
+    let early = evidence.ended_early.as_ref();
+    let early = early.map(|early| format!("it was ended early: {}", early.reason));
     match misses(objectives, slo, &measured, evidence, thresholds) {
-        misses if misses.is_empty() => (Verdict::Pass, pass(objectives, &measured).into()),
-        misses => (Verdict::SloMiss, misses.into_iter().chain(behind).collect()),
+        misses if misses.is_empty() && early.is_none() => {
+            (Verdict::Pass, pass(objectives, &measured).into())
+        }
+        misses => {
+            let sentences = misses.into_iter().chain(early).chain(behind);
+            (Verdict::SloMiss, sentences.collect())
+        }
     }
 }
 

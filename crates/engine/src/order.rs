@@ -31,6 +31,7 @@ pub(crate) fn trial(
     let seed = seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
     Ok(Order {
         load: (of.experiment.load).phases(key.configuration.rate, bound, seed)?,
+        give_up: gives_up(of, key.purpose).then(|| of.experiment.slo.clone()),
         ..self::of(of, id, &key.configuration, assembled, start_deadline)?
     })
 }
@@ -64,8 +65,19 @@ pub(crate) fn of(
         sampling: of.experiment.sampling,
         start_deadline,
         load: Vec::new(),
+        give_up: None,
         stop_grace: app.stop_grace,
     })
+}
+
+/// Whether only the verdict of a trial counts: in a search of the smallest memory. With prices, how
+/// far a trial is from its SLO counts too; in a matrix every figure does.
+fn gives_up(of: &Measurement<'_>, purpose: Purpose) -> bool {
+    let is_search = match purpose {
+        Purpose::Search | Purpose::Confirm | Purpose::Prove | Purpose::Neighbour => true,
+        Purpose::Matrix | Purpose::Compare => false,
+    };
+    is_search && of.experiment.search.pricing.is_none()
 }
 
 /// An application with what its environment refers to.

@@ -43,19 +43,20 @@ const HANDED_OVER: u64 = 4 << 30;
 /// How long a container may take to say how a killed application ended; milliseconds as a rule.
 const TOLD: Duration = Duration::from_secs(2);
 
-/// Stops the applications and hands over what was measured of each, in their order.
+/// Stops the applications and hands over what was measured of each, in their order. Of one that
+/// `is_given_up` it is known what it does: it is not asked whether it hangs.
 pub(crate) fn end(
     instances: &mut Instances,
     order: &Order,
     program: &Program,
-    grace: Duration,
+    (grace, is_given_up): (Duration, bool),
     log: &Log,
 ) -> Vec<Evidence> {
     instances.drain();
     let mut parts: Vec<Evidence> = instances.all.iter().map(before_stop).collect();
     for (index, part) in parts.iter_mut().enumerate() {
         let instance = &instances.all[index];
-        let is_silent = !instance.state.was_ready() || hangs(instance, order);
+        let is_silent = !is_given_up && (!instance.state.was_ready() || hangs(instance, order));
         if instance.state.is_running() && instance.is_jvm && is_silent {
             part.thread_dump = thread_dump(instances, index);
         }

@@ -181,6 +181,11 @@ impl Generator {
         None
     }
 
+    /// The seconds that have passed, in order.
+    pub(crate) fn seconds(&self) -> &[SecondEvidence] {
+        &self.seconds
+    }
+
     /// Whether its output has come to its end. Also after the result it is read so far: what is left
     /// would reach the next phase.
     pub(crate) fn is_over(&self) -> bool {

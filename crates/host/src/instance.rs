@@ -330,6 +330,12 @@ impl Instance {
         }
     }
 
+    /// File pages that had to be read again so far; `None` where the kernel does not tell.
+    pub(crate) fn refaults(&self) -> Option<u64> {
+        let sample = self.container.group().read().ok()?;
+        sample.memory?.refault_file
+    }
+
     fn processes(&self) -> Vec<u32> {
         self.container.group().processes().unwrap_or_default()
     }

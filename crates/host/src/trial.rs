@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    DependencyEvidence, Evidence, LoadEvidence, Phase, PhaseSpan, SecondEvidence,
+    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, Phase, PhaseSpan, SecondEvidence,
 };
-use loadline_analysis::together;
+use loadline_analysis::slo::Slo;
+use loadline_analysis::{early, together};
 use loadline_trial::log::Log;
 use loadline_trial::{LoadPhase, Network, Order, Progress, Readiness};
 
@@ -42,6 +43,7 @@ struct Trial<'a> {
     phases: Vec<PhaseSpan>,
     load: Vec<LoadEvidence>,
     seconds: Vec<SecondEvidence>,
+    ended_early: Option<EarlyEnd>,
 }
 
 /// Carries an order out. A failing application is evidence, not an error.
@@ -76,6 +78,7 @@ pub(crate) fn run(
         phases: Vec::new(),
         load: Vec::new(),
         seconds: Vec::new(),
+        ended_early: None,
     };
     trial.span(Phase::Prepare, began, monotonic_ns());
     let halted = trial.start().and_then(|()| trial.drive_all()).err();
@@ -85,6 +88,10 @@ pub(crate) fn run(
 impl Trial<'_> {
     fn span(&mut self, phase: Phase, start: u64, end: u64) {
         self.phases.push(PhaseSpan { phase, start, end });
+    }
+
+    fn give_up(&mut self, phase: Phase, reason: String) {
+        self.ended_early = Some(EarlyEnd { phase, reason });
     }
 
     fn go_on(&mut self) -> Result<(), Halt> {
@@ -108,7 +115,7 @@ impl Trial<'_> {
         for instance in &mut self.instances.all {
             instance.start()?;
         }
-        let begin = Instant::now();
+        let (begin, mut thrash) = (Instant::now(), Thrash::default());
         while begin.elapsed() < self.order.start_deadline {
             self.instances.tick();
             let mut waiting = 0;
@@ -120,6 +127,12 @@ impl Trial<'_> {
             }
             self.instances.pass(Phase::Start, begin.elapsed());
             self.go_on()?;
+            if self.order.give_up.is_some()
+                && let Some(reason) = thrash.look(begin, self.order, &self.instances.all)
+            {
+                self.give_up(Phase::Start, reason);
+                break;
+            }
         }
         for instance in &mut self.instances.all {
             instance.settle(self.order);
@@ -180,8 +193,14 @@ impl Trial<'_> {
                 }
             }
             self.go_on()?;
+            if self.ended_early.is_none()
+                && let Some(reason) = cannot_pass(self.order.give_up.as_ref(), load, &generators)
+            {
+                self.give_up(load.phase, reason);
+            }
+            let is_early = self.ended_early.is_some();
             for (generator, instance) in generators.iter_mut().zip(&self.instances.all) {
-                if instance.state.is_over() {
+                if instance.state.is_over() || is_early {
                     generator.stop();
                 }
                 if generator.is_stuck() {
@@ -230,15 +249,23 @@ impl Trial<'_> {
     fn end(mut self, program: &Program, log: &Log, halted: Option<Halt>) -> Result<Evidence, Halt> {
         // One that ended takes the application with it: that is seen before the application is.
         let halted = halted.or_else(|| self.instances.dependencies.look().err());
-        // Nothing is learned from a slow end of what never started, or of what the user stops.
+        // Nothing is learned from a slow end of what never started, of what cannot pass any more, or of
+        // what the user stops.
         let was_ready = self.instances.all.iter().all(|i| i.state.was_ready());
-        let is_cut = matches!(halted, Some(Halt::Refused(_) | Halt::Stopped));
+        let is_given_up = self.ended_early.is_some();
+        let is_cut = is_given_up || matches!(halted, Some(Halt::Refused(_) | Halt::Stopped));
         let grace = match was_ready && !is_cut {
             true => self.order.stop_grace,
             false => self.order.stop_grace.min(SHORT_GRACE),
         };
         let began = self.instances.begin(Phase::Stop);
-        let mut parts = ending::end(&mut self.instances, self.order, program, grace, log);
+        let mut parts = ending::end(
+            &mut self.instances,
+            self.order,
+            program,
+            (grace, is_given_up),
+            log,
+        );
         let mut evidence = match parts.len() {
             1 => parts.remove(0),
             _ => together::together(parts),
@@ -259,9 +286,44 @@ impl Trial<'_> {
         }
         evidence.phases = self.phases;
         evidence.load = self.load;
+        evidence.ended_early = self.ended_early;
         merge_seconds(&mut evidence.seconds, self.seconds);
         Ok(evidence)
     }
+}
+
+/// File pages that each instance had read again, at each look at a start.
+#[derive(Default)]
+struct Thrash {
+    refaults: Vec<Vec<u64>>,
+    looked: Duration,
+}
+
+impl Thrash {
+    /// Why the start under way will not end; looks once in a while.
+    fn look(&mut self, begin: Instant, order: &Order, instances: &[Instance]) -> Option<String> {
+        let waited = begin.elapsed();
+        if waited < self.looked + early::LOOK {
+            return None;
+        }
+        self.looked = waited;
+        self.refaults.resize(instances.len(), Vec::new());
+        let mut each = self.refaults.iter_mut().zip(instances);
+        each.find_map(|(seen, instance)| {
+            seen.push(instance.refaults()?);
+            let is_waited_for = !instance.state.was_ready();
+            is_waited_for.then(|| early::start(order.start_deadline, waited, seen))?
+        })
+    }
+}
+
+/// Why a load under way cannot keep the SLO any more, where that ends it: in the measure phase of an
+/// open model, whose requests can be counted in advance.
+fn cannot_pass(slo: Option<&Slo>, load: &LoadPhase, generators: &[Generator]) -> Option<String> {
+    let slo = slo.filter(|_| load.phase == Phase::Measure)?;
+    let most = load.plan.model.most_requests()?;
+    let seconds: Vec<_> = generators.iter().map(Generator::seconds).collect();
+    early::load(slo, most, &seconds)
 }
 
 /// The evidence of a trial whose application never ran.

@@ -62,10 +62,12 @@ pub fn latencies(values: impl Iterator<Item = Seen>) -> Option<Spread<Seen>> {
     Some(seen)
 }
 
-/// The latencies of the judged phase; `None` when nothing was measured or the record is damaged.
+/// The latencies of the judged phase; `None` when nothing was measured, the trial was ended early
+/// or the record is damaged.
 pub fn latency(trial: &TrialRecord) -> Option<Latency> {
+    let is_whole = trial.evidence.ended_early.is_none();
     let measured = Measured::of(&trial.evidence).ok()??;
-    Some(measured.latency)
+    is_whole.then_some(measured.latency)
 }
 
 /// The latency at a fraction in [0, 1]; `None` for any other fraction.

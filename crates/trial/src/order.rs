@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, Phase};
+use loadline_analysis::slo::Slo;
 use loadline_load::Plan;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,9 @@ pub struct Order {
     pub start_deadline: Duration,
     /// The load phases, in order.
     pub load: Vec<LoadPhase>,
+    /// The SLO that a trial must be able to keep to go on; `None` where it runs its full length
+    /// whatever happens.
+    pub give_up: Option<Slo>,
     /// Time between SIGTERM and kill.
     pub stop_grace: Duration,
 }

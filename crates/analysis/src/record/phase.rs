@@ -33,6 +33,16 @@ impl fmt::Display for Phase {
     }
 }
 
+/// That a trial was ended before its time, because it could not pass any more ([`crate::early`]). Its
+/// latencies and rates are those of a part of a phase: no sample of the whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EarlyEnd {
+    /// The phase that was cut short.
+    pub phase: Phase,
+    /// Why it could not pass any more, in words.
+    pub reason: String,
+}
+
 /// When a phase was, on CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseSpan {

@@ -5,9 +5,13 @@ use std::process::Stdio;
 use crate::lab::{ANSWER, Lab, recommended};
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 4] = [
+pub const CASES: [Case; 5] = [
     ("a_search_finds_the_size", a_search_finds_the_size),
     ("an_slo_that_cannot_be_met", an_slo_that_cannot_be_met),
+    (
+        "what_cannot_pass_any_more_ends_early",
+        what_cannot_pass_any_more_ends_early,
+    ),
     ("a_matrix_says_what_breaks", a_matrix_says_what_breaks),
     ("a_closed_output_is_no_error", a_closed_output_is_no_error),
 ];
@@ -66,7 +70,11 @@ fn every_form(lab: &Lab, trials: usize) {
     assert_eq!(csv.lines().count(), trials + 1, "a row a trial:\n{csv}");
     let junit = export("junit").stdout;
     let cases = junit.matches("<testcase").count();
-    assert_eq!(cases, 5, "a test case a configuration:\n{junit}");
+    let result = lab.result("last");
+    let sizes = result["trials"].as_array().into_iter().flatten();
+    let sizes = sizes.map(|t| t["configuration"]["memory_bytes"].as_u64());
+    let sizes: std::collections::BTreeSet<_> = sizes.collect();
+    assert_eq!(cases, sizes.len(), "a test case a configuration:\n{junit}");
     export("markdown").prints(&["48Mi", "| Memory |"]);
     let file = lab.path().join("second.html");
     let call = lab.call("report").arg("-o").arg(&file);
@@ -93,6 +101,28 @@ fn an_slo_that_cannot_be_met() -> Outcome {
         .says(&["SLO_MISS", "p50 was"])
         .prints(&["96Mi", "the SLO allows 500ms"]);
     assert_eq!(lab.results()[0]["status"], "done");
+    None
+}
+
+fn what_cannot_pass_any_more_ends_early() -> Outcome {
+    let lab = Lab::new();
+    let call = lab
+        .call("size")
+        .args(&["--wait", "--accept-noise", "--slo=p50<500ms", "--rate=20/s"])
+        .args(&["--warm-up=0s", "--measure=60s"])
+        .args(&["--url=http://localhost:8080/", "--max-memory=96Mi"])
+        .zoo(&lab, &["serve", "slow_ms=1000"]);
+    call.into_end()
+        .expect_code(1)
+        .says(&["SLO_MISS", "it was ended early: "]);
+    let result = lab.result("last");
+    let trials = result["trials"].as_array().into_iter().flatten();
+    for trial in trials {
+        let evidence = &trial["evidence"];
+        assert_eq!(evidence["ended_early"]["phase"], "measure", "{trial:#}");
+        let load = evidence["load"][0]["duration_ns"].as_u64();
+        assert!(load.is_some_and(|ns| ns < 50_000_000_000), "{trial:#}");
+    }
     None
 }
 

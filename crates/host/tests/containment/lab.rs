@@ -241,6 +241,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             gc_log: None,
             log_line: None,
             hand_over: Vec::new(),
+            give_up: None,
             sampling: Default::default(),
             // A JVM takes several seconds in user-mode Linux, and some trials start two.
             start_deadline: Duration::from_secs(300),

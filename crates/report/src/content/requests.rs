@@ -98,9 +98,10 @@ fn requests(group: &Group<'_>) -> Vec<Request> {
     requests
 }
 
-/// `None` when nothing was measured or the record is damaged.
+/// `None` when nothing was measured, the trial was ended early or the record is damaged.
 fn measured(trial: &TrialRecord) -> Option<Measured> {
-    Measured::of(&trial.evidence).ok()?
+    let is_whole = trial.evidence.ended_early.is_none();
+    Measured::of(&trial.evidence).ok()?.filter(|_| is_whole)
 }
 
 fn cells(request: &Request) -> Vec<Cell> {

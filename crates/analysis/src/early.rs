@@ -1,0 +1,219 @@
+//! Whether a trial can still pass: from what happened so far, long before its end.
+//!
+//! Owns the two rules. That of the load is arithmetic: what has failed or is late already is more
+//! than the SLO allows over the whole phase, whatever comes. That of the start is experience: an
+//! application that has read its own code again and again for longer than its start takes with room
+//! gets ready too late or never (METHODOLOGY, "A trial that ends early"). Neither lets a trial pass
+//! that would not, and what stands in its record is judged as any other.
+
+use std::time::Duration;
+
+use crate::record::SecondEvidence;
+use crate::slo::{Objective, Quantile, Slo};
+use crate::text;
+
+/// Share of the time that a start may take, after which thrash ends it. A search allows four times
+/// the start with room: this is 1.6 times.
+const SHARE_OF_DEADLINE: f64 = 0.4;
+
+/// So many looks in a row must all see thrash.
+const LOOKS: usize = 3;
+
+/// Time between two looks.
+pub const LOOK: Duration = Duration::from_secs(1);
+
+/// File pages read again in a second that leave a start no way on: 40 MiB of code and jars. A start
+/// that thrashed but got ready read less, or not as long.
+const REFAULTS: f64 = 10_000.0;
+
+/// A histogram's three digits: a percentile so close to the bound may lie below it.
+const PRECISION: f64 = 1.01;
+
+/// Why a start under way will not be ready in time; `None` while it may be. `refaults` are the file
+/// pages read again so far, one look after the other, [`LOOK`] apart.
+pub fn start(deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<String> {
+    let last = refaults.get(refaults.len().checked_sub(LOOKS + 1)?..)?;
+    let least = REFAULTS * LOOK.as_secs_f64();
+    let thrashes = |pair: &[u64]| pair[1].saturating_sub(pair[0]) as f64 >= least;
+    let is_hopeless = waited >= deadline.mul_f64(SHARE_OF_DEADLINE);
+    (is_hopeless && last.windows(2).all(thrashes)).then(|| {
+        let grown = last.last()?.saturating_sub(*last.first()?);
+        let rate = text::count((grown as f64 / LOOKS as f64) as u64);
+        let waited = text::duration(waited);
+        Some(format!(
+            "it was not ready after {waited} and read {rate} file pages a second again"
+        ))
+    })?
+}
+
+/// Why a measure phase under way cannot keep the SLO any more; `None` while it may. `most` is the
+/// largest number of requests that the phase may have, `generators` the seconds of each generator so
+/// far.
+pub fn load(slo: &Slo, most: u64, generators: &[&[SecondEvidence]]) -> Option<String> {
+    let sum = |count: &dyn Fn(&[SecondEvidence]) -> u64| -> u64 {
+        generators.iter().map(|seconds| count(seconds)).sum()
+    };
+    let failed = sum(&failed);
+    let broken = |objective: &Objective| match *objective {
+        Objective::Errors { bound } => {
+            let share = failed as f64 / most.max(1) as f64;
+            (share >= bound).then(|| format!("{} requests failed", text::count(failed)))
+        }
+        Objective::Latency { quantile, bound } => {
+            let late = sum(&|seconds| late(seconds, bound));
+            let said = format!("{} requests failed or took longer", text::count(late));
+            (late > most - rank(quantile, most)).then_some(said)
+        }
+        Objective::MaxLatency { bound } => {
+            let late = sum(&|seconds| late(seconds, bound));
+            let said = format!("{} requests failed or took longer", text::count(late));
+            (late > 0).then_some(said)
+        }
+        Objective::Start { .. } => None,
+    };
+    let first = slo.objectives.iter().find_map(|o| Some((o, broken(o)?)));
+    first.map(|(objective, said)| {
+        let most = text::count(most);
+        format!("{said} of the {most} that were planned: {objective} could not be kept any more")
+    })
+}
+
+/// As [`Latency::quantile`](crate::latency::Latency::quantile) ranks.
+fn rank(quantile: Quantile, scheduled: u64) -> u64 {
+    let rank = (quantile.as_fraction() * scheduled as f64).ceil() as u64;
+    rank.clamp(1, scheduled.max(1)).min(scheduled)
+}
+
+fn failed(seconds: &[SecondEvidence]) -> u64 {
+    seconds.iter().filter_map(|s| s.errors).sum()
+}
+
+/// At least so many requests have failed, took longer than `bound`, or wait for longer already.
+fn late(seconds: &[SecondEvidence], bound: Duration) -> u64 {
+    let Some(now) = seconds.iter().map(|s| s.at_ns).max() else {
+        return 0;
+    };
+    let sum =
+        |of: fn(&SecondEvidence) -> Option<u64>| -> u64 { seconds.iter().filter_map(of).sum() };
+    let failed = failed(seconds);
+    let ended = sum(|s| s.achieved) + failed;
+    let is_old = |s: &&SecondEvidence| Duration::from_nanos(now - s.at_ns) > bound;
+    let old: u64 = seconds
+        .iter()
+        .filter(is_old)
+        .filter_map(|s| s.offered)
+        .sum();
+    failed + old.saturating_sub(ended) + seconds.iter().map(|s| slow(s, bound)).sum::<u64>()
+}
+
+/// Good answers of a second that took longer, as far as its percentiles say: those that failed in it
+/// lie above every percentile.
+fn slow(second: &SecondEvidence, bound: Duration) -> u64 {
+    let (good, failed) = (second.achieved.unwrap_or(0), second.errors.unwrap_or(0));
+    let is_over = |at: Option<Duration>| at.is_some_and(|at| at > bound.mul_f64(PRECISION));
+    let share = match (is_over(second.p50), is_over(second.p99)) {
+        (true, _) => 0.5,
+        (false, true) => 0.01,
+        (false, false) => return 0,
+    };
+    let above = (share * (good + failed) as f64) as u64;
+    above.saturating_sub(failed).min(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn second(n: u64, offered: u64, achieved: u64, errors: u64) -> SecondEvidence {
+        SecondEvidence {
+            at_ns: n * 1_000_000_000,
+            offered: Some(offered),
+            achieved: Some(achieved),
+            errors: Some(errors),
+            ..SecondEvidence::default()
+        }
+    }
+
+    fn slo(text: &str) -> Slo {
+        text.parse().expect("an SLO")
+    }
+
+    #[test]
+    fn a_load_goes_on_while_the_rest_may_make_up_for_it() {
+        let of = |text: &str, seconds: &[SecondEvidence]| load(&slo(text), 400, &[seconds]);
+        let text = "p99<250ms,errors<1%";
+        assert_eq!(of(text, &[]), None);
+        assert_eq!(of(text, &[second(1, 100, 97, 3)]), None);
+        let stands = [second(1, 100, 0, 0)];
+        assert_eq!(of(text, &stands), None, "they may be a millisecond old");
+        insta::assert_snapshot!(of(text, &[second(1, 100, 96, 4)]).unwrap_or_default(), @"4 requests failed of the 400 that were planned: errors<1% could not be kept any more");
+        let stands = [second(1, 100, 90, 0), second(2, 100, 0, 0)];
+        insta::assert_snapshot!(of(text, &stands).unwrap_or_default(), @"10 requests failed or took longer of the 400 that were planned: p99<250ms could not be kept any more");
+        let slow = SecondEvidence {
+            p50: Some(Duration::from_millis(400)),
+            ..second(1, 100, 100, 0)
+        };
+        insta::assert_snapshot!(of(text, std::slice::from_ref(&slow)).unwrap_or_default(), @"50 requests failed or took longer of the 400 that were planned: p99<250ms could not be kept any more");
+        assert_eq!(of("p50<250ms", std::slice::from_ref(&slow)), None);
+        assert!(of("max<250ms", &[slow]).is_some());
+    }
+
+    #[test]
+    fn a_start_that_thrashes_for_long_is_over() {
+        let of = |waited, looks: &[u64]| {
+            start(Duration::from_secs(32), Duration::from_secs(waited), looks)
+        };
+        let thrash = [0, 100_000, 200_000, 300_000];
+        assert_eq!(of(12, &thrash), None, "too soon");
+        assert_eq!(of(20, &thrash[..3]), None);
+        assert_eq!(of(20, &[0, 100_000, 100_500, 300_000]), None, "it got on");
+        insta::assert_snapshot!(of(13, &thrash).unwrap_or_default(), @"it was not ready after 13s and read 100 k file pages a second again");
+    }
+
+    proptest! {
+        /// Whatever comes after it is given up, the whole phase breaks the SLO.
+        #[test]
+        fn nothing_is_given_up_that_could_pass(
+            latencies in prop::collection::vec(prop::option::weighted(0.97, 1_u64..3_000), 1..400),
+            rate in 20_u64..120,
+            bound in 100_u64..2_000,
+        ) {
+            let slo = slo(&format!("p95<{bound}ms,errors<3%"));
+            let requests = latencies.len() as u64;
+            // Request i is due at i / rate and ends its latency later; one without fails after 2 s.
+            let due = |i: usize| i as u64 * 1_000 / rate;
+            let end = |i: usize| due(i) + latencies[i].unwrap_or(2_000);
+            let seconds = |until: u64| -> Vec<SecondEvidence> {
+                (1..=until).map(|n| {
+                    let within = |ms: u64| (n - 1) * 1_000 <= ms && ms < n * 1_000;
+                    let all = 0..latencies.len();
+                    let ended = all.clone().filter(|i| within(end(*i)));
+                    let errors = ended.clone().filter(|i| latencies[*i].is_none()).count() as u64;
+                    let mut good: Vec<u64> = ended.filter_map(|i| latencies[i]).collect();
+                    good.sort_unstable();
+                    let total = good.len() as u64 + errors;
+                    let at = |share: f64| {
+                        let rank = ((share * total as f64).ceil() as usize).max(1);
+                        good.get(rank - 1).map(|ms| Duration::from_millis(*ms))
+                    };
+                    SecondEvidence {
+                        p50: at(0.5),
+                        p99: at(0.99),
+                        ..second(n, all.filter(|i| within(due(*i))).count() as u64, good.len() as u64, errors)
+                    }
+                }).collect()
+            };
+            let late = latencies.iter().filter(|l| l.is_none_or(|ms| ms >= bound)).count() as u64;
+            let failed = latencies.iter().filter(|l| l.is_none()).count() as f64;
+            let quantile = Quantile::from_fraction(0.95).expect("a quantile");
+            let passes = late <= requests - rank(quantile, requests)
+                && failed / (requests as f64) < 0.03;
+            for until in 1..10 {
+                let given_up = load(&slo, requests, &[&seconds(until)]);
+                prop_assert!(given_up.is_none() || !passes, "{given_up:?}");
+            }
+        }
+    }
+}
