@@ -59,6 +59,11 @@ const WORKLOADS: &[Workload] = &[
         },
     },
     Workload {
+        name: "leak",
+        sources: &["Leak.java"],
+        recipe: Recipe::Javac { main_class: "Leak" },
+    },
+    Workload {
         name: "ping",
         sources: &["Ping.java"],
         recipe: Recipe::Javac { main_class: "Ping" },

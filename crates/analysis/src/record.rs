@@ -13,6 +13,7 @@ mod instance;
 mod load;
 mod phase;
 mod reason;
+mod soak;
 mod start;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{LoadEvidence, RequestEvidence};
 pub use phase::{EarlyEnd, Phase, PhaseSpan};
 pub use reason::Reason;
+pub use soak::{MOST_POINTS, SoakEvidence, SoakLook, SoakPoint};
 pub use start::{CacheEvidence, StartCache, StartEvidence};
 
 /// Version of the stored form. It grows when a field changes its meaning.
@@ -173,6 +175,8 @@ pub enum Purpose {
     Neighbour,
     /// One of a pair: options against each other in turn.
     Compare,
+    /// One long start that shows what grows.
+    Soak,
 }
 
 /// What a trial says about its configuration.
@@ -377,8 +381,11 @@ pub struct Evidence {
     pub dependencies: Vec<DependencyEvidence>,
     /// What else happened on the machine.
     pub noise: NoiseEvidence,
-    /// One entry a second, from start to stop.
+    /// One entry a second, from start to stop; of a soak the first hour.
     pub seconds: Vec<SecondEvidence>,
+    /// What grew; of soaks only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak: Option<SoakEvidence>,
     /// The last lines the application wrote, control characters removed.
     pub last_output: Vec<String>,
     /// Thread dump lines when it hung or never got ready.

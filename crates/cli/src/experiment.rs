@@ -95,6 +95,10 @@ pub struct SearchFlags {
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<String>,
 
+    /// Soak the answer for so long, as 30m: what grows is told with it
+    #[arg(long, value_name = "TIME")]
+    pub soak: Option<String>,
+
     /// Sizes are multiples of this, as 4Mi
     #[arg(long, value_name = "SIZE")]
     pub step: Option<String>,
@@ -376,6 +380,7 @@ fn overlay(
             "--max-memory",
             &search.max_memory,
         );
+        set(&mut file.search.soak, "--soak", &search.soak);
         set(&mut file.search.step, "--step", &search.step);
         set(&mut file.search.margin, "--margin", &search.margin);
         set(&mut file.search.region, "--region", &search.region);

@@ -160,7 +160,7 @@ pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
 }
 
 /// The answer of a search, or what it left where it found none.
-fn concluded(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), Error> {
+pub fn concluded(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), Error> {
     let stored = row.outcome.as_deref();
     let read = stored.map(serde_json::from_str::<Conclusion>).transpose();
     let read = read.map_err(|e| {

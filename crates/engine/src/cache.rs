@@ -332,6 +332,7 @@ fn errand(
         sampling: Sampling::Period,
         load,
         stop_grace: WRITING,
+        soak: None,
         ..order::of(
             of,
             &id,

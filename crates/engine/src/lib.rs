@@ -18,4 +18,5 @@ pub mod manifest;
 mod order;
 pub mod runner;
 pub mod searches;
+pub mod soak;
 pub mod store;

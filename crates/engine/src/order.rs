@@ -8,13 +8,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, Purpose};
-use loadline_trial::{App, Order};
+use loadline_jvm::log_option;
+use loadline_trial::{App, Order, Sampling};
 
 use crate::cache::{Built, with_options};
 use crate::command::{Assembled, assemble};
 use crate::experiment::references::{self, Filled};
 use crate::runner::{Measurement, RunError};
+use crate::soak::divide;
 use crate::store::TrialKey;
+
+/// Distance of samples of a soak: its questions are those of hours.
+const SOAK_SAMPLES: Duration = Duration::from_secs(1);
 
 /// The order of a trial; `cache` is the start-up cache that it uses.
 pub(crate) fn trial(
@@ -29,11 +34,48 @@ pub(crate) fn trial(
     let assembled = assemble(&of.experiment.app, with, of.jdks, of.places)?;
     let bound = of.experiment.slo.tightest_latency();
     let seed = seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
-    Ok(Order {
-        load: (of.experiment.load).phases(key.configuration.rate, bound, seed)?,
+    let order = Order {
         give_up: gives_up(of, key.purpose).then(|| of.experiment.slo.clone()),
         ..self::of(of, id, &key.configuration, assembled, start_deadline)?
+    };
+    let (load, rate) = (&of.experiment.load, key.configuration.rate);
+    let length = of
+        .experiment
+        .search
+        .soak
+        .filter(|_| key.purpose == Purpose::Soak);
+    Ok(match length {
+        None => Order {
+            load: load.phases(rate, bound, seed)?,
+            ..order
+        },
+        Some(length) => {
+            let (soak, cycle) = divide(length);
+            soaked(Order {
+                load: load.cycles(rate, bound, seed, cycle)?,
+                soak: Some(soak),
+                sampling: Sampling::Every(SOAK_SAMPLES),
+                ..order
+            })
+        }
     })
+}
+
+/// Of a soak the JVM logs its collections only: a day of every detail would fill the disk.
+fn soaked(mut order: Order) -> Order {
+    match &mut order.app {
+        App::Command { command, env, .. } => {
+            for word in command.iter_mut().chain(env.values_mut()) {
+                *word = log_option::terse(word);
+            }
+        }
+        App::Image(image) => {
+            for word in image.env.values_mut() {
+                *word = log_option::terse(word);
+            }
+        }
+    }
+    order
 }
 
 /// The order of an application without load.
@@ -67,6 +109,7 @@ pub(crate) fn of(
         load: Vec::new(),
         give_up: None,
         stop_grace: app.stop_grace,
+        soak: None,
     })
 }
 

@@ -292,7 +292,7 @@ impl<'a> Runner<'a> {
         let job = self.slots[slot].as_mut()?;
         while let Some(event) = job.running.next() {
             match event {
-                Event::Phase { .. } => {}
+                Event::Phase { .. } | Event::Soak(_) | Event::Look(_) => {}
                 Event::Progress(progress) => self.watcher.progress(slot, progress),
                 Event::Ended(ending) => return Some(ending),
             }
@@ -353,7 +353,7 @@ impl<'a> Runner<'a> {
             match running.next() {
                 Some(Event::Ended(ending)) => break ending,
                 Some(Event::Progress(progress)) => self.watcher.progress(0, progress),
-                Some(Event::Phase { .. }) => {}
+                Some(Event::Phase { .. } | Event::Soak(_) | Event::Look(_)) => {}
                 None => self.host.wait(PATIENCE),
             }
         };

@@ -336,7 +336,7 @@ impl Instance {
         sample.memory?.refault_file
     }
 
-    fn processes(&self) -> Vec<u32> {
+    pub(crate) fn processes(&self) -> Vec<u32> {
         self.container.group().processes().unwrap_or_default()
     }
 

@@ -48,6 +48,7 @@ pub mod samples;
 mod scratch;
 mod sight;
 mod site;
+pub mod soaking;
 mod spawner;
 mod summary;
 mod sweep;

@@ -23,6 +23,7 @@ use crate::instance::Instance;
 use crate::instances::Instances;
 use crate::program::Program;
 use crate::site::Site;
+use crate::soaking::Soaking;
 use crate::{ending, listener};
 
 /// Grace for an application that never got ready, or whose trial is told to stop.
@@ -30,6 +31,12 @@ const SHORT_GRACE: Duration = Duration::from_secs(1);
 
 /// From the order to the first request of several generators: time for each to start and connect.
 const LEAD_NS: u64 = 500_000_000;
+
+/// From the end of the load to the last look of a soak: what is under way ends.
+const DRAINED: Duration = Duration::from_secs(2);
+
+/// Seconds of a soak that its record keeps one by one.
+const KEPT_SECONDS: usize = 3600;
 
 /// Whether the trial must stop now.
 pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
@@ -44,6 +51,7 @@ struct Trial<'a> {
     load: Vec<LoadEvidence>,
     seconds: Vec<SecondEvidence>,
     ended_early: Option<EarlyEnd>,
+    soaking: Option<Soaking>,
 }
 
 /// Carries an order out. A failing application is evidence, not an error.
@@ -79,6 +87,7 @@ pub(crate) fn run(
         load: Vec::new(),
         seconds: Vec::new(),
         ended_early: None,
+        soaking: order.soak.map(|soak| Soaking::new(soak, log)),
     };
     trial.span(Phase::Prepare, began, monotonic_ns());
     let halted = trial.start().and_then(|()| trial.drive_all()).err();
@@ -96,9 +105,28 @@ impl Trial<'_> {
 
     fn go_on(&mut self) -> Result<(), Halt> {
         match (self.stop)() {
+            true if self.cut_soak() => Ok(()),
             true => Err(Halt::Stopped),
             false => self.instances.dependencies.look(),
         }
+    }
+
+    /// What a soak has seen is worth keeping: it ends in order, at once. `false` where there is none.
+    fn cut_soak(&mut self) -> bool {
+        let Some(soaking) = self.soaking.as_mut() else {
+            return false;
+        };
+        let has_seen = !soaking.seen.points.is_empty();
+        if has_seen {
+            let why = || "it was stopped".to_owned();
+            soaking.seen.cut.get_or_insert_with(why);
+        }
+        has_seen
+    }
+
+    fn is_cut(&self) -> bool {
+        let soaking = self.soaking.as_ref();
+        soaking.is_some_and(|soaking| soaking.seen.cut.is_some())
     }
 
     fn start(&mut self) -> Result<(), Halt> {
@@ -145,12 +173,55 @@ impl Trial<'_> {
     fn drive_all(&mut self) -> Result<(), Halt> {
         for load in &self.order.load {
             let is_fit = |i: &Instance| i.state.was_ready() && !i.state.is_over();
-            if !self.instances.all.iter().all(is_fit) {
+            if !self.instances.all.iter().all(is_fit) || self.is_cut() {
+                break;
+            }
+            self.before(load.phase)?;
+            if self.is_cut() {
                 break;
             }
             self.instances.begin(load.phase);
             let generators = self.drive(load)?;
             self.take(load, generators)?;
+        }
+        if let (Some(_), false) = (&self.soaking, self.is_cut()) {
+            self.wait(Phase::Again, DRAINED)?;
+            self.look(true);
+        }
+        Ok(())
+    }
+
+    /// Of a soak: the looks before its cycles, and the rest between them.
+    fn before(&mut self, phase: Phase) -> Result<(), Halt> {
+        let rest = self.soaking.as_ref().map(Soaking::rest);
+        match (phase, rest) {
+            (Phase::Measure, Some(_)) => self.look(false),
+            (Phase::Again, Some(rest)) => {
+                let began = self.instances.begin(Phase::Rest);
+                self.wait(Phase::Rest, rest)?;
+                self.look(false);
+                self.span(Phase::Rest, began, monotonic_ns());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, is_last: bool) {
+        if let Some(soaking) = &mut self.soaking {
+            soaking.look(&self.instances.all, is_last);
+        }
+    }
+
+    /// Waits without load.
+    fn wait(&mut self, phase: Phase, length: Duration) -> Result<(), Halt> {
+        let begin = Instant::now();
+        let is_there = |i: &Instance| !i.state.is_over();
+        while begin.elapsed() < length && !self.is_cut() && self.instances.all.iter().all(is_there)
+        {
+            self.instances.tick();
+            self.instances.pass(phase, begin.elapsed());
+            self.go_on()?;
         }
         Ok(())
     }
@@ -183,6 +254,9 @@ impl Trial<'_> {
         while !generators.iter().all(Generator::is_over) {
             for (index, line) in self.instances.tick() {
                 let second = generators[index].take(line);
+                if let (Some(soaking), Some(second)) = (&mut self.soaking, second) {
+                    soaking.count(second);
+                }
                 if let Some((p99, rate)) = second.and_then(|second| live.pass(index, second)) {
                     self.instances.progress(Progress {
                         phase: load.phase,
@@ -198,9 +272,16 @@ impl Trial<'_> {
             {
                 self.give_up(load.phase, reason);
             }
-            let is_early = self.ended_early.is_some();
+            if let Some(soaking) = self
+                .soaking
+                .as_mut()
+                .filter(|_| load.phase != Phase::WarmUp)
+            {
+                soaking.pass(load.phase, &self.instances.all);
+            }
+            let is_cut = self.is_cut() || self.ended_early.is_some();
             for (generator, instance) in generators.iter_mut().zip(&self.instances.all) {
-                if instance.state.is_over() || is_early {
+                if is_cut || instance.state.is_over() {
                     generator.stop();
                 }
                 if generator.is_stuck() {
@@ -288,6 +369,10 @@ impl Trial<'_> {
         evidence.load = self.load;
         evidence.ended_early = self.ended_early;
         merge_seconds(&mut evidence.seconds, self.seconds);
+        if let Some(soaking) = self.soaking {
+            evidence.soak = Some(soaking.finish(log));
+            evidence.seconds.truncate(KEPT_SECONDS);
+        }
         Ok(evidence)
     }
 }

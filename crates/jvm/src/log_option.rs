@@ -31,6 +31,14 @@ pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Vm) -> Vec<String
     }
 }
 
+/// What [`gc_log_options`] asks for in full.
+const FULL: &str = "-Xlog:gc*,safepoint:file=";
+
+/// A text with the option of [`gc_log_options`] for a JVM that runs for long: a line a collection.
+pub fn terse(text: &str) -> String {
+    text.replace(FULL, "-Xlog:gc,gc+init:file=")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,6 +51,9 @@ mod tests {
             gc_log_options(path, &version("25.0.3"), Vm::HotSpot),
             ["-Xlog:gc*,safepoint:file=\"/tmp/a:b/gc.log\":tn,u,l,tg:filecount=0"]
         );
+        let full = &gc_log_options(path, &version("25.0.3"), Vm::HotSpot)[0];
+        let short = "-Xlog:gc,gc+init:file=\"/tmp/a:b/gc.log\":tn,u,l,tg:filecount=0";
+        assert_eq!(terse(full), short);
         let old = gc_log_options(path, &version("1.8.0_402"), Vm::HotSpot);
         assert_eq!(old[0], "-Xloggc:/tmp/a:b/gc.log");
         assert!(gc_log_options(path, &version("21"), Vm::OpenJ9).is_empty());

@@ -227,6 +227,32 @@ impl Model {
         }
     }
 
+    /// The same load for this length: an open model's course again and again, cut at its end.
+    pub fn lasting(&self, length: Duration) -> Self {
+        let Self::Open { segments, arrivals } = self else {
+            return Self::ClosedFor { duration: length };
+        };
+        let mut left = length;
+        let mut course = Vec::new();
+        for segment in segments.iter().filter(|s| !s.duration.is_zero()).cycle() {
+            if left.is_zero() {
+                break;
+            }
+            let duration = segment.duration.min(left);
+            let share = duration.as_secs_f64() / segment.duration.as_secs_f64();
+            course.push(Segment {
+                to: segment.from + (segment.to - segment.from) * share,
+                duration,
+                ..segment.clone()
+            });
+            left -= duration;
+        }
+        Self::Open {
+            segments: course,
+            arrivals: *arrivals,
+        }
+    }
+
     /// How long requests are scheduled; `None` where only their number is known.
     pub fn duration(&self) -> Option<Duration> {
         match self {

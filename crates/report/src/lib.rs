@@ -23,6 +23,7 @@ mod terminal;
 pub mod text;
 pub mod view;
 
+pub use content::growth_of;
 pub use csv::csv;
 pub use export::{Export, ReadError, json, read};
 pub use html::html;

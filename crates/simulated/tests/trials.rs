@@ -100,6 +100,7 @@ fn order(memory: Bytes, model: Model) -> Order {
         start_deadline: Duration::from_secs(60),
         load: vec![phase(Phase::WarmUp, warm_up), phase(Phase::Measure, model)],
         stop_grace: Duration::from_secs(10),
+        soak: None,
     }
 }
 

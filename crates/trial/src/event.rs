@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loadline_analysis::record::{Evidence, Phase};
+use loadline_analysis::record::{Evidence, Phase, SoakLook, SoakPoint};
 use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
@@ -21,6 +21,10 @@ pub enum Event {
     },
     /// A live figure, at most some a second.
     Progress(Progress),
+    /// What a soak saw of its application under load.
+    Soak(Box<SoakPoint>),
+    /// What the JVM of a soak said of itself without load.
+    Look(Box<SoakLook>),
     /// The last event: the trial is over, and nothing of it is left on its host.
     Ended(Ending),
 }

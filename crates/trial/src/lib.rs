@@ -13,6 +13,6 @@ mod refusal;
 pub use dependency::Dependency;
 pub use event::{Ending, Event, Progress};
 pub use order::{
-    Account, App, Engine, EngineKind, Image, LoadPhase, Network, Order, Readiness, Sampling,
+    Account, App, Engine, EngineKind, Image, LoadPhase, Network, Order, Readiness, Sampling, Soak,
 };
 pub use refusal::Refusal;

@@ -56,6 +56,18 @@ pub struct Order {
     pub give_up: Option<Slo>,
     /// Time between SIGTERM and kill.
     pub stop_grace: Duration,
+    /// A soak: memory in parts is watched over the load.
+    #[serde(default)]
+    pub soak: Option<Soak>,
+}
+
+/// How a soak is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Soak {
+    /// Distance of points.
+    pub every: Duration,
+    /// Length of the rest before the second cycle.
+    pub rest: Duration,
 }
 
 /// The application of a trial.

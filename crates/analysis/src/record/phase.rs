@@ -17,6 +17,10 @@ pub enum Phase {
     WarmUp,
     /// Load that is judged.
     Measure,
+    /// No load, between the two cycles of a soak.
+    Rest,
+    /// The load of the measure phase once more: the second cycle of a soak.
+    Again,
     /// SIGTERM, grace, kill, clean up.
     Stop,
 }
@@ -28,6 +32,8 @@ impl fmt::Display for Phase {
             Self::Start => "start",
             Self::WarmUp => "warm-up",
             Self::Measure => "measure",
+            Self::Rest => "rest",
+            Self::Again => "second cycle",
             Self::Stop => "stop",
         })
     }

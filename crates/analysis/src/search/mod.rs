@@ -22,6 +22,7 @@ pub mod purchase;
 pub mod refine;
 mod seen;
 pub mod size;
+pub mod soak;
 pub mod tune;
 
 use std::sync::Arc;

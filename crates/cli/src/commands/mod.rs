@@ -20,6 +20,7 @@ mod run;
 mod schema;
 mod show;
 mod size;
+mod soak;
 mod store;
 mod trial_part;
 
@@ -42,6 +43,8 @@ pub enum Command {
     Doctor(doctor::DoctorArguments),
     /// Find the smallest memory that keeps the SLO, and prove it
     Size(size::SizeArguments),
+    /// Run an answer for hours and say what grows
+    Soak(soak::SoakArguments),
     /// Run every configuration of an experiment
     Run(run::RunArguments),
     /// Check a manifest, and run somebody else's numbers under the same SLO
@@ -113,6 +116,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
     match command {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Size(arguments) => size::run(arguments),
+        Command::Soak(arguments) => soak::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Judge(arguments) => judge::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),

@@ -76,6 +76,11 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
             error.map_or(Ok(Outcome::SloMissed), Err),
         ),
     };
+    if let (Conclusion::Answer(best), Ok(Outcome::Done), Some(_)) =
+        (&conclusion, &ended, measuring.experiment.search.soak)
+    {
+        super::soak::after(&mut measuring, &best.configuration)?;
+    }
     let conclusion = super::json(&conclusion)?;
     match &ended {
         Ok(_) => measuring.done(Some(&conclusion))?,

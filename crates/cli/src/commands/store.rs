@@ -94,10 +94,10 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
         .right("trials")
         .wrapping("answer");
     for row in &rows {
-        let kind = if row.kind == ResultKind::Run {
-            "run"
-        } else {
-            "size"
+        let kind = match row.kind {
+            ResultKind::Run => "run",
+            ResultKind::Size => "size",
+            ResultKind::Soak => "soak",
         };
         let status = match row.status {
             Status::Running => "running",
@@ -161,8 +161,10 @@ pub struct ResumeArguments {
 pub fn resume(arguments: ResumeArguments) -> Result<Outcome, Error> {
     let store = open_store(arguments.state.as_deref())?;
     let row = store.result(&arguments.id).map_err(|e| store_refused(&e))?;
+    super::soak::salvaged(&store, &row)?;
     let measuring = Measuring::again(&row, store, arguments.wait)?;
     match row.kind {
+        ResultKind::Soak => super::soak::soaked(measuring, &arguments.output),
         ResultKind::Run => super::run::matrix(measuring, &arguments.output),
         ResultKind::Size => super::size::sized(measuring, &arguments.output),
     }

@@ -161,5 +161,6 @@ fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Prove => "prove",
         Purpose::Neighbour => "below",
         Purpose::Compare => "pair",
+        Purpose::Soak => "soak",
     }
 }

@@ -112,10 +112,18 @@ fn java(lab: &Lab, options: &[&str], jar: &Path) -> Ended {
 
 /// The smallest workload, or why it cannot run here.
 pub fn ping() -> Result<PathBuf, String> {
-    let jar = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/workloads/ping.jar");
-    let jar = jar.canonicalize().map_err(|_| {
-        "build/workloads/ping.jar is not there; `make workloads` builds it".to_owned()
-    })?;
+    workload("ping")
+}
+
+/// A workload by its name, or why it cannot run here.
+pub fn workload(name: &str) -> Result<PathBuf, String> {
+    let file = format!("build/workloads/{name}.jar");
+    let jar = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(&file);
+    let jar = jar
+        .canonicalize()
+        .map_err(|_| format!("{file} is not there; `make workloads` builds it"))?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has_java = std::env::split_paths(&path).any(|place| place.join("java").is_file());
     has_java.then_some(jar).ok_or("no java in PATH".to_owned())

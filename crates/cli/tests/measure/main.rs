@@ -24,6 +24,7 @@ mod postgresql;
 mod process;
 mod refused;
 mod runner;
+mod soaks;
 mod tls;
 mod traces;
 mod uml;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::lab::Lab;
 use crate::{
     answers, applications, caches, dependencies, disk, forms, images, instances, interrupted,
-    killed, mixes, ports, postgresql, refused, tls, uml,
+    killed, mixes, ports, postgresql, refused, soaks, tls, uml,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -31,6 +31,7 @@ const SUITES: [&[Case]; 16] = [
     &interrupted::CASES,
     &killed::CASES,
     &mixes::CASES,
+    &soaks::CASES,
     &tls::CASES,
     &uml::CASES,
 ];

@@ -18,6 +18,9 @@ use super::{ExperimentError, Training};
 /// Keeps random values of the warm-up (`{uuid}`, `{rand:..}`) apart from those of the judged part.
 const WARM_UP_SEED: u64 = 0x7761_726d;
 
+/// The same for the second cycle of a soak.
+const AGAIN_SEED: u64 = 0x6167_6169_6e21;
+
 /// Connections of a training run: what is trained is code, not concurrency.
 const TRAINING_CONNECTIONS: u32 = 2;
 
@@ -76,6 +79,33 @@ impl Load {
             plan: Plan { model, ..plan },
         };
         Ok(before.into_iter().chain([judged]).collect())
+    }
+
+    /// The same for a soak: its two cycles play the judged load for so long each.
+    ///
+    /// # Errors
+    /// As [`Self::phases`].
+    pub fn cycles(
+        &self,
+        rate: Option<f64>,
+        bound: Option<Duration>,
+        seed: u64,
+        length: Duration,
+    ) -> Result<Vec<LoadPhase>, LoadError> {
+        let mut phases = self.phases(rate, bound, seed)?;
+        if let Some(judged) = phases.last_mut() {
+            judged.plan.model = judged.plan.model.lasting(length);
+            let again = LoadPhase {
+                phase: Phase::Again,
+                plan: Plan {
+                    // Values that an application remembers must not come twice.
+                    seed: seed ^ AGAIN_SEED,
+                    ..judged.plan.clone()
+                },
+            };
+            phases.push(again);
+        }
+        Ok(phases)
     }
 
     /// The phases of a training run: so many requests of the load itself, or to each address that

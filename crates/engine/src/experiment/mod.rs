@@ -195,6 +195,8 @@ pub struct Search {
     pub margin: f64,
     /// Fresh starts that prove a size when none misses.
     pub prove: u32,
+    /// Soak the answer for so long.
+    pub soak: Option<Duration>,
     /// Search the cheapest deployment instead.
     pub pricing: Option<Pricing>,
 }

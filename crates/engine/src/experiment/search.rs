@@ -16,6 +16,7 @@ use super::resolve::{Checked, cpu, memory};
 use super::said::Text;
 use super::wire::{LimitsTable, SearchTable};
 use super::{ExperimentError, Factor, Pricing, Search};
+use crate::soak::SHORTEST;
 
 const CONFIRM: u32 = 2;
 const MARGIN: f64 = 0.1;
@@ -61,6 +62,7 @@ pub(super) fn search(
             true => PROVE_PRICED,
             false => PROVE,
         }),
+        soak: soak(table.soak.as_ref(), source)?,
         pricing,
     };
     let largest = search.max_memory.unwrap_or(FIRST_MEMORY);
@@ -75,6 +77,23 @@ pub(super) fn search(
         ));
     }
     Ok(search)
+}
+
+/// The length of a soak.
+fn soak(text: Option<&Text>, source: &Source<'_>) -> Checked<Option<Duration>> {
+    let Some(text) = text else { return Ok(None) };
+    let length = source.time(Some(text), Duration::ZERO, "soak")?;
+    if length < SHORTEST {
+        return Err(source.at(
+            text.origin(),
+            format!(
+                "a soak of {} shows nothing: it takes 40 s to have enough lows to compare",
+                text.get()
+            ),
+            "30m finds fast leaks, 4h one that fills the limit in a week; 40s at least",
+        ));
+    }
+    Ok(Some(length))
 }
 
 /// The pricing, where the table has prices.

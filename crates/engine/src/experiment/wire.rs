@@ -284,6 +284,10 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub max_memory: Option<Text>,
+    /// Soak the answer for so long, two cycles of the load: `30m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub soak: Option<Text>,
     /// Sizes are multiples of this: `4Mi` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

@@ -37,6 +37,16 @@ impl Tried {
     }
 }
 
+/// Whether nobody tries again: hours of a soak are not repeated, what it saw is judged as it is.
+fn is_enough_alone(record: &TrialRecord) -> bool {
+    let has_soaked = record
+        .evidence
+        .soak
+        .as_ref()
+        .is_some_and(|s| !s.points.is_empty());
+    record.verdict.is_evidence() || has_soaked
+}
+
 impl Runner<'_> {
     pub(super) fn key(&self, ask: &Ask, attempt: u32) -> TrialKey {
         TrialKey {
@@ -68,7 +78,7 @@ impl Runner<'_> {
         {
             tried.count(&record);
             self.watcher.trial_ends(None, &record);
-            let is_evidence = record.verdict.is_evidence();
+            let is_evidence = is_enough_alone(&record);
             last = Some(record);
             if is_evidence {
                 break;
@@ -76,7 +86,7 @@ impl Runner<'_> {
         }
         self.tried.set(ask, tried);
         let is_over = |record: &TrialRecord| {
-            record.verdict.is_evidence() || (tried.is_enough() && !self.of.retries)
+            is_enough_alone(record) || (tried.is_enough() && !self.of.retries)
         };
         let Some(record) = last.filter(is_over) else {
             return Ok(false);
@@ -89,7 +99,7 @@ impl Runner<'_> {
     pub(super) fn attempted(&mut self, ask: &Ask, record: TrialRecord) -> Result<bool, RunError> {
         let mut tried = self.tried.get(ask).copied().unwrap_or_default();
         tried.count(&record);
-        let is_over = record.verdict.is_evidence() || tried.is_enough();
+        let is_over = is_enough_alone(&record) || tried.is_enough();
         if !is_over {
             if record.verdict == Verdict::Invalid(Invalid::DiskFull) {
                 let path = self.of.store.directory().to_owned();
@@ -108,7 +118,8 @@ impl Runner<'_> {
     /// The same trial of an earlier result, as a record of this one that says where it is from.
     /// Fresh starts and pairs are always run: what they show is that they are.
     pub(super) fn reused(&mut self, key: &TrialKey) -> Result<Option<TrialRecord>, RunError> {
-        let is_fresh = matches!(key.purpose, Purpose::Prove | Purpose::Compare);
+        let fresh = [Purpose::Prove, Purpose::Compare, Purpose::Soak];
+        let is_fresh = fresh.contains(&key.purpose);
         let Some(ground) = self.of.reuse.as_ref().filter(|_| !is_fresh) else {
             return Ok(None);
         };

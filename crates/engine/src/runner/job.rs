@@ -133,7 +133,9 @@ impl Runner<'_> {
         // What the host keeps for it goes before anything else may fail.
         drop(job.running);
         match job.work {
-            Work::Trial(trial) if job.is_stopped => self.drop_trial(slot, &trial).map(|()| false),
+            Work::Trial(trial) if job.is_stopped && !has_soaked(&ending) => {
+                self.drop_trial(slot, &trial).map(|()| false)
+            }
             Work::Trial(trial) => self.end_trial(slot, &trial, ending),
             Work::Training(training) => {
                 self.watcher.slot_ends(slot);
@@ -177,6 +179,14 @@ impl Runner<'_> {
         // What stays is removed when the store is opened again.
         let _ = std::fs::remove_file(self.of.store.log(&trial.id));
     }
+}
+
+/// Whether it is a soak that has seen something: that is kept, also when it is stopped.
+fn has_soaked(ending: &Ending) -> bool {
+    let Ending::Measured(evidence) = ending else {
+        return false;
+    };
+    evidence.soak.is_some()
 }
 
 /// What a run was measured with. One that stopped although nobody told it to was lost.

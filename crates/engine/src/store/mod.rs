@@ -102,6 +102,21 @@ pub enum ResultKind {
     Run,
     /// `loadline size`: a search.
     Size,
+    /// `loadline soak`: one long start of an answer.
+    Soak,
+}
+
+/// A trial that was begun and has no record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unfinished {
+    /// Its id.
+    pub id: String,
+    /// What it ran; the label is not kept.
+    pub configuration: Configuration,
+    /// Ordinal.
+    pub repeat: u32,
+    /// Wall clock at its begin, milliseconds since 1970-01-01 UTC.
+    pub started_at_unix_ms: u64,
 }
 
 /// Where a result stands.
@@ -392,6 +407,43 @@ impl Store {
         rows.map(|blob| self.decode(&self.check(blob)?)).collect()
     }
 
+    /// The trials of a purpose that were begun and have no record, whose process is gone.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn unfinished(&self, result: &str, purpose: Purpose) -> Stored<Vec<Unfinished>> {
+        let sql = "SELECT id, key, repeat, started_unix_ms FROM trial WHERE result = ?1 AND state = 'interrupted' ORDER BY rowid";
+        let mut statement = self.check(self.connection.prepare(sql))?;
+        let rows = self.check(statement.query_map([result], |row| {
+            let key: String = row.get(1)?;
+            Ok((row.get(0)?, key, row.get(2)?, row.get::<_, i64>(3)?))
+        }))?;
+        let mut all = Vec::new();
+        for row in rows {
+            let (id, key, repeat, started) = self.check(row)?;
+            let (of, configuration): (Purpose, Configuration) = self.parse_json(&key)?;
+            if of == purpose {
+                all.push(Unfinished {
+                    id,
+                    configuration,
+                    repeat,
+                    started_at_unix_ms: started.cast_unsigned(),
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    fn is_soak(&self, trial: &str) -> Stored<bool> {
+        let key: String = self.check(self.connection.query_row(
+            "SELECT key FROM trial WHERE id = ?1",
+            [trial],
+            |row| row.get(0),
+        ))?;
+        let (purpose, _): (Purpose, Configuration) = self.parse_json(&key)?;
+        Ok(purpose == Purpose::Soak)
+    }
+
     /// One trial by its id or the unique start of it.
     ///
     /// # Errors
@@ -444,8 +496,8 @@ impl Store {
             let column = if table == "trial" { "state" } else { "status" };
             for (id, owner) in rows {
                 if !is_alive(&owner) {
-                    if table == "trial" {
-                        // Half a trial is no evidence.
+                    if table == "trial" && !self.is_soak(&id)? {
+                        // Half a trial is no evidence; of a soak what it has seen is.
                         let _ = fs::remove_file(self.log(&id));
                     }
                     self.check(self.connection.execute(

@@ -247,6 +247,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             start_deadline: Duration::from_secs(300),
             load: Vec::new(),
             stop_grace: Duration::from_secs(30),
+            soak: None,
         },
     }
 }

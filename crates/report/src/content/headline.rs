@@ -14,6 +14,7 @@ use loadline_analysis::slo::Objective;
 use loadline_analysis::warming;
 
 use super::groups::{self, Group, Names};
+use super::growth;
 use super::money;
 use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
@@ -46,6 +47,7 @@ pub fn headline(view: &ResultView) -> Headline {
             sentence: "No trial has finished: there is nothing to say yet.".to_owned(),
             details: Vec::new(),
         },
+        None if view.trials.iter().all(|t| t.purpose == Purpose::Soak) => soaked(view),
         None if view.evidence().next().is_none() => nothing_measured(view),
         None if view.trials.iter().all(|t| t.purpose == Purpose::Matrix) => matrix(view),
         None if view.incomplete.is_some() => nothing_found(view),
@@ -58,6 +60,36 @@ pub fn headline(view: &ResultView) -> Headline {
     }
     headline.details.push(measured_where(view));
     headline
+}
+
+/// A soak by itself: what grows.
+fn soaked(view: &ResultView) -> Headline {
+    let Some((trial, growth)) = growth::growth(view) else {
+        return nothing_measured(view);
+    };
+    let (tone, badge) = match growth.verdict {
+        growth::Grows::Stable { .. } => (Tone::Good, "Stable"),
+        growth::Grows::Growing => (Tone::Bad, "Growing"),
+        growth::Grows::TooShort { .. } => (Tone::Muted, "Too short"),
+    };
+    let kept = match trial.verdict {
+        Verdict::Pass => format!("It kept {} over all of it.", slo_words(view)),
+        verdict => format!("As a trial it was {verdict}: {}.", trial.reason),
+    };
+    Headline {
+        tone,
+        badge,
+        sentence: format!(
+            "{} with {}: {}",
+            view.title,
+            groups::size(&trial.configuration),
+            growth::lower(&growth::sentence(&growth)),
+        ),
+        details: vec![
+            format!("Under {}.", view.load_of(&trial.configuration)),
+            kept,
+        ],
+    }
 }
 
 fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
@@ -287,8 +319,13 @@ fn rests_on(view: &ResultView, recommendation: &Recommendation) -> Option<String
     let starts: Vec<&TrialRecord> = proofs(view, recommendation).collect();
     let all: Duration = starts.iter().map(|t| t.length()).sum();
     let each = all.checked_div(u32::try_from(starts.len()).ok()?)?;
+    let soaked = growth::growth(view).map(|(_, growth)| growth::in_short(&growth));
+    let soaked = soaked.map_or_else(
+        || "not soaked: what grows for longer than that was not seen.".to_owned(),
+        |soaked| format!("{soaked}."),
+    );
     Some(format!(
-        "That rests on {} of {}; not soaked: what grows for longer than that was not seen.",
+        "That rests on {} of {}; {soaked}",
         format::count(starts.len(), "start"),
         format::elapsed(each),
     ))

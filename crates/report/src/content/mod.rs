@@ -6,6 +6,7 @@
 mod dependencies;
 mod distrust;
 pub mod groups;
+pub(crate) mod growth;
 mod headline;
 pub(crate) mod instances;
 mod latency;
@@ -23,6 +24,7 @@ pub(crate) mod startup;
 pub mod trials;
 pub(crate) mod warm_up;
 
+pub use growth::growth_of;
 pub use headline::{Headline, headline, slo_words};
 pub use reproduce::quoted;
 pub use section::{Block, Section};
@@ -43,6 +45,7 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     pauses::section,
     warm_up::section,
     memory::section,
+    growth::section,
     dependencies::section,
     options::section,
     trials::section,

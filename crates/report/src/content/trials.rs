@@ -76,5 +76,6 @@ pub fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Prove => "prove",
         Purpose::Neighbour => "neighbour",
         Purpose::Compare => "compare",
+        Purpose::Soak => "soak",
     }
 }

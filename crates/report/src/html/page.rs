@@ -162,6 +162,10 @@ fn figure_before(section: &str, view: &ResultView, charts: &charts::Charts) -> S
             svg::memory_bars(view),
             "Each bar is a limit, filled as in its fullest second.",
         ),
+        "growth" => drawing(
+            svg::growth(view),
+            "What the application's processes take over the two cycles of the load. Lines that go on rising in the second cycle are lost memory.",
+        ),
         "pauses" => drawing(
             svg::pause_axis(view),
             "The trial that paused most, and the seconds around its longest pause. Above: pauses over 50 ms, as high as they are long, and as a line the largest latency of each second. Below: when all threads stood for a collection or another safepoint, and when the CPU quota was used up.",

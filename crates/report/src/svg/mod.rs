@@ -6,6 +6,7 @@
 
 mod caches;
 mod frame;
+mod growth;
 mod instances;
 mod memory;
 mod pauses;
@@ -17,6 +18,7 @@ mod start_cpu;
 mod warm_up;
 
 pub use caches::caches;
+pub use growth::growth;
 pub use instances::instances;
 pub use memory::memory_bars;
 pub use pauses::pause_axis;

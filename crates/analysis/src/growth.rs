@@ -1,0 +1,371 @@
+//! Whether memory grows for as long as there is load: the judgement of a soak.
+//!
+//! Owns the verdict ([`judge`]) and its rules; a line through lows is [`trend`]'s. Pure: the series
+//! comes from the record of a soak, the randomness from a seed.
+//!
+//! A soak has two cycles of the same load with a rest between them. The second is judged: what start,
+//! JIT and caches take is there by then, and what grew in the first only is kept, not lost. Growth is
+//! told from noise by lows, because a line through raw memory takes each sawtooth of a collector for a
+//! leak, and by comparing each low with that at the same place of the cycle before. The part and its
+//! rate are the JVM's own account at the rest and at the end, which is exact; the lows say whether to
+//! believe it.
+
+mod memory;
+#[cfg(test)]
+mod tests;
+mod trend;
+
+use std::fmt;
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use crate::record::{Phase, SoakEvidence, SoakPoint};
+
+use trend::Trend;
+
+/// Growth that would fill the limit in so long or more counts as none that matters, where it was not
+/// seen: no soak of hours can exclude less.
+const EXCLUDED: Duration = Duration::from_secs(24 * 3600);
+
+/// Growth of a count (threads, descriptors) in the second cycle that matters.
+const COUNT_FLOOR: f64 = 8.0;
+
+/// What memory may fill.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ceilings {
+    /// The memory limit.
+    pub memory: Option<Bytes>,
+    /// The largest heap.
+    pub heap: Option<Bytes>,
+}
+
+/// A part of the application that can grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Objects that stay alive.
+    Heap,
+    /// NIO buffers outside of the heap.
+    Direct,
+    /// Threads and their stacks.
+    Threads,
+    /// Classes.
+    Metaspace,
+    /// Compiled code.
+    CodeCache,
+    /// Collector, compilers, symbols.
+    Jvm,
+    /// Memory of native libraries, and what malloc keeps.
+    Malloc,
+    /// Anonymous memory of which nobody said what it is.
+    Native,
+    /// Open descriptors.
+    Descriptors,
+    /// Open sockets.
+    Sockets,
+}
+
+impl Part {
+    /// Its name in sentences.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Heap => "heap",
+            Self::Direct => "direct buffers",
+            Self::Threads => "threads",
+            Self::Metaspace => "metaspace",
+            Self::CodeCache => "code cache",
+            Self::Jvm => "the JVM's own memory",
+            Self::Malloc => "malloc",
+            Self::Native => "native memory",
+            Self::Descriptors => "descriptors",
+            Self::Sockets => "sockets",
+        }
+    }
+
+    /// Whether it is counted, not weighed.
+    pub fn is_count(self) -> bool {
+        matches!(self, Self::Threads | Self::Descriptors | Self::Sockets)
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What a soak says of one part, or of all together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// It does not grow, or so slowly that the limit lasts longer than a day; `at_least` is how long
+    /// it lasts at the fastest growth that would not have been seen, where there is a limit.
+    Stable {
+        /// `None` where there is no limit, or no growth is possible.
+        at_least: Option<Duration>,
+    },
+    /// It grows.
+    Growing,
+    /// Growth that matters may hide in what was seen.
+    TooShort {
+        /// Length of a soak that would tell.
+        needs: Duration,
+        /// It still grows, and less than at first.
+        is_settling: bool,
+    },
+}
+
+/// One part of a soak.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PartGrowth {
+    /// Which.
+    pub part: Part,
+    /// What is said of it.
+    pub verdict: Verdict,
+    /// Bytes, or a count, per million good responses in the second cycle.
+    pub per_million: f64,
+    /// The same in the first cycle, where it is known.
+    pub first_cycle: Option<f64>,
+    /// Bytes that a growing count takes per million responses, where they are known.
+    pub bytes_per_million: Option<f64>,
+    /// Time until its limit is full, of what grows and has one.
+    pub full_in: Option<Duration>,
+    /// Of malloc: what it gave back when it was asked, as a share of what it held.
+    pub given_back: Option<f64>,
+}
+
+/// The judgement of a soak.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Growth {
+    /// Of all parts: growing if one grows.
+    pub verdict: Verdict,
+    /// Time under load.
+    pub soaked: Duration,
+    /// Good responses.
+    pub requests: u64,
+    /// Whether the second cycle was there to judge; else the last half of what there was.
+    pub has_second_cycle: bool,
+    /// Heap and native memory always, others when they grow; what is full first comes first.
+    pub parts: Vec<PartGrowth>,
+}
+
+impl PartGrowth {
+    /// A part that nothing is said of yet.
+    fn of(part: Part, trend: Option<&Trend>) -> Self {
+        Self {
+            part,
+            verdict: Verdict::Stable { at_least: None },
+            per_million: trend.map_or(0.0, |trend| trend.slope * 1e6),
+            first_cycle: None,
+            bytes_per_million: None,
+            full_in: None,
+            given_back: None,
+        }
+    }
+}
+
+impl Growth {
+    /// The parts that grow.
+    pub fn growing(&self) -> impl Iterator<Item = &PartGrowth> {
+        let is_it = |part: &&PartGrowth| part.verdict == Verdict::Growing;
+        self.parts.iter().filter(is_it)
+    }
+}
+
+/// The judged part of a soak and what came before it.
+struct Cycles<'a> {
+    first: Vec<&'a SoakPoint>,
+    judged: Vec<&'a SoakPoint>,
+    has_second: bool,
+}
+
+impl<'a> Cycles<'a> {
+    fn of(soak: &'a SoakEvidence) -> Self {
+        let within = |phase| {
+            let points = soak.points.iter();
+            points.filter(move |p| p.phase == phase).collect()
+        };
+        let (first, second): (Vec<_>, Vec<_>) = (within(Phase::Measure), within(Phase::Again));
+        // A cycle that had only begun says less than the end of the one before it.
+        if second.len() * 2 >= first.len() && !second.is_empty() {
+            return Self {
+                first,
+                judged: second,
+                has_second: true,
+            };
+        }
+        Self {
+            judged: first[first.len() / 2..].to_vec(),
+            first: Vec::new(),
+            has_second: false,
+        }
+    }
+
+    /// Good responses a second in the judged part; `None` where none came.
+    fn rate(&self) -> Option<f64> {
+        let (first, last) = (self.judged.first()?, self.judged.last()?);
+        let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
+        let requests = last.requests.saturating_sub(first.requests) as f64;
+        (seconds > 0.0 && requests > 0.0).then(|| requests / seconds)
+    }
+}
+
+/// Judges a soak.
+pub fn judge(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> Growth {
+    let cycles = Cycles::of(soak);
+    let soaked = soaked(soak);
+    let (requests, rate) = (
+        soak.points.last().map_or(0, |p| p.requests),
+        cycles.rate().unwrap_or(0.0),
+    );
+    let judging = Judging {
+        soak,
+        cycles: &cycles,
+        ceilings,
+        soaked,
+        rate,
+        seed,
+    };
+    let mut parts = vec![judging.heap(), judging.native()];
+    let counts = judging.counts();
+    // Stacks are what threads take: one part, told once.
+    let is_told = |p: &PartGrowth| p.part == parts[1].part;
+    let counts: Vec<PartGrowth> = counts.into_iter().filter(|p| !is_told(p)).collect();
+    parts.extend(counts);
+    parts.sort_by_key(|p| {
+        let is_growing = p.verdict == Verdict::Growing;
+        (!is_growing, p.full_in.unwrap_or(Duration::MAX), p.part)
+    });
+    Growth {
+        verdict: together(&parts),
+        soaked,
+        requests,
+        has_second_cycle: cycles.has_second,
+        parts,
+    }
+}
+
+/// Time under load.
+fn soaked(soak: &SoakEvidence) -> Duration {
+    let of = |phase: Phase| {
+        let mut points = soak.points.iter().filter(|p| p.phase == phase);
+        let first = points.next().map_or(0, |p| p.at_ns);
+        points.last().map_or(0, |p| p.at_ns).saturating_sub(first)
+    };
+    Duration::from_nanos(of(Phase::Measure) + of(Phase::Again))
+}
+
+/// The verdict over all parts.
+fn together(parts: &[PartGrowth]) -> Verdict {
+    if parts.iter().any(|p| p.verdict == Verdict::Growing) {
+        return Verdict::Growing;
+    }
+    let short = parts.iter().filter_map(|p| match p.verdict {
+        Verdict::TooShort { needs, is_settling } => Some((needs, is_settling)),
+        _ => None,
+    });
+    if let Some((needs, is_settling)) = short.max() {
+        return Verdict::TooShort { needs, is_settling };
+    }
+    let lasts = parts.iter().filter_map(|p| match p.verdict {
+        Verdict::Stable { at_least } => at_least,
+        _ => None,
+    });
+    Verdict::Stable {
+        at_least: lasts.min(),
+    }
+}
+
+/// What the judgement of each part reads.
+struct Judging<'a> {
+    soak: &'a SoakEvidence,
+    cycles: &'a Cycles<'a>,
+    ceilings: Ceilings,
+    soaked: Duration,
+    /// Good responses a second.
+    rate: f64,
+    seed: u64,
+}
+
+impl Judging<'_> {
+    /// Threads, descriptors and sockets that grow.
+    fn counts(&self) -> Vec<PartGrowth> {
+        type Count = fn(&SoakPoint) -> Option<u64>;
+        let kinds: [(Part, Count); 3] = [
+            (Part::Threads, |p| p.threads),
+            (Part::Descriptors, |p| p.descriptors),
+            (Part::Sockets, |p| p.sockets),
+        ];
+        let grown = kinds.into_iter().filter_map(|(part, count)| {
+            let trend = self.trend(|p| count(p).map(|n| n as f64))?;
+            let is_growing = trend.is_growing() && trend.growth() >= COUNT_FLOOR;
+            is_growing.then(|| PartGrowth {
+                verdict: Verdict::Growing,
+                bytes_per_million: self.stacks().filter(|_| part == Part::Threads),
+                ..PartGrowth::of(part, Some(&trend))
+            })
+        });
+        let mut grown: Vec<PartGrowth> = grown.collect();
+        // Each socket is a descriptor: the one that says more stays.
+        if grown.iter().any(|p| p.part == Part::Sockets) {
+            grown.retain(|p| p.part != Part::Descriptors);
+        }
+        grown
+    }
+
+    /// Growth of a value from cycle to cycle; along the judged part where there is one cycle only.
+    fn trend(&self, get: impl Fn(&SoakPoint) -> Option<f64>) -> Option<Trend> {
+        let values = |points: &[&SoakPoint]| -> Vec<(f64, f64)> {
+            let value = |p: &&SoakPoint| Some((p.requests as f64, get(p)?));
+            points.iter().filter_map(value).collect()
+        };
+        let judged = values(&self.cycles.judged);
+        match self.cycles.has_second {
+            true => trend::between(&values(&self.cycles.first), &judged, self.seed),
+            false => trend::within(&judged, self.seed),
+        }
+    }
+
+    /// Time until so much is full at a growth per response; `None` where it never is.
+    fn full_in(&self, room: Bytes, per_response: f64) -> Option<Duration> {
+        let per_second = per_response * self.rate;
+        (per_second > 0.0).then(|| {
+            // A thousand years are for ever.
+            let seconds = (room.as_bytes() as f64 / per_second).min(3e10);
+            Duration::from_secs_f64(seconds)
+        })
+    }
+
+    /// Of what was not seen to grow: whether growth that matters can hide in it.
+    fn quiet(&self, line: Option<&Trend>, room: Option<Bytes>) -> Verdict {
+        match line {
+            Some(line) => self.hidden(room, line.high),
+            None => self.too_short(2.0, false),
+        }
+    }
+
+    /// Of growth that may hide, bytes per response: whether it matters.
+    fn hidden(&self, room: Option<Bytes>, per_response: f64) -> Verdict {
+        let Some(room) = room else {
+            return Verdict::Stable { at_least: None };
+        };
+        match self.full_in(room, per_response) {
+            Some(full) if full < EXCLUDED => {
+                // The error of a slope falls with the length to the power of 3/2.
+                let times = EXCLUDED.as_secs_f64() / full.as_secs_f64().max(1.0);
+                self.too_short(times.powf(2.0 / 3.0), false)
+            }
+            full => Verdict::Stable { at_least: full },
+        }
+    }
+
+    /// Too short by this factor.
+    fn too_short(&self, times: f64, is_settling: bool) -> Verdict {
+        const LEAST: Duration = Duration::from_secs(600);
+        let needs = self.soaked.mul_f64(times.clamp(1.5, 100.0)).max(LEAST);
+        let minutes = needs.as_secs().div_ceil(600) * 10;
+        Verdict::TooShort {
+            needs: Duration::from_secs(minutes * 60),
+            is_settling,
+        }
+    }
+}

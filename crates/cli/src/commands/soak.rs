@@ -1,0 +1,147 @@
+//! `loadline soak`: one long start of a recommendation, and what grows in it.
+
+use std::sync::Arc;
+
+use clap::Args;
+use loadline_analysis::growth::Verdict;
+use loadline_analysis::record::{Configuration, TrialRecord, Verdict as Kept};
+use loadline_engine::command::CommandError;
+use loadline_engine::experiment::{ExperimentFile, Said};
+use loadline_engine::soak;
+use loadline_engine::store::{ResultKind, ResultRow, Store};
+
+use super::OutputFlags;
+use crate::error::{Error, ErrorKind, Outcome};
+use crate::experiment::{listed, refused};
+use crate::measuring::{MeasureFlags, Measuring, experiment_of, open_store, store_refused};
+
+/// Run the answer of a result for hours, two cycles of its load, and say what grows
+#[derive(Args)]
+pub struct SoakArguments {
+    /// Id of a result of `size` (or the start of it)
+    #[arg(value_name = "RESULT", default_value = "last")]
+    id: String,
+    /// Length, both cycles and the rest between them, as 30m or 4h
+    #[arg(long = "for", value_name = "TIME", default_value = "4h")]
+    length: String,
+    #[command(flatten)]
+    measure: MeasureFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+/// Soaks and prints.
+pub fn run(arguments: SoakArguments) -> Result<Outcome, Error> {
+    let store = open_store(arguments.measure.state.as_deref())?;
+    let row = store.result(&arguments.id).map_err(|e| store_refused(&e))?;
+    let answer = answer(&row)?;
+    let experiment = experiment_of(&row)?;
+    let name = std::path::Path::new("stored experiment");
+    let mut file = ExperimentFile::parse(&row.experiment, name).map_err(|e| refused(&e))?;
+    file.search.soak = Some(Said::flag("--for", arguments.length.clone()));
+    // Its text is checked where all others are: with the flag in its place.
+    let here = &row.directory;
+    let checked = loadline_engine::experiment::Experiment::from_flags(&file, None, here);
+    let length = checked.map_err(|e| refused(&e))?.search.soak;
+    drop(store);
+    let mut given = listed(
+        file,
+        experiment,
+        vec![answer],
+        Said::flag("--for", 1),
+        row.title,
+    )?;
+    given.experiment.search.soak = length;
+    let measuring = Measuring::begin(given, ResultKind::Soak, &arguments.measure)?;
+    soaked(measuring, &arguments.output)
+}
+
+/// What is soaked: the configuration that the result recommends.
+fn answer(row: &ResultRow) -> Result<Configuration, Error> {
+    if row.kind == ResultKind::Soak {
+        let experiment = experiment_of(row)?;
+        let first = experiment.configurations().into_iter().next();
+        return first
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a soak without configuration"));
+    }
+    let (found, _) = crate::result::concluded(row)?;
+    found.map(|found| found.configuration).ok_or_else(|| {
+        let short = crate::ui::text::short(&row.id);
+        Error::new(
+            ErrorKind::Usage,
+            format!("the result {short} has no answer to soak"),
+        )
+        .hint("soak the result of a `loadline size` that found a size: loadline list")
+    })
+}
+
+/// Runs what is left of a soak; also what `resume` does.
+pub fn soaked(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
+    let configuration = measuring.experiment.configurations().into_iter().next();
+    let configuration = configuration
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "a soak without configuration"))?;
+    let record = after(&mut measuring, &configuration)?;
+    measuring.done(None)?;
+    super::show::print_result(&measuring.store, &measuring.result, output)?;
+    outcome(record.as_deref())
+}
+
+/// Soaks a configuration in the result that is being measured. One that is stopped is judged by what
+/// it has seen.
+pub fn after(
+    measuring: &mut Measuring,
+    configuration: &Configuration,
+) -> Result<Option<Arc<TrialRecord>>, Error> {
+    let search = soak::soaked(
+        &measuring.experiment,
+        configuration,
+        &measuring.jdks,
+        &measuring.places,
+    );
+    let search = search.map_err(|e: CommandError| crate::measuring::command_refused(&e))?;
+    match measuring.search(&search, Some(1)) {
+        Ok(record) => Ok(record),
+        Err(error) => {
+            let trials = measuring.store.trials(&measuring.result);
+            let trials = trials.map_err(|e| store_refused(&e))?;
+            let seen = trials.into_iter().rev().find(|t| t.evidence.soak.is_some());
+            let Some(seen) = seen else { return Err(error) };
+            eprintln!("stopped: what the soak has seen until now is kept and judged");
+            Ok(Some(Arc::new(seen)))
+        }
+    }
+}
+
+/// Makes records of what a killed soak of a result had written.
+pub fn salvaged(store: &Store, row: &ResultRow) -> Result<(), Error> {
+    let slo = experiment_of(row)?.slo;
+    let saved = soak::salvage(store, &row.id, &slo).map_err(|e| store_refused(&e))?;
+    if saved > 0 {
+        eprintln!("the soak was killed: what it had written is kept and judged");
+    }
+    Ok(())
+}
+
+/// Growth is bad news (exit 1); a soak that says nothing is an invalid measurement (exit 4).
+fn outcome(record: Option<&TrialRecord>) -> Result<Outcome, Error> {
+    let Some(record) = record else {
+        return Ok(Outcome::SloMissed);
+    };
+    let Some(growth) = loadline_report::growth_of(record) else {
+        return Err(super::not_measured(Some(record))
+            .unwrap_or_else(|| Error::new(ErrorKind::Invalid, "the soak saw nothing")));
+    };
+    let missed = record.verdict.is_evidence() && record.verdict != Kept::Pass;
+    match growth.verdict {
+        Verdict::Growing => Ok(Outcome::SloMissed),
+        Verdict::Stable { .. } if missed => Ok(Outcome::SloMissed),
+        Verdict::Stable { .. } => Ok(Outcome::Done),
+        Verdict::TooShort { needs, .. } => {
+            let what = "the soak is too short to tell whether something grows";
+            let minutes = needs.as_secs().div_ceil(60);
+            Err(Error::new(ErrorKind::Invalid, what).hint(format!(
+                "soak the result of `size` again: loadline soak RESULT --for {minutes}m"
+            )))
+        }
+    }
+}

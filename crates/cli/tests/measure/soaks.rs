@@ -1,0 +1,134 @@
+//! Soaks: a leak that is known is named with its rate; what a soak has seen outlives its end.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::applications::workload;
+use crate::lab::Lab;
+use crate::process::Running;
+use crate::runner::{Case, Outcome};
+use crate::traces::assert_nothing_left;
+
+pub const CASES: [Case; 4] = [
+    (
+        "a_leak_is_named_with_its_rate",
+        a_leak_is_named_with_its_rate,
+    ),
+    ("a_stopped_soak_is_judged", a_stopped_soak_is_judged),
+    ("a_killed_soak_is_judged", a_killed_soak_is_judged),
+    ("wrong_soaks_are_refused", wrong_soaks_are_refused),
+];
+
+/// Bytes that each request loses.
+const LOST: f64 = 8192.0;
+
+fn a_leak_is_named_with_its_rate() -> Outcome {
+    let jar = match workload("leak") {
+        Ok(jar) => jar,
+        Err(reason) => return Some(reason),
+    };
+    let lab = Lab::new();
+    let search = [
+        "--min-memory=252Mi",
+        "--max-memory=256Mi",
+        "--confirm=1",
+        "--prove=1",
+    ];
+    let sizing = lab.measure("size").args(&search).arg("--soak=40s");
+    let sized = sizing
+        .args(&["--", "java", "-XX:+UseSerialGC", "-jar"])
+        .arg(&jar)
+        .arg(format!("--direct={LOST}"))
+        .into_end();
+    let sized = sized.expect_code(0).prints(&["growing (direct buffers"]);
+    sized.prints(&["What grows over time", "MaxDirectMemorySize"]);
+    let result = lab.result("last");
+    let trials = result["trials"].as_array().cloned().unwrap_or_default();
+    let soak = trials
+        .iter()
+        .find(|t| t["purpose"] == "soak")
+        .expect("a soak");
+    let looks = &soak["evidence"]["soak"]["looks"];
+    assert_eq!(looks.as_array().map(Vec::len), Some(3), "{looks:#}");
+    let grown = |name: &str| number(&looks[2][name]) - number(&looks[1][name]);
+    let lost = grown("direct_bytes") / grown("requests");
+    assert!(
+        (lost / LOST - 1.0).abs() < 0.15,
+        "{lost} of {LOST} bytes a request"
+    );
+    let points = soak["evidence"]["soak"]["points"]
+        .as_array()
+        .map_or(0, Vec::len);
+    assert!(points > 40, "{points}");
+    None
+}
+
+fn number(value: &serde_json::Value) -> f64 {
+    value.as_f64().unwrap_or_default()
+}
+
+/// A soak of hours of a result, seen to measure.
+fn soaking(lab: &Lab) -> Running {
+    lab.size().into_end().expect_code(0);
+    let mut soaking = lab.call("soak").args(&["--wait", "--for=3h"]).start();
+    soaking.until_it_measures();
+    std::thread::sleep(Duration::from_secs(12));
+    soaking
+}
+
+fn points(result: &serde_json::Value) -> usize {
+    let soak = &result["trials"][0]["evidence"]["soak"];
+    soak["points"].as_array().map_or(0, Vec::len)
+}
+
+fn a_stopped_soak_is_judged() -> Outcome {
+    let lab = Lab::new();
+    let soaking = soaking(&lab);
+    soaking.signal(Signal::INT);
+    soaking
+        .end()
+        .expect_code(4)
+        .says(&["kept and judged", "too short to tell", "hint: "])
+        .prints(&["Too short to tell after", "it was stopped"]);
+    let result = lab.result("last");
+    assert!(points(&result) >= 2, "{result:#}");
+    assert_eq!(lab.results()[0]["kind"], "soak");
+    assert_nothing_left(&lab, &[], &Default::default());
+    None
+}
+
+fn a_killed_soak_is_judged() -> Outcome {
+    let lab = Lab::new();
+    let mut soaking = soaking(&lab);
+    soaking.kill();
+    soaking.end();
+    let ended = lab.call("resume").arg("--wait").into_end().expect_code(4);
+    ended
+        .says(&["the soak was killed: what it had written is kept and judged"])
+        .prints(&["it was killed"]);
+    assert!(points(&lab.result("last")) >= 2);
+    None
+}
+
+fn wrong_soaks_are_refused() -> Outcome {
+    let lab = Lab::new();
+    let soak = |arguments: &[&str]| lab.call("soak").args(arguments).into_end();
+    soak(&["nosuch"])
+        .expect_code(2)
+        .says(&["there is no result `nosuch`", "hint: "]);
+    lab.measure("run")
+        .zoo(&lab, &["serve"])
+        .into_end()
+        .expect_code(0);
+    soak(&["last"])
+        .expect_code(2)
+        .says(&["has no answer to soak", "hint: "]);
+    lab.size().into_end().expect_code(0);
+    for length in ["10s", "soon"] {
+        let ended = soak(&["last", "--for", length]).expect_code(2);
+        ended.says(&[length, "--for", "hint: "]);
+    }
+    assert_eq!(lab.results().len(), 2, "nothing was stored");
+    None
+}

@@ -1,0 +1,222 @@
+//! "What grows": the judgement of a soak in words, and its parts in a table.
+//!
+//! Owns the sentences; the judgement is [`loadline_analysis::growth`]'s.
+
+use std::time::Duration;
+
+use loadline_analysis::growth::{Ceilings, Growth, Part, PartGrowth, Verdict, judge};
+use loadline_analysis::record::{SoakEvidence, SoakLook, TrialRecord};
+use loadline_sizing::Bytes;
+
+pub(crate) use loadline_analysis::growth::Verdict as Grows;
+
+use super::section::{Block, Section};
+use crate::format;
+use crate::table::Table;
+use crate::view::ResultView;
+
+/// Seed of the intervals: the same record gives the same judgement.
+const SEED: u64 = 0x736f_616b;
+
+/// Malloc that gave back so much when it was asked holds memory that nobody uses.
+const GIVEN_BACK: f64 = 0.2;
+
+/// The soak of a result: the last one.
+pub(crate) fn soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidence)> {
+    let soaks = view.trials.iter().rev();
+    soaks
+        .filter_map(|t| Some((t, t.evidence.soak.as_ref()?)))
+        .next()
+}
+
+/// The judgement of a trial that was a soak.
+pub fn growth_of(trial: &TrialRecord) -> Option<Growth> {
+    let soak = trial.evidence.soak.as_ref()?;
+    Some(judge(soak, ceilings(trial), SEED))
+}
+
+/// What the memory of a soak may fill.
+fn ceilings(trial: &TrialRecord) -> Ceilings {
+    let instances = u64::from(trial.configuration.instances);
+    Ceilings {
+        memory: trial
+            .configuration
+            .memory
+            .map(|m| m.mul_ratio(instances, 1)),
+        heap: trial.evidence.gc.as_ref().and_then(|gc| gc.heap_max),
+    }
+}
+
+/// The judgement of a result's soak.
+pub(crate) fn growth(view: &ResultView) -> Option<(&TrialRecord, Growth)> {
+    let (trial, _) = soak(view)?;
+    Some((trial, growth_of(trial)?))
+}
+
+/// `soaked 30 min: stable`, in a few words.
+pub(crate) fn in_short(growth: &Growth) -> String {
+    let length = length(growth.soaked);
+    match growth.verdict {
+        Verdict::Stable { .. } => format!("soaked {length}: stable"),
+        Verdict::TooShort { .. } => format!("soaked {length}: too short to tell"),
+        Verdict::Growing => {
+            let parts: Vec<&str> = growth.growing().map(|p| p.part.name()).collect();
+            format!("soaked {length}: growing ({})", parts.join(", "))
+        }
+    }
+}
+
+/// The verdict as a sentence.
+pub(crate) fn sentence(growth: &Growth) -> String {
+    let (length, requests) = (length(growth.soaked), growth.requests);
+    match growth.verdict {
+        Verdict::Stable {
+            at_least: Some(at_least),
+        } => format!(
+            "Stable over {length} and {requests} requests: whatever grows unseen takes {} or more to fill its limit.",
+            days(at_least)
+        ),
+        Verdict::Stable { at_least: None } => {
+            format!("Stable over {length} and {requests} requests: nothing grows.")
+        }
+        Verdict::Growing => {
+            let parts: Vec<String> = growth.growing().map(part).collect();
+            format!("Growing: {}.", parts.join("; "))
+        }
+        Verdict::TooShort {
+            needs,
+            is_settling: true,
+        } => format!(
+            "Too short to tell after {length}: it still grows, and less than at first. Soak {} or longer.",
+            self::length(needs)
+        ),
+        Verdict::TooShort {
+            needs,
+            is_settling: false,
+        } => format!(
+            "Too short to tell after {length}: growth that fills the limit within a day can hide in it. Soak {} or longer.",
+            self::length(needs)
+        ),
+    }
+}
+
+/// One growing part: what, how fast, until when.
+fn part(growth: &PartGrowth) -> String {
+    let rate = match (growth.part.is_count(), growth.bytes_per_million) {
+        (false, _) => amount(growth.per_million),
+        (true, None) => format!("{:.0}", growth.per_million),
+        (true, Some(bytes)) => format!("{:.0}, {},", growth.per_million, amount(bytes)),
+    };
+    let full = growth.full_in.map_or_else(String::new, |full| {
+        format!(", the limit is full after {}", days(full))
+    });
+    format!("{} by {rate} per million requests{full}", growth.part)
+}
+
+/// What may help against what grows.
+fn levers(growth: &Growth) -> Vec<String> {
+    let lever = |part: &PartGrowth| {
+        match part.part {
+        Part::Malloc | Part::Native => {
+            let held = part.given_back.map_or_else(String::new, |share| match share >= GIVEN_BACK {
+                true => format!(" When it was asked, malloc gave back {} of what it held: much of it is not in use.", format::percent(share)),
+                false => format!(" When it was asked, malloc gave back only {} of what it held: it is in use, most likely a native library's.", format::percent(share)),
+            });
+            format!("malloc: try MALLOC_ARENA_MAX=2 in the environment, and -XX:TrimNativeHeapInterval=60000 (from JDK 17.0.9): soak each.{held}")
+        }
+        Part::Heap => "heap: two dumps an hour apart show what stays: jcmd PID GC.heap_dump FILE.".to_owned(),
+        Part::Direct => "direct buffers: -XX:MaxDirectMemorySize makes them fail by name instead of by the limit; Netty names its leaks with -Dio.netty.leakDetection.level=paranoid.".to_owned(),
+        Part::Threads => "threads: a thread dump groups them by name: jcmd PID Thread.print.".to_owned(),
+        Part::Metaspace => "metaspace: classes are made and never unloaded: jcmd PID VM.classloader_stats.".to_owned(),
+        other => format!("{other}: see the table."),
+    }
+    };
+    growth.growing().map(lever).collect()
+}
+
+/// The section; `None` where nothing was soaked.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let (trial, soak) = soak(view)?;
+    let growth = growth_of(trial)?;
+    let mut section =
+        Section::new("growth", "What grows over time").with(Block::Paragraph(sentence(&growth)));
+    if let Some(why) = &soak.cut {
+        let words =
+            format!("The soak ended before its time: {why}. It is judged by what it has seen.");
+        section = section.with(Block::Paragraph(words));
+    }
+    let levers = levers(&growth);
+    if !levers.is_empty() {
+        section = section.with(Block::List(levers));
+    }
+    if !soak.looks.is_empty() {
+        section = section.with(Block::Table(table(&soak.looks))).with(Block::Paragraph(
+            "Resident memory by part, before the first cycle of the load, in the rest between the cycles and after the second. What grows in the first cycle only is kept, what grows as much in the second is lost. The soak runs with native memory tracking, which takes memory of its own.".to_owned(),
+        ));
+    }
+    Some(section)
+}
+
+fn table(looks: &[SoakLook]) -> Table {
+    let mut table = Table::new()
+        .left("Look")
+        .right("Requests")
+        .right("Live heap")
+        .right("Heap")
+        .right("Direct")
+        .right("Stacks")
+        .right("Metaspace")
+        .right("Code")
+        .right("JVM")
+        .right("malloc")
+        .right("Threads");
+    let names = ["before", "rest", "end"];
+    for (look, name) in looks.iter().zip(names) {
+        table.row([
+            name.into(),
+            look.requests.to_string().into(),
+            format::bytes_or(look.live_heap).into(),
+            format::bytes(look.heap).into(),
+            format::bytes(look.direct).into(),
+            format::bytes(look.stacks).into(),
+            format::bytes(look.metaspace).into(),
+            format::bytes(look.code_cache).into(),
+            format::bytes(look.jvm).into(),
+            format::bytes(look.malloc).into(),
+            look.threads.to_string().into(),
+        ]);
+    }
+    table
+}
+
+/// A sentence behind a colon.
+pub(crate) fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
+}
+
+/// Bytes that may be many.
+fn amount(bytes: f64) -> String {
+    format::bytes(Bytes::from_bytes(bytes.max(0.0) as u64))
+}
+
+/// A length in the largest unit that it has two of.
+pub(crate) fn length(value: Duration) -> String {
+    let minutes = value.as_secs_f64() / 60.0;
+    match minutes {
+        m if m < 2.0 => format!("{:.0} s", value.as_secs_f64()),
+        m if m < 120.0 => format!("{m:.0} min"),
+        m => format!("{:.1} h", m / 60.0),
+    }
+}
+
+fn days(value: Duration) -> String {
+    let days = value.as_secs_f64() / 86_400.0;
+    match days {
+        d if d < 2.0 => length(value),
+        d if d < 1000.0 => format!("{d:.0} days"),
+        _ => "years".to_owned(),
+    }
+}
