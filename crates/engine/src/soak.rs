@@ -131,3 +131,120 @@ fn seen(mut log: Reader<File>) -> SoakEvidence {
     }
     soak
 }
+
+#[cfg(test)]
+mod tests {
+    use loadline_analysis::record::{Phase, SoakPoint};
+    use loadline_host::samples::{Row, encode};
+    use loadline_sizing::Bytes;
+    use loadline_trial::Progress;
+    use loadline_trial::log::Log;
+
+    use super::*;
+
+    const DAY: u64 = 86_400;
+
+    #[test]
+    fn time_is_divided_into_two_cycles_and_a_rest() {
+        let hours = |n: u64| Duration::from_secs(3600 * n);
+        let (soak, cycle) = divide(hours(4));
+        assert_eq!(
+            (soak.every, soak.rest),
+            (Duration::from_secs(5), Duration::from_secs(300))
+        );
+        assert_eq!(2 * cycle + soak.rest, hours(4));
+        let (soak, cycle) = divide(SHORTEST);
+        assert_eq!((soak.every, soak.rest), (EVERY, REST.1));
+        // Fewer points than windows would leave lows out.
+        assert!(cycle.as_secs_f64() / soak.every.as_secs_f64() > 30.0);
+        assert_eq!(divide(hours(24)).0.every, Duration::from_secs(30));
+    }
+
+    fn point(second: u64, random: u64) -> Event {
+        Event::Soak(Box::new(SoakPoint {
+            at_ns: second * 1_000_000_000 + random % 1000,
+            phase: Phase::Measure,
+            requests: second * 200,
+            errors: 0,
+            anon: Some(Bytes::from_kib(200_000 + random % 4096)),
+            file: Some(Bytes::from_kib(30_000)),
+            working_set: Some(Bytes::from_kib(240_000 + random % 8192)),
+            heap_after: None,
+            heap_before: None,
+            heap_committed: Some(Bytes::from_mib(128)),
+            metaspace: Some(Bytes::from_kib(60_000)),
+            threads: Some(30 + random % 4),
+            descriptors: Some(90 + random % 9),
+            sockets: Some(30 + random % 9),
+        }))
+    }
+
+    /// Seconds as a soak writes them: a row of samples, a figure, five lines of GC log.
+    fn write(log: &Log, seconds: u64, every: u64) {
+        let mut random = loadline_analysis::random::Random::from_seed(1);
+        let mut rows = Vec::new();
+        for second in 0..seconds {
+            let noise = random.next_u64();
+            rows.push(Row {
+                at_ns: second * 1_000_000_000 + noise % 100_000,
+                cpu: Some(Duration::from_nanos(
+                    second * 400_000_000 + noise % 10_000_000,
+                )),
+                per_cpu_ns: (0..16)
+                    .map(|cpu| second * 30_000_000 + noise % (1 << (cpu + 8)))
+                    .collect(),
+                nr_periods: Some(second * 10),
+                nr_throttled: Some(second + noise % 2),
+                throttled: Some(Duration::from_nanos(second * 9_000_000 + noise % 50_000)),
+                ..Row::default()
+            });
+            if rows.len() == 10 {
+                log.whole_piece(Content::Samples, 0, &encode(&rows));
+                rows.clear();
+            }
+            let progress = Progress {
+                phase: Phase::Measure,
+                elapsed: Duration::from_secs(second),
+                p99: Some(Duration::from_nanos(4_000_000 + noise % 3_000_000)),
+                rate: Some(200.0),
+            };
+            log.event(&Event::Progress(progress)).expect("room");
+            let mut lines = String::new();
+            for n in 0..5 {
+                let at = second * 1_000_000_000 + n * 190_000_000 + noise % 9_000_000;
+                let (id, before) = (second * 5 + n, 60 + noise % 30);
+                lines += &format!(
+                    "[{at}ns][info][gc          ] GC({id}) Pause Young (Allocation Failure) {before}M->41M(128M) {}.{:03}ms\n",
+                    2 + noise % 9,
+                    noise % 1000
+                );
+            }
+            log.piece(Content::GcLog, 0, lines.as_bytes());
+            if second % every == 0 {
+                log.event(&point(second, noise)).expect("room");
+            }
+        }
+    }
+
+    /// An hour at the rates of a soak of 24 h, times 24: the log has no part that grows otherwise.
+    #[test]
+    fn a_day_fits_on_disk_and_into_a_record() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("soak.log");
+        let mut options = File::options();
+        let file = options.read(true).append(true).create_new(true).open(&path);
+        let log = Log::begin(file.expect("a file")).expect("it is empty");
+        let every = divide(Duration::from_secs(DAY)).0.every.as_secs();
+        write(&log, DAY / 24, every);
+        let length = std::fs::metadata(&path).expect("it is there").len();
+        println!("a day of a soak: {} MB", length * 24 / 1_000_000);
+        assert!(length * 24 <= 200_000_000, "{length}");
+        let mut soak = seen(Reader::new(File::open(&path).expect("a file")));
+        assert_eq!(soak.points.len() as u64, DAY / 24 / every);
+        let log = Reader::new(File::open(&path).expect("a file"));
+        fold_collections(&mut soak.points, log.join(Content::GcLog, 0));
+        let with_heap = soak.points.iter().filter(|p| p.heap_after.is_some());
+        assert!(with_heap.count() + 1 >= soak.points.len());
+        assert!(u64::from(MOST_POINTS) >= DAY / every);
+    }
+}

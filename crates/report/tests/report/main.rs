@@ -9,6 +9,7 @@ mod comparison;
 mod drawings;
 mod fixture;
 mod formats;
+mod growth;
 mod hostile;
 mod image;
 mod instances;
