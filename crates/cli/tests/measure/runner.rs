@@ -16,7 +16,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 16] = [
+const SUITES: [&[Case]; 17] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
