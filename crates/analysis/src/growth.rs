@@ -249,7 +249,10 @@ fn soaked(soak: &SoakEvidence) -> Duration {
     let of = |phase: Phase| {
         let mut points = soak.points.iter().filter(|p| p.phase == phase);
         let first = points.next().map_or(0, |p| p.at_ns);
-        points.last().map_or(0, |p| p.at_ns).saturating_sub(first)
+        points
+            .next_back()
+            .map_or(0, |p| p.at_ns)
+            .saturating_sub(first)
     };
     Duration::from_nanos(of(Phase::Measure) + of(Phase::Again))
 }

@@ -73,10 +73,16 @@ pub fn soaked(
 ///
 /// # Errors
 /// [`StoreError`].
-pub fn salvage(store: &Store, result: &str, slo: &Slo) -> Result<usize, StoreError> {
+pub fn salvage(store: &Store, result: &str, experiment: &Experiment) -> Result<usize, StoreError> {
+    let label = experiment
+        .configurations()
+        .into_iter()
+        .next()
+        .map(|c| c.label);
     let mut saved = 0;
-    for trial in store.unfinished(result, Purpose::Soak)? {
-        if let Some(record) = record(store, result, &trial, slo) {
+    for mut trial in store.unfinished(result, Purpose::Soak)? {
+        trial.configuration.label = label.clone().unwrap_or_default();
+        if let Some(record) = record(store, result, &trial, &experiment.slo) {
             store.finish_trial(&record)?;
             saved += 1;
         }

@@ -243,7 +243,7 @@ impl Model {
             course.push(Segment {
                 to: segment.from + (segment.to - segment.from) * share,
                 duration,
-                ..segment.clone()
+                ..*segment
             });
             left -= duration;
         }
@@ -605,5 +605,35 @@ mod base64_bytes {
         STANDARD
             .decode(String::deserialize(d)?)
             .map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_course_lasts_by_being_played_again_and_cut() {
+        let seconds = Duration::from_secs;
+        let ramp = Segment {
+            from: 0.0,
+            to: 100.0,
+            ..Segment::constant(0.0, seconds(10))
+        };
+        let course = Model::Open {
+            segments: vec![Segment::constant(50.0, seconds(5)), ramp],
+            arrivals: Arrivals::Uniform,
+        };
+        let Model::Open { segments, .. } = course.lasting(seconds(25)) else {
+            panic!("it stays open");
+        };
+        let told: Vec<_> = segments
+            .iter()
+            .map(|s| (s.from, s.to, s.duration))
+            .collect();
+        let (flat, whole) = ((50.0, 50.0, seconds(5)), (0.0, 100.0, seconds(10)));
+        assert_eq!(told, [flat, whole, flat, (0.0, 50.0, seconds(5))]);
+        let closed = Model::ClosedRequests { requests: 7 }.lasting(seconds(3));
+        assert_eq!(closed.duration(), Some(seconds(3)));
     }
 }

@@ -114,8 +114,8 @@ pub fn after(
 
 /// Makes records of what a killed soak of a result had written.
 pub fn salvaged(store: &Store, row: &ResultRow) -> Result<(), Error> {
-    let slo = experiment_of(row)?.slo;
-    let saved = soak::salvage(store, &row.id, &slo).map_err(|e| store_refused(&e))?;
+    let experiment = experiment_of(row)?;
+    let saved = soak::salvage(store, &row.id, &experiment).map_err(|e| store_refused(&e))?;
     if saved > 0 {
         eprintln!("the soak was killed: what it had written is kept and judged");
     }

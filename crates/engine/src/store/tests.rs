@@ -51,6 +51,34 @@ fn new_result(store: &Store) -> String {
 }
 
 #[test]
+fn a_killed_soak_keeps_its_log_and_other_trials_do_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let result = new_result(&store);
+    let search = key(&result, "64Mi", 1);
+    let soak = TrialKey {
+        purpose: Purpose::Soak,
+        ..search.clone()
+    };
+    let begin = |key: &TrialKey| {
+        let id = store.begin_trial(key).unwrap();
+        fs::write(store.log(&id), "what it had written").unwrap();
+        id
+    };
+    let (search, soaked) = (begin(&search), begin(&soak));
+    let dead = "UPDATE trial SET owner = 'loadline-1-1-1'";
+    store.connection.execute(dead, []).unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let unfinished = |purpose| store.unfinished(&result, purpose).unwrap();
+    assert!(store.log(&soaked).exists());
+    assert!(!store.log(&search).exists());
+    let found = unfinished(Purpose::Soak);
+    assert_eq!((found.len(), found[0].id.as_str()), (1, soaked.as_str()));
+    assert_eq!(found[0].configuration.memory, soak.configuration.memory);
+    assert_eq!(unfinished(Purpose::Matrix), []);
+}
+
+#[test]
 fn a_finished_trial_is_found_again_whatever_its_label() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
