@@ -11,7 +11,7 @@ use loadline_sizing::Bytes;
 
 use crate::attribution::{Attribution, Class};
 use crate::explain::Explanation;
-use crate::record::{Purpose, SecondEvidence, TrialRecord, Verdict};
+use crate::record::{Configuration, Purpose, SecondEvidence, TrialRecord, Verdict};
 use crate::warming::{is_warming, measured};
 
 /// The largest size that misses too is at least so many times the smallest: less could be the edge.
@@ -66,6 +66,33 @@ pub struct Flat {
     pub causes: Vec<(Cause, u64)>,
     /// A trial that missed for the first of these.
     pub example: String,
+}
+
+/// What can be tried without a person choosing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lever {
+    /// What [`crate::advice`] says to the pauses of the example.
+    Advice,
+    /// A longer warm-up.
+    WarmUp,
+    /// More CPU.
+    Cpu,
+}
+
+/// The trials whose configuration is this one but for its memory.
+pub fn alike<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord>,
+    answer: &'a Configuration,
+) -> impl Iterator<Item = &'a TrialRecord> {
+    let is_own = move |t: &&TrialRecord| {
+        let own = Configuration {
+            memory: answer.memory,
+            label: answer.label.clone(),
+            ..t.configuration.clone()
+        };
+        own == *answer
+    };
+    trials.into_iter().filter(is_own)
 }
 
 /// Whether these trials of one search, which proved no size, miss at every size alike: the largest
@@ -181,22 +208,32 @@ impl Flat {
         format!("Behind the misses: {}", causes.join(", "))
     }
 
+    /// What can be tried; `None` where a person must look first.
+    pub fn lever(&self) -> Option<Lever> {
+        match self.causes.first()?.0 {
+            Cause::GcPause | Cause::Throttling => Some(Lever::Advice),
+            Cause::WarmingUp => Some(Lever::WarmUp),
+            Cause::Cpu => Some(Lever::Cpu),
+            Cause::Failure | Cause::Unknown => None,
+        }
+    }
+
     /// What to try, with a command.
-    pub fn lever(&self) -> String {
+    pub fn hint(&self) -> String {
         let explain = |options: &str| format!("loadline explain {}{options}", self.example);
-        match self.causes.first().map(|(cause, _)| *cause) {
-            Some(Cause::GcPause | Cause::Throttling) => format!(
-                "To try what would shorten the pauses (collector, heap, GC threads, CPU): {}",
+        match self.lever() {
+            Some(Lever::Advice) => format!(
+                "To try what would shorten the pauses (collector, heap, GC threads, CPU): {}; `size --try` does it by itself",
                 explain(" --try")
             ),
-            Some(Cause::WarmingUp) => {
-                "To measure the application once it is warm, lengthen the warm-up: --warm-up 30s"
+            Some(Lever::WarmUp) => {
+                "To measure the application once it is warm, lengthen the warm-up: --warm-up 30s; `size --try` does it by itself"
                     .to_owned()
             }
-            Some(Cause::Cpu) => "To give it more CPU: --cpu".to_owned(),
-            Some(Cause::Failure | Cause::Unknown) | None => {
-                format!("To see what happened in such a start: {}", explain(""))
+            Some(Lever::Cpu) => {
+                "To give it more CPU: --cpu; `size --try` does it by itself".to_owned()
             }
+            None => format!("To see what happened in such a start: {}", explain("")),
         }
     }
 }
@@ -281,11 +318,11 @@ mod tests {
         trials.push(with_pause(missed("t3", 364), false));
         let found = flat(&trials).unwrap();
         insta::assert_snapshot!(
-            format!("{}\n{}\n{}", found.sentence(), found.behind(), found.lever()),
+            format!("{}\n{}\n{}", found.sentence(), found.behind(), found.hint()),
             @"
         from 324Mi to 1Gi, 5 of 21 starts missed it, and more memory did not lower that
         Behind the misses: a GC pause (3 of 5), no cause that was measured (2 of 5)
-        To try what would shorten the pauses (collector, heap, GC threads, CPU): loadline explain t1 --try
+        To try what would shorten the pauses (collector, heap, GC threads, CPU): loadline explain t1 --try; `size --try` does it by itself
         "
         );
         let at_the_edge: Vec<_> = trials

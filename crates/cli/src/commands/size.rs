@@ -1,6 +1,7 @@
 //! `loadline size`: the smallest memory that keeps the SLO, proven, and what the next smaller
 //! size breaks.
 
+mod lever;
 mod prices;
 
 use std::sync::Arc;
@@ -32,6 +33,10 @@ pub struct SizeArguments {
     flags: ExperimentFlags,
     #[command(flatten)]
     search: SearchFlags,
+    /// Where starts miss at every size alike: try by itself what may cure it, in as many starts at
+    /// the largest size as a proof has, and say what that changed
+    #[arg(long = "try", conflicts_with = "prices")]
+    lever: bool,
     #[command(flatten)]
     measure: MeasureFlags,
     #[command(flatten)]
@@ -53,7 +58,12 @@ pub fn run(arguments: SizeArguments) -> Result<Outcome, Error> {
         let told = outlook::told(&measuring.experiment, Some(&measuring.store));
         eprintln!("{}", told.sentence());
     }
-    sized(measuring, &arguments.output)
+    let result = measuring.result.clone();
+    let ended = sized(measuring, &arguments.output)?;
+    if arguments.lever && ended == Outcome::SloMissed {
+        lever::attempt(&result, &arguments.measure)?;
+    }
+    Ok(ended)
 }
 
 /// Runs what is left of a search; also what `resume` does.

@@ -98,7 +98,10 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     }
     let proof = &recommendation.proof;
     let is_proven = recommendation.is_proven();
-    if !is_proven && let Some(flat) = obstacle::flat(alike(view, &recommendation.configuration)) {
+    if !is_proven
+        && let Some(flat) =
+            obstacle::flat(obstacle::alike(&view.trials, &recommendation.configuration))
+    {
         return misses_alike(view, &flat);
     }
     let size = groups::size(&recommendation.configuration);
@@ -134,22 +137,6 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     }
 }
 
-/// The trials whose configuration is this one but for its memory.
-fn alike<'a>(
-    view: &'a ResultView,
-    answer: &'a Configuration,
-) -> impl Iterator<Item = &'a TrialRecord> {
-    let is_own = move |t: &&TrialRecord| {
-        let own = Configuration {
-            memory: answer.memory,
-            label: answer.label.clone(),
-            ..t.configuration.clone()
-        };
-        own == *answer
-    };
-    view.trials.iter().filter(is_own)
-}
-
 /// No size is proven, and more memory is not what lacks.
 fn misses_alike(view: &ResultView, flat: &Flat) -> Headline {
     Headline {
@@ -162,7 +149,7 @@ fn misses_alike(view: &ResultView, flat: &Flat) -> Headline {
             view.load_of_all(),
             flat.sentence(),
         ),
-        details: vec![sentence(&flat.behind()), sentence(&flat.lever())],
+        details: vec![sentence(&flat.behind()), sentence(&flat.hint())],
     }
 }
 
@@ -532,7 +519,9 @@ fn nothing_feasible(view: &ResultView) -> Headline {
         .evidence()
         .filter(|t| t.verdict != Verdict::Pass)
         .max_by_key(|t| t.configuration.memory.map_or(u64::MAX, |m| m.as_bytes()));
-    if let Some(flat) = largest.and_then(|t| obstacle::flat(alike(view, &t.configuration))) {
+    if let Some(flat) =
+        largest.and_then(|t| obstacle::flat(obstacle::alike(&view.trials, &t.configuration)))
+    {
         return misses_alike(view, &flat);
     }
     Headline {

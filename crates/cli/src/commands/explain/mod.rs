@@ -4,7 +4,7 @@
 //! Owns the command. What it says is `loadline_analysis::explain`'s and `advice`'s; the text is in
 //! [`text`], the JSON form in [`json`], trying the advice out in [`attempt`].
 
-mod attempt;
+pub mod attempt;
 pub mod json;
 mod text;
 
@@ -43,10 +43,11 @@ pub struct ExplainArguments {
 }
 
 /// Everything that is said about a trial.
-struct Told {
+pub struct Told {
     record: TrialRecord,
     explanation: Explanation,
-    advice: Vec<Advice>,
+    /// What to do about it, the most effective first.
+    pub advice: Vec<Advice>,
     /// The GC log of the trial, where it was kept.
     log: Option<String>,
     /// What the cgroup used around each of the longest pauses; empty where samples were not kept.
@@ -76,7 +77,11 @@ pub fn run(arguments: &ExplainArguments) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-fn told(store: &Store, id: &str) -> Result<Told, Error> {
+/// What there is to say about a trial, or the trial of a result that paused most.
+///
+/// # Errors
+/// When there is no such trial, or it was not watched.
+pub fn told(store: &Store, id: &str) -> Result<Told, Error> {
     let record = find(store, id)?;
     let explanation = Explanation::of(&record).ok_or_else(|| {
         Error::new(

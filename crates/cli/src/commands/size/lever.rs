@@ -1,0 +1,186 @@
+//! `size --try`: no size is proven and memory is not what lacks; what may cure it is tried once.
+//!
+//! Owns the experiment that this is: starts at the largest size with the lever applied, as many as
+//! a proof has. It is an ordinary result. Causes and levers are `loadline_analysis::obstacle`'s,
+//! what is said to pauses is `explain`'s.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_analysis::obstacle::{Flat, Lever, alike, flat};
+use loadline_analysis::record::{Configuration, Purpose, TrialRecord, Verdict};
+use loadline_engine::agenda::Agenda;
+use loadline_engine::experiment::{Experiment, ExperimentFile, Load, Said};
+use loadline_engine::store::{ResultKind, Store};
+use loadline_load::spec::text::TimeOrNone;
+use loadline_sizing::Cpus;
+
+use crate::commands::explain::{attempt, told};
+use crate::commands::{load_error, print};
+use crate::error::{Error, ErrorKind};
+use crate::experiment::listed;
+use crate::measuring::{MeasureFlags, Measuring, experiment_of, open_store, store_refused};
+
+/// The warm-up that is tried.
+const WARM: Duration = Duration::from_secs(30);
+
+/// Tries the lever of a result, and prints what it changed.
+///
+/// # Errors
+/// When its trials cannot be run, or none could be measured.
+pub fn attempt(result: &str, flags: &MeasureFlags) -> Result<(), Error> {
+    let store = open_store(flags.state.as_deref())?;
+    let trials = store.trials(result).map_err(|e| store_refused(&e))?;
+    let Some(flat) = of_search(&trials) else {
+        return print("\n--try: nothing to try: misses at every size alike were not seen");
+    };
+    let Some(lever) = flat.lever() else {
+        return print(&format!(
+            "\n--try: nothing to try by itself. {}",
+            flat.hint()
+        ));
+    };
+    let row = store.result(result).map_err(|e| store_refused(&e))?;
+    let mut tried = Tried {
+        file: attempt::stored(&row)?,
+        experiment: experiment_of(&row)?,
+        configuration: at_top(&trials, &flat)?,
+        what: String::new(),
+    };
+    tried.apply(lever, &store, &flat, row.machine.cpus)?;
+    let what = tried.what.clone();
+    let after = tried.run(flags)?;
+    print(&told_of(&flat, &what, &trials, &after))
+}
+
+/// The misses at every size alike, among the trials of the configuration that was tested last.
+fn of_search(trials: &[TrialRecord]) -> Option<Flat> {
+    let last = trials.iter().rfind(|t| t.purpose == Purpose::Prove);
+    flat(alike(trials, &last.or(trials.last())?.configuration))
+}
+
+/// The configuration that missed, at the largest size.
+fn at_top(trials: &[TrialRecord], flat: &Flat) -> Result<Configuration, Error> {
+    let example = trials.iter().find(|t| t.id == flat.example);
+    let example = example.ok_or_else(|| Error::new(ErrorKind::Internal, "the example is gone"))?;
+    Ok(Configuration {
+        memory: Some(flat.to),
+        ..example.configuration.clone()
+    })
+}
+
+/// What is run.
+struct Tried {
+    file: ExperimentFile,
+    experiment: Experiment,
+    configuration: Configuration,
+    /// The change, in words.
+    what: String,
+}
+
+impl Tried {
+    fn apply(&mut self, lever: Lever, store: &Store, flat: &Flat, cpus: u32) -> Result<(), Error> {
+        match lever {
+            Lever::WarmUp => {
+                self.file.load.warm_up = Some(TimeOrNone(WARM));
+                self.experiment.load = warmed(&self.experiment.load)?;
+                self.what = format!("a warm-up of {} s", WARM.as_secs());
+            }
+            Lever::Cpu => {
+                let more = more_cpu(self.configuration.cpu, cpus)?;
+                self.configuration.cpu = Some(more);
+                self.what = format!("a CPU limit of {more}");
+            }
+            Lever::Advice => {
+                let told = told(store, &flat.example)?;
+                let advice = attempt::choose(&told.advice, "")?;
+                if let Some(changed) = &advice.configuration {
+                    self.configuration = Configuration {
+                        memory: self.configuration.memory,
+                        ..changed.clone()
+                    };
+                }
+                self.what = advice.text.clone();
+            }
+        }
+        "tried".clone_into(&mut self.configuration.label);
+        Ok(())
+    }
+
+    fn run(self, flags: &MeasureFlags) -> Result<Vec<Arc<TrialRecord>>, Error> {
+        let starts = self.experiment.search.prove.max(1);
+        let title = format!("try {}", self.what);
+        let given = listed(
+            self.file,
+            self.experiment,
+            vec![self.configuration],
+            Said::flag("--prove", starts),
+            title,
+        )?;
+        let mut measuring = Measuring::begin(given, ResultKind::Run, flags)?;
+        let agenda = Agenda::new(&measuring.experiment);
+        let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
+        measuring.done(None)?;
+        Ok(records)
+    }
+}
+
+fn warmed(load: &Load) -> Result<Load, Error> {
+    let mut spec = load.spec.clone();
+    spec.warm_up = Some(TimeOrNone(WARM));
+    Load::new(spec).map_err(load_error)
+}
+
+/// Twice the limit, within the machine.
+fn more_cpu(limit: Option<Cpus>, cpus: u32) -> Result<Cpus, Error> {
+    let all = Cpus::from_whole(cpus);
+    let twice = limit.map(|cpu| Cpus::from_millis(cpu.as_millis().saturating_mul(2)).min(all));
+    twice.filter(|more| limit < Some(*more)).ok_or_else(|| {
+        let what = "--try: this machine has no more CPU than the application could already use";
+        Error::new(ErrorKind::Environment, what).hint("search on a machine with more CPUs")
+    })
+}
+
+/// `Tried: a CPU limit of 1. At 512Mi 20 of 20 starts kept the SLO with it, 16 of 20 without.`
+fn told_of(flat: &Flat, what: &str, before: &[TrialRecord], after: &[Arc<TrialRecord>]) -> String {
+    let at_top = before
+        .iter()
+        .filter(|t| t.configuration.memory == Some(flat.to));
+    let before = kept(at_top);
+    let (passes, starts) = kept(after.iter().map(|t| &**t));
+    if starts == 0 {
+        return format!("\nTried: {what}. None of its starts could be measured");
+    }
+    let next = match passes == starts {
+        true => "search again with it",
+        false => "it does not cure every miss",
+    };
+    format!(
+        "\nTried: {what}. At {} {passes} of {starts} starts kept the SLO with it, {} of {} without: {next}.",
+        flat.to, before.0, before.1
+    )
+}
+
+/// Starts that kept the SLO, of those that count.
+fn kept<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> (usize, usize) {
+    let counted: Vec<Verdict> = trials
+        .map(|t| t.verdict)
+        .filter(|v| v.is_evidence())
+        .collect();
+    let passes = counted.iter().filter(|v| **v == Verdict::Pass).count();
+    (passes, counted.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_cpu_is_twice_as_much_within_the_machine() {
+        let of = |millis| more_cpu(Some(Cpus::from_millis(millis)), 2).ok();
+        assert_eq!(of(500), Some(Cpus::from_whole(1)));
+        assert_eq!(of(1500), Some(Cpus::from_whole(2)));
+        assert_eq!(of(2000), None);
+        assert!(more_cpu(None, 2).is_err(), "no limit: all of it was used");
+    }
+}
