@@ -78,7 +78,7 @@ pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
 /// As [`Measuring::begin`].
 pub fn can_run(experiment: &mut Experiment) -> Result<(), Error> {
     let (jdks, places) = java();
-    find_image(experiment)?;
+    find_images(experiment)?;
     preflight(experiment, &jdks, &places)
 }
 

@@ -118,7 +118,7 @@ pub(crate) fn of(
 fn gives_up(of: &Measurement<'_>, purpose: Purpose) -> bool {
     let is_search = match purpose {
         Purpose::Search | Purpose::Confirm | Purpose::Prove | Purpose::Neighbour => true,
-        Purpose::Matrix | Purpose::Compare => false,
+        Purpose::Matrix | Purpose::Compare | Purpose::Soak => false,
     };
     is_search && of.experiment.search.pricing.is_none()
 }
