@@ -99,7 +99,7 @@ pub fn after(
         &measuring.places,
     );
     let search = search.map_err(|e: CommandError| crate::measuring::command_refused(&e))?;
-    match measuring.search(&search, Some(1)) {
+    match measuring.search(&search, None) {
         Ok(record) => Ok(record),
         Err(error) => {
             let trials = measuring.store.trials(&measuring.result);

@@ -6,6 +6,7 @@ use loadline_sizing::Bytes;
 use super::frame::{Drawing, Key, WIDTH, line_class};
 use super::scale::Scale;
 use crate::content::growth::soak;
+use crate::format;
 use crate::series::{Series, thin};
 use crate::view::ResultView;
 
@@ -54,12 +55,16 @@ pub fn growth(view: &ResultView) -> Option<String> {
     let bottom = HEIGHT - BOTTOM;
     let values = series.columns.iter().flatten().copied().flatten();
     let y = Scale::linear(values.chain(limit).chain([0.0]), (bottom, top))?;
-    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|t| (t, t.to_string())).collect();
+    let ticks: Vec<(f64, String)> = x
+        .ticks()
+        .into_iter()
+        .map(|t| (t, format::number(t)))
+        .collect();
     drawing.x_axis(&x, (top, bottom), &ticks, "minutes of the soak");
     let ticks: Vec<(f64, String)> = y
         .ticks()
         .into_iter()
-        .map(|t| (t, format!("{t}Mi")))
+        .map(|t| (t, format!("{}Mi", format::number(t))))
         .collect();
     drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), &ticks, "memory");
     if let Some(limit) = limit {
