@@ -17,6 +17,7 @@ use loadline_analysis::search::Search;
 use loadline_analysis::search::prices::Priced;
 use loadline_analysis::search::refine::Refined;
 use loadline_analysis::search::size::Sized;
+use loadline_analysis::search::soak::Soaked;
 use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::runner::RunError;
@@ -150,6 +151,16 @@ fn a_matrix_gives_the_same_records_on_any_number_of_slots() {
     let experiment = rig::experiment(tables, "100/s");
     let search = || Agenda::new(&experiment).matrix;
     same(&experiment, search, |records| names(records));
+}
+
+#[test]
+fn a_soak_is_one_trial_on_any_number_of_slots() {
+    let experiment = rig::experiment("[search]\nsoak = \"60s\"", "100/s");
+    let search = || Soaked {
+        configuration: experiment.configurations().remove(0),
+        start_deadline: experiment.app.start_deadline,
+    };
+    same(&experiment, search, |record| names(record.as_slice()));
 }
 
 #[test]
