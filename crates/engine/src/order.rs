@@ -113,12 +113,13 @@ pub(crate) fn of(
     })
 }
 
-/// Whether only the verdict of a trial counts: in a search of the smallest memory. With prices, how
-/// far a trial is from its SLO counts too; in a matrix every figure does.
+/// Whether only the verdict of a trial counts: in a search of the smallest memory, but not in its
+/// proof, whose requests are also judged as one sample. With prices, how far a trial is from its SLO
+/// counts too; in a matrix every figure does.
 fn gives_up(of: &Measurement<'_>, purpose: Purpose) -> bool {
     let is_search = match purpose {
-        Purpose::Search | Purpose::Confirm | Purpose::Prove | Purpose::Neighbour => true,
-        Purpose::Matrix | Purpose::Compare | Purpose::Soak => false,
+        Purpose::Search | Purpose::Confirm | Purpose::Neighbour => true,
+        Purpose::Prove | Purpose::Matrix | Purpose::Compare | Purpose::Soak => false,
     };
     is_search && of.experiment.search.pricing.is_none()
 }
