@@ -22,6 +22,7 @@ use loadline_engine::store::{
     NewResult, ResultKind, ResultRow, Status as ResultStatus, Store, StoreError,
 };
 use loadline_host::{Options, rootless};
+use loadline_jvm::cache::application::Application;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_trial::{Account, Engine};
 
@@ -304,7 +305,25 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
     for configuration in experiment.configurations() {
         assemble(&experiment.app, &configuration, jdks, places).map_err(|e| command_refused(&e))?;
     }
+    if let Some(warning) = nested_jars(experiment) {
+        eprintln!("warning: {warning}");
+    }
     Ok(())
+}
+
+/// Said before a cache is trained for nothing: of classes in jars inside a jar it serves none.
+fn nested_jars(experiment: &Experiment) -> Option<String> {
+    let all = experiment.configurations();
+    all.iter()
+        .find(|configuration| configuration.cache.is_some())?;
+    let words = experiment.app.command.get(1..)?;
+    let application = Application::of(words, &experiment.app.directory).ok()?;
+    let jar = application.main().display();
+    application.has_nested_jars.then(|| {
+        format!(
+            "{jar} holds the jars of its libraries, and no cache can serve classes from jars inside a jar\nhint: java -Djarmode=tools -jar {jar} extract --destination extracted, then measure the jar in that directory"
+        )
+    })
 }
 
 /// Images must be known before anything is assembled; says which engine has them.

@@ -114,9 +114,6 @@ pub fn run(arguments: CacheArguments) -> Result<Outcome, Error> {
     let plain = checked(plain, None, &here, String::new())?.experiment;
     let (jdk, application) = subject(&plain)?;
     let kind = kind(&arguments.kind, &jdk)?;
-    if application.has_nested_jars {
-        eprintln!("warning: {}", nested(application.main()));
-    }
     let directory = match &arguments.out {
         Some(directory) => here.join(directory),
         None => application.main().parent().unwrap_or(&here).to_owned(),
@@ -243,13 +240,6 @@ fn openj9() -> Error {
     .fold(error, |error, (step, options)| {
         error.hint(format!("{step}: {options}"))
     })
-}
-
-fn nested(jar: &Path) -> String {
-    let jar = jar.display();
-    format!(
-        "{jar} holds the jars of its libraries, and no cache can serve classes from jars inside a jar\nhint: java -Djarmode=tools -jar {jar} extract --destination extracted, then give loadline cache the jar in that directory"
-    )
 }
 
 fn name(jar: &Path) -> String {

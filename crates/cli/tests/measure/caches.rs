@@ -12,7 +12,7 @@ use crate::lab::Lab;
 use crate::process::Call;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     (
         "a_cache_is_built_used_and_verified",
         a_cache_is_built_used_and_verified,
@@ -29,6 +29,10 @@ pub const CASES: [Case; 6] = [
     (
         "what_is_never_ready_gives_no_cache",
         what_is_never_ready_gives_no_cache,
+    ),
+    (
+        "jars_inside_a_jar_are_told_before_a_training",
+        jars_inside_a_jar_are_told_before_a_training,
     ),
     (
         "the_dockerfile_stage_builds_a_cache",
@@ -195,6 +199,54 @@ fn what_is_never_ready_gives_no_cache() -> Outcome {
     ]);
     let made = ["jsa", "aot"].map(|e| jar.with_extension(e).exists());
     assert_eq!(made, [false, false]);
+    None
+}
+
+/// A jar with one empty entry: what of a Spring Boot jar tells that it has its libraries inside.
+fn nested_jar() -> Vec<u8> {
+    const NAME: &[u8] = b"BOOT-INF/lib/a.jar";
+    let length = [NAME.len() as u8, 0];
+    let mut entry = b"PK\x03\x04".to_vec();
+    entry.resize(26, 0);
+    entry.extend([&length[..], &[0, 0], NAME].concat());
+    let mut listed = b"PK\x01\x02".to_vec();
+    listed.resize(28, 0);
+    listed.extend(length);
+    listed.resize(46, 0);
+    listed.extend(NAME);
+    let mut end = b"PK\x05\x06".to_vec();
+    end.resize(8, 0);
+    end.extend([
+        1,
+        0,
+        1,
+        0,
+        listed.len() as u8,
+        0,
+        0,
+        0,
+        entry.len() as u8,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]);
+    [entry, listed, end].concat()
+}
+
+fn jars_inside_a_jar_are_told_before_a_training() -> Outcome {
+    let lab = Lab::new();
+    let jar = ping_or_skip!(&lab);
+    fs::write(jar, nested_jar()).expect("writable");
+    // It has no main class, so its training fails: what is said before that counts.
+    let ended = cache(&lab, &["--start-deadline=10s"], 8080).into_end();
+    ended.says(&[
+        "warning: ",
+        "ping.jar holds the jars of its libraries",
+        "hint: java -Djarmode=tools -jar",
+        "the training run was never ready",
+    ]);
     None
 }
 
