@@ -177,20 +177,6 @@ impl Model {
         }
     }
 
-    /// At most so many requests are scheduled: with random arrivals five standard deviations more
-    /// than the mean. `None` for a closed model.
-    pub fn most_requests(&self) -> Option<u64> {
-        let Self::Open { segments, arrivals } = self else {
-            return None;
-        };
-        let requests: f64 = segments.iter().map(Segment::requests).sum();
-        let more = match arrivals {
-            Arrivals::Uniform => 1.0,
-            Arrivals::Poisson => 5.0 * requests.sqrt() + 10.0,
-        };
-        Some((requests + more).ceil() as u64)
-    }
-
     /// Mean of the scheduled rate, in requests a second; `None` for a closed model.
     pub fn rate(&self) -> Option<f64> {
         let Self::Open { segments, .. } = self else {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Model;
 use crate::random::Random;
 
 /// A stretch of time in which the rate is constant or changes linearly.
@@ -61,6 +62,22 @@ pub enum Arrivals {
     Uniform,
     /// As independent users: exponential gaps with the rate as mean.
     Poisson,
+}
+
+impl Model {
+    /// At most so many requests are scheduled: with random arrivals five standard deviations more
+    /// than the mean. `None` for a closed model.
+    pub fn most_requests(&self) -> Option<u64> {
+        let Self::Open { segments, arrivals } = self else {
+            return None;
+        };
+        let requests: f64 = segments.iter().map(Segment::requests).sum();
+        let more = match arrivals {
+            Arrivals::Uniform => 1.0,
+            Arrivals::Poisson => 5.0 * requests.sqrt() + 10.0,
+        };
+        Some((requests + more).ceil() as u64)
+    }
 }
 
 /// The intended send times of one shard, in order, as ns since the start.
