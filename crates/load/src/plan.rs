@@ -218,23 +218,8 @@ impl Model {
         let Self::Open { segments, arrivals } = self else {
             return Self::ClosedFor { duration: length };
         };
-        let mut left = length;
-        let mut course = Vec::new();
-        for segment in segments.iter().filter(|s| !s.duration.is_zero()).cycle() {
-            if left.is_zero() {
-                break;
-            }
-            let duration = segment.duration.min(left);
-            let share = duration.as_secs_f64() / segment.duration.as_secs_f64();
-            course.push(Segment {
-                to: segment.from + (segment.to - segment.from) * share,
-                duration,
-                ..*segment
-            });
-            left -= duration;
-        }
         Self::Open {
-            segments: course,
+            segments: crate::schedule::lasting(segments, length),
             arrivals: *arrivals,
         }
     }

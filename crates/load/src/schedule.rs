@@ -24,6 +24,26 @@ pub struct Segment {
     pub duration: Duration,
 }
 
+/// A course played again and again for this length, cut at its end.
+pub(crate) fn lasting(segments: &[Segment], length: Duration) -> Vec<Segment> {
+    let mut left = length;
+    let mut course = Vec::new();
+    for segment in segments.iter().filter(|s| !s.duration.is_zero()).cycle() {
+        if left.is_zero() {
+            break;
+        }
+        let duration = segment.duration.min(left);
+        let share = duration.as_secs_f64() / segment.duration.as_secs_f64();
+        course.push(Segment {
+            to: segment.from + (segment.to - segment.from) * share,
+            duration,
+            ..*segment
+        });
+        left -= duration;
+    }
+    course
+}
+
 impl Segment {
     /// A constant rate, in requests a second.
     pub fn constant(rate: f64, duration: Duration) -> Self {
