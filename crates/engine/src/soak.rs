@@ -23,8 +23,8 @@ use crate::command::{CommandError, assemble};
 use crate::experiment::Experiment;
 use crate::store::{Store, StoreError, Unfinished};
 
-/// Shorter soaks have too few points to say anything.
-pub const SHORTEST: Duration = Duration::from_secs(40);
+/// Shorter soaks have too few lows to say anything: responses are counted once a second.
+pub const SHORTEST: Duration = Duration::from_secs(60);
 
 /// What makes the JVM keep the account that a look asks for.
 const TRACKING: &str = "-XX:NativeMemoryTracking=detail";

@@ -35,7 +35,7 @@ fn a_leak_is_named_with_its_rate() -> Outcome {
         "--confirm=1",
         "--prove=1",
     ];
-    let sizing = lab.measure("size").args(&search).arg("--soak=40s");
+    let sizing = lab.measure("size").args(&search).arg("--soak=60s");
     let sized = sizing
         .args(&[
             "--",

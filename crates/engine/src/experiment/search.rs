@@ -87,10 +87,10 @@ fn soak(text: Option<&Text>, source: &Source<'_>) -> Checked<Option<Duration>> {
         return Err(source.at(
             text.origin(),
             format!(
-                "a soak of {} shows nothing: it takes 40 s to have enough lows to compare",
+                "a soak of {} shows nothing: it takes a minute to have enough lows to compare",
                 text.get()
             ),
-            "30m finds fast leaks, 4h one that fills the limit in a week; 40s at least",
+            "30m finds fast leaks, 4h one that fills the limit in a week; 1m at least",
         ));
     }
     Ok(Some(length))
