@@ -10,7 +10,7 @@ use crate::server::server;
 use crate::{assert_follows, assert_form, assert_measured, loadline, reference, schema};
 
 /// Each command with `--json`, and the schemas of what it prints.
-const COMMANDS: [(&str, &[&str]); 18] = [
+const COMMANDS: [(&str, &[&str]); 19] = [
     ("doctor", &["doctor"]),
     ("size", &["result"]),
     ("run", &["result"]),
@@ -24,6 +24,7 @@ const COMMANDS: [(&str, &[&str]); 18] = [
     ("gc", &["gc"]),
     ("predict", &["predict"]),
     ("footprint", &["footprint"]),
+    ("soak", &["result"]),
     ("resume", &["result"]),
     ("list", &["list"]),
     ("show", &["result", "trial"]),
