@@ -108,9 +108,13 @@ fn what_cannot_pass_any_more_ends_early() -> Outcome {
     let lab = Lab::new();
     let call = lab
         .call("size")
-        .args(&["--wait", "--accept-noise", "--slo=p50<500ms", "--rate=20/s"])
+        .args(&["--wait", "--accept-noise", "--slo=p95<500ms", "--rate=20/s"])
         .args(&["--warm-up=0s", "--measure=60s"])
-        .args(&["--url=http://localhost:8080/", "--max-memory=96Mi"])
+        .args(&[
+            "--url=http://localhost:8080/",
+            "--max-memory=96Mi",
+            "--prove=3",
+        ])
         .zoo(&lab, &["serve", "slow_ms=1000"]);
     call.into_end()
         .expect_code(1)
@@ -121,7 +125,7 @@ fn what_cannot_pass_any_more_ends_early() -> Outcome {
         let evidence = &trial["evidence"];
         assert_eq!(evidence["ended_early"]["phase"], "measure", "{trial:#}");
         let load = evidence["load"][0]["duration_ns"].as_u64();
-        assert!(load.is_some_and(|ns| ns < 50_000_000_000), "{trial:#}");
+        assert!(load.is_some_and(|ns| ns < 30_000_000_000), "{trial:#}");
     }
     None
 }

@@ -48,7 +48,7 @@ fn write(lab: &Lab, db: &str, load: &str) {
     let mark = lab.path().display();
     let text = format!(
         r#"
-slo = "p99<2s"
+slo = "p90<2s"
 [app]
 command = ["java", "-Dlab={mark}", "-jar", "{root}/build/workloads/spring-web.jar", "--workload.owners=50", "--spring.datasource.url=jdbc:postgresql://localhost:5432/owners", "--spring.datasource.username=owners"]
 env = {{ SPRING_DATASOURCE_PASSWORD = "{{env:DB_PASSWORD}}" }}
@@ -95,7 +95,7 @@ fn sized() -> Outcome {
     write(
         &lab,
         "memory = \"512Mi\"",
-        "rate = \"20/s\"\nduration = \"2s\"",
+        "rate = \"20/s\"\nduration = \"5s\"",
     );
     call(&lab, "size")
         .into_end()
