@@ -1,5 +1,5 @@
 //! What a user ships: JVM options, Dockerfile, Compose file, Kubernetes manifests; or what changes in
-//! the manifest ([`mod@patch`]) or chart ([`mod@values`]) that there is.
+//! the manifest ([`patch()`]) or chart ([`values()`]) that there is.
 //!
 //! Owns the text of the artefacts, pure functions of a recommendation. Every value carries a comment
 //! with its evidence; nothing is set that was not measured or asked for. Never holds a secret:
