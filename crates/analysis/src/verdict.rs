@@ -193,8 +193,10 @@ fn decide(
             (Verdict::Pass, pass(objectives, &measured).into())
         }
         misses => {
-            let sentences = misses.into_iter().chain(early).chain(behind);
-            (Verdict::SloMiss, sentences.collect())
+            // Of a trial that was cut the sums are those of the cut: what it had broken by then
+            // says all.
+            let said = early.map_or(misses, |early| vec![early]);
+            (Verdict::SloMiss, said.into_iter().chain(behind).collect())
         }
     }
 }
