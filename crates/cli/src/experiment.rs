@@ -107,7 +107,7 @@ pub struct SearchFlags {
     #[arg(long, value_name = "N")]
     pub confirm: Option<u32>,
 
-    /// 1 confirmation instead of 2: one start less, twice as many wrong answers
+    /// 1 confirmation instead of 3: fewer starts, and more of the answers are wrong
     #[arg(long, conflicts_with = "confirm")]
     pub fast: bool,
 

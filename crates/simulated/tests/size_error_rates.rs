@@ -293,13 +293,13 @@ fn size_spares_starts_and_is_hardly_ever_wrong() {
         first += services as usize;
     }
     let wrong = share(&runs, |run| run.is_wrong);
-    assert!(wrong <= 0.0125, "{wrong}");
+    assert!(wrong <= 0.01, "{wrong}");
     let wrong = share(&runs[..cured], |run| run.is_wrong);
-    assert!(wrong <= 0.005, "{wrong}");
+    assert!(wrong <= 0.002, "{wrong}");
     assert!(share(&runs[..cured], |run| run.proven.is_some()) >= 0.999);
-    assert!(mean(&runs, |run| run.before) <= 8.0);
-    assert!(mean(&runs, |run| run.starts) <= 0.8 * mean(&five, |run| run.starts));
+    assert!(mean(&runs, |run| run.before) <= 10.0);
+    assert!(mean(&runs, |run| run.starts) <= 0.85 * mean(&five, |run| run.starts));
     let more = mean(&five, |run| run.starts) / mean(&one, |run| run.starts);
     assert!(more <= 1.5, "{more}");
-    assert!(agreement(&now) >= 0.9);
+    assert!(agreement(&now) >= 0.92);
 }

@@ -50,7 +50,7 @@ impl Parameters {
             high_passed: false,
             max: high,
             resolution: 1.08,
-            confirmations: 2,
+            confirmations: 3,
             backoff: 1.03,
             margin: 0.1,
             retries: 2,
@@ -471,11 +471,11 @@ mod tests {
         };
         let lines = [300, 340, 250, 64, 4000].map(line);
         insta::assert_snapshot!(lines.join("\n"), @"
-        300+ 264- 284- = 300, answer 332, 5 starts
-        340+ 300+ 256- 284- = 300, answer 332, 6 starts
-        252- 292- 348+ 312+ = 312, answer 344, 6 starts
-        76- 96- 136- 212- 344+ 260- 296- 320+ 308+ = 308, answer 340, 11 starts
-        516+ 260- 388+ 324+ 292- 308+ = 308, answer 340, 8 starts
+        300+ 264- 284- = 300, answer 332, 6 starts
+        340+ 300+ 256- 284- = 300, answer 332, 7 starts
+        252- 292- 348+ 312+ = 312, answer 344, 7 starts
+        76- 96- 136- 212- 344+ 260- 296- 320+ 308+ = 308, answer 340, 12 starts
+        516+ 260- 388+ 324+ 292- 308+ = 308, answer 340, 9 starts
         ");
     }
 

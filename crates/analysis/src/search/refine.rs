@@ -15,8 +15,8 @@ use crate::proof::unproven;
 use crate::record::{Configuration, TrialRecord};
 
 /// Starts of a search of the smallest memory, as simulated searches need them on average (crate
-/// simulated, `tests/min_memory_error_rates.rs`).
-const STARTS: u32 = 15;
+/// simulated, `tests/size_error_rates.rs`).
+const STARTS: u32 = 8;
 
 /// What came of it.
 #[derive(Debug, Clone)]

@@ -586,7 +586,7 @@ mod tests {
             (240, false),
         ];
         let (wanted, guesses) = after(&bisection);
-        assert_eq!(wanted, ["256Mi #1", "256Mi #2"]);
+        assert_eq!(wanted, ["256Mi #1", "256Mi #2", "256Mi #3"]);
         assert!(guesses.is_empty(), "{guesses:?}");
     }
 }

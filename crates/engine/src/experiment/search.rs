@@ -18,7 +18,7 @@ use super::wire::{LimitsTable, SearchTable};
 use super::{ExperimentError, Factor, Pricing, Search};
 use crate::soak::SHORTEST;
 
-const CONFIRM: u32 = 2;
+const CONFIRM: u32 = 3;
 const MARGIN: f64 = 0.1;
 /// At least 19 of 20 starts: the promise of a size.
 const PROVE: u32 = 20;
