@@ -5,6 +5,7 @@
 
 mod clock;
 mod cpu;
+mod kernel;
 mod memory;
 mod outer;
 
@@ -18,6 +19,7 @@ use loadline_sizing::CpuSet;
 pub use clock::Clocks;
 pub use cpu::CpuTimes;
 pub(crate) use cpu::process_time;
+pub(crate) use kernel::{KernelThreads, kernel_threads, worked};
 pub use memory::Memory;
 pub(crate) use memory::swapped_in;
 pub(crate) use outer::around;

@@ -32,7 +32,7 @@ fn throttling_alone_is_no_contention() {
         (group(&[900, 900], 0, 100), 0.1),
         (group(&[100, 0], 900, 500), 0.0),
     ] {
-        let got = contention(Some(&start), Some(&end), wall).unwrap();
+        let got = contention(Some(&start), Some(&end), Duration::ZERO, wall).unwrap();
         assert!((got - wanted).abs() < 1e-9, "{end:?}: {got}");
     }
 }
@@ -129,4 +129,62 @@ fn a_window_gives_shares_of_the_machine() {
     near(noise.contention, 0.1);
     assert_eq!(noise.swap_in_pages, Some(3));
     assert_eq!(noise.outer_throttled, Some(Duration::from_millis(100)));
+}
+
+/// The kernel's threads before and after a window, in which the group read some pages again.
+fn window(pages: u64, before: &[(u32, u64)], after: &[(u32, u64)]) -> Duration {
+    let reading = |refaults, threads: &[(u32, u64)]| Reading {
+        refaults,
+        kernel: threads
+            .iter()
+            .map(|(pid, ms)| (*pid, Duration::from_millis(*ms)))
+            .collect(),
+        ..Reading::default()
+    };
+    served(&reading(7, before), &reading(7 + pages, after))
+}
+
+#[test]
+fn kernel_threads_serve_the_group_for_the_pages_it_read_again_and_no_longer() {
+    let ms = Duration::from_millis;
+    assert_eq!(window(1_000_000, &[(9, 100)], &[(9, 500)]), ms(400));
+    assert_eq!(window(1000, &[(9, 100)], &[(9, 500)]), ms(1));
+    assert_eq!(window(0, &[(9, 100)], &[(9, 500)]), ms(0));
+    assert_eq!(
+        window(1_000_000, &[(8, 90), (9, 1)], &[(9, 2), (10, 3)]),
+        ms(4)
+    );
+}
+
+#[test]
+fn a_window_of_a_group_that_reads_dropped_pages_again() {
+    let fake = Fake::captured("hybrid");
+    let thread = |ms: u64| {
+        fake.put("proc/9/stat", "9 (kworker/0:1H) I 2 0 0 0 -1 69238880 0 0");
+        fake.put("proc/9/schedstat", &format!("{} 55 7\n", ms * 1_000_000));
+        // No thread of the kernel, whatever it calls itself.
+        fake.put("proc/10/stat", "10 ((kworker)) R 2 0 0 0 -1 4194304 0 0");
+        fake.put("proc/10/schedstat", &format!("{} 5 7\n", ms * 9_000_000));
+    };
+    let pages = |count: u64| {
+        let stat = format!("total_workingset_refault_file {count}\n");
+        fake.group("memory/loadline-x", &[("memory.stat", &stat)]);
+    };
+    machine(&fake, 1000);
+    thread(500);
+    pages(0);
+    let layout = fake.layout(ROOT);
+    let group = Group::open(&layout, "loadline-x").unwrap();
+    let mut meter = NoiseMeter::start(&layout, &[&group], &[42]).unwrap();
+    machine(&fake, 1001);
+    thread(580);
+    pages(1_000_000);
+    meter.start.at_ns = monotonic_ns() - 1_000_000_000;
+    let noise = meter.finish().unwrap();
+    let near = |got: Option<f64>, wanted: f64| {
+        assert!((got.unwrap() - wanted).abs() < 0.01, "{wanted}: {noise:?}");
+    };
+    // As above, less 80 ms: of two CPUs, and of the one that the group used.
+    near(noise.foreign_cpu, 0.11);
+    near(noise.contention, 0.02);
 }
