@@ -66,7 +66,8 @@ pub fn classify(
     evidence: &Evidence,
     hang_after: Duration,
 ) -> Option<Ko> {
-    cgroup_oom(configuration, evidence)
+    filled_disk(evidence)
+        .or_else(|| cgroup_oom(configuration, evidence))
         .or_else(|| java_oom(configuration, evidence))
         .or_else(|| bad_flags(evidence))
         .or_else(|| crash(evidence))
@@ -96,6 +97,17 @@ fn certain(cause: AppKo, sentences: impl IntoIterator<Item = String>) -> Option<
         reason: sentences.into_iter().collect(),
         timed: false,
     })
+}
+
+fn filled_disk(evidence: &Evidence) -> Option<Ko> {
+    let disk = evidence.disk.as_ref()?;
+    let (written, left, when) = (disk.written, disk.left, when(evidence));
+    certain(
+        AppKo::Disk,
+        [format!(
+            "it filled the disk: its files took {written}, {left} were left, and it was ended {when}"
+        )],
+    )
 }
 
 fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {

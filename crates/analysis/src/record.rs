@@ -227,6 +227,8 @@ pub enum AppKo {
     Hang,
     /// The JVM refused its options.
     BadFlags,
+    /// It filled the disk.
+    Disk,
 }
 
 impl AppKo {
@@ -239,6 +241,7 @@ impl AppKo {
             Self::Crash => "crash",
             Self::Hang => "hang",
             Self::BadFlags => "bad_flags",
+            Self::Disk => "disk",
         }
     }
 }
@@ -372,6 +375,9 @@ pub struct Evidence {
     pub pauses: Option<PauseEvidence>,
     /// How the application ended.
     pub exit: ExitEvidence,
+    /// What it had written when the disk ran short, and it was ended for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskEvidence>,
     /// Each instance by itself, where the trial ran several; the rest is then what they had
     /// together ([`crate::together`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -397,6 +403,17 @@ pub struct Evidence {
     pub ended_early: Option<EarlyEnd>,
     /// A failure of the measurement itself; it makes the trial INVALID.
     pub failure: Option<Failure>,
+}
+
+/// A disk that an application filled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskEvidence {
+    /// What its files had taken.
+    #[serde(rename = "written_bytes", with = "wire::bytes")]
+    pub written: Bytes,
+    /// What was left of the disk.
+    #[serde(rename = "left_bytes", with = "wire::bytes")]
+    pub left: Bytes,
 }
 
 /// A failure of the measurement, found by the backend.

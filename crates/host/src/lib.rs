@@ -21,6 +21,7 @@ mod container;
 mod cpus;
 mod dependencies;
 mod dependency;
+mod disk;
 mod ending;
 mod gc;
 pub mod gc_evidence;

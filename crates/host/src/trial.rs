@@ -354,7 +354,11 @@ impl Trial<'_> {
         evidence.noise = std::mem::take(&mut self.instances.noise);
         evidence.dependencies = self.instances.dependencies.end();
         // Removes what is left of the containers.
+        let room = self.instances.room.take();
         drop(self.instances);
+        if let Some(room) = room {
+            room.judge(&mut evidence);
+        }
         self.phases.push(PhaseSpan {
             phase: Phase::Stop,
             start: began,

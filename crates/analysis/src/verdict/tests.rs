@@ -9,7 +9,8 @@ use super::*;
 use crate::fixture::{self, configuration, ended, evidence, load, not_ready, said, slo};
 use crate::latency::{encode, recorder};
 use crate::record::{
-    AppKo, DependencyEvidence, Failure, GcEvidence, JvmOption, Provenance, RequestEvidence,
+    AppKo, DependencyEvidence, DiskEvidence, Failure, GcEvidence, JvmOption, Provenance,
+    RequestEvidence,
 };
 
 fn judged(evidence: &Evidence) -> Judgement {
@@ -141,6 +142,14 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
         evidence.start.throttled = Some(Duration::from_secs(35));
         evidence
     };
+    let filled = {
+        let mut evidence = ended(evidence(), None, Some(9));
+        evidence.disk = Some(DiskEvidence {
+            written: Bytes::from_mib(63_488),
+            left: Bytes::from_mib(1023),
+        });
+        evidence
+    };
     let cases = [
         said(
             ended(not_ready(), Some(1), None),
@@ -166,6 +175,7 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
         not_ready(),
         thrashing,
         hanging(),
+        filled,
     ];
     insta::assert_snapshot!(lines(&cases), @"
     APP_KO bad_flags: the JVM refused its options: `Unrecognized VM option 'UseFastGC'`
@@ -180,6 +190,7 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; throttled for 35s meanwhile (summed over CPUs); thrash: 14.8 M file refaults, 12 k major faults
     APP_KO hang: it stopped answering: no good response in the last 6 s of the measure phase, 1.80 k requests waiting (it was ready after 3s)
+    APP_KO disk: it filled the disk: its files took 62Gi, 1023Mi were left, and it was ended in the measure phase
     ");
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 
@@ -9,10 +10,18 @@ use crate::lab::Lab;
 use crate::runner::{Case, Outcome};
 use crate::traces::processes;
 
-pub const CASES: [Case; 3] = [
+pub const CASES: [Case; 5] = [
     ("no_state_directory", no_state_directory),
     ("a_read_only_state_directory", a_read_only_state_directory),
     ("a_full_disk", a_full_disk),
+    (
+        "an_application_that_fills_the_disk_is_ended",
+        fills_the_disk,
+    ),
+    (
+        "a_disk_that_others_fill_is_not_its_fault",
+        others_fill_the_disk,
+    ),
 ];
 
 /// A mount that goes away with the test, however it ends.
@@ -97,6 +106,58 @@ fn a_full_disk() -> Outcome {
         .into_end()
         .expect_code(0)
         .prints(&["1 of 1"]);
+    drop(mounted);
+    None
+}
+
+/// A disk of 64 MiB for the state of a lab: 3.2 MiB of it stay the machine's.
+fn small_disk(lab: &Lab) -> Mounted {
+    let state = lab.state();
+    fs::create_dir(&state).expect("a directory");
+    let flags = MountFlags::empty();
+    mount("tmpfs", &state, "tmpfs", flags, c"size=64m,mode=0700").expect("a mount");
+    Mounted(state)
+}
+
+fn fills_the_disk() -> Outcome {
+    let lab = Lab::new();
+    let mounted = small_disk(&lab);
+    let call = lab.measure("run").zoo(&lab, &["fill-disk", "mib=4000"]);
+    let texts = [
+        "APP_KO disk",
+        "it filled the disk: its files took 6",
+        "it was ended before it was ready",
+    ];
+    call.into_end().says(&texts);
+    assert_eq!(processes(&lab), Vec::<PathBuf>::new());
+    let left = rustix::fs::statvfs(&mounted.0).expect("its size");
+    assert!(left.f_bavail * 10 > left.f_blocks * 9, "its files are gone");
+    // What fits does no harm.
+    let call = lab.measure("run").zoo(&lab, &["fill-disk", "mib=40"]);
+    call.into_end().expect_code(0);
+    drop(mounted);
+    None
+}
+
+fn others_fill_the_disk() -> Outcome {
+    let lab = Lab::new();
+    let mounted = small_disk(&lab);
+    let file = mounted.0.join("filler");
+    let call =
+        lab.call("run")
+            .args(&["--wait", "--slo=errors<50%", "--rate=20/s", "--measure=20s"]);
+    let call = call.args(&["--warm-up=0s", "--url=http://localhost:8080/"]);
+    let mut running = call.zoo(&lab, &["serve"]).start();
+    let files = mounted.0.join("trials");
+    let has_begun = || fs::read_dir(&files).is_ok_and(|mut trials| trials.next().is_some());
+    while !has_begun() && !running.has_ended() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    fill(&file, 1 << 20);
+    let ended = running.end().expect_code(3);
+    ended.says(&["other programs filled the disk of", "hint: free some space"]);
+    assert_eq!(processes(&lab), Vec::<PathBuf>::new());
     drop(mounted);
     None
 }
