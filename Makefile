@@ -19,7 +19,7 @@ DEMO = $(SCOPE) $(LOADLINE) size --cpu 1 --options 'c1: -XX:TieredStopAtLevel=1'
 	--report build/demo-report.html \
 	-- java -jar build/workloads/spring-web.jar
 
-.PHONY: help setup build workloads demo test check clean
+.PHONY: help setup build workloads demo test fuzz check clean
 
 help:                ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ demo: build workloads ## sizes the bundled Spring Boot service; ends with a reco
 
 test: setup          ## everything that checks the project; ends with the count
 	@cargo xtask test
+
+fuzz: setup          ## looks for inputs that no parser expects, SECONDS=20 for each
+	@cargo xtask fuzz $(or $(SECONDS),20)
 
 check: setup         ## the quick part: format, lints, invariants
 	cargo fmt --all --check

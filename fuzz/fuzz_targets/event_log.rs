@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use loadline_trial::log::{Reader, Record};
 
 fuzz_target!(|bytes: &[u8]| {
+    loadline_fuzz::limited();
     loadline_host::samples::decode(bytes);
     let mut log = Reader::new(bytes);
     while let Ok(Some(record)) = log.next_record() {

@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use loadline_jvm::gclog;
 
 fuzz_target!(|data: &[u8]| {
+    loadline_fuzz::limited();
     let mut text = b"1.5: [GC (".to_vec();
     text.extend_from_slice(data);
     text.extend_from_slice(b"\n, 0.5 secs] [Times: user=0.1 sys=0.0, real=0.5 secs]\n");

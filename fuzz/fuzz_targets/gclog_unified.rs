@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use loadline_jvm::gclog;
 
 fuzz_target!(|data: &[u8]| {
+    loadline_fuzz::limited();
     // Decorations in front make the fuzzer start behind them.
     let mut text = Vec::with_capacity(data.len() * 2);
     for line in data.split(|b| *b == b'\n') {

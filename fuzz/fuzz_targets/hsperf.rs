@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use loadline_jvm::hsperf::Counters;
 
 fuzz_target!(|data: &[u8]| {
+    loadline_fuzz::limited();
     let mut text = vec![0xca, 0xfe, 0xc0, 0xc0, 1, 2, 0, 1];
     text.extend_from_slice(data);
     for input in [data, &text] {

@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use loadline_load::http2::{Decoder, Frame, Reader};
 
 fuzz_target!(|input: (u8, &[u8])| {
+    loadline_fuzz::limited();
     let (size, bytes) = input;
     let whole = read(bytes, bytes.len().max(1));
     let pieces = read(bytes, usize::from(size).max(1));
@@ -27,7 +28,10 @@ fn read(bytes: &[u8], size: usize) -> Option<(Vec<String>, usize)> {
                     body += piece.len();
                 }
                 Frame::Headers { .. } => {
-                    said.push(format!("{frame:?} {:?}", decoder.decode(reader.block()).ok()?));
+                    said.push(format!(
+                        "{frame:?} {:?}",
+                        decoder.decode(reader.block()).ok()?
+                    ));
                 }
                 other => said.push(format!("{other:?}")),
             }

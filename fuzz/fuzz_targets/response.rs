@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use loadline_load::response::{Parser, Response};
 
 fuzz_target!(|input: (bool, u8, &[u8])| {
+    loadline_fuzz::limited();
     let (head_only, size, bytes) = input;
     let whole = read(bytes, bytes.len().max(1), head_only);
     let pieces = read(bytes, usize::from(size).max(1), head_only);

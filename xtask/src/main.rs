@@ -5,6 +5,7 @@
 
 mod check;
 mod error;
+mod fuzz;
 mod grid;
 mod process;
 mod test;
@@ -18,6 +19,8 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
   check        the project's invariants (ARCHITECTURE.md)
   test         everything that checks the project; what `make test` runs
+  fuzz [SECONDS] [TARGET...]
+               every parser against inputs that look for its branches, each for so many seconds
   grid [NAME]  the launcher's grids in full against the JDKs here: flags, options, words
   workloads    builds the Java workloads into build/workloads, when their sources changed
   attribution-truth [SECONDS [CPUS,... [GC THREADS [DIRECTORY]]]]
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let result = match chore.as_str() {
         "check" => check::run(&root),
         "test" => test::run(&root),
+        "fuzz" => fuzz::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "grid" => grid::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "workloads" => workloads::build(&root).map(|()| true),
         "attribution-truth" => truth::run(&root, std::env::args().skip(2)),

@@ -9,6 +9,8 @@
 //! Read [`Layout`] first (what this machine has), then [`Group`] (one group of processes and its
 //! limits), [`Sample`] (its counters) and [`Sampler`] (its counters over time).
 
+#[cfg(any(test, fuzzing))]
+mod anything;
 #[cfg(test)]
 mod arbitrary;
 mod error;
@@ -30,6 +32,8 @@ mod sample;
 mod sampler;
 mod sweep;
 
+#[cfg(fuzzing)]
+pub use anything::parse_anything;
 pub use error::CgroupError;
 pub use group::Group;
 pub use layout::{Controller, Layout, Mode, Place, Version};

@@ -63,7 +63,7 @@ impl Host {
 }
 
 /// Every parser of this module on one text.
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) fn parse_anything(text: &str) {
     let _ = CpuTimes::parse(text).map(CpuTimes::total);
     let _ = Memory::parse(text);

@@ -177,6 +177,16 @@ impl Image {
     }
 }
 
+/// What an engine says of an image, for the fuzzer: no file is looked for.
+#[cfg(fuzzing)]
+pub fn parse_anything(text: &str) {
+    for image in serde_json::from_str::<Vec<Inspected>>(text).unwrap_or_default() {
+        let _ = refuse_foreign("it", &image);
+        let _ = image.config.stop_signal.as_deref().and_then(signal);
+    }
+    let _ = refuse_reference(text);
+}
+
 fn inspect(engine: &Engine, reference: &str) -> Result<String, EngineError> {
     engine::run(engine, &["image", "inspect", reference])
 }

@@ -36,8 +36,15 @@ impl Jar {
     /// # Errors
     /// When it cannot be read or is no zip file.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let directory = central_directory(&mut file)?;
+        Self::of(&mut File::open(path)?)
+    }
+
+    /// Reads a jar that is open.
+    ///
+    /// # Errors
+    /// As [`Jar::read`].
+    pub fn of(file: &mut (impl Read + Seek)) -> io::Result<Self> {
+        let directory = central_directory(file)?;
         let mut jar = Self::default();
         let mut rest = directory.as_slice();
         while let Some((entry, next)) = Entry::first(rest) {
@@ -45,7 +52,7 @@ impl Jar {
                 jar.has_nested_jars = true;
             }
             if entry.name == b"META-INF/MANIFEST.MF" {
-                let manifest = entry.text(&mut file)?;
+                let manifest = entry.text(file)?;
                 jar.class_path = class_path(&manifest);
                 jar.main_class = value(&manifest, "Main-Class:");
             }
@@ -133,7 +140,7 @@ impl<'a> Entry<'a> {
         Some((entry, bytes.get(46 + name + extra + comment..)?))
     }
 
-    fn text(&self, file: &mut File) -> io::Result<String> {
+    fn text(&self, file: &mut (impl Read + Seek)) -> io::Result<String> {
         let bytes = self.bytes(file, MANIFEST)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }

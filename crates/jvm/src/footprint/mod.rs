@@ -13,6 +13,13 @@ use loadline_sizing::profile::Profile;
 
 use crate::nmt::{NmtError, Summary};
 
+/// Every parser of this module on one text, for the fuzzer.
+#[cfg(fuzzing)]
+pub fn parse_anything(text: &str) {
+    regions::parse(text);
+    smaps::parse(text);
+}
+
 /// A report that cannot be laid over the mappings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FootprintError {

@@ -1,0 +1,17 @@
+//! Any bytes as header blocks of one connection: no panic, an end, and tables within their bounds
+//! from one block to the next.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use loadline_load::http2::Decoder;
+
+fuzz_target!(|blocks: Vec<&[u8]>| {
+    loadline_fuzz::limited();
+    let mut decoder = Decoder::default();
+    for block in blocks {
+        if decoder.decode(block).is_err() {
+            return;
+        }
+    }
+});

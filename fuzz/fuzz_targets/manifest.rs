@@ -1,0 +1,15 @@
+//! Any text as manifests: their documents and the containers in them, or an error.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use loadline_engine::advice::manifest;
+use loadline_engine::manifest::{Source, documents};
+
+fuzz_target!(|text: &str| {
+    loadline_fuzz::limited();
+    if let Ok(documents) = documents(text, "fuzzed.yaml") {
+        let path = "fuzzed.yaml".into();
+        manifest::containers(&[Source { path, documents }]);
+    }
+});

@@ -1,0 +1,28 @@
+//! Any text as each of the small languages of flags and files: objectives, sizes, times, sets of
+//! CPUs, price lists, options of a JVM. What prints is read again as it was.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use loadline_analysis::price::{parse_lattice, parse_prices};
+use loadline_analysis::slo::Slo;
+use loadline_sizing::options::words;
+use loadline_sizing::profile::Profile;
+use loadline_sizing::{Bytes, CpuSet, Cpus, Options, Version};
+
+fuzz_target!(|text: &str| {
+    loadline_fuzz::limited();
+    if let Ok(slo) = text.parse::<Slo>() {
+        assert_eq!(slo.to_string().parse::<Slo>().ok(), Some(slo));
+    }
+    if let Ok(set) = text.parse::<CpuSet>() {
+        assert_eq!(set.to_string().parse::<CpuSet>().ok(), Some(set));
+    }
+    let _ = (text.parse::<Bytes>(), text.parse::<Cpus>());
+    let _ = (text.parse::<Version>(), Profile::parse(text));
+    let _ = (parse_prices(text), parse_lattice(text));
+    let _ = Options::from_words(words::argument_file(text));
+    if let Ok(words) = words::environment(text) {
+        Options::from_words(words).texts().count();
+    }
+});

@@ -1,0 +1,239 @@
+//! `cargo xtask fuzz`: every parser against inputs that look for its branches.
+//!
+//! Owns how the targets of `fuzz/` are built (with the pinned toolchain: what libFuzzer counts are
+//! ordinary options of code generation), where each begins (captured files of the tests), and what
+//! counts as failed. What a target found new is kept in build/fuzz/TARGET and is where it begins the
+//! next time. An input that fails is left in build/fuzz/failed/.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::process;
+
+/// Seconds for each target where none are given.
+const SECONDS: u64 = 20;
+
+/// A target and the files that show it the form, relative to the project.
+struct Target {
+    name: &'static str,
+    seeds: &'static [&'static str],
+}
+
+const fn target(name: &'static str, seeds: &'static [&'static str]) -> Target {
+    Target { name, seeds }
+}
+
+/// In the order of their names, as fuzz/fuzz_targets has them.
+const TARGETS: &[Target] = &[
+    target("access_log", &["crates/load/tests/data"]),
+    target("event_log", &[]),
+    target("experiment", &["experiments"]),
+    target("gclog_classic", &["crates/jvm/tests/data/gclog"]),
+    target("gclog_unified", &["crates/jvm/tests/data/gclog"]),
+    target("hpack", &[]),
+    target("hsperf", &["crates/jvm/tests/data/hsperf"]),
+    target("http2", &[]),
+    target("image", &[]),
+    target("jar", &[]),
+    target(
+        "jvm_texts",
+        &[
+            "crates/jvm/tests/data/nmt",
+            "crates/jvm/tests/data/footprint",
+            "crates/jvm/tests/data/release",
+        ],
+    ),
+    target("kernel", &["crates/cgroup/tests/data"]),
+    target("manifest", &[]),
+    target("profile", &["experiments"]),
+    target("record", &[]),
+    target("response", &[]),
+    target("words", &["crates/sizing/tests/data"]),
+];
+
+/// Options of code generation that libFuzzer needs. As cargo-fuzz has them, without a sanitizer:
+/// that would need a nightly toolchain, and what is fuzzed is safe Rust.
+const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
+
+/// An input that takes longer than this is as wrong as one that panics. Seconds.
+const SLOWEST: &str = "-timeout=10";
+
+/// Longest input, in bytes: every form has its branches in the first few.
+const LONGEST: &str = "-max_len=16384";
+
+/// Seed files longer than the longest input teach nothing; this many of the others are enough.
+const MOST_SEEDS: usize = 200;
+
+/// Builds the targets and runs all of them, or those that are named, two at a time, each for so many
+/// seconds. Gives whether none failed.
+///
+/// # Errors
+/// When they cannot be built or started.
+pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
+    let seconds = arguments.first().and_then(|word| word.parse().ok());
+    let names = &arguments[usize::from(seconds.is_some())..];
+    let mut waiting: VecDeque<&Target> = TARGETS
+        .iter()
+        .filter(|target| names.is_empty() || names.iter().any(|name| name == target.name))
+        .collect();
+    if waiting.len() < names.len() {
+        let all: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+        eprintln!("xtask: error: the targets are: {}", all.join(", "));
+        return Ok(false);
+    }
+    let programs = build(root)?;
+    let (mut running, mut is_success) = (Vec::new(), true);
+    while !(waiting.is_empty() && running.is_empty()) {
+        while running.len() < 2
+            && let Some(target) = waiting.pop_front()
+        {
+            running.push(Run::start(
+                root,
+                &programs,
+                target,
+                seconds.unwrap_or(SECONDS),
+            )?);
+        }
+        sleep(Duration::from_millis(200));
+        let mut still = Vec::new();
+        for mut run in running {
+            match run.child.try_wait().map_err(Error::file(&run.log))? {
+                Some(status) => is_success &= run.tell(status.success()),
+                None => still.push(run),
+            }
+        }
+        running = still;
+    }
+    Ok(is_success)
+}
+
+/// Builds all targets; gives the directory with the programs.
+fn build(root: &Path) -> Result<PathBuf, Error> {
+    let target = root.join("build/fuzz/target");
+    let version = process::stdout_of(Command::new("rustc").args(["-vV"]).current_dir(root))?;
+    let host = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap_or("x86_64-unknown-linux-gnu");
+    // With a target given, the flags are not for build scripts, which have no fuzzer to link.
+    process::stdout_of(
+        Command::new("cargo")
+            .args(["build", "--release", "--locked", "--bins", "--target", host])
+            .arg("--manifest-path")
+            .arg(root.join("fuzz/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&target)
+            .env("RUSTFLAGS", FLAGS)
+            .current_dir(root),
+    )?;
+    Ok(target.join(host).join("release"))
+}
+
+/// A target that runs.
+struct Run {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Run {
+    fn start(root: &Path, programs: &Path, target: &Target, seconds: u64) -> Result<Self, Error> {
+        let place = root.join("build/fuzz");
+        let (corpus, failed) = (place.join(target.name), place.join("failed"));
+        for directory in [&corpus, &failed] {
+            fs::create_dir_all(directory).map_err(Error::file(directory))?;
+        }
+        sow(root, target, &corpus)?;
+        let log = place.join(format!("{}.log", target.name));
+        let output = fs::File::create(&log).map_err(Error::file(&log))?;
+        let program = programs.join(target.name);
+        let child = Command::new(&program)
+            .arg(format!("-max_total_time={seconds}"))
+            .arg(format!(
+                "-artifact_prefix={}/{}-",
+                failed.display(),
+                target.name
+            ))
+            .args([SLOWEST, LONGEST, "-print_final_stats=1"])
+            .arg(&corpus)
+            .stdout(Stdio::null())
+            .stderr(output)
+            .spawn()
+            .map_err(|source| Error::Start {
+                program: program.display().to_string(),
+                source,
+            })?;
+        Ok(Self {
+            name: target.name,
+            child,
+            log,
+        })
+    }
+
+    /// One line of what it did; gives whether it passed.
+    fn tell(&self, is_success: bool) -> bool {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.map_or("?", str::trim).to_owned()
+        };
+        let executions = value("stat::number_of_executed_units:");
+        match is_success {
+            true => println!("{:<14} {executions} executions, nothing found", self.name),
+            false => println!("{:<14} FAILED, see {}", self.name, self.log.display()),
+        }
+        is_success
+    }
+}
+
+/// Puts the seeds into a target's inputs.
+fn sow(root: &Path, target: &Target, corpus: &Path) -> Result<(), Error> {
+    let mut directories: Vec<PathBuf> = target.seeds.iter().map(|seed| root.join(seed)).collect();
+    let mut number = 0;
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).map_err(Error::file(&directory))? {
+            let path = entry.map_err(Error::file(&directory))?.path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if number < MOST_SEEDS {
+                let bytes = fs::read(&path).map_err(Error::file(&path))?;
+                let seed = corpus.join(format!("seed-{number}"));
+                // What is longer still shows its beginning.
+                fs::write(&seed, &bytes[..bytes.len().min(4096)]).map_err(Error::file(&seed))?;
+                number += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_is_run_and_its_seeds_are_there() {
+        let root = crate::root();
+        let entries = fs::read_dir(root.join("fuzz/fuzz_targets")).expect("a directory");
+        let mut there: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .map(|name| name.to_string_lossy().trim_end_matches(".rs").to_owned())
+            .collect();
+        there.sort();
+        let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+        assert_eq!(names, there);
+        let seeds = TARGETS.iter().flat_map(|target| target.seeds);
+        for seed in seeds {
+            assert!(root.join(seed).is_dir(), "{seed}");
+        }
+    }
+}
