@@ -98,6 +98,23 @@ pub struct Configuration {
     /// The start-up cache it runs with, built before its first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<StartCache>,
+    /// What runs in place of the experiment's application; `None` is that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
+}
+
+/// An application that a level puts in place of the experiment's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Application {
+    /// Program and arguments; of an image its arguments, none for its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The image that is started in place of a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// `podman` or `docker`; `None` is whichever has the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
 }
 
 /// Length of a CFS period unless somebody asks for another. Source: the kernel's
@@ -124,6 +141,7 @@ impl Default for Configuration {
             env: BTreeMap::new(),
             rate: None,
             cache: None,
+            application: None,
         }
     }
 }
@@ -510,6 +528,9 @@ pub struct Machine {
     /// The image that was started, where the application is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
+    /// The images of levels that put one in the application's place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub level_images: Vec<Image>,
 }
 
 /// An image as its engine knows it.

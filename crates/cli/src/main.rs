@@ -8,6 +8,7 @@ mod enough;
 mod error;
 mod experiment;
 mod files;
+mod images;
 mod load_flags;
 mod measuring;
 mod result;

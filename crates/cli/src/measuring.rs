@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::record::Image;
+use loadline_analysis::record::Configuration;
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
@@ -29,6 +29,7 @@ use loadline_trial::{Account, Engine};
 use crate::commands::load_error;
 use crate::error::{Error, ErrorKind};
 use crate::experiment::{Given, refused};
+use crate::images;
 use crate::signals::Signals;
 use crate::ui::Progress;
 
@@ -79,7 +80,7 @@ pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
 /// As [`Measuring::begin`].
 pub fn can_run(experiment: &mut Experiment) -> Result<(), Error> {
     let (jdks, places) = java();
-    find_images(experiment)?;
+    images::find(experiment)?;
     preflight(experiment, &jdks, &places)
 }
 
@@ -111,7 +112,7 @@ impl Measuring {
     /// When the experiment does not fit this machine, or another loadline measures.
     pub fn begin(mut given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
         let (jdks, places) = java();
-        find_images(&mut given.experiment)?;
+        images::find(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
         // Nothing is stored before it can run; but in the namespace that others than root enter,
         // root's files and those of others look alike, so theirs is opened before.
@@ -122,7 +123,7 @@ impl Measuring {
         let signals = Signals::watch()?;
         let lock = lock(flags.wait, &signals)?;
         let store = early.map_or_else(state, Ok)?;
-        let host = host(&store, &engines(&given.experiment))?;
+        let host = host(&store, &images::engines(&given.experiment))?;
         try_machine(&host)?;
         let machine = machine(&host, &given.experiment, &jdks);
         // A file that cannot be read now is told by the trial that needs it.
@@ -161,13 +162,13 @@ impl Measuring {
     /// As [`Measuring::begin`].
     pub fn again(row: &ResultRow, store: Store, wait: bool) -> Result<Self, Error> {
         let mut experiment = experiment_of(row)?;
-        find_images(&mut experiment)?;
+        images::find(&mut experiment)?;
         enter_namespace()?;
         let (jdks, places) = java();
         preflight(&experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
         let lock = lock(wait, &signals)?;
-        let host = host(&store, &engines(&experiment))?;
+        let host = host(&store, &images::engines(&experiment))?;
         let now = machine(&host, &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
         let begun = store.ground(&row.id).map_err(|e| store_refused(&e))?;
@@ -288,8 +289,9 @@ pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
 
 /// Every configuration's command must be runnable before the first trial starts.
 fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(), Error> {
-    let has_directory = experiment.app.image.is_some() || experiment.app.directory.is_dir();
-    if !has_directory {
+    let configurations = experiment.configurations();
+    let is_program = |c: &Configuration| experiment.app_of(c).image.is_none();
+    if configurations.iter().any(is_program) && !experiment.app.directory.is_dir() {
         return Err(Error::new(ErrorKind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
             .hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
     }
@@ -302,8 +304,8 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
             RunError::Command(error) => command_refused(error),
             other => Error::new(ErrorKind::Usage, other),
         })?;
-    for configuration in experiment.configurations() {
-        assemble(&experiment.app, &configuration, jdks, places).map_err(|e| command_refused(&e))?;
+    for configuration in &configurations {
+        assemble(experiment, configuration, jdks, places).map_err(|e| command_refused(&e))?;
     }
     if let Some(warning) = nested_jars(experiment) {
         eprintln!("warning: {warning}");
@@ -314,72 +316,17 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
 /// Said before a cache is trained for nothing: of classes in jars inside a jar it serves none.
 fn nested_jars(experiment: &Experiment) -> Option<String> {
     let all = experiment.configurations();
-    all.iter()
+    let cached = all
+        .iter()
         .find(|configuration| configuration.cache.is_some())?;
-    let words = experiment.app.command.get(1..)?;
-    let application = Application::of(words, &experiment.app.directory).ok()?;
+    let app = experiment.app_of(cached);
+    let application = Application::of(app.command.get(1..)?, &app.directory).ok()?;
     let jar = application.main().display();
     application.has_nested_jars.then(|| {
         format!(
             "{jar} holds the jars of its libraries, and no cache can serve classes from jars inside a jar\nhint: java -Djarmode=tools -jar {jar} extract --destination extracted, then measure the jar in that directory"
         )
     })
-}
-
-/// Images must be known before anything is assembled; says which engine has them.
-fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
-    let Some(first) = experiment.images().next() else {
-        return Ok(());
-    };
-    if !rustix::process::geteuid().is_root() {
-        let what = format!(
-            "the image {}: only root can measure images here",
-            first.reference
-        );
-        return Err(Error::new(ErrorKind::Environment, what)
-            .hint("call loadline with sudo; the engine must have the image for root, too"));
-    }
-    let found = experiment.find_images();
-    found.map_err(|refusal| Error::refused(&refusal))?;
-    for found in experiment.images().filter_map(|image| image.found.as_ref()) {
-        eprintln!(
-            "image: {} ({}), started by {}",
-            found.reference,
-            short_id(&found.id),
-            found.engine.kind
-        );
-    }
-    let port = experiment.load.spec.port();
-    let app = experiment.app.image.as_ref();
-    if let Some(found) = app.and_then(|image| image.found.as_ref())
-        && !found.ports.is_empty()
-        && !found.ports.contains(&port)
-    {
-        let ports: Vec<String> = found.ports.iter().map(u16::to_string).collect();
-        eprintln!(
-            "warning: the load goes to port {port}, and the image exposes {}",
-            ports.join(", ")
-        );
-    }
-    Ok(())
-}
-
-/// The engines of the images, each once.
-fn engines(experiment: &Experiment) -> Vec<Engine> {
-    let found = experiment.images().filter_map(|image| image.found.as_ref());
-    let mut engines: Vec<Engine> = Vec::new();
-    for engine in found.map(|found| &found.engine) {
-        if !engines.contains(engine) {
-            engines.push(engine.clone());
-        }
-    }
-    engines
-}
-
-/// An id as engines show it.
-fn short_id(id: &str) -> &str {
-    let id = id.strip_prefix("sha256:").unwrap_or(id);
-    id.get(..12).unwrap_or(id)
 }
 
 fn java() -> (Found, Places) {
@@ -458,13 +405,16 @@ fn machine(
     let image = experiment.app.image.as_ref();
     if let Some(found) = image.and_then(|image| image.found.as_ref()) {
         machine.jdks = found.jdk.iter().map(in_words).collect();
-        machine.image = Some(Image {
-            engine: found.engine.kind.to_string(),
-            reference: found.reference.clone(),
-            id: found.id.clone(),
-            pinned: found.pinned.clone(),
-            tool_options: found.env.get("JAVA_TOOL_OPTIONS").cloned(),
-        });
+        machine.image = Some(images::recorded(found));
+    }
+    for found in experiment
+        .level_images
+        .iter()
+        .filter_map(|i| i.found.as_ref())
+    {
+        let jdks = found.jdk.iter().map(in_words);
+        machine.jdks.extend(jdks);
+        machine.level_images.push(images::recorded(found));
     }
     machine
 }

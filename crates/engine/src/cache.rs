@@ -152,9 +152,9 @@ impl Training {
         configuration: &Configuration,
         wanted: StartCache,
     ) -> Result<Self, RunError> {
-        let app = &of.experiment.app;
+        let app = of.experiment.app_of(configuration);
         let plain = assemble(
-            app,
+            of.experiment,
             &alone_without_limits(configuration),
             of.jdks,
             of.places,
@@ -162,7 +162,7 @@ impl Training {
         let build = plain.jdk.map(|jdk| jdk.version.full).unwrap_or_default();
         let training =
             training_configuration(of.experiment, configuration, wanted, version(&build));
-        let assembled = assemble(app, &training, of.jdks, of.places)?;
+        let assembled = assemble(of.experiment, &training, of.jdks, of.places)?;
         let application =
             Application::of(&assembled.command()[1..], &app.directory).map_err(CacheError::from)?;
         let jdk = assembled.jdk.clone().ok_or_else(|| CacheError::NoJdk {
@@ -299,7 +299,7 @@ pub(crate) fn witness(
     with.label = format!("verifying {}", built.manifest.kind);
     let option = format!("-Xlog:class+load:file={CLASSES}");
     with.jvm_options.push(calculated(option));
-    let assembled = assemble(&of.experiment.app, &with, of.jdks, of.places)?;
+    let assembled = assemble(of.experiment, &with, of.jdks, of.places)?;
     let log = built.file.with_file_name("classes.log");
     // Left over from a run that was killed.
     let _ = fs::remove_file(&log);

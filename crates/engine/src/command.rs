@@ -13,7 +13,7 @@ use loadline_jvm::log_option::gc_log_options;
 
 use loadline_trial::Refusal;
 
-use crate::experiment::{App, Image};
+use crate::experiment::{App, Experiment, Image};
 use loadline_host::application_pauses;
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
@@ -74,11 +74,22 @@ impl Assembled {
     }
 }
 
-/// Puts a configuration's JDK, options, arguments and environment into the application's command.
+/// Puts a configuration's JDK, options, arguments and environment into the command of its
+/// application.
 ///
 /// # Errors
 /// [`CommandError`], before anything is started.
 pub fn assemble(
+    experiment: &Experiment,
+    configuration: &Configuration,
+    jdks: &Found,
+    places: &Places,
+) -> Result<Assembled, CommandError> {
+    let app = experiment.app_of(configuration);
+    put_together(&app, configuration, jdks, places)
+}
+
+fn put_together(
     app: &App,
     configuration: &Configuration,
     jdks: &Found,
@@ -349,7 +360,7 @@ mod tests {
 
     fn assembled(app: &App, configuration: &Configuration) -> loadline_trial::Image {
         let none = Found::look(&Places::of_process());
-        let assembled = assemble(app, configuration, &none, &Places::of_process());
+        let assembled = put_together(app, configuration, &none, &Places::of_process());
         match assembled.expect("it is assembled").app {
             loadline_trial::App::Image(image) => *image,
             loadline_trial::App::Command { .. } => panic!("an image is no command"),
@@ -384,7 +395,7 @@ mod tests {
     fn an_image_without_a_jvm_takes_no_options_of_one() {
         let (app, mut configuration) = app(None);
         let places = Places::of_process();
-        let refused = assemble(&app, &configuration, &Found::look(&places), &places);
+        let refused = put_together(&app, &configuration, &Found::look(&places), &places);
         let refusal = refused.expect_err("there is no JVM").to_string();
         assert!(
             refusal.contains("no JVM in it that would take -Xmx64m"),

@@ -34,6 +34,7 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
         format!("{app:?}"),
         format!("{load:?}"),
         format!("{:?}", experiment.dependencies),
+        format!("{:?}", experiment.level_images),
         experiment.slo.to_string(),
         format!("{:?}", experiment.training),
         format!("{:?} {}", experiment.sampling, experiment.accept_noise),
@@ -119,6 +120,12 @@ fn words(experiment: &Experiment) -> Vec<String> {
     let mut values: Vec<String> = experiment.app.env.values().cloned().collect();
     for configuration in experiment.configurations() {
         words.extend(configuration.jvm_options.into_iter().map(|o| o.text));
+        words.extend(
+            configuration
+                .application
+                .map(|a| a.command)
+                .unwrap_or_default(),
+        );
         words.extend(configuration.args);
         values.extend(configuration.env.into_values());
     }

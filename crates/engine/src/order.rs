@@ -31,7 +31,7 @@ pub(crate) fn trial(
 ) -> Result<Order, RunError> {
     let with = cache.map(|built| with_options(&key.configuration, built));
     let with = with.as_ref().unwrap_or(&key.configuration);
-    let assembled = assemble(&of.experiment.app, with, of.jdks, of.places)?;
+    let assembled = assemble(of.experiment, with, of.jdks, of.places)?;
     let bound = of.experiment.slo.tightest_latency();
     let seed = seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
     let order = Order {

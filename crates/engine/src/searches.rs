@@ -83,7 +83,7 @@ pub fn prices(
     let bases = bases(experiment);
     let ground = ground(experiment, pricing, &bases, machine.cpus, machine.memory);
     let variant = |configuration: Configuration| {
-        let jdk = assemble(&experiment.app, &configuration, jdks, places)?.jdk;
+        let jdk = assemble(experiment, &configuration, jdks, places)?.jdk;
         let jdk = jdk.filter(|jdk| jdk.kind == Vm::HotSpot);
         let version = |jdk: loadline_jvm::detect::Jdk| {
             let exact = jdk.version.full.parse();

@@ -55,7 +55,7 @@ pub fn soaked(
     places: &Places,
 ) -> Result<Soaked, CommandError> {
     let mut configuration = configuration.clone();
-    let jdk = assemble(&experiment.app, &configuration, jdks, places)?.jdk;
+    let jdk = assemble(experiment, &configuration, jdks, places)?.jdk;
     let is_tracked = configuration.jvm_options.iter().any(|o| o.text == TRACKING);
     if jdk.is_some_and(|jdk| jdk.kind == Vm::HotSpot) && !is_tracked {
         configuration.jvm_options.push(JvmOption {

@@ -95,6 +95,7 @@ impl Site {
             jdks: Vec::new(),
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             image: None,
+            level_images: Vec::new(),
         }
     }
 

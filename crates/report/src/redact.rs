@@ -19,8 +19,8 @@ pub use toml::experiment;
 /// The machine; the options that an image brings along without their secrets.
 pub fn machine(machine: &Machine) -> Machine {
     let mut machine = machine.clone();
-    let image = machine.image.as_mut();
-    if let Some(options) = image.and_then(|image| image.tool_options.as_mut()) {
+    let images = machine.image.iter_mut().chain(&mut machine.level_images);
+    for options in images.filter_map(|image| image.tool_options.as_mut()) {
         *options = line(options);
     }
     machine
@@ -136,6 +136,9 @@ fn deployment(mut deployment: Deployment) -> Deployment {
 
 fn configuration(configuration: &Configuration) -> Configuration {
     let mut configuration = configuration.clone();
+    if let Some(application) = &mut configuration.application {
+        application.command = command(&application.command);
+    }
     // It may be the options as they were typed.
     configuration.label = line(&configuration.label);
     for option in &mut configuration.jvm_options {

@@ -69,6 +69,7 @@ impl Host for Simulated {
     fn machine(&self) -> Machine {
         Machine {
             image: None,
+            level_images: Vec::new(),
             kernel: "none (simulated)".to_owned(),
             cpu_model: "simulated".to_owned(),
             cpus: 64,

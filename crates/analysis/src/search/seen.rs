@@ -92,6 +92,7 @@ fn hash(ask: &Ask) -> u64 {
     configuration.jdk.hash(&mut hasher);
     configuration.args.hash(&mut hasher);
     configuration.env.hash(&mut hasher);
+    configuration.application.hash(&mut hasher);
     for option in &configuration.jvm_options {
         option.text.hash(&mut hasher);
     }

@@ -188,7 +188,7 @@ fn subject(experiment: &Experiment) -> Result<(Jdk, Application), Error> {
         return Err(Error::new(ErrorKind::Usage, what)
             .hint("build one of the jar here (-- java -jar app.jar), and `loadline emit --cache` for a Dockerfile that builds it"));
     }
-    let assembled = assemble(&experiment.app, base, &jdks, &places);
+    let assembled = assemble(experiment, base, &jdks, &places);
     let assembled = assembled.map_err(|e| command_refused(&e))?;
     let no_jdk = || CacheError::NoJdk {
         program: experiment.app.command.first().cloned().unwrap_or_default(),

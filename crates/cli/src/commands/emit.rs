@@ -25,6 +25,7 @@ use loadline_trial::Readiness;
 use super::print;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
+use crate::images;
 use crate::result::ResultFlags;
 
 use existing::Existing;
@@ -112,7 +113,10 @@ pub struct EmitArguments {
 
 /// Writes them and says what to do next.
 pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
-    let (view, experiment) = arguments.result.view_and_experiment()?;
+    let (view, mut experiment) = arguments.result.view_and_experiment()?;
+    if let Some(recommended) = &view.recommendation {
+        experiment.app = experiment.app_of(&recommended.configuration).into_owned();
+    }
     let application = application(&arguments, &view, &experiment)?;
     if let Some(patched) = arguments.existing.patched(&view, &application)? {
         write(&arguments, &view, &patched.artefacts)?;
@@ -211,8 +215,7 @@ fn application(
     experiment: &Experiment,
 ) -> Result<Application, Error> {
     let name = arguments.name.clone().unwrap_or_else(|| view.title.clone());
-    let measured = view.machine.image.as_ref();
-    let measured = measured.filter(|_| experiment.app.image.is_some());
+    let measured = images::measured(&view.machine, experiment);
     // An image need not have a JVM, and then it gets no options.
     let jdk = feature(view).or_else(|error| measured.map(|_| 0).ok_or(error))?;
     let replicas = replicas(arguments, view);

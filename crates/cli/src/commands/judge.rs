@@ -252,7 +252,7 @@ fn start(
 ) -> advice::Given {
     let first = experiment.configurations().into_iter().next();
     let first = first.unwrap_or_else(|| experiment.base.clone());
-    let assembled = assemble(&experiment.app, &first, found, places);
+    let assembled = assemble(experiment, &first, found, places);
     let jdk = assembled.ok().and_then(|a| a.jdk);
     let version = |jdk: &Jdk| {
         let exact = jdk.version.full.parse();
@@ -264,7 +264,10 @@ fn start(
         cpu: first.cpu,
         memory: memory.or(first.memory),
         jdk: jdk.unwrap_or(Version::feature(USUAL_JDK)),
-        classes: classes(&experiment.app.command, &experiment.app.directory),
+        classes: classes(
+            &experiment.app_of(&first).command,
+            &experiment.app.directory,
+        ),
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, CpuSets, JvmOption, Provenance, StartCache};
+use loadline_analysis::record::{
+    Application, Configuration, CpuSets, JvmOption, Provenance, StartCache,
+};
 use loadline_sizing::{Bytes, Cpus};
 
 use super::Level;
@@ -39,6 +41,8 @@ pub struct Change {
     pub rate: Option<f64>,
     /// Start-up cache.
     pub cache: Option<StartCache>,
+    /// What runs in the application's place.
+    pub application: Option<Application>,
 }
 
 impl Level {
@@ -64,6 +68,7 @@ impl Level {
         next.env.extend(change.env.clone());
         next.rate = change.rate.or(next.rate);
         next.cache = change.cache.or(next.cache);
+        next.application = change.application.clone().or(next.application);
         next.label = match (next.label.as_str(), self.label.as_str()) {
             ("", label) => label.to_owned(),
             (label, "") => label.to_owned(),

@@ -4,6 +4,7 @@
 //! write), and [`Experiment::resolve`] turns that into types with every value checked. Of the
 //! machine it reads nothing but the load profile that a file names.
 
+mod application;
 mod dependency;
 mod enough;
 mod error;
@@ -24,10 +25,10 @@ use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::Slo;
-use loadline_host::oci;
 use loadline_load::{LoadError, Target};
 use loadline_sizing::Bytes;
 
+pub use application::Image;
 pub use dependency::Dependency;
 pub use enough::Thin;
 pub use error::ExperimentError;
@@ -36,7 +37,7 @@ pub use loadline_analysis::search::purchase::Pricing;
 pub use said::Said;
 pub use wire::ExperimentFile;
 
-use loadline_trial::{Account, EngineKind, Network, Readiness, Refusal, Sampling};
+use loadline_trial::{Account, Network, Readiness, Sampling};
 
 /// A checked experiment.
 #[derive(Debug, Clone)]
@@ -55,6 +56,8 @@ pub struct Experiment {
     pub slo: Slo,
     /// The configuration before any factor is applied; its label is empty.
     pub base: Configuration,
+    /// Images that configurations run in the application's place, each once.
+    pub level_images: Vec<Image>,
     /// What is varied.
     pub factors: Vec<Factor>,
     /// Exactly these configurations, in place of base and factors; empty is all combinations.
@@ -96,59 +99,6 @@ pub struct App {
     pub account: Option<Account>,
     /// A text in a line of its output whose time is wanted.
     pub log_line: Option<String>,
-}
-
-/// The image of an application.
-#[derive(Debug, Clone)]
-pub struct Image {
-    /// Its name, with tag or digest.
-    pub reference: String,
-    /// The engine that is to start it; `None` is whichever has it.
-    pub engine: Option<EngineKind>,
-    /// What it is, once it was looked for.
-    pub found: Option<oci::image::Image>,
-}
-
-impl Experiment {
-    /// The images of application and dependencies, in this order.
-    pub fn images(&self) -> impl Iterator<Item = &Image> {
-        let of_dependencies = self.dependencies.iter().filter_map(|d| d.image.as_ref());
-        self.app.image.iter().chain(of_dependencies)
-    }
-
-    /// Looks for the images: they must be there before anything is assembled. Those of dependencies
-    /// are the application's engine's unless they say otherwise: engines share no networks.
-    ///
-    /// # Errors
-    /// [`Refusal`] when one cannot be started here.
-    pub fn find_images(&mut self) -> Result<(), Refusal> {
-        let mut common = None;
-        let of_dependencies = self
-            .dependencies
-            .iter_mut()
-            .filter_map(|d| d.image.as_mut());
-        for image in self.app.image.iter_mut().chain(of_dependencies) {
-            let found = oci::image::Image::find(&image.reference, image.engine.or(common))?;
-            common = common.or(Some(found.engine.kind));
-            image.found = Some(found);
-        }
-        Ok(())
-    }
-}
-
-impl Image {
-    /// What it is.
-    ///
-    /// # Errors
-    /// [`Refusal`] where nobody looked for it.
-    pub(crate) fn found(&self) -> Result<&oci::image::Image, Refusal> {
-        self.found.as_ref().ok_or_else(|| {
-            let hint =
-                "measure it: loadline size, run and judge look for it; this command does not";
-            let what = format!("the image {}", self.reference);
-            Refusal::new(what, "it was not looked for", hint)
-        })
-    }
 }
 
 /// How start-up caches are trained.

@@ -2,6 +2,7 @@
 //!
 //! Owns the defaults and the ranges; they stand in the constants below.
 
+mod application;
 mod burst;
 mod cache;
 mod client;
@@ -70,6 +71,7 @@ impl Experiment {
             load,
             slo,
             base,
+            level_images: Vec::new(),
             factors,
             listed: file.configuration.clone(),
             repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
@@ -79,6 +81,7 @@ impl Experiment {
             search,
             training: cache::training(&file.cache, source)?,
         };
+        let experiment = experiment.with_level_images();
         instances::check(&experiment, source)?;
         burst::check(&experiment, source)?;
         dependency::check(&experiment, source)?;
@@ -321,7 +324,7 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
         _ => {
             let problem =
                 format!("loadline does not know what a plain level of `{factor}` changes");
-            return Err(source.at(text.origin(), problem, "write { label = \"...\", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
+            return Err(source.at(text.origin(), problem, "write { label = \"...\", jvm = [...] } (also command, image, env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
         }
     }
     let label = match factor {
@@ -379,6 +382,7 @@ fn table_change<T>(table: &LevelTable, entry: &Said<T>, source: &Source<'_>) -> 
             .as_ref()
             .map(|t| rate(&text(t), source))
             .transpose()?,
+        application: application::of_level(table, entry, source)?,
         cache: match &table.cache {
             Some(kind) => Some(cache::level(&text(kind), table.cache_requests, source)?),
             None => None,

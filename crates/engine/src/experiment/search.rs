@@ -167,6 +167,13 @@ fn without_prices(table: &SearchTable, source: &Source<'_>) -> Checked<()> {
 /// silently, and two variants would be one configuration.
 fn free_sizes(limits: &LimitsTable, factors: &[Factor], source: &Source<'_>) -> Checked<()> {
     let levels = || factors.iter().flat_map(|f| &f.levels).map(|l| &l.change);
+    if levels().any(|c| c.application.is_some()) {
+        let problem =
+            "a level runs another application, and with prices the size of one is searched";
+        let hint =
+            "leave its command or image out, and search the price of each application by itself";
+        return Err(source.whole(problem, hint));
+    }
     let sizes = "give the sizes to choose from: sizes = [\"0.5/1Gi\"] (--sizes 0.5/1Gi)";
     let chosen = [
         (

@@ -84,7 +84,7 @@ fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
     hint: did you mean `rate`?
     "#);
     assert_snapshot!(told_with("label = \"c1\", jvm", "label = \"c1\", java"), @r#"
-    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `args`, `env`, `instances`, `cpu`, `cpu-period`, `neighbour-threads`, `cpu-burst`, `cpu-shares`, `cpuset`, `memory`, `rate`, `jdk`, `cache`, `cache-requests`
+    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `command`, `image`, `engine`, `args`, `env`, `instances`, `cpu`, `cpu-period`, `neighbour-threads`, `cpu-burst`, `cpu-shares`, `cpuset`, `memory`, `rate`, `jdk`, `cache`, `cache-requests`
         levels = [{ label = "default" }, { label = "c1", java = ["-XX:TieredStopAtLevel=1"] }]
     hint: did you mean `jvm`?
     "#);
@@ -184,7 +184,7 @@ fn a_factor_that_loadline_does_not_know_needs_tables() {
     assert_snapshot!(told_with("name = \"memory\"", "name = \"ram\""), @r#"
     exp.toml:12:11: loadline does not know what a plain level of `ram` changes
         levels = ["512Mi", "256Mi"]
-    hint: write { label = "...", jvm = [...] } (also env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache
+    hint: write { label = "...", jvm = [...] } (also command, image, env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache
     "#);
 }
 
@@ -383,6 +383,70 @@ fn an_engine_is_named_with_an_image_to_start() {
     "#);
     let engine = told_with(command, "command = [\"x\"]\nengine = \"docker\"");
     assert!(engine.contains("no image for it to start"), "{engine}");
+}
+
+/// The good file with levels of a factor that varies the application.
+fn with_applications(levels: &str) -> String {
+    let (before, _) = GOOD.split_once("[[factor]]\nname = \"options\"").unwrap();
+    format!(
+        "{before}[[factor]]\nname = \"application\"\nlevels = [{{ label = \"jar\" }}, {levels}]\n"
+    )
+}
+
+#[test]
+fn a_level_may_run_another_application() {
+    let text = with_applications(
+        "{ label = \"native\", command = [\"bin/orders\", \"--x\"] }, { label = \"image\", image = \"orders:1\", engine = \"docker\" }",
+    );
+    let experiment = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    let configurations = experiment.configurations();
+    let apps: Vec<_> = configurations
+        .iter()
+        .map(|c| experiment.app_of(c))
+        .collect();
+    let image = |app: &App| app.image.as_ref().map(|image| image.reference.clone());
+    assert_eq!(apps[0].command, ["java", "-jar", "app.jar"]);
+    assert_eq!(apps[1].command, ["bin/orders", "--x"]);
+    assert_eq!((image(&apps[0]), image(&apps[1])), (None, None));
+    assert_eq!(image(&apps[2]).as_deref(), Some("orders:1"));
+    assert!(apps[2].command.is_empty(), "the image's own");
+    let images: Vec<_> = experiment
+        .images()
+        .map(|i| (&*i.reference, i.engine))
+        .collect();
+    assert_eq!(
+        images,
+        [("orders:1", Some(loadline_trial::EngineKind::Docker))]
+    );
+}
+
+#[test]
+fn a_level_with_another_application_is_held_to_what_applications_are_held_to() {
+    let client = told(&with_applications(
+        "{ label = \"i\", command = [\"docker\", \"run\", \"a:1\"] }",
+    ));
+    assert!(client.contains("--image a:1 in"), "{client}");
+    let nothing = told(&with_applications(
+        "{ label = \"native\", command = [\"\"] }",
+    ));
+    assert!(
+        nothing.contains("the command of the level `native` is empty"),
+        "{nothing}"
+    );
+    let engine = told(&with_applications("{ label = \"i\", engine = \"podman\" }"));
+    assert!(engine.contains("no image for it to start"), "{engine}");
+    let jdk = "{ label = \"i\", image = \"a:1\", jdk = \"17\" }";
+    let jdk = told(&with_applications(jdk));
+    assert!(
+        jdk.contains("`512Mi i` names a JDK (17), and an image has its own"),
+        "{jdk}"
+    );
+    let priced = with_applications("{ label = \"i\", image = \"a:1\" }");
+    let priced = told(&format!("{priced}[search]\nprices = \"fargate\"\n"));
+    assert!(
+        priced.contains("a level runs another application"),
+        "{priced}"
+    );
 }
 
 #[test]

@@ -413,6 +413,16 @@ pub struct LevelTable {
     /// JVM options it adds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jvm: Vec<String>,
+    /// A program that runs in place of the experiment's application, with its directory, environment,
+    /// readiness and load; with `image` what replaces that image's own command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// An image that runs in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Which engine starts that image: `podman` or `docker`; default: the one that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// Arguments it appends to the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,

@@ -4,7 +4,7 @@
 //! label is.
 
 use loadline_analysis::record::{
-    CPU_PERIOD, Configuration, JvmOption, Provenance, TrialRecord, Verdict,
+    Application, CPU_PERIOD, Configuration, JvmOption, Provenance, TrialRecord, Verdict,
 };
 
 use crate::format;
@@ -299,12 +299,13 @@ fn portions(configuration: &Configuration) -> Vec<String> {
     parts
 }
 
-/// Options of the user, arguments, environment. Options that loadline calculated follow from the
-/// size.
+/// The application in the place of the experiment's, options of the user, arguments, environment.
+/// Options that loadline calculated follow from the size.
 pub(crate) fn options(configuration: &Configuration) -> Vec<String> {
     let is_user = |o: &&JvmOption| o.provenance == Provenance::User;
     let jvm = configuration.jvm_options.iter().filter(is_user);
-    let mut parts: Vec<String> = jvm.map(|o| redact::line(&o.text)).collect();
+    let mut parts: Vec<String> = configuration.application.iter().map(application).collect();
+    parts.extend(jvm.map(|o| redact::line(&o.text)));
     if let Some(cache) = configuration.cache {
         parts.push(format!("{} cache, {} requests", cache.kind, cache.requests));
     }
@@ -313,4 +314,20 @@ pub(crate) fn options(configuration: &Configuration) -> Vec<String> {
         parts.push(redact::variable(name, value));
     }
     parts
+}
+
+/// An application in one line: the image and its engine, the command.
+fn application(application: &Application) -> String {
+    let words = application
+        .image
+        .iter()
+        .map(|image| format!("image {image}"));
+    let engine = application
+        .engine
+        .iter()
+        .map(|engine| format!("by {engine}"));
+    let all = words
+        .chain(engine)
+        .chain(redact::command(&application.command));
+    all.collect::<Vec<_>>().join(" ")
 }

@@ -558,6 +558,7 @@ fn measured_where(view: &ResultView) -> String {
         jdks,
         loadline,
         image,
+        level_images,
     } = &view.machine;
     let when = view.trials.iter().map(|t| t.started_at_unix_ms).min();
     let when = when.map_or_else(String::new, |ms| format!(", {}", format::date(ms)));
@@ -567,10 +568,11 @@ fn measured_where(view: &ResultView) -> String {
     } else {
         format!("; JDK {}", jdks.join(", "))
     };
-    let image = image.as_ref().map_or_else(String::new, |image| {
+    let images = image.iter().chain(level_images).map(|image| {
         let name = image.pinned.as_ref().unwrap_or(&image.reference);
         format!("; image {name}, started by {}", image.engine)
     });
+    let image: String = images.collect();
     format!(
         "Measured by {} in {}{when}, on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}; loadline {loadline}.",
         format::count(view.trials.len(), "trial"),

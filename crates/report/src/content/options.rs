@@ -17,9 +17,12 @@ pub fn section(view: &ResultView) -> Option<Section> {
         && configuration.args.is_empty()
         && configuration.env.is_empty();
     if is_plain {
-        return Some(section.with(Block::Paragraph(
-            "None: the JVM chooses by itself from the limits of its container.".to_owned(),
-        )));
+        let is_jvm = view.trials.iter().any(|trial| trial.evidence.gc.is_some());
+        let none = match is_jvm {
+            true => "None: the JVM chooses by itself from the limits of its container.",
+            false => "None.",
+        };
+        return Some(section.with(Block::Paragraph(none.to_owned())));
     }
     let mut table = Table::new()
         .left("Option")

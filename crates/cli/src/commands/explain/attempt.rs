@@ -104,7 +104,8 @@ fn given(
         ..record.configuration.clone()
     };
     if advice.kind == AdviceKind::GcThreads {
-        let own = own_threads(&mut file.app.command);
+        let of_level = before.application.as_mut();
+        let own = own_threads(of_level.map_or(&mut file.app.command, |a| &mut a.command));
         experiment.app.command.clone_from(&file.app.command);
         before.jvm_options.extend(own);
     }

@@ -97,14 +97,14 @@ pub fn told(store: &Store, id: &str) -> Result<Told, Error> {
     let row = store
         .result(&record.result)
         .map_err(|e| store_refused(&e))?;
+    let of_level = record.configuration.application.clone();
+    let command = match of_level {
+        Some(application) => application.command,
+        None => attempt::stored(&row)?.app.command,
+    };
     let spans: Vec<Span> = explanation.longest().iter().map(|p| p.pause).collect();
     Ok(Told {
-        advice: advice::advice(
-            &record,
-            &explanation,
-            &attempt::stored(&row)?.app.command,
-            row.machine.cpus,
-        ),
+        advice: advice::advice(&record, &explanation, &command, row.machine.cpus),
         log: logs::gc_log(store, &record.id),
         timelines: logs::timelines(store, &record.id, &spans),
         explanation,

@@ -34,10 +34,10 @@ pub(in crate::experiment) fn image(
 
 /// Refuses what an image brings itself.
 pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
-    if experiment.app.image.is_none() {
-        return Ok(());
-    }
     for configuration in experiment.configurations() {
+        if experiment.app_of(&configuration).image.is_none() {
+            continue;
+        }
         let label = &configuration.label;
         if let Some(jdk) = &configuration.jdk {
             return Err(source.whole(

@@ -1,0 +1,94 @@
+//! Images as commands need them: found before anything is assembled, said, and recorded.
+//!
+//! Owns what the user is told of them. Which engine has one is crate `host`'s to find.
+
+use loadline_analysis::record::{Image, Machine};
+use loadline_engine::experiment::Experiment;
+use loadline_host::oci;
+use loadline_trial::{Engine, EngineKind};
+
+use crate::error::{Error, ErrorKind};
+
+/// Looks for all images of an experiment; says which engine has them.
+///
+/// # Errors
+/// One that cannot be started here.
+pub fn find(experiment: &mut Experiment) -> Result<(), Error> {
+    let Some(first) = experiment.images().next() else {
+        return Ok(());
+    };
+    if !rustix::process::geteuid().is_root() {
+        let what = format!(
+            "the image {}: only root can measure images here",
+            first.reference
+        );
+        return Err(Error::new(ErrorKind::Environment, what)
+            .hint("call loadline with sudo; the engine must have the image for root, too"));
+    }
+    let found = experiment.find_images();
+    found.map_err(|refusal| Error::refused(&refusal))?;
+    for found in experiment.images().filter_map(|image| image.found.as_ref()) {
+        eprintln!(
+            "image: {} ({}), started by {}",
+            found.reference,
+            short_id(&found.id),
+            found.engine.kind
+        );
+    }
+    let port = experiment.load.spec.port();
+    let of_application = experiment.app.image.iter().chain(&experiment.level_images);
+    for found in of_application.filter_map(|image| image.found.as_ref()) {
+        if found.ports.is_empty() || found.ports.contains(&port) {
+            continue;
+        }
+        let ports: Vec<String> = found.ports.iter().map(u16::to_string).collect();
+        eprintln!(
+            "warning: the load goes to port {port}, and the image exposes {}",
+            ports.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// The engines of the images, each once.
+pub fn engines(experiment: &Experiment) -> Vec<Engine> {
+    let found = experiment.images().filter_map(|image| image.found.as_ref());
+    let mut engines: Vec<Engine> = Vec::new();
+    for engine in found.map(|found| &found.engine) {
+        if !engines.contains(engine) {
+            engines.push(engine.clone());
+        }
+    }
+    engines
+}
+
+/// An id as engines show it.
+fn short_id(id: &str) -> &str {
+    let id = id.strip_prefix("sha256:").unwrap_or(id);
+    id.get(..12).unwrap_or(id)
+}
+
+/// An image as the machine of a result has it.
+pub fn recorded(found: &oci::image::Image) -> Image {
+    Image {
+        engine: found.engine.kind.to_string(),
+        reference: found.reference.clone(),
+        id: found.id.clone(),
+        pinned: found.pinned.clone(),
+        tool_options: found.env.get("JAVA_TOOL_OPTIONS").cloned(),
+    }
+}
+
+/// The image of the application, as its engine knew it when it was measured.
+pub fn measured<'a>(machine: &'a Machine, experiment: &Experiment) -> Option<&'a Image> {
+    let wanted = experiment.app.image.as_ref()?;
+    let is_it = |known: &&Image| {
+        let is_engine = |kind: EngineKind| kind.name() == known.engine;
+        known.reference == wanted.reference && wanted.engine.is_none_or(is_engine)
+    };
+    machine
+        .image
+        .iter()
+        .chain(&machine.level_images)
+        .find(is_it)
+}

@@ -1,0 +1,113 @@
+//! The application of each configuration, and the images of an experiment.
+//!
+//! Owns what a level puts in the application's place, and which engine is asked for an image. Reads
+//! nothing of the machine but what its engines say.
+
+use std::borrow::Cow;
+
+use loadline_analysis::record::{Application, Configuration};
+use loadline_host::oci;
+use loadline_trial::{EngineKind, Refusal};
+
+use super::{App, Experiment};
+
+/// The image of an application or a dependency.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// Its name, with tag or digest.
+    pub reference: String,
+    /// The engine that is to start it; `None` is whichever has it.
+    pub engine: Option<EngineKind>,
+    /// What it is, once it was looked for.
+    pub found: Option<oci::image::Image>,
+}
+
+impl Image {
+    /// Of an application in another's place. The engine's name was checked where it was read.
+    fn of(application: &Application) -> Option<Self> {
+        let engine = application.engine.as_ref();
+        Some(Self {
+            reference: application.image.clone()?,
+            engine: engine.and_then(|name| name.parse().ok()),
+            found: None,
+        })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.reference, self.engine) == (&other.reference, other.engine)
+    }
+
+    /// What it is.
+    ///
+    /// # Errors
+    /// [`Refusal`] where nobody looked for it.
+    pub(crate) fn found(&self) -> Result<&oci::image::Image, Refusal> {
+        self.found.as_ref().ok_or_else(|| {
+            let hint =
+                "measure it: loadline size, run and judge look for it; this command does not";
+            let what = format!("the image {}", self.reference);
+            Refusal::new(what, "it was not looked for", hint)
+        })
+    }
+}
+
+impl Experiment {
+    /// The application of a configuration: the experiment's, or what a level puts in its place.
+    pub fn app_of(&self, configuration: &Configuration) -> Cow<'_, App> {
+        let Some(other) = &configuration.application else {
+            return Cow::Borrowed(&self.app);
+        };
+        let image = Image::of(other).map(|wanted| {
+            let mut known = self.level_images.iter();
+            known
+                .find(|image| image.is_same(&wanted))
+                .cloned()
+                .unwrap_or(wanted)
+        });
+        Cow::Owned(App {
+            command: other.command.clone(),
+            image,
+            ..self.app.clone()
+        })
+    }
+
+    /// With the images that its configurations name.
+    pub(super) fn with_level_images(mut self) -> Self {
+        for configuration in self.configurations() {
+            let image = configuration.application.as_ref().and_then(Image::of);
+            if let Some(image) = image
+                && !self.level_images.iter().any(|known| known.is_same(&image))
+            {
+                self.level_images.push(image);
+            }
+        }
+        self
+    }
+
+    /// The images of application, levels and dependencies, in this order.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        let of_dependencies = self.dependencies.iter().filter_map(|d| d.image.as_ref());
+        let of_application = self.app.image.iter().chain(&self.level_images);
+        of_application.chain(of_dependencies)
+    }
+
+    /// Looks for the images: they must be there before anything is assembled. Those of dependencies
+    /// are the application's engine's unless they say otherwise: engines share no networks.
+    ///
+    /// # Errors
+    /// [`Refusal`] when one cannot be started here.
+    pub fn find_images(&mut self) -> Result<(), Refusal> {
+        let mut common = None;
+        let of_dependencies = self
+            .dependencies
+            .iter_mut()
+            .filter_map(|d| d.image.as_mut());
+        let of_application = self.app.image.iter_mut().chain(&mut self.level_images);
+        for image in of_application.chain(of_dependencies) {
+            let found = oci::image::Image::find(&image.reference, image.engine.or(common))?;
+            common = common.or(Some(found.engine.kind));
+            image.found = Some(found);
+        }
+        Ok(())
+    }
+}
