@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_analysis::record::Configuration;
 use loadline_engine::experiment::wire::{
-    AppTable, CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable,
-    ReadyTable, RunTable, SearchTable,
+    AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
+    LimitsTable, ReadyTable, RunTable, SearchTable,
 };
 use loadline_engine::experiment::{Experiment, ExperimentError, Said};
 use loadline_load::{Spec, Target};
@@ -78,6 +78,19 @@ pub struct ExperimentFlags {
     /// Engine that starts the image: podman or docker [default: the one that has it]
     #[arg(long, value_name = "ENGINE")]
     pub engine: Option<String>,
+
+    /// A compose file: with --service the application and all that it depends on are its services
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "service",
+        conflicts_with = "image"
+    )]
+    pub compose: Option<PathBuf>,
+
+    /// The service of the compose file that is the application
+    #[arg(long, value_name = "NAME", requires = "compose")]
+    pub service: Option<String>,
 
     /// The application's command, after --
     #[arg(last = true, value_name = "COMMAND")]
@@ -181,6 +194,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
         let mut file = from_flags(flags)?;
         overlay(&mut file, flags, search)?;
         search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
+        settle_compose(&mut file, &here)?;
         let title = title(&file, None);
         return checked(file, None, &here, title);
     };
@@ -190,9 +204,11 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     let title = title(&file, Some(path));
     let absolute = here.join(path);
     let beside = absolute.parent().unwrap_or(&here);
-    let is_settled = file.settle(beside).map_err(load_error)?;
+    let mut is_settled = file.settle(beside).map_err(load_error)?;
+    is_settled |= settle_compose(&mut file, beside)?;
     let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
     let any = overlay(&mut file, flags, search)? || any_prices;
+    let any = settle_compose(&mut file, &here)? || any;
     if !any && !is_settled {
         return Ok(Given {
             experiment,
@@ -206,6 +222,11 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
         file.app.directory = Some(beside.join(directory));
     }
     checked(file, Some((&text, path)), &here, title)
+}
+
+fn settle_compose(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
+    let settled = file.settle_compose(base);
+    settled.map_err(|refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))
 }
 
 /// An experiment over exactly these configurations, each run so many times, and the text that
@@ -293,7 +314,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
                 .hint("loadline size --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
         })
     };
-    if flags.command.is_empty() && flags.image.is_none() {
+    if flags.command.is_empty() && flags.image.is_none() && flags.compose.is_none() {
         return Err(Error::new(
             ErrorKind::Usage,
             "the application's command is missing, and no experiment file was given",
@@ -308,6 +329,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         "http://localhost:8080/",
     )?;
     Ok(ExperimentFile {
+        compose: None,
         dependency: Vec::new(),
         question: None,
         analysis: None,
@@ -330,16 +352,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
 pub fn app_table(flags: &ExperimentFlags) -> AppTable {
     AppTable {
         command: flags.command.clone(),
-        image: None,
-        engine: None,
-        directory: None,
-        env: Default::default(),
-        ready: None,
-        log_line: None,
-        start_deadline: None,
-        stop_grace: None,
-        network: None,
-        user: None,
+        ..AppTable::default()
     }
 }
 
@@ -365,7 +378,7 @@ fn overlay(
     set(&mut file.app.network, "--network", &flags.network);
     set(&mut file.app.image, "--image", &flags.image);
     set(&mut file.app.engine, "--engine", &flags.engine);
-    if flags.image.is_some() {
+    if flags.image.is_some() || flags.compose.is_some() {
         // The file's command is that of another application.
         file.app.command.clear();
     }
@@ -388,6 +401,7 @@ fn overlay(
         set(&mut file.search.replicas, "--replicas", &search.replicas);
         set(&mut file.search.budget, "--budget", &search.budget);
     }
+    any |= overlay_compose(file, flags);
     any |= overlay_required(file, flags);
     any |= overlay_app(file, flags);
     any |= search.is_some_and(|s| overlay_counts(file, s));
@@ -406,6 +420,19 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
     Ok(file.load != before)
 }
 
+fn overlay_compose(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
+    let Some((path, service)) = flags.compose.as_ref().zip(flags.service.as_ref()) else {
+        return false;
+    };
+    file.app.image = None;
+    file.compose = Some(ComposeTable {
+        file: path.clone(),
+        service: Some(service.clone()),
+        services: Vec::new(),
+    });
+    true
+}
+
 fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     if let Some(slo) = &flags.slo {
         file.slo = Said::flag("--slo", slo.clone());
@@ -420,9 +447,7 @@ fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     if let Some(path) = &flags.ready {
         file.app.ready = Some(ReadyTable {
             http: Some(Said::flag("--ready", path.clone())),
-            tcp: None,
-            log: None,
-            port: None,
+            ..ReadyTable::default()
         });
     }
     if flags.accept_noise {

@@ -13,7 +13,7 @@ use loadline_jvm::log_option::gc_log_options;
 
 use loadline_trial::Refusal;
 
-use crate::experiment::{App, Experiment, Image};
+use crate::experiment::{App, Experiment, Image, seen_by};
 use loadline_host::application_pauses;
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
@@ -199,7 +199,7 @@ fn in_image(
         command: found.command(&args)?,
         entrypoint: None,
         args,
-        volumes: Vec::new(),
+        volumes: seen_by(&what(), &app.volumes, &app.directory)?,
         env,
         options: ordered,
         user: app.account,

@@ -117,6 +117,8 @@ fn words(experiment: &Experiment) -> Vec<String> {
         let volumes = dependency.volumes.iter();
         words.extend(volumes.map(|(source, _)| source.display().to_string()));
     }
+    let volumes = experiment.app.volumes.iter();
+    words.extend(volumes.map(|(source, _)| source.display().to_string()));
     let mut values: Vec<String> = experiment.app.env.values().cloned().collect();
     for configuration in experiment.configurations() {
         words.extend(configuration.jvm_options.into_iter().map(|o| o.text));

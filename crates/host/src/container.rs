@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use loadline_cgroup::{CgroupError, Group, Limits, Sample};
-use loadline_trial::EngineKind;
+use loadline_trial::{Engine, EngineKind};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +131,9 @@ pub trait Container {
 
     /// The network of the application, as another may join it.
     fn network(&self) -> Net;
+
+    /// The engine that holds it, and its name there; `None` where there is no engine.
+    fn engine(&self) -> Option<(&Engine, &str)>;
 
     /// Opens a file that the application wrote, by its path as the application sees it. No link it
     /// may have planted is followed.

@@ -71,7 +71,7 @@ impl Running {
         };
         let watched = match &dependency.readiness {
             Readiness::LogLine { contains } => Some(contains.clone()),
-            Readiness::Http { .. } | Readiness::Tcp { .. } => None,
+            Readiness::Http { .. } | Readiness::Tcp { .. } | Readiness::Command { .. } => None,
         };
         let mut process = to.prepare(&dependency.app, watched)?;
         process.container.start()?;

@@ -428,7 +428,7 @@ fn watch(order: &Order, teller: &Teller) -> Option<Watch> {
 fn foreign(readiness: &Readiness) -> Halt {
     let port = match readiness {
         Readiness::Http { port, .. } | Readiness::Tcp { port } => *port,
-        Readiness::LogLine { .. } => 0,
+        Readiness::LogLine { .. } | Readiness::Command { .. } => 0,
     };
     halt::failed(format_args!(
         "port {port} is served by a process that is not part of the trial; nothing was sent to it"

@@ -7,6 +7,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,12 +16,13 @@ use std::time::{Duration, Instant};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::clock::monotonic_ns;
-use loadline_trial::Readiness;
+use loadline_trial::{Engine, Readiness};
 
 use crate::container::Container;
 use crate::cpus;
 use crate::halt::{self, Halt};
 use crate::listener::{Listener, listener};
+use crate::oci;
 
 /// Pause between two attempts: the resolution of start times.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -44,6 +46,15 @@ pub enum Question {
     },
     /// A connection is accepted.
     Tcp,
+    /// A command in the container ends with 0.
+    Command {
+        /// The engine that runs it.
+        engine: Engine,
+        /// The container's name there.
+        container: String,
+        /// Program and arguments.
+        command: Vec<String>,
+    },
 }
 
 /// Processes of the trial, asked for before each attempt on the machine's network.
@@ -77,6 +88,7 @@ impl Probe {
             Readiness::Http { port, path } => (*port, Question::Http { path: path.clone() }),
             Readiness::Tcp { port } => (*port, Question::Tcp),
             Readiness::LogLine { .. } => return Ok(None),
+            Readiness::Command { command } => (0, inside(container, command)?),
         };
         let group = container.group().clone();
         let processes = move || group.processes().unwrap_or_default();
@@ -179,6 +191,14 @@ impl Probe {
     }
 
     fn ask(&self, stop: &AtomicBool) -> Finding {
+        if let Question::Command {
+            engine,
+            container,
+            command,
+        } = &self.question
+        {
+            return run(engine, container, command, stop);
+        }
         if let Some(processes) = &self.processes {
             match listener(self.port, &processes()) {
                 Listener::Ours => {}
@@ -192,7 +212,7 @@ impl Probe {
             Err(error) => return not_yet(connect_error(&error)),
         };
         match &self.question {
-            Question::Tcp => ready("connected".to_owned()),
+            Question::Tcp | Question::Command { .. } => ready("connected".to_owned()),
             Question::Http { path } => match self.get(stream, path, stop) {
                 Ok(status) if status < 400 => ready(format!("HTTP {status}")),
                 Ok(status) => not_yet(format!("HTTP {status}")),
@@ -226,6 +246,53 @@ impl Probe {
             }
         }
         status(&head).ok_or_else(|| "the answer is not HTTP/1".to_owned())
+    }
+}
+
+fn inside(container: &dyn Container, command: &[String]) -> Result<Question, Halt> {
+    let Some((engine, name)) = container.engine() else {
+        return Err(halt::failed(
+            "a program has no engine that runs a command beside it",
+        ));
+    };
+    Ok(Question::Command {
+        engine: engine.clone(),
+        container: name.to_owned(),
+        command: command.to_vec(),
+    })
+}
+
+/// Has the engine run a command in the container once.
+fn run(engine: &Engine, container: &str, command: &[String], stop: &AtomicBool) -> Finding {
+    let mut client = oci::engine::command(engine);
+    client.args(["exec", container]).args(command);
+    client.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut client = match client.spawn() {
+        Ok(client) => client,
+        Err(error) => {
+            let detail = format!("starting the engine's program: {error}");
+            return Finding::Broken { detail };
+        }
+    };
+    let begin = Instant::now();
+    loop {
+        match client.try_wait() {
+            Ok(Some(status)) if status.success() => {
+                return ready("its command ended with 0".to_owned());
+            }
+            Ok(Some(status)) => return not_yet(format!("its command ended with {status}")),
+            Ok(None) if !stop.load(Ordering::Relaxed) && begin.elapsed() < ANSWER => {
+                std::thread::sleep(INTERVAL);
+            }
+            _ => {
+                // What it runs dies with the container.
+                let _ = client.kill().and_then(|()| client.wait());
+                return not_yet(format!(
+                    "its command did not end within {} s",
+                    ANSWER.as_secs()
+                ));
+            }
+        }
     }
 }
 

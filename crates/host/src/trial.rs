@@ -430,7 +430,9 @@ fn not_begun(halt: Halt, dependencies: Vec<DependencyEvidence>) -> Result<Eviden
 /// Refuses to start an application whose port another server has: its answers would be measured.
 fn refuse_taken_port(order: &Order) -> Result<(), Halt> {
     let port = match (order.network, &order.readiness) {
-        (Network::Own, _) | (_, Readiness::LogLine { .. }) => return Ok(()),
+        (Network::Own, _) | (_, Readiness::LogLine { .. } | Readiness::Command { .. }) => {
+            return Ok(());
+        }
         (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
     };
     match listener::taken(port) {

@@ -191,6 +191,11 @@ pub enum Readiness {
         /// The text, case-sensitive.
         contains: String,
     },
+    /// A command ends with 0, run by the engine in the container. Of images only.
+    Command {
+        /// Program and arguments, as the image has them.
+        command: Vec<String>,
+    },
 }
 
 /// Which network the application gets.

@@ -275,6 +275,7 @@ fn experiment(
     }
     factors.extend(kind.map(|kind| classes(kind, arguments.warm_requests)));
     Ok(ExperimentFile {
+        compose: None,
         dependency: Vec::new(),
         question: Some("How much faster is a start with a cache?".to_owned()),
         analysis: None,
@@ -320,12 +321,7 @@ fn load(arguments: &CacheArguments) -> Spec {
 }
 
 fn ready(arguments: &CacheArguments) -> Option<ReadyTable> {
-    let none = ReadyTable {
-        http: None,
-        tcp: None,
-        log: None,
-        port: None,
-    };
+    let none = ReadyTable::default();
     match (&arguments.ready, arguments.warm.is_empty()) {
         (Some(path), _) => Some(ReadyTable {
             http: Some(Said::flag("--ready", path.clone())),

@@ -424,7 +424,7 @@ fn ready(experiment: &Experiment) -> Ready {
         },
         Readiness::Tcp { port } => Ready::Tcp { port: *port },
         // A probe cannot read the log; the port that takes the load is what there is.
-        Readiness::LogLine { .. } => Ready::Tcp {
+        Readiness::LogLine { .. } | Readiness::Command { .. } => Ready::Tcp {
             port: experiment.load.spec.port(),
         },
     }

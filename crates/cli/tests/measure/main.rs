@@ -9,6 +9,7 @@
 mod answers;
 mod applications;
 mod caches;
+mod compose;
 mod dependencies;
 mod disk;
 mod engines;

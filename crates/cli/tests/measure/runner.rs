@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use crate::lab::Lab;
 use crate::{
-    answers, applications, caches, dependencies, disk, forms, images, instances, interrupted,
-    killed, mixes, ports, postgresql, refused, soaks, tls, uml,
+    answers, applications, caches, compose, dependencies, disk, forms, images, instances,
+    interrupted, killed, mixes, ports, postgresql, refused, soaks, tls, uml,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -16,11 +16,12 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 17] = [
+const SUITES: [&[Case]; 18] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
     &caches::CASES,
+    &compose::CASES,
     &dependencies::CASES,
     &ports::CASES,
     &postgresql::CASES,

@@ -140,24 +140,17 @@ impl Dependency {
         directory: &Path,
     ) -> Result<loadline_trial::Image, Refusal> {
         let found = image.found()?;
-        let volume = |(source, seen): &(PathBuf, PathBuf)| {
-            let source = directory.join(source);
-            match source.canonicalize() {
-                Ok(source) => Ok((source, seen.clone())),
-                Err(error) => Err(Refusal::new(
-                    format!("the dependency {}", self.name),
-                    format!("its volume {}: {error}", source.display()),
-                    "volumes are relative to the experiment file: volumes = [\"schema.sql:/seen/in/the/image\"]",
-                )),
-            }
-        };
         Ok(loadline_trial::Image {
             engine: found.engine.clone(),
             id: found.id.clone(),
             command: found.command(&self.command)?,
             entrypoint: None,
             args: self.command.clone(),
-            volumes: self.volumes.iter().map(volume).collect::<Result<_, _>>()?,
+            volumes: seen_by(
+                &format!("the dependency {}", self.name),
+                &self.volumes,
+                directory,
+            )?,
             env,
             options: Vec::new(),
             user: self.account,
@@ -165,6 +158,25 @@ impl Dependency {
             layers: found.layers.clone(),
         })
     }
+}
+
+/// The volumes of an image, relative to a directory, as they are on this machine.
+pub(crate) fn seen_by(
+    whose: &str,
+    volumes: &[(PathBuf, PathBuf)],
+    directory: &Path,
+) -> Result<Vec<(PathBuf, PathBuf)>, Refusal> {
+    let found = |(source, seen): &(PathBuf, PathBuf)| {
+        let source = directory.join(source);
+        let found = source.canonicalize();
+        let found = found.map_err(|error| {
+            let why = format!("its volume {}: {error}", source.display());
+            let hint = "volumes are relative to the experiment file: volumes = [\"schema.sql:/seen/in/the/image\"]";
+            Refusal::new(whose, why, hint)
+        });
+        Ok((found?, seen.clone()))
+    };
+    volumes.iter().map(found).collect()
 }
 
 fn no_directory(name: &str, directory: &std::path::Path) -> RunError {
@@ -256,11 +268,12 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
         let hint = "leave out directories; what it shall see of the machine stands in volumes = [\"PATH:/seen\"]";
         return Err(source.at(first.origin(), problem, hint));
     }
-    if let (None, Some(first)) = (&image, table.volumes.first()) {
-        let problem = format!("`{name}` is a program of this machine, and sees its files");
-        let hint = "leave out volumes; empty directories of its own stand in directories = [\"/var/lib/x\"]";
-        return Err(source.at(first.origin(), problem, hint));
-    }
+    let volumes = volumes(
+        &table.volumes,
+        image.is_some(),
+        &format!("`{name}`"),
+        source,
+    )?;
     let literal = |(name, value): &(&String, &String)| references::is_literal_secret(name, value);
     if let Some((variable, _)) = table.env.iter().find(literal) {
         let problem = format!(
@@ -274,13 +287,16 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
             "write ready = { tcp = 5432 }, or log = \"ready\", or http = \"/health\" with a port";
         return Err(at(format!("`{name}` does not say when it is ready"), hint));
     };
+    if image.is_none() && !ready.command.is_empty() {
+        let problem = format!("ready of `{name}` is a command, and `{name}` is no image");
+        let hint = "an engine runs it in its container; of a program write tcp = 5432, log = \"ready\", or http";
+        return Err(at(problem, hint));
+    }
     Ok(Dependency {
         name: name.clone(),
         command: table.command.clone(),
         image,
-        volumes: (table.volumes.iter())
-            .map(|text| volume(text, source))
-            .collect::<Checked<_>>()?,
+        volumes,
         seed: table.seed.clone(),
         directory: table.directory.clone(),
         env: table.env.clone(),
@@ -316,6 +332,21 @@ fn absolute(text: &Text, source: &Source<'_>) -> Checked<PathBuf> {
     }
 }
 
+/// What an image sees of the machine; a program sees its files in any case.
+pub(super) fn volumes(
+    texts: &[Text],
+    is_image: bool,
+    whose: &str,
+    source: &Source<'_>,
+) -> Checked<Vec<(PathBuf, PathBuf)>> {
+    if let (false, Some(first)) = (is_image, texts.first()) {
+        let problem = format!("{whose} is a program of this machine, and sees its files");
+        let hint = "leave out volumes; empty directories of a dependency's own stand in directories = [\"/var/lib/x\"]";
+        return Err(source.at(first.origin(), problem, hint));
+    }
+    texts.iter().map(|text| volume(text, source)).collect()
+}
+
 /// `PATH:/SEEN`, with `:ro` or without: nothing else is possible, a trial changes no other.
 fn volume(text: &Text, source: &Source<'_>) -> Checked<(PathBuf, PathBuf)> {
     let given = text.get().strip_suffix(":ro").unwrap_or(text.get());
@@ -335,7 +366,7 @@ fn volume(text: &Text, source: &Source<'_>) -> Checked<(PathBuf, PathBuf)> {
 fn port(readiness: &Readiness) -> Option<u16> {
     match readiness {
         Readiness::Http { port, .. } | Readiness::Tcp { port } => Some(*port),
-        Readiness::LogLine { .. } => None,
+        Readiness::LogLine { .. } | Readiness::Command { .. } => None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! machine it reads nothing but the load profile that a file names.
 
 mod application;
+pub mod compose;
 mod dependency;
 mod enough;
 mod error;
@@ -14,6 +15,7 @@ pub mod references;
 mod resolve;
 mod said;
 mod search;
+mod services;
 #[cfg(test)]
 mod tests;
 pub mod wire;
@@ -30,6 +32,7 @@ use loadline_sizing::Bytes;
 
 pub use application::Image;
 pub use dependency::Dependency;
+pub(crate) use dependency::seen_by;
 pub use enough::Thin;
 pub use error::ExperimentError;
 pub use load::Load;
@@ -83,6 +86,8 @@ pub struct App {
     pub command: Vec<String>,
     /// The image that is started in place of a program.
     pub image: Option<Image>,
+    /// What an image sees of the machine and cannot write: (the machine's path, as it sees it).
+    pub volumes: Vec<(PathBuf, PathBuf)>,
     /// Working directory, absolute.
     pub directory: PathBuf,
     /// Environment variables.
@@ -163,6 +168,8 @@ impl Experiment {
         let beside = called_in.join(path.parent().unwrap_or(Path::new("")));
         let settled = file.settle(&beside);
         settled.map_err(|error| load::refused(&error, &source))?;
+        let settled = file.settle_compose(&beside);
+        settled.map_err(|refusal| source.whole(&refusal, &refusal.hint))?;
         let mut experiment = Self::resolve(&file, &source)?;
         experiment.app.directory = match &file.app.directory {
             Some(directory) => inside(&beside, directory),

@@ -1,5 +1,6 @@
 //! Credentials in an environment, by reference: `{env:NAME}` is a variable of loadline's own
-//! environment, `{file:PATH}` what a file holds, without the end of its last line.
+//! environment, `{file:PATH}` what a file holds, without the end of its last line,
+//! `{compose:PATH#SERVICE#NAME}` a variable of a service of a compose file.
 //!
 //! Owns their text form and the moment they are read: when a trial begins, never before. What is
 //! stored of an experiment holds references only.
@@ -9,8 +10,11 @@ use std::path::Path;
 
 use loadline_trial::Refusal;
 
+use super::compose;
+
 const ENV: &str = "{env:";
 const FILE: &str = "{file:";
+const COMPOSE: &str = "{compose:";
 
 /// Parts of a variable's name that make its value a credential.
 const SECRET: [&str; 6] = [
@@ -49,6 +53,7 @@ fn fill_one(name: &str, value: &str, secrets: &mut Vec<String>) -> Result<String
     while let Some((before, kind, target, after)) = next(rest) {
         let held = match kind {
             ENV => variable(name, target)?,
+            COMPOSE => of_compose(name, target)?,
             _ => file(name, target)?,
         };
         out.push_str(before);
@@ -61,7 +66,7 @@ fn fill_one(name: &str, value: &str, secrets: &mut Vec<String>) -> Result<String
 
 /// The first reference of a text: what is before it, its kind, what it names, what is behind.
 fn next(text: &str) -> Option<(&str, &'static str, &str, &str)> {
-    let kinds = [ENV, FILE].into_iter();
+    let kinds = [ENV, FILE, COMPOSE].into_iter();
     let first = kinds
         .filter_map(|kind| Some((text.find(kind)?, kind)))
         .min()?;
@@ -91,6 +96,24 @@ fn file(name: &str, target: &str) -> Result<String, Refusal> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
+/// The reference to a variable of a service of a compose file: `{compose:PATH#SERVICE#NAME}`.
+pub(super) fn to_compose(path: &Path, service: &str, name: &str) -> String {
+    format!("{COMPOSE}{}#{service}#{name}}}", path.display())
+}
+
+fn of_compose(name: &str, target: &str) -> Result<String, Refusal> {
+    let mut parts = target.rsplitn(3, '#');
+    let parts = (parts.next(), parts.next(), parts.next());
+    let (Some(variable), Some(service), Some(path)) = parts else {
+        return Err(Refusal::new(
+            format!("the environment variable {name} of the experiment"),
+            format!("`{target}` is no variable of a compose file"),
+            "write {compose:PATH#SERVICE#NAME}",
+        ));
+    };
+    compose::variable(Path::new(path), service, variable)
+}
+
 /// Makes the paths of references absolute. Whether that changed anything.
 pub(super) fn settle(env: &mut BTreeMap<String, String>, base: &Path) -> bool {
     let mut changed = false;
@@ -117,8 +140,13 @@ fn settled(value: &str, base: &Path) -> String {
 
 /// Whether a variable holds a credential itself, by its name, in place of a reference to one.
 pub(super) fn is_literal_secret(name: &str, value: &str) -> bool {
+    is_secret_name(name) && next(value).is_none()
+}
+
+/// Whether a variable holds a credential, by its name.
+pub(super) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRET.iter().any(|part| name.contains(part)) && next(value).is_none()
+    SECRET.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

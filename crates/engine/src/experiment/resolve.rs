@@ -125,6 +125,7 @@ fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
     }
     Ok(App {
         command: table.command.clone(),
+        volumes: dependency::volumes(&table.volumes, image.is_some(), "the application", source)?,
         image,
         directory: table.directory.clone().unwrap_or_default(),
         env: table.env.clone(),
@@ -148,6 +149,10 @@ fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
 fn readiness(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<Readiness> {
     match &table.ready {
         None => Ok(load.readiness()),
+        Some(table) if !table.command.is_empty() => Err(source.whole(
+            "ready of app is a command, and those are for dependencies",
+            "say it as a client sees it: http = \"/health\", tcp = 8080, or log = \"Started\"",
+        )),
         Some(table) => ready(table, Some(load.spec.port()), "app", source),
     }
 }
@@ -159,6 +164,14 @@ pub(super) fn ready(
     whose: &str,
     source: &Source<'_>,
 ) -> Checked<Readiness> {
+    if !ready.command.is_empty() {
+        return match (&ready.http, ready.tcp, &ready.log) {
+            (None, None, None) => Ok(Readiness::Command {
+                command: ready.command.clone(),
+            }),
+            _ => Err(not_one(whose, source)),
+        };
+    }
     match (&ready.http, ready.tcp, &ready.log) {
         (Some(path), None, None) if path.get().starts_with('/') => {
             let Some(port) = ready.port.or(port) else {
@@ -180,11 +193,15 @@ pub(super) fn ready(
         (None, None, Some(text)) if !text.is_empty() => Ok(Readiness::LogLine {
             contains: text.clone(),
         }),
-        _ => Err(source.whole(
-            format!("ready of {whose} does not say one thing"),
-            "give exactly one of http = \"/health\", tcp = 8080, log = \"Started\"",
-        )),
+        _ => Err(not_one(whose, source)),
     }
+}
+
+fn not_one(whose: &str, source: &Source<'_>) -> ExperimentError {
+    source.whole(
+        format!("ready of {whose} does not say one thing"),
+        "give exactly one of http = \"/health\", tcp = 8080, log = \"Started\"",
+    )
 }
 
 fn network(text: Option<&Text>, source: &Source<'_>) -> Checked<Network> {

@@ -170,7 +170,7 @@ fn load_goes_to_nobody_else() {
 #[test]
 fn what_is_missing_and_what_is_no_toml() {
     assert_snapshot!(told("slo = \"p99<1s\"\n"), @r#"
-    exp.toml:1:1: missing field `app`
+    exp.toml:1:1: missing field `load`
         slo = "p99<1s"
     "#);
     assert_snapshot!(told("slo = \n"), @"

@@ -32,7 +32,12 @@ pub struct ExperimentFile {
     #[schemars(with = "String")]
     pub slo: Text,
     /// The application under test.
+    #[serde(default)]
     pub app: AppTable,
+    /// Services of a compose file: the application, what it needs, or both. They become a part of the
+    /// experiment; services that `[[dependency]]` adds start after them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compose: Option<ComposeTable>,
     /// What it needs beside it, each fresh for every trial, in the order in which they start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependency: Vec<DependencyTable>,
@@ -59,8 +64,22 @@ pub struct ExperimentFile {
     pub configuration: Vec<Configuration>,
 }
 
-/// The application under test.
+/// What is taken of a compose file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ComposeTable {
+    /// The file, relative to the experiment file.
+    pub file: PathBuf,
+    /// The service that is the application; all that it depends on comes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// Services that run beside it, with all that they depend on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<String>,
+}
+
+/// The application under test.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AppTable {
     /// Program and arguments, as one would start it: `["java", "-jar", "app.jar"]`; with `image`
@@ -75,6 +94,11 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub engine: Option<Text>,
+    /// Files and directories, relative to the experiment file, that an image sees and cannot write:
+    /// `["application.yaml:/config/application.yaml"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub volumes: Vec<Text>,
     /// Working directory, relative to the experiment file; default: where loadline is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
@@ -109,8 +133,8 @@ pub struct AppTable {
     pub user: Option<Text>,
 }
 
-/// When the application, or a dependency, is ready: exactly one of `http`, `tcp`, `log`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+/// When the application, or a dependency, is ready: exactly one of `http`, `tcp`, `log`, `command`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadyTable {
     /// Path that answers with a status below 400.
@@ -123,6 +147,10 @@ pub struct ReadyTable {
     /// A text in a line of its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// Of a dependency that is an image: a command that its engine runs in its container, again and
+    /// again, until it ends with 0: `["pg_isready"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     /// Port for `http`; default: the port of the load's URL. A dependency has no default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,

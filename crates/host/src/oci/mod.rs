@@ -181,6 +181,10 @@ impl Container for Oci {
         }
     }
 
+    fn engine(&self) -> Option<(&Engine, &str)> {
+        Some((&self.made.engine, &self.made.name))
+    }
+
     fn open(&self, seen: &Path) -> io::Result<File> {
         self.scratch.open(seen)
     }

@@ -1,0 +1,241 @@
+//! Compose files: the services that an experiment takes of one, in loadline's own terms.
+//!
+//! Owns which services are taken, in which order they start, and what of a service loadline can do:
+//! whatever it cannot is refused by its name, and never left out in silence. Runs no compose tool: a
+//! dependency has a cgroup of its own, is measured, and is gone with its trial, which such a tool
+//! cannot promise. Facts: the Compose Specification (compose-spec), `05-services.md` and
+//! `12-interpolation.md`.
+
+mod service;
+mod variables;
+mod words;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use loadline_trial::Refusal;
+use serde_json::{Map, Value};
+
+pub use service::{Port, Ready, Service};
+use variables::Variables;
+
+use crate::manifest;
+
+/// Services of a compose file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// The application.
+    pub application: Option<Service>,
+    /// What it needs, in the order in which they start.
+    pub dependencies: Vec<Service>,
+}
+
+/// Takes a service with all that it depends on, and these besides.
+///
+/// # Errors
+/// [`Refusal`] names the service and what of it cannot be done.
+pub fn take(path: &Path, application: Option<&str>, others: &[String]) -> Result<Taken, Refusal> {
+    let file = File::read(path)?;
+    let mut order = Vec::new();
+    let wanted = application
+        .into_iter()
+        .chain(others.iter().map(String::as_str));
+    for name in wanted {
+        file.after_its_dependencies(name, &mut order, &mut Vec::new())?;
+    }
+    let mut taken = Taken {
+        application: None,
+        dependencies: Vec::new(),
+    };
+    for name in &order {
+        let service = file.service(name)?;
+        match application == Some(name.as_str()) {
+            true => taken.application = Some(service),
+            false => taken.dependencies.push(service),
+        }
+    }
+    file.refuse_shared(&taken)?;
+    Ok(taken)
+}
+
+/// The value of one variable of a service: for credentials, which stand in no experiment.
+///
+/// # Errors
+/// [`Refusal`] where it is not there any more.
+pub fn variable(path: &Path, service: &str, name: &str) -> Result<String, Refusal> {
+    let file = File::read(path)?;
+    let all = service::environment(file.table(service)?, &file.place(service))?;
+    let found = all.into_iter().find(|(known, _)| known == name);
+    found.map(|(_, value)| value.text).ok_or_else(|| {
+        let why = format!("its service {service} has no variable {name} any more");
+        Refusal::new(
+            file.name(),
+            why,
+            "begin a new result with the file as it is",
+        )
+    })
+}
+
+/// A compose file that was read.
+struct File<'a> {
+    path: &'a Path,
+    services: Map<String, Value>,
+    volumes: Map<String, Value>,
+    variables: Variables,
+}
+
+impl<'a> File<'a> {
+    fn read(path: &'a Path) -> Result<Self, Refusal> {
+        let source = manifest::one(path)?;
+        let refuse = |why: &str, hint: &str| {
+            Refusal::new(format!("the compose file {}", path.display()), why, hint)
+        };
+        let Some(Value::Object(document)) = source.documents.into_iter().next() else {
+            return Err(refuse(
+                "it is empty",
+                "name the file that has your services",
+            ));
+        };
+        for key in ["include", "extends"] {
+            if document.contains_key(key) {
+                return Err(refuse(
+                    &format!("`{key}` takes services of other files, which loadline does not read"),
+                    "write it as one file: docker compose config > whole.yaml",
+                ));
+            }
+        }
+        let table = |key: &str| document.get(key).and_then(Value::as_object).cloned();
+        let services = table("services").ok_or_else(|| {
+            refuse(
+                "it has no `services`",
+                "name the file that has your services",
+            )
+        })?;
+        Ok(Self {
+            path,
+            services,
+            volumes: table("volumes").unwrap_or_default(),
+            variables: Variables::beside(path)?,
+        })
+    }
+
+    fn name(&self) -> String {
+        format!("the compose file {}", self.path.display())
+    }
+
+    fn refuse(&self, why: impl std::fmt::Display, hint: impl std::fmt::Display) -> Refusal {
+        Refusal::new(self.name(), why, hint)
+    }
+
+    fn place<'b>(&'b self, name: &'b str) -> service::Place<'b> {
+        service::Place {
+            file: self.path,
+            name,
+            variables: &self.variables,
+        }
+    }
+
+    fn table(&self, name: &str) -> Result<&Map<String, Value>, Refusal> {
+        let known = || {
+            let names: Vec<&str> = self.services.keys().map(String::as_str).collect();
+            names.join(", ")
+        };
+        let found = self.services.get(name).and_then(Value::as_object);
+        found.ok_or_else(|| {
+            self.refuse(
+                format!("it has no service `{name}`"),
+                format!("its services are {}", known()),
+            )
+        })
+    }
+
+    fn service(&self, name: &str) -> Result<Service, Refusal> {
+        Service::read(self.table(name)?, &self.place(name))
+    }
+
+    /// Appends a service behind all that it depends on.
+    fn after_its_dependencies(
+        &self,
+        name: &str,
+        order: &mut Vec<String>,
+        above: &mut Vec<String>,
+    ) -> Result<(), Refusal> {
+        if order.iter().any(|known| known == name) {
+            return Ok(());
+        }
+        if above.iter().any(|one| one == name) {
+            let circle = [above.as_slice(), &[name.to_owned()]].concat().join(" -> ");
+            let why = format!("its services wait for each other: {circle}");
+            return Err(self.refuse(why, "take one `depends_on` out"));
+        }
+        above.push(name.to_owned());
+        for needed in service::depends_on(self.table(name)?, &self.place(name))? {
+            self.after_its_dependencies(&needed, order, above)?;
+        }
+        above.pop();
+        order.push(name.to_owned());
+        Ok(())
+    }
+
+    /// All services of a trial share one network, and none shares files with another.
+    fn refuse_shared(&self, taken: &Taken) -> Result<(), Refusal> {
+        let all: Vec<&Service> = taken
+            .application
+            .iter()
+            .chain(&taken.dependencies)
+            .collect();
+        for (index, one) in all.iter().enumerate() {
+            for other in &all[..index] {
+                self.refuse_same_port(other, one)?;
+                if let Some(volume) = one.named.intersection(&other.named).next() {
+                    let why = format!(
+                        "`{}` and `{}` share the volume `{volume}`",
+                        other.name, one.name
+                    );
+                    let hint = "each has files of its own in a trial; what both read stands in a directory: ./shared:/seen:ro";
+                    return Err(self.refuse(why, hint));
+                }
+            }
+        }
+        let named: BTreeSet<&String> = all.iter().flat_map(|service| &service.named).collect();
+        let is_external = |name: &&&String| {
+            let volume = self.volumes.get(name.as_str());
+            let external = volume.and_then(|volume| volume.get("external"));
+            external.is_some_and(|value| *value != Value::Bool(false))
+        };
+        match named.iter().find(is_external) {
+            None => Ok(()),
+            Some(name) => Err(self.refuse(
+                format!("the volume `{name}` is `external`: it holds what no trial can begin with anew"),
+                "let the service begin empty, and fill it: [[dependency]] with a `seed` in an experiment file",
+            )),
+        }
+    }
+
+    fn refuse_same_port(&self, one: &Service, other: &Service) -> Result<(), Refusal> {
+        let names = format!("`{}` and `{}`", one.name, other.name);
+        for port in &one.ports {
+            let mut others = other.ports.iter();
+            let published = others.find(|p| p.published.is_some() && p.published == port.published);
+            if let Some(Port {
+                published: Some(number),
+                ..
+            }) = published
+            {
+                let why = format!("{names} publish port {number}");
+                let hint = "give one of them another port: nothing is published in a trial, but they share one network";
+                return Err(self.refuse(why, hint));
+            }
+            if other.ports.iter().any(|p| p.target == port.target) {
+                let why = format!("{names} listen on port {}", port.target);
+                let hint =
+                    "they share one network in a trial: have one of them listen on another port";
+                return Err(self.refuse(why, hint));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,518 @@
+//! One service: what loadline takes of it, what means nothing in a trial, what it cannot do.
+//!
+//! Owns the keys. A key that is neither taken nor without meaning is refused by its name: what runs
+//! in a trial is what the file says, or nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use loadline_analysis::slo::parse_duration;
+use loadline_trial::Refusal;
+use serde_json::{Map, Value};
+
+use super::super::references;
+use super::variables::{Filled, Variables, pairs};
+use super::words::words;
+
+/// Keys that are taken, here or by the order of services.
+const TAKEN: [&str; 17] = [
+    "image",
+    "build",
+    "command",
+    "environment",
+    "env_file",
+    "expose",
+    "ports",
+    "volumes",
+    "user",
+    "healthcheck",
+    "depends_on",
+    "cpus",
+    "cpuset",
+    "mem_limit",
+    "deploy",
+    "networks",
+    "scale",
+];
+
+/// Keys that change nothing of what is measured in a trial.
+const WITHOUT_MEANING: [&str; 15] = [
+    "annotations",
+    "attach",
+    "container_name",
+    "develop",
+    "hostname",
+    "labels",
+    "logging",
+    "platform",
+    "profiles",
+    "pull_policy",
+    "restart",
+    "stdin_open",
+    "stop_grace_period",
+    "stop_signal",
+    "tty",
+];
+
+/// A service in loadline's terms. Texts are as they stand in an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// Its image.
+    pub image: String,
+    /// What replaces the image's own command; empty is that.
+    pub command: Vec<String>,
+    /// Variables; a credential is a reference to this file.
+    pub env: BTreeMap<String, String>,
+    /// What it sees of the machine and cannot change: `PATH:/SEEN`.
+    pub volumes: Vec<String>,
+    /// Volumes with a name; each is empty when a trial begins.
+    pub named: BTreeSet<String>,
+    /// Ports that it listens on.
+    pub ports: Vec<Port>,
+    /// When it is ready, as far as the file says.
+    pub ready: Option<Ready>,
+    /// When it counts as unhealthy, where its check says so.
+    pub start_deadline: Option<Duration>,
+    /// CPU limit.
+    pub cpu: Option<String>,
+    /// CPUs it may run on.
+    pub cpuset: Option<String>,
+    /// Memory limit.
+    pub memory: Option<String>,
+    /// Who it runs as.
+    pub user: Option<String>,
+}
+
+/// A port of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// The one it listens on.
+    pub target: u16,
+    /// The machine's, which a trial does not open.
+    pub published: Option<u16>,
+}
+
+/// When a service is ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ready {
+    /// A command in its container ends with 0.
+    Command(Vec<String>),
+    /// A port accepts connections.
+    Tcp(u16),
+}
+
+/// Where a service stands, for messages and for what is relative to it.
+pub(super) struct Place<'a> {
+    pub(super) file: &'a Path,
+    pub(super) name: &'a str,
+    pub(super) variables: &'a Variables,
+}
+
+type Table = Map<String, Value>;
+
+impl Place<'_> {
+    fn refuse(&self, why: impl std::fmt::Display, hint: impl std::fmt::Display) -> Refusal {
+        let what = format!(
+            "`{}` of the compose file {}",
+            self.name,
+            self.file.display()
+        );
+        Refusal::new(what, why, hint)
+    }
+
+    fn cannot(&self, what: impl std::fmt::Display) -> Refusal {
+        let why = format!("it has {what}, which loadline cannot do");
+        self.refuse(why, "take it out in a file for loadline, or write the service as a [[dependency]] of an experiment: docs/guides/dependencies.md")
+    }
+
+    fn fill(&self, key: &str, text: &str) -> Result<Filled, Refusal> {
+        let filled = self.variables.fill(text);
+        filled.map_err(|why| {
+            self.refuse(
+                format!("{key}: {why}"),
+                "set it where loadline is called, or in the file .env beside the compose file",
+            )
+        })
+    }
+
+    /// A text that may not be a credential: it is stored with the result.
+    fn plain(&self, key: &str, value: &Value) -> Result<String, Refusal> {
+        let text =
+            scalar(value).ok_or_else(|| self.refuse(format!("{key} is no text"), "write one"))?;
+        let filled = self.fill(key, &text)?;
+        match filled.is_secret {
+            false => Ok(filled.text),
+            true => Err(self.refuse(
+                format!("{key} holds a credential, which would be stored with the result"),
+                "give it to the service as a variable: `environment`",
+            )),
+        }
+    }
+}
+
+impl Service {
+    pub(super) fn read(table: &Table, at: &Place<'_>) -> Result<Self, Refusal> {
+        refuse_unknown(table, at)?;
+        let Some(image) = table.get("image") else {
+            let why = "it has no `image`, and loadline builds none";
+            let hint = "build it (docker compose build) and name the result: image: NAME:TAG";
+            return Err(at.refuse(why, hint));
+        };
+        let ports = ports(table, at)?;
+        let (volumes, named) = volumes(table, at)?;
+        let limits = table
+            .get("deploy")
+            .and_then(|d| d.pointer("/resources/limits"));
+        let limit = |own: &str, of_deploy: &str| {
+            let value = table.get(own).or_else(|| limits?.get(of_deploy));
+            value.map(|value| at.plain(own, value)).transpose()
+        };
+        Ok(Self {
+            name: at.name.to_owned(),
+            image: at.plain("image", image)?,
+            command: command("command", table.get("command"), at)?,
+            env: references(table, at)?,
+            ready: ready(table, &ports, at)?,
+            start_deadline: start_deadline(table, at)?,
+            ports,
+            volumes,
+            named,
+            cpu: limit("cpus", "cpus")?,
+            cpuset: table
+                .get("cpuset")
+                .map(|v| at.plain("cpuset", v))
+                .transpose()?,
+            memory: limit("mem_limit", "memory")?.map(|text| bytes(&text)),
+            user: table.get("user").map(|v| at.plain("user", v)).transpose()?,
+        })
+    }
+}
+
+fn refuse_unknown(table: &Table, at: &Place<'_>) -> Result<(), Refusal> {
+    let is_known =
+        |key: &str| TAKEN.contains(&key) || WITHOUT_MEANING.contains(&key) || key.starts_with("x-");
+    if let Some(key) = table.keys().find(|key| !is_known(key)) {
+        return Err(at.cannot(format!("`{key}`")));
+    }
+    let deploy = table.get("deploy");
+    let replicas = deploy.and_then(|deploy| deploy.get("replicas"));
+    for (key, count) in [("scale", table.get("scale")), ("deploy.replicas", replicas)] {
+        if count.is_some_and(|count| count.as_u64() != Some(1)) {
+            return Err(at.cannot(format!("`{key}`: one of each service runs in a trial")));
+        }
+    }
+    let networks = table.get("networks").and_then(Value::as_object);
+    let has_alias = |network: &Value| network.get("aliases").is_some();
+    if networks.is_some_and(|all| all.values().any(has_alias)) {
+        return Err(at.cannot("`networks.aliases`: services are found by their names"));
+    }
+    Ok(())
+}
+
+/// The services that it needs, running before it.
+pub(super) fn depends_on(table: &Table, at: &Place<'_>) -> Result<Vec<String>, Refusal> {
+    match table.get("depends_on") {
+        None => Ok(Vec::new()),
+        Some(Value::Array(names)) => Ok(names.iter().filter_map(scalar).collect()),
+        Some(Value::Object(all)) => {
+            let is_job = |how: &Value| {
+                how.get("condition").and_then(Value::as_str)
+                    == Some("service_completed_successfully")
+            };
+            if let Some((name, _)) = all.iter().find(|(_, how)| is_job(how)) {
+                let why = format!("it waits for `{name}` to end");
+                let hint =
+                    "what fills a dependency is its `seed`: [[dependency]] in an experiment file";
+                return Err(at.refuse(why, hint));
+            }
+            Ok(all.keys().cloned().collect())
+        }
+        Some(_) => Err(at.cannot("`depends_on` that is no list")),
+    }
+}
+
+fn command(key: &str, value: Option<&Value>, at: &Place<'_>) -> Result<Vec<String>, Refusal> {
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(all)) => all.iter().map(|word| at.plain(key, word)).collect(),
+        Some(text) => {
+            let text = at.plain(key, text)?;
+            words(&text)
+                .ok_or_else(|| at.refuse(format!("a quote of {key} is not closed"), "close it"))
+        }
+    }
+}
+
+/// The variables as they run, in order; a later one wins.
+pub(super) fn environment(table: &Table, at: &Place<'_>) -> Result<Vec<(String, Filled)>, Refusal> {
+    let mut all: BTreeMap<String, Filled> = BTreeMap::new();
+    for path in files(table.get("env_file"), at)? {
+        for (name, value) in pairs(&beside(at, &path))? {
+            all.insert(name, at.fill("env_file", &value)?);
+        }
+    }
+    let given: Vec<(String, Option<String>)> = match table.get("environment") {
+        Some(Value::Object(map)) => map
+            .iter()
+            .map(|(name, v)| (name.clone(), scalar(v)))
+            .collect(),
+        Some(Value::Array(list)) => {
+            let pair = |text: String| match text.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (text, None),
+            };
+            list.iter().filter_map(scalar).map(pair).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (name, value) in given {
+        // A name alone is the variable of who calls, if there is one.
+        let filled = match value {
+            Some(value) => Some(at.fill(&name, &value)?),
+            None => at.variables.get(&name).map(|text| Filled {
+                text,
+                is_secret: false,
+            }),
+        };
+        if let Some(filled) = filled {
+            all.insert(name, filled);
+        }
+    }
+    Ok(all.into_iter().collect())
+}
+
+/// The variables as an experiment may store them.
+fn references(table: &Table, at: &Place<'_>) -> Result<BTreeMap<String, String>, Refusal> {
+    let all = environment(table, at)?;
+    let stored = |(name, value): (String, Filled)| {
+        let is_secret = value.is_secret || references::is_secret_name(&name);
+        let stored = match is_secret {
+            false => value.text,
+            true => references::to_compose(at.file, at.name, &name),
+        };
+        (name, stored)
+    };
+    Ok(all.into_iter().map(stored).collect())
+}
+
+fn files(value: Option<&Value>, at: &Place<'_>) -> Result<Vec<String>, Refusal> {
+    let path = |value: &Value| match value {
+        Value::Object(one) => one
+            .get("path")
+            .map(|path| at.plain("env_file", path))
+            .transpose(),
+        text => at.plain("env_file", text).map(Some),
+    };
+    let all: Vec<&Value> = match value {
+        None => Vec::new(),
+        Some(Value::Array(all)) => all.iter().collect(),
+        Some(one) => vec![one],
+    };
+    let all: Result<Vec<_>, Refusal> = all.into_iter().map(path).collect();
+    Ok(all?.into_iter().flatten().collect())
+}
+
+/// Paths of a compose file are relative to it.
+fn beside(at: &Place<'_>, path: &str) -> std::path::PathBuf {
+    let base = at.file.parent().unwrap_or(Path::new(""));
+    base.join(path).components().collect()
+}
+
+fn ports(table: &Table, at: &Place<'_>) -> Result<Vec<Port>, Refusal> {
+    let list = |key: &str| {
+        table
+            .get(key)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let exposed = list("expose").into_iter().map(|value| (false, value));
+    let published = list("ports").into_iter().map(|value| (true, value));
+    let mut all: Vec<Port> = Vec::new();
+    for (is_published, value) in published.chain(exposed) {
+        let port = match &value {
+            Value::Object(one) => port_of(one, at)?,
+            text => short_port(&at.plain("ports", text)?, is_published),
+        };
+        let Some(port) = port else {
+            let why = format!(
+                "`{}` is no port that loadline understands",
+                scalar(&value).unwrap_or_default()
+            );
+            return Err(at.refuse(why, "write each port by itself: \"5432:5432\""));
+        };
+        if !all.iter().any(|known| known.target == port.target) {
+            all.push(port);
+        }
+    }
+    Ok(all)
+}
+
+/// `[IP:][PUBLISHED:]TARGET[/tcp]`
+fn short_port(text: &str, is_published: bool) -> Option<Port> {
+    let text = text.strip_suffix("/tcp").unwrap_or(text);
+    let mut parts = text.rsplit(':');
+    let target = parts.next()?.parse().ok()?;
+    let published = parts.next().filter(|_| is_published && !text.is_empty());
+    Some(Port {
+        target,
+        published: published.map(str::parse).transpose().ok()?,
+    })
+}
+
+fn port_of(one: &Table, at: &Place<'_>) -> Result<Option<Port>, Refusal> {
+    let number = |key: &str| {
+        let text = one
+            .get(key)
+            .map(|value| at.plain("ports", value))
+            .transpose();
+        text.map(|text| text.and_then(|text| text.parse::<u16>().ok()))
+    };
+    let published = number("published")?;
+    Ok(number("target")?.map(|target| Port { target, published }))
+}
+
+/// Files of the machine, and the names of the rest.
+fn volumes(table: &Table, at: &Place<'_>) -> Result<(Vec<String>, BTreeSet<String>), Refusal> {
+    let (mut files, mut named) = (Vec::new(), BTreeSet::new());
+    let list = table.get("volumes").and_then(Value::as_array);
+    for value in list.into_iter().flatten() {
+        let Some((source, target, is_read_only)) = volume(value, at)? else {
+            continue;
+        };
+        if !source.starts_with(['.', '/', '~']) {
+            named.insert(source);
+            continue;
+        }
+        let path = beside(at, &source);
+        if source.starts_with('~') || (path.is_dir() && !is_read_only) {
+            let why =
+                format!("it may change {source} of this machine, and a trial changes nothing");
+            let hint = "write :ro behind it where it is only read; where it is data of the service, leave it out: each trial begins with an empty one";
+            return Err(at.refuse(why, hint));
+        }
+        files.push(format!("{}:{target}", path.display()));
+    }
+    Ok((files, named))
+}
+
+/// Source, target, and whether it is only read; `None` for one without a source, which is empty.
+fn volume(value: &Value, at: &Place<'_>) -> Result<Option<(String, String, bool)>, Refusal> {
+    let Value::Object(one) = value else {
+        let text = at.plain("volumes", value)?;
+        let parts: Vec<&str> = text.split(':').collect();
+        return Ok(match parts.as_slice() {
+            [source, target, modes @ ..] => {
+                let is_read_only = modes.iter().any(|mode| mode.split(',').any(|m| m == "ro"));
+                Some(((*source).to_owned(), (*target).to_owned(), is_read_only))
+            }
+            _ => None,
+        });
+    };
+    let text = |key: &str| {
+        one.get(key)
+            .map(|value| at.plain("volumes", value))
+            .transpose()
+    };
+    let is_read_only = one.get("read_only") == Some(&Value::Bool(true));
+    let kind = text("type")?.unwrap_or_default();
+    if !["bind", "volume", "tmpfs"].contains(&kind.as_str()) {
+        return Err(at.cannot(format!("a volume of type `{kind}`")));
+    }
+    if kind == "tmpfs" {
+        return Err(at.cannot("a volume in memory (tmpfs), which its memory limit would count"));
+    }
+    Ok(text("source")?
+        .zip(text("target")?)
+        .map(|(source, target)| (source, target, is_read_only)))
+}
+
+/// Its health check, else its first port.
+fn ready(table: &Table, ports: &[Port], at: &Place<'_>) -> Result<Option<Ready>, Refusal> {
+    let first = ports.first().map(|port| Ready::Tcp(port.target));
+    let check = table.get("healthcheck");
+    let is_off = check.and_then(|check| check.get("disable")) == Some(&Value::Bool(true));
+    let Some(test) = check
+        .and_then(|check| check.get("test"))
+        .filter(|_| !is_off)
+    else {
+        return Ok(first);
+    };
+    let shell = |text: String| vec!["/bin/sh".to_owned(), "-c".to_owned(), text];
+    let all = match test {
+        Value::Array(_) => command("healthcheck", Some(test), at)?,
+        text => shell(at.plain("healthcheck", text)?),
+    };
+    Ok(match all.split_first() {
+        Some((word, rest)) if word == "CMD" && !rest.is_empty() => {
+            Some(Ready::Command(rest.to_vec()))
+        }
+        Some((word, rest)) if word == "CMD-SHELL" => Some(Ready::Command(shell(rest.join(" ")))),
+        Some((word, _)) if word == "NONE" => first,
+        _ if test.is_string() => Some(Ready::Command(all)),
+        _ => {
+            return Err(at.refuse(
+                "its health check says nothing to run",
+                "test: [\"CMD\", \"pg_isready\"]",
+            ));
+        }
+    })
+}
+
+/// The time after which compose calls it unhealthy: its start period, then so many checks. Defaults:
+/// compose-spec, `healthcheck`.
+fn start_deadline(table: &Table, at: &Place<'_>) -> Result<Option<Duration>, Refusal> {
+    const INTERVAL: Duration = Duration::from_secs(30);
+    const RETRIES: u32 = 3;
+    let Some(check) = table.get("healthcheck") else {
+        return Ok(None);
+    };
+    let time = |key: &str| -> Result<Option<Duration>, Refusal> {
+        let text = check
+            .get(key)
+            .map(|value| at.plain(key, value))
+            .transpose()?;
+        let parse = |text: String| {
+            let time = parse_duration(&text);
+            time.ok_or_else(|| {
+                at.refuse(
+                    format!("{key}: `{text}` is no time"),
+                    "write it in one unit: 90s",
+                )
+            })
+        };
+        text.map(parse).transpose()
+    };
+    let (period, interval) = (time("start_period")?, time("interval")?);
+    let retries = check.get("retries").and_then(Value::as_u64);
+    if period.is_none() && interval.is_none() && retries.is_none() {
+        return Ok(None);
+    }
+    let retries = retries
+        .and_then(|n| u32::try_from(n).ok())
+        .unwrap_or(RETRIES)
+        .max(1);
+    let checks = interval.unwrap_or(INTERVAL).saturating_mul(retries);
+    Ok(Some(period.unwrap_or_default().saturating_add(checks)))
+}
+
+/// Memory as loadline reads it: compose writes `512m` and `512mb`.
+fn bytes(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let unit = lower
+        .strip_suffix('b')
+        .filter(|plain| plain.ends_with(['k', 'm', 'g']));
+    unit.unwrap_or(&lower).to_owned()
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(yes) => Some(yes.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,204 @@
+//! `${NAME}` in a compose file, and where its value comes from.
+//!
+//! Owns the forms of it: `$NAME`, `${NAME}`, with `:-` or `-` and a default, with `:?` or `?` and a
+//! complaint, with `:+` or `+` and a replacement; `$$` is a dollar. Values are loadline's own
+//! environment's, then those of the file `.env` beside the compose file. Facts: compose-spec,
+//! "Interpolation"; the format of environment files is compose's.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use loadline_trial::Refusal;
+
+use super::super::references;
+
+/// Largest file of variables.
+const LARGEST: u64 = 1 << 20;
+
+/// A text with its variables filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filled {
+    /// The text.
+    pub text: String,
+    /// Whether one of its variables holds a credential, by its name.
+    pub is_secret: bool,
+}
+
+/// Variables of one compose file.
+#[derive(Debug, Default)]
+pub struct Variables {
+    file: BTreeMap<String, String>,
+}
+
+impl Variables {
+    /// Those of `.env` beside a compose file.
+    ///
+    /// # Errors
+    /// [`Refusal`] for a file that is there and cannot be read.
+    pub fn beside(compose: &Path) -> Result<Self, Refusal> {
+        let path = compose.with_file_name(".env");
+        let file = match path.exists() {
+            true => pairs(&path)?,
+            false => Vec::new(),
+        };
+        Ok(Self {
+            file: file.into_iter().collect(),
+        })
+    }
+
+    /// The value of a variable.
+    pub fn get(&self, name: &str) -> Option<String> {
+        std::env::var(name)
+            .ok()
+            .or_else(|| self.file.get(name).cloned())
+    }
+
+    /// Fills a text; the error says what is wrong with it.
+    pub fn fill(&self, text: &str) -> Result<Filled, String> {
+        let mut filled = Filled::default();
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            filled.text.push_str(&rest[..at]);
+            rest = &rest[at + 1..];
+            if let Some(after) = rest.strip_prefix('$') {
+                filled.text.push('$');
+                rest = after;
+            } else if let Some(inner) = rest.strip_prefix('{') {
+                let end = inner
+                    .find('}')
+                    .ok_or_else(|| format!("`${rest}` is not closed"))?;
+                self.fill_one(&inner[..end], &mut filled)?;
+                rest = &inner[end + 1..];
+            } else {
+                let length = name_length(rest);
+                if length == 0 {
+                    return Err("a `$` that begins no variable is written `$$`".to_owned());
+                }
+                self.fill_one(&rest[..length], &mut filled)?;
+                rest = &rest[length..];
+            }
+        }
+        filled.text.push_str(rest);
+        Ok(filled)
+    }
+
+    fn fill_one(&self, inner: &str, filled: &mut Filled) -> Result<(), String> {
+        let (name, operation) = inner.split_at(name_length(inner));
+        filled.is_secret |= references::is_secret_name(name);
+        let value = self.get(name);
+        let (value, operation) = match operation.strip_prefix(':') {
+            Some(operation) => (value.filter(|value| !value.is_empty()), operation),
+            None => (value, operation),
+        };
+        let mut words = operation.chars();
+        let text = match (words.next(), value) {
+            (None, Some(value)) | (Some('-' | '?'), Some(value)) => value,
+            (Some('-'), None) => words.as_str().to_owned(),
+            (Some('+'), Some(_)) => words.as_str().to_owned(),
+            (Some('+'), None) => String::new(),
+            (Some('?'), None) => return Err(format!("{name}: {}", words.as_str())),
+            (None, None) => {
+                return Err(format!("the variable {name} is not set, here or in .env"));
+            }
+            _ => return Err(format!("`${{{inner}}}` is no variable of compose's")),
+        };
+        filled.text.push_str(&text);
+        Ok(())
+    }
+}
+
+fn name_length(text: &str) -> usize {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.find(|c: char| !is_name(c)).unwrap_or(text.len())
+}
+
+/// The pairs of a file of variables, in order.
+///
+/// # Errors
+/// [`Refusal`] for a file that cannot be read.
+pub fn pairs(path: &Path) -> Result<Vec<(String, String)>, Refusal> {
+    let failed = |error: io::Error| {
+        let hint = "it is named by the compose file, relative to that";
+        Refusal::new(
+            format!("the file of variables {}", path.display()),
+            error,
+            hint,
+        )
+    };
+    let mut text = String::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(LARGEST)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let pair = |line: &str| {
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let (name, value) = line.split_once('=')?;
+        Some((name.trim().to_owned(), unquoted(value.trim()).to_owned()))
+    };
+    Ok(lines.filter_map(pair).collect())
+}
+
+fn unquoted(value: &str) -> &str {
+    let quoted = ['"', '\''].into_iter().find_map(|quote| {
+        let value = value.strip_prefix(quote)?;
+        value.split_once(quote).map(|(inside, _)| inside)
+    });
+    quoted.unwrap_or_else(|| value.split(" #").next().unwrap_or(value).trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_as_compose_fills_them() {
+        let variables = Variables {
+            file: [("SET", "x"), ("EMPTY", ""), ("DB_PASSWORD", "hunter22")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        };
+        let fill = |text: &str| variables.fill(text).map(|filled| filled.text);
+        for (text, meant) in [
+            ("a$SET.b", "ax.b"),
+            ("${SET}${LOADLINE_UNSET:-y}", "xy"),
+            ("${EMPTY:-y}${EMPTY-z}", "y"),
+            ("${SET:+on}${LOADLINE_UNSET+off}", "on"),
+            ("$$SET", "$SET"),
+            ("${SET:?no}", "x"),
+        ] {
+            assert_eq!(fill(text).as_deref(), Ok(meant), "{text}");
+        }
+        for (text, problem) in [
+            ("${LOADLINE_UNSET}", "is not set"),
+            ("${LOADLINE_UNSET:?say it}", "LOADLINE_UNSET: say it"),
+            ("${SET", "is not closed"),
+            ("5$ ", "written `$$`"),
+            ("${SET%x}", "no variable of compose's"),
+        ] {
+            let error = fill(text).expect_err(text);
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+        let secret = variables.fill("a${DB_PASSWORD}").expect("it is set");
+        assert!(secret.is_secret && secret.text == "ahunter22");
+    }
+
+    #[test]
+    fn a_file_of_variables_is_read_line_by_line() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("db.env");
+        let text = "# of the database\nA=1\nexport B = 'two words' # said\n\nC=\"x=y\"\nD=e # f\n";
+        std::fs::write(&path, text).expect("a file");
+        let read: Vec<String> = pairs(&path)
+            .expect("it is there")
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(read, ["A=1", "B=two words", "C=x=y", "D=e"]);
+        let gone = pairs(&directory.path().join("none")).expect_err("it is not there");
+        assert!(gone.hint.contains("relative to"), "{gone}");
+    }
+}
