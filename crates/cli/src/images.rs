@@ -5,6 +5,7 @@
 use loadline_analysis::record::{Image, Machine};
 use loadline_engine::experiment::Experiment;
 use loadline_host::oci;
+use loadline_host::oci::image::NotFound;
 use loadline_trial::{Engine, EngineKind};
 
 use crate::error::{Error, ErrorKind};
@@ -26,7 +27,10 @@ pub fn find(experiment: &mut Experiment) -> Result<(), Error> {
             .hint("call loadline with sudo; the engine must have the image for root, too"));
     }
     let found = experiment.find_images();
-    found.map_err(|refusal| Error::refused(&refusal))?;
+    found.map_err(|error| match error {
+        NotFound::Wrong(refusal) => Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint),
+        NotFound::Here(refusal) => Error::refused(&refusal),
+    })?;
     for found in experiment.images().filter_map(|image| image.found.as_ref()) {
         eprintln!(
             "image: {} ({}), started by {}",

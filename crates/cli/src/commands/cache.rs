@@ -102,8 +102,12 @@ pub struct CacheArguments {
     #[command(flatten)]
     output: OutputFlags,
 
+    /// Refused, with what to do instead: the cache of an image is made where the image is built
+    #[arg(long, value_name = "REF", hide = true)]
+    image: Option<String>,
+
     /// The application's command, after --
-    #[arg(last = true, value_name = "COMMAND", required = true)]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "image")]
     command: Vec<String>,
 }
 
@@ -186,7 +190,8 @@ fn subject(experiment: &Experiment) -> Result<(Jdk, Application), Error> {
     if experiment.app.image.is_some() {
         let what = "a start-up cache inside an image is built by the image's own build";
         return Err(Error::new(ErrorKind::Usage, what)
-            .hint("build one of the jar here (-- java -jar app.jar), and `loadline emit --cache` for a Dockerfile that builds it"));
+            .hint("what it gains: loadline cache -- java -jar app.jar, on this machine")
+            .hint("what ships: a Dockerfile that builds it: loadline size -- java -jar app.jar, then loadline emit --cache appcds; then measure that image: loadline size --image"));
     }
     let assembled = assemble(experiment, base, &jdks, &places);
     let assembled = assembled.map_err(|e| command_refused(&e))?;
@@ -263,6 +268,7 @@ fn experiment(
     };
     let mut app = app_table(&flags);
     let optional = |flag, text: &Option<String>| text.clone().map(|text| Said::flag(flag, text));
+    app.image = optional("--image", &arguments.image);
     app.start_deadline = optional("--start-deadline", &arguments.start_deadline);
     app.user = optional("--user", &arguments.user);
     app.network = optional("--network", &arguments.network);

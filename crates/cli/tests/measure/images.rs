@@ -10,9 +10,9 @@ use crate::engines::{Engine, IMAGE};
 use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
-use crate::traces::{assert_dead, assert_nothing_left, trials};
+use crate::traces::{assert_dead, assert_nothing_left};
 
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 4] = [
     (
         "images_that_cannot_start_are_refused",
         images_that_cannot_start_are_refused,
@@ -29,14 +29,7 @@ pub const CASES: [Case; 5] = [
         "a_jar_an_image_and_a_native_server_are_one_experiment",
         a_jar_an_image_and_a_native_server_are_one_experiment,
     ),
-    (
-        "loadline_is_killed_while_podman_works_for_it",
-        loadline_is_killed_while_podman_works_for_it,
-    ),
 ];
-
-/// How often, unless LOADLINE_KILLS says otherwise.
-const KILLS: u32 = 4;
 
 fn images_that_cannot_start_are_refused() -> Outcome {
     let lab = Lab::new();
@@ -44,7 +37,7 @@ fn images_that_cannot_start_are_refused() -> Outcome {
     let wrong: [(&[&str], i32, &[&str]); 4] = [
         (
             &["--image=--privileged"],
-            3,
+            2,
             &["no name of an image", "hint: write it as"],
         ),
         (
@@ -69,6 +62,21 @@ fn images_that_cannot_start_are_refused() -> Outcome {
     for (flags, code, texts) in wrong {
         refused(&lab, call(flags).into_end(), code, texts);
     }
+    let unknown = call(&["--image=localhost/loadline-none:1"]).into_end();
+    if !unknown.stderr.contains("neither podman nor docker") {
+        let texts = [
+            "no registry has an image of localhost's",
+            "hint: check the name",
+        ];
+        refused(&lab, unknown, 2, &texts);
+    }
+    let cache = lab.call("cache").arg("--image=a:1").into_end();
+    refused(
+        &lab,
+        cache,
+        2,
+        &["built by the image's own build", "hint: what ships"],
+    );
     for (engine, variable, host, hint) in [
         (
             "docker",
@@ -356,46 +364,4 @@ fn has_a_program_for_a_dependency(engine: &Engine) {
         ]),
     };
     assert_nothing_left(&lab, &[], &Default::default());
-}
-
-/// Whatever is killed when: the next start and `clean` find all that is left.
-fn loadline_is_killed_while_podman_works_for_it() -> Outcome {
-    let engine = match Engine::podman() {
-        Ok(engine) => engine,
-        Err(reason) => return Some(reason),
-    };
-    let kills = std::env::var("LOADLINE_KILLS").ok();
-    let kills = kills.and_then(|text| text.parse().ok()).unwrap_or(KILLS);
-    let lab = Lab::new();
-    let (mut owners, mut with_container) = (Vec::new(), 0);
-    let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
-    for kill in 0..kills {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let mut victim = engine.call(lab.measure("run")).arg("--measure=20s").start();
-        victim.until_it_measures();
-        while trials(&lab).is_empty() && !victim.has_ended() {
-            std::thread::sleep(crate::process::POLL);
-        }
-        // From before the container is made to the middle of its load.
-        std::thread::sleep(Duration::from_millis((random >> 33) % 1500));
-        let parts = trials(&lab);
-        owners.extend(&parts);
-        if kill % 2 == 1 {
-            parts
-                .iter()
-                .for_each(|part| crate::killed::kill_trial(*part));
-        }
-        victim.kill();
-        with_container += u32::from(!engine.containers().is_empty());
-        drop(victim.end());
-    }
-    assert!(with_container > 0, "no kill hit a trial with a container");
-    // An engine that was at work when loadline died ends its work first.
-    std::thread::sleep(Duration::from_secs(1));
-    lab.call("clean").into_end().expect_code(0);
-    assert_eq!(engine.containers(), Vec::<String>::new());
-    assert_nothing_left(&lab, &owners, &Default::default());
-    None
 }

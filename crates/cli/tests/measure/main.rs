@@ -14,6 +14,7 @@ mod dependencies;
 mod disk;
 mod engines;
 mod forms;
+mod hostile_images;
 mod images;
 mod instances;
 mod interrupted;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use crate::lab::Lab;
 use crate::{
-    answers, applications, caches, compose, dependencies, disk, forms, images, instances,
-    interrupted, killed, mixes, ports, postgresql, refused, soaks, tls, uml,
+    answers, applications, caches, compose, dependencies, disk, forms, hostile_images, images,
+    instances, interrupted, killed, mixes, ports, postgresql, refused, soaks, tls, uml,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -16,7 +16,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 18] = [
+const SUITES: [&[Case]; 19] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -28,6 +28,7 @@ const SUITES: [&[Case]; 18] = [
     &disk::CASES,
     &forms::CASES,
     &images::CASES,
+    &hostile_images::CASES,
     &instances::CASES,
     &interrupted::CASES,
     &killed::CASES,

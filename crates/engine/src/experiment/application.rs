@@ -95,8 +95,8 @@ impl Experiment {
     /// are the application's engine's unless they say otherwise: engines share no networks.
     ///
     /// # Errors
-    /// [`Refusal`] when one cannot be started here.
-    pub fn find_images(&mut self) -> Result<(), Refusal> {
+    /// [`NotFound`](oci::image::NotFound) when one cannot be started here.
+    pub fn find_images(&mut self) -> Result<(), oci::image::NotFound> {
         let mut common = None;
         let of_dependencies = self
             .dependencies

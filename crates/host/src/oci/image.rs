@@ -41,6 +41,21 @@ pub struct Image {
     pub jdk: Option<Jdk>,
 }
 
+/// Why there is no image to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotFound {
+    /// What was asked for is no image, or none that could run here.
+    Wrong(Refusal),
+    /// This machine, its engine or the way to a registry does not allow it.
+    Here(Refusal),
+}
+
+impl From<Refusal> for NotFound {
+    fn from(refusal: Refusal) -> Self {
+        Self::Here(refusal)
+    }
+}
+
 /// One element of `image inspect`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -79,10 +94,10 @@ impl Image {
     /// none has.
     ///
     /// # Errors
-    /// [`Refusal`]: no engine that could be measured from here, no such image, or one that does not
+    /// [`NotFound`]: no engine that could be measured from here, no such image, or one that does not
     /// start on this machine.
-    pub fn find(reference: &str, wanted: Option<EngineKind>) -> Result<Self, Refusal> {
-        refuse_reference(reference)?;
+    pub fn find(reference: &str, wanted: Option<EngineKind>) -> Result<Self, NotFound> {
+        refuse_reference(reference).map_err(NotFound::Wrong)?;
         let (usable, refusals): (Vec<_>, Vec<_>) = engine::installed(wanted)
             .into_iter()
             .map(|engine| engine::check(&engine).map(|()| engine))
@@ -90,7 +105,7 @@ impl Image {
         let usable: Vec<Engine> = usable.into_iter().flatten().collect();
         let Some(first) = usable.first() else {
             let refusal = refusals.into_iter().find_map(Result::err);
-            return Err(refusal.unwrap_or_else(|| no_engine(wanted)));
+            return Err(refusal.unwrap_or_else(|| no_engine(wanted)).into());
         };
         for engine in &usable {
             if let Ok(text) = inspect(engine, reference) {
@@ -103,7 +118,7 @@ impl Image {
             .and_then(|text| Self::read(first, reference, &text))
     }
 
-    fn read(engine: &Engine, reference: &str, text: &str) -> Result<Self, Refusal> {
+    fn read(engine: &Engine, reference: &str, text: &str) -> Result<Self, NotFound> {
         let what = format!("the image {reference}");
         let mut all: Vec<Inspected> = serde_json::from_str(text).map_err(|error| {
             let why = format!("what {} says of it is not understood: {error}", engine.kind);
@@ -120,7 +135,7 @@ impl Image {
                 "check its name",
             )
         })?;
-        refuse_foreign(&what, &inspected)?;
+        refuse_foreign(&what, &inspected).map_err(NotFound::Wrong)?;
         let config = inspected.config;
         let (entrypoint, cmd) = (
             config.entrypoint.unwrap_or_default(),
@@ -214,8 +229,25 @@ fn no_engine(wanted: Option<EngineKind>) -> Refusal {
     Refusal::new("starting an image", why, hint)
 }
 
-fn not_pulled(reference: &str, error: &EngineError) -> Refusal {
+fn not_pulled(reference: &str, error: &EngineError) -> NotFound {
+    // Built on some machine, as podman names it: no registry has it.
+    if reference.starts_with("localhost/") {
+        return NotFound::Wrong(Refusal::new(
+            format!("the image {reference}"),
+            "it is not on this machine, and no registry has an image of localhost's",
+            "check the name and the tag: `podman images` lists those of this machine; root's are others than yours (sudo podman images)",
+        ));
+    }
     let said = error.said.to_lowercase();
+    let is_name = [
+        "unknown",
+        "not found",
+        "denied",
+        "unauthorized",
+        "short-name",
+        "not exist",
+    ];
+    let is_wrong = is_name.iter().any(|word| said.contains(word));
     let hint = if said.contains("no space left") {
         "free some space where the engine keeps images, then call loadline again"
     } else if said.contains("unauthorized") || said.contains("denied") {
@@ -223,11 +255,15 @@ fn not_pulled(reference: &str, error: &EngineError) -> Refusal {
     } else {
         "check the name and the tag; `podman images` and `docker images` list those of this machine"
     };
-    Refusal::new(
+    let refusal = Refusal::new(
         format!("the image {reference}"),
         format!("it is not on this machine, and it cannot be pulled: {error}"),
         hint,
-    )
+    );
+    match is_wrong {
+        true => NotFound::Wrong(refusal),
+        false => NotFound::Here(refusal),
+    }
 }
 
 fn refuse_foreign(what: &str, image: &Inspected) -> Result<(), Refusal> {
@@ -320,13 +356,19 @@ mod tests {
     const PODMAN: &str = r#"[{"Id":"bb0df9b6","Digest":"sha256:2dfd","RepoDigests":["localhost/spring@sha256:2dfd"],"Architecture":"amd64","Os":"linux","Config":{"User":"app","ExposedPorts":{"8080/tcp":{}},"Env":["JAVA_HOME=/opt/jre","A=b=c"],"Entrypoint":["/opt/jre/bin/java","-jar","/app/app.jar"],"StopSignal":"SIGQUIT"},"GraphDriver":{"Name":"overlay","Data":{"UpperDir":"/none/diff","WorkDir":"/none/work"}}}]"#;
     const DOCKER: &str = r#"[{"Id":"sha256:be55","Digest":null,"RepoDigests":[],"Architecture":"amd64","Os":"linux","Config":{"User":"app","ExposedPorts":null,"Env":null,"Cmd":["serve"],"Entrypoint":null,"Labels":null},"GraphDriver":{"Data":null,"Name":"overlay2"}}]"#;
 
+    fn refusal(error: NotFound) -> Refusal {
+        match error {
+            NotFound::Wrong(refusal) | NotFound::Here(refusal) => refusal,
+        }
+    }
+
     fn read(text: &str) -> Result<Image, Refusal> {
         let engine = Engine {
             kind: EngineKind::Podman,
             program: PathBuf::from("/usr/bin/podman"),
             env: BTreeMap::new(),
         };
-        Image::read(&engine, "spring:1", &text.replace("amd64", architecture()))
+        Image::read(&engine, "spring:1", &text.replace("amd64", architecture())).map_err(refusal)
     }
 
     fn architecture() -> &'static str {
@@ -377,7 +419,9 @@ mod tests {
     #[test]
     fn what_is_no_name_of_an_image_never_reaches_an_engine() {
         for wrong in ["", "-v", "--privileged", "a b", "a;b", "$(x)", "name\n"] {
-            let refusal = Image::find(wrong, None).expect_err(wrong);
+            let NotFound::Wrong(refusal) = Image::find(wrong, None).expect_err(wrong) else {
+                panic!("{wrong}: it is the name that is wrong");
+            };
             assert!(refusal.hint.contains("registry/name:tag"), "{refusal}");
         }
         for right in [
@@ -396,17 +440,28 @@ mod tests {
             let mut shell = engine::installed(None).pop()?;
             shell.program = PathBuf::from("/bin/sh");
             let error = engine::run(&shell, &["-c", &format!("echo '{said}' >&2; exit 125")]);
-            Some(not_pulled("a/b:1", &error.expect_err("it fails")).hint)
+            Some(not_pulled("a/b:1", &error.expect_err("it fails")))
         };
         let Some(full) = hint("write /var/tmp/x: no space left on device") else {
             println!("SKIP a_pull_that_fails_says_what_to_do_about_it: no engine here");
             return;
         };
-        assert!(full.starts_with("free some space"), "{full}");
+        let hints = |error: Option<NotFound>, what: &str| {
+            error.is_some_and(|error| refusal(error).hint.starts_with(what))
+        };
+        assert!(matches!(full, NotFound::Here(_)), "{full:?}");
+        assert!(hints(Some(full), "free some space"));
         let denied = hint("requested access to the resource is denied");
-        assert!(denied.is_some_and(|hint| hint.starts_with("log in")));
+        assert!(matches!(denied, Some(NotFound::Wrong(_))), "{denied:?}");
+        assert!(hints(denied, "log in"));
         let unknown = hint("manifest unknown");
-        assert!(unknown.is_some_and(|hint| hint.starts_with("check the name")));
+        assert!(matches!(unknown, Some(NotFound::Wrong(_))), "{unknown:?}");
+        assert!(hints(unknown, "check the name"));
+        let unreachable = hint("dial tcp: lookup registry: no such host");
+        assert!(
+            matches!(unreachable, Some(NotFound::Here(_))),
+            "{unreachable:?}"
+        );
     }
 
     #[test]
