@@ -13,8 +13,9 @@ use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_killed_whole, assert_nothing_left, processes};
 
-pub const CASES: [Case; 8] = [
+pub const CASES: [Case; 9] = [
     ("a_dependency_is_on_localhost_and_in_the_record", reached),
+    ("a_trial_has_its_own_redis", redis),
     ("a_dependency_that_never_gets_ready_is_quoted", never_ready),
     ("a_dependency_that_ends_makes_the_trial_invalid", ends),
     ("a_dependency_at_its_memory_limit_is_named", full),
@@ -81,6 +82,34 @@ fn reached() -> Outcome {
         assert!(db[figure].as_u64().is_some_and(|n| n > 0), "{figure}: {db}");
     }
     assert_eq!(db["memory_limit_bytes"], 64 << 20, "{db}");
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
+}
+
+/// Debian's own, filled by its own client, fresh for each trial.
+fn redis() -> Outcome {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&path).any(|place| place.join("redis-server").is_file()) {
+        return Some("no redis-server in PATH (Debian package redis-server)".to_owned());
+    }
+    let lab = Lab::new();
+    // A second trial that found the first one's key would fail its seed.
+    let seed = "test $(redis-cli -h cache incr starts) = 1";
+    let tables = format!(
+        "[[dependency]]\nname = \"cache\"\ncommand = [\"redis-server\", \"--save\", \"\", \"--dir\", \"/tmp\"]\nready = {{ log = \"Ready to accept connections\" }}\nseed = [\"/bin/sh\", \"-c\", {seed:?}]\nmemory = \"64Mi\""
+    );
+    let text = experiment(&lab, &tables)
+        .replace("\"serve\"", "\"serve\", \"needs=cache:6379\"")
+        .replace("accept-noise = true", "accept-noise = true\nrepeats = 2");
+    run(&lab, &text).expect_code(0).prints(&["cache"]);
+    let trials = lab.result("last")["trials"].clone();
+    let trials = trials.as_array().expect("an array");
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        let cache = &trial["evidence"]["dependencies"][0];
+        assert!(cache["seed_ns"].as_u64() > Some(0), "{cache}");
+        assert!(cache["ended"].is_null(), "{cache}");
+    }
     assert_nothing_left(&lab, &[], &BTreeSet::new());
     None
 }

@@ -60,21 +60,20 @@ fn number(variable: &str) -> Option<usize> {
 fn hostile(engine: &Engine) -> Outcome {
     let lab = Lab::new();
     let level = |number: usize| {
-        let mode = ZOO[number % ZOO.len()];
+        let mode = ZOO[number];
         let words: Vec<&str> = ["/bin/measure", "zoo"]
             .into_iter()
             .chain(mode.split(' '))
             .collect();
         let name = engine.name;
-        format!(
-            "{{ label = '{number} {mode}', image = '{IMAGE}', engine = '{name}', command = {words:?} }}"
-        )
+        format!("{{ label = '{mode}', image = '{IMAGE}', engine = '{name}', command = {words:?} }}")
     };
     let count = number("LOADLINE_HOSTILE").unwrap_or(TRIALS);
-    let levels: Vec<String> = (0..count).map(level).collect();
+    let levels: Vec<String> = (0..count.min(ZOO.len())).map(level).collect();
+    let repeats = count.div_ceil(ZOO.len());
     let levels = levels.join(", ");
     let file = format!(
-        "slo = 'errors<99%'\n[app]\ncommand = ['/bin/true']\nstart-deadline = '2s'\nstop-grace = '200ms'\n[limits]\nmemory = '64Mi'\npids = 512\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[run]\naccept-noise = true\n[[factor]]\nname = 'application'\nlevels = [{levels}]\n"
+        "slo = 'errors<99%'\n[app]\ncommand = ['/bin/true']\nstart-deadline = '2s'\nstop-grace = '200ms'\n[limits]\nmemory = '64Mi'\npids = 512\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[run]\naccept-noise = true\nrepeats = {repeats}\n[[factor]]\nname = 'application'\nlevels = [{levels}]\n"
     );
     fs::write(lab.path().join("hostile.toml"), file).expect("a file");
     let call = lab.call("run").args(&["--wait", "hostile.toml"]);
