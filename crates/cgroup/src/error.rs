@@ -13,6 +13,9 @@ pub(crate) const DELEGATION_HINT: &str =
 pub(crate) const ROOT_DELEGATION_HINT: &str =
     "systemd owns the cgroup tree; run: systemd-run --scope -p Delegate=yes loadline ...";
 
+/// Where the machine's groups are covered by something else.
+pub(crate) const HIDDEN_HINT: &str = "run loadline where the cgroup file system is seen: on the machine itself, or from loadline's own image with --privileged --pid=host (docs/guides/images.md)";
+
 /// In most containers the cgroup file system is read-only.
 pub(crate) const READ_ONLY_HINT: &str = "run loadline on the machine itself, or in a container with a writable cgroup file system (docker run --privileged)";
 

@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{CgroupError, DELEGATION_HINT, READ_ONLY_HINT, ROOT_DELEGATION_HINT};
+use crate::error::{
+    CgroupError, DELEGATION_HINT, HIDDEN_HINT, READ_ONLY_HINT, ROOT_DELEGATION_HINT,
+};
 use crate::file;
 use crate::proc_text::{CgroupMount, Membership, cgroup_mounts, memberships};
 
@@ -342,7 +344,7 @@ fn place_v1(mount: &Path, own: PathBuf, privilege: Privilege) -> Place {
     // systemd never disables a v1 controller below a directory that it did not make, so the root
     // of the hierarchy is safe for root even where systemd runs.
     let parent = if privilege.root {
-        writable(mount)
+        writable_mount(mount)
     } else {
         own_if_writable(&own)
     };
@@ -359,7 +361,7 @@ fn place_v2(mount: PathBuf, own: PathBuf, is_hybrid: bool, privilege: Privilege)
         Privilege { root: false, .. } => own_if_writable(&own),
         // In a hybrid layout systemd only tracks processes here; there is no controller to lose.
         Privilege { systemd: true, .. } if !is_hybrid => own_if_delegated(&own),
-        _ => writable(&mount),
+        _ => writable_mount(&mount),
     };
     Place {
         version: Version::V2,
@@ -374,6 +376,16 @@ fn own_if_writable(own: &Path) -> Result<PathBuf, Refusal> {
         writable(&own.join("cgroup.procs"))?;
         Ok(own)
     })
+}
+
+fn writable_mount(mount: &Path) -> Result<PathBuf, Refusal> {
+    if !mount.exists() {
+        return Err(Refusal {
+            why: "it is mounted, and something covers it",
+            hint: HIDDEN_HINT,
+        });
+    }
+    writable(mount)
 }
 
 fn writable(path: &Path) -> Result<PathBuf, Refusal> {

@@ -18,6 +18,9 @@ mod ui;
 use std::process::ExitCode;
 
 use clap::Parser;
+use loadline_host::entry;
+
+use crate::error::Error;
 
 /// Finds how much a JVM in a container can carry.
 #[derive(Parser)]
@@ -33,6 +36,11 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    if entry::is_in_image()
+        && let Err(refusal) = entry::step_out()
+    {
+        return Error::refused(&refusal).report();
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(refusal) => return error::usage(&refusal),

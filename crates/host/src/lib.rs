@@ -23,6 +23,7 @@ mod dependencies;
 mod dependency;
 mod disk;
 mod ending;
+pub mod entry;
 mod gc;
 pub mod gc_evidence;
 mod generator;

@@ -144,6 +144,59 @@ impl Drop for Engine {
     }
 }
 
+/// An image of loadline itself, as the project's Dockerfile makes it, but with the libraries of a
+/// program that is not static. Dropping it removes it.
+pub struct OwnImage<'a> {
+    engine: &'a Engine,
+}
+
+impl<'a> OwnImage<'a> {
+    const NAME: &'static str = "localhost/loadline-own:1";
+
+    pub fn build(engine: &'a Engine) -> Result<Self, String> {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-image");
+        let _ = fs::remove_dir_all(&place);
+        let root = place.join("root");
+        let put = |from: &Path, to: &str| {
+            let to = root.join(to.trim_start_matches('/'));
+            fs::create_dir_all(to.parent().expect("it has one")).expect("a directory");
+            fs::copy(from, to).expect("it is copied");
+        };
+        let program = Path::new(env!("CARGO_BIN_EXE_loadline"));
+        put(program, "/loadline");
+        libraries(program)
+            .iter()
+            .for_each(|library| put(Path::new(library), library));
+        let packed = place.join("root.tar");
+        let mut tar = Command::new("tar");
+        tar.arg("-C").arg(&root).arg("-cf").arg(&packed).arg(".");
+        let packing = tar.status().map_err(|e| e.to_string())?;
+        assert!(packing.success(), "tar packs it");
+        let changes = [
+            "--change=ENV LOADLINE_IMAGE=1",
+            "--change=ENTRYPOINT [\"/loadline\"]",
+        ];
+        let packed = packed.display().to_string();
+        engine.say(&["import", changes[0], changes[1], &packed, Self::NAME])?;
+        Ok(Self { engine })
+    }
+
+    /// What it prints; what it says where it fails.
+    pub fn run(&self, flags: &[&str], arguments: &[&str]) -> Result<String, String> {
+        // This machine may not raise its limits, and has two versions of cgroups.
+        let mut all = vec!["--runtime=runc", "--cgroup-manager=cgroupfs", "run", "--rm"];
+        all.extend(["--ulimit=nofile=20000:20000", "--ulimit=nproc=32768:32768"]);
+        all.extend(flags.iter().chain(&[Self::NAME]).chain(arguments));
+        self.engine.say(&all)
+    }
+}
+
+impl Drop for OwnImage<'_> {
+    fn drop(&mut self) {
+        let _ = self.engine.say(&["rmi", "--force", Self::NAME]);
+    }
+}
+
 fn need(program: &str, packages: &str) -> Result<(), String> {
     let found = Command::new(program).arg("--version").output();
     let why = |_| format!("no {program} in PATH (Debian packages {packages})");

@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::applications::ping;
-use crate::engines::{Engine, IMAGE};
+use crate::engines::{Engine, IMAGE, OwnImage};
 use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_dead, assert_nothing_left};
 
-pub const CASES: [Case; 4] = [
+pub const CASES: [Case; 5] = [
     (
         "images_that_cannot_start_are_refused",
         images_that_cannot_start_are_refused,
@@ -24,6 +24,10 @@ pub const CASES: [Case; 4] = [
     (
         "an_image_is_measured_by_docker",
         an_image_is_measured_by_docker,
+    ),
+    (
+        "loadline_runs_from_its_own_image",
+        loadline_runs_from_its_own_image,
     ),
     (
         "a_jar_an_image_and_a_native_server_are_one_experiment",
@@ -70,6 +74,13 @@ fn images_that_cannot_start_are_refused() -> Outcome {
         ];
         refused(&lab, unknown, 2, &texts);
     }
+    let blind = Lab::new();
+    let hidden = blind.without_cgroups("run").zoo(&blind, &["serve"]);
+    hidden.into_end().expect_code(3).says(&[
+        "it is mounted, and something covers it",
+        "from loadline's own image with --privileged --pid=host",
+    ]);
+    assert!(blind.results().is_empty(), "nothing was measured");
     let cache = lab.call("cache").arg("--image=a:1").into_end();
     refused(
         &lab,
@@ -364,4 +375,59 @@ fn has_a_program_for_a_dependency(engine: &Engine) {
         ]),
     };
     assert_nothing_left(&lab, &[], &Default::default());
+}
+
+/// loadline's own image measures another one on the machine around it.
+fn loadline_runs_from_its_own_image() -> Outcome {
+    let engine = match Engine::podman() {
+        Ok(engine) => engine,
+        Err(reason) => return Some(reason),
+    };
+    let own = match OwnImage::build(&engine) {
+        Ok(own) => own,
+        Err(reason) => return Some(reason),
+    };
+    let lab = Lab::new();
+    let state = lab.state().display().to_string();
+    let refused = own.run(&["--network=none"], &["doctor"]);
+    let said = refused.expect_err("it is alone");
+    assert!(said.contains("it sees no process of the machine"), "{said}");
+    assert!(
+        said.contains("hint: it needs the machine around it: podman run"),
+        "{said}"
+    );
+    let around = [
+        "--privileged",
+        "--pid=host",
+        "--network=host",
+        "--cgroupns=host",
+        "--pids-limit=-1",
+    ];
+    let measure = [
+        "run",
+        "--state",
+        &state,
+        "--wait",
+        "--accept-noise",
+        "--slo=errors<99%",
+        "--rate=50/s",
+        "--warm-up=0s",
+        "--measure=300ms",
+        "--url=http://localhost:8080/",
+        "--image",
+        IMAGE,
+        "--engine=podman",
+        "--cpu=1",
+    ];
+    let said = own.run(&around, &measure);
+    assert!(
+        said.as_ref().is_ok_and(|out| out.contains("1 of 1")),
+        "{said:?}"
+    );
+    // What it went on as.
+    let _ = std::fs::remove_dir_all("/run/loadline-image");
+    let trial = trial(&lab);
+    assert_eq!(trial["evidence"]["gc"]["collector"], "Serial", "{trial}");
+    assert_nothing_left(&lab, &[], &Default::default());
+    None
 }

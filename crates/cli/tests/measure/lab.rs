@@ -63,6 +63,22 @@ impl Lab {
         Call::new(command).arg("--state").arg(self.state())
     }
 
+    /// The same where the machine's cgroups cannot be seen.
+    pub fn without_cgroups(&self, subcommand: &str) -> Call {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-c"])
+            .arg("mount -t tmpfs none /sys/fs/cgroup && exec \"$0\" \"$@\"")
+            .arg(self.program())
+            .arg(subcommand)
+            .current_dir(self.path())
+            .env_remove("LOADLINE_STATE");
+        Call::new(command)
+            .arg("--state")
+            .arg(self.state())
+            .args(&QUICK)
+    }
+
     /// All files of its store.
     pub fn files(&self) -> Vec<PathBuf> {
         files(&self.state())

@@ -1,0 +1,138 @@
+//! loadline in an image of its own: it steps out into the machine that started the image, and goes on
+//! there as a program of that machine.
+//!
+//! Owns that step. In the image there is neither an engine nor the cgroups of others; the machine, on
+//! a laptop the virtual machine of its engine, has both. What it needs is the sight of the process
+//! that holds its container, which is the machine's (`--pid=host`; conmon with podman, a shim with
+//! docker), and the right to enter its namespaces (`--privileged`). Facts: setns(2),
+//! pid_namespaces(7); a program that is executed must have a name where its caller is.
+
+use std::convert::Infallible;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use loadline_trial::Refusal;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// The image sets it.
+pub const VARIABLE: &str = "LOADLINE_IMAGE";
+
+/// Where the program lies on the machine while it runs there.
+const PLACE: &str = "/run/loadline-image";
+
+/// Where programs are found there: what the image has is not the machine's.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The line that does it.
+const LINE: &str = "podman run --rm --privileged --pid=host --network=host --cgroupns=host --pids-limit=-1 IMAGE size --image ...";
+
+/// Namespaces of the machine, that of files last: with it everything else is out of sight.
+const NAMESPACES: [(&str, LinkNameSpaceType); 5] = [
+    ("cgroup", LinkNameSpaceType::ControlGroup),
+    ("ipc", LinkNameSpaceType::InterProcessCommunication),
+    ("uts", LinkNameSpaceType::HostNameAndNISDomainName),
+    ("net", LinkNameSpaceType::Network),
+    ("mnt", LinkNameSpaceType::Mount),
+];
+
+/// Whether this process was started in loadline's own image.
+pub fn is_in_image() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
+/// Goes on as a program of the machine, with the same arguments. The process must have one thread.
+///
+/// # Errors
+/// [`Refusal`] where the machine cannot be seen or entered.
+pub fn step_out() -> Result<Infallible, Refusal> {
+    let refused = |why: String| {
+        Refusal::new(
+            "running from loadline's own image",
+            why,
+            format!("it needs the machine around it: {LINE}"),
+        )
+    };
+    let holder = holder().ok_or_else(|| refused("it sees no process of the machine".to_owned()))?;
+    let program =
+        fs::read("/proc/self/exe").map_err(|e| refused(format!("its own program: {e}")))?;
+    enter(&holder).map_err(|e| refused(format!("entering the machine: {e}")))?;
+    leave_its_groups();
+    let place = put(&program).map_err(|e| refused(format!("{PLACE}: {e}")))?;
+    let error = Command::new(place)
+        .args(std::env::args_os().skip(1))
+        .env_remove(VARIABLE)
+        .env("PATH", PATH)
+        .exec();
+    Err(refused(format!("executing it there: {error}")))
+}
+
+/// The namespaces of the nearest process above that sees other files than this one.
+fn holder() -> Option<PathBuf> {
+    let files = |namespaces: &Path| fs::read_link(namespaces.join("mnt")).ok();
+    let own = files(Path::new("/proc/self/ns"))?;
+    let mut process = rustix::process::getppid()?.as_raw_nonzero().to_string();
+    loop {
+        let namespaces = PathBuf::from(format!("/proc/{process}/ns"));
+        if files(&namespaces)? != own {
+            return Some(namespaces);
+        }
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        process = parent.trim().to_owned();
+    }
+}
+
+fn enter(holder: &Path) -> io::Result<()> {
+    let open = |(name, kind): &(&str, LinkNameSpaceType)| {
+        File::open(holder.join(name)).map(|file| (file, *kind))
+    };
+    let all: Vec<_> = NAMESPACES.iter().map(open).collect::<io::Result<_>>()?;
+    for (file, kind) in &all {
+        move_into_link_name_space(file.as_fd(), Some(*kind))?;
+    }
+    Ok(())
+}
+
+/// The container's limits are not the machine's. A hierarchy that it cannot leave is seen later, as
+/// any limit around loadline is.
+fn leave_its_groups() {
+    let mount = Path::new("/sys/fs/cgroup");
+    let below = fs::read_dir(mount).into_iter().flatten().flatten();
+    let hierarchies = below.map(|entry| entry.path()).chain([mount.to_owned()]);
+    let own = std::process::id().to_string();
+    for hierarchy in hierarchies {
+        let _ = fs::write(hierarchy.join("cgroup.procs"), &own);
+    }
+}
+
+/// Puts the program where the machine sees it; only root may change it there.
+fn put(program: &[u8]) -> io::Result<PathBuf> {
+    let place = Path::new(PLACE);
+    match DirBuilder::new().mode(0o700).create(place) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(place)?;
+    if !found.is_dir() || found.uid() != 0 || found.permissions().mode() & 0o022 != 0 {
+        let why = "somebody else than root can change it";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    let own = place.join(format!("loadline-{}", std::process::id()));
+    let _ = fs::remove_file(&own);
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o700)
+        .open(&own)?;
+    file.write_all(program)?;
+    drop(file);
+    // One name for all runs: an old one that still runs keeps its own file.
+    let name = place.join("loadline");
+    fs::rename(own, &name)?;
+    Ok(name)
+}
