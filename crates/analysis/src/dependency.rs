@@ -111,6 +111,9 @@ pub fn busy_share(dependency: &DependencyEvidence, evidence: &Evidence) -> Optio
 fn others(dependency: &DependencyEvidence, evidence: &Evidence) -> Duration {
     let measured = evidence.load.iter().filter(|l| l.phase == Phase::Measure);
     let generator: Duration = measured.map(|load| load.generator_cpu).sum();
+    let proxy = evidence.proxy.as_ref().map_or(Duration::ZERO, |p| p.cpu);
+    // The proxy runs where the generator does.
+    let generator = generator + proxy;
     let siblings = evidence.dependencies.iter();
     let siblings = siblings.filter(|d| d.name != dependency.name && d.cpus == dependency.cpus);
     let siblings: Duration = siblings.filter_map(|d| d.cpu).sum();

@@ -28,6 +28,7 @@ pub mod pauses;
 pub mod pooled;
 pub mod price;
 pub mod proof;
+pub mod proxy;
 pub mod random;
 pub mod recommend;
 pub mod record;

@@ -12,6 +12,7 @@ mod gc;
 mod instance;
 mod load;
 mod phase;
+mod proxy;
 mod reason;
 mod soak;
 mod start;
@@ -35,6 +36,7 @@ pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{LoadEvidence, RequestEvidence};
 pub use phase::{EarlyEnd, Phase, PhaseSpan};
+pub use proxy::{LinkEvidence, LinkSecond, ProxyEvidence};
 pub use reason::Reason;
 pub use soak::{MOST_POINTS, SoakEvidence, SoakLook, SoakPoint};
 pub use start::{CacheEvidence, StartCache, StartEvidence};
@@ -272,6 +274,8 @@ pub enum Invalid {
     Noise,
     /// The load generator could not keep its own schedule.
     GeneratorSaturated,
+    /// The proxy before the dependencies could not keep its own schedule.
+    ProxySaturated,
     /// The generator ran out of local ports or descriptors.
     PortExhausted,
     /// A clock jumped or the machine was suspended.
@@ -296,6 +300,7 @@ impl Invalid {
         match self {
             Self::Noise => "noise",
             Self::GeneratorSaturated => "generator_saturated",
+            Self::ProxySaturated => "proxy_saturated",
             Self::PortExhausted => "port_exhausted",
             Self::ClockJump => "clock_jump",
             Self::OuterThrottle => "outer_throttle",
@@ -403,6 +408,9 @@ pub struct Evidence {
     /// What it depended on, in the order in which they started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<DependencyEvidence>,
+    /// The proxy before them; `None` where none of them has toxics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxyEvidence>,
     /// What else happened on the machine.
     pub noise: NoiseEvidence,
     /// One entry a second, from start to stop; of a soak the first hour.

@@ -16,7 +16,7 @@ use crate::record::{
 use crate::sli::{self, Measured};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
 use crate::text;
-use crate::{app_ko, dependency};
+use crate::{app_ko, dependency, proxy};
 
 /// Requests that may be under way at the end of the load, however fast answers are.
 const UNDER_WAY: f64 = 2.0;
@@ -210,6 +210,7 @@ fn cannot_count(
 ) -> Option<(Invalid, String)> {
     measured
         .and_then(|measured| generator(measured, slo, thresholds))
+        .or_else(|| proxy(evidence, slo, thresholds))
         .or_else(|| noise::gate(&evidence.noise, &thresholds.noise))
 }
 
@@ -228,8 +229,7 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
         let reason = format!("the load generator was the bottleneck: {why}");
         return Some((Invalid::GeneratorSaturated, reason));
     }
-    let share = slo.tightest_latency()?.mul_f64(thresholds.send_lag_share);
-    let allowed = thresholds.send_lag.max(share);
+    let allowed = allowed_lag(slo, thresholds)?;
     let is_late = measured.offered_rate.is_some() && measured.send_lag_p99 > allowed;
     is_late.then(|| {
         let lag = text::duration_beside(measured.send_lag_p99, allowed);
@@ -239,6 +239,23 @@ fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<
         );
         (Invalid::GeneratorSaturated, reason)
     })
+}
+
+/// How late the generator, or the proxy, may be; `None` where no objective is about latency.
+fn allowed_lag(slo: &Slo, thresholds: &Thresholds) -> Option<Duration> {
+    let share = slo.tightest_latency()?.mul_f64(thresholds.send_lag_share);
+    Some(thresholds.send_lag.max(share))
+}
+
+/// The limits of the proxy before the dependencies.
+fn proxy(evidence: &Evidence, slo: &Slo, thresholds: &Thresholds) -> Option<(Invalid, String)> {
+    let proxy = evidence
+        .proxy
+        .as_ref()
+        .filter(|_| !thresholds.accept_saturated)?;
+    let allowed = allowed_lag(slo, thresholds).unwrap_or(Duration::MAX);
+    let reason = proxy::bottleneck(proxy, allowed)?;
+    Some((Invalid::ProxySaturated, reason))
 }
 
 fn results(slo: &Slo, measured: &Measured, evidence: &Evidence) -> Vec<ObjectiveResult> {

@@ -34,11 +34,16 @@ pub(crate) fn trial(
     let assembled = assemble(of.experiment, with, of.jdks, of.places)?;
     let bound = of.experiment.slo.tightest_latency();
     let seed = seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
-    let order = Order {
+    let mut order = Order {
         give_up: gives_up(of, key.purpose).then(|| of.experiment.slo.clone()),
         ..self::of(of, id, &key.configuration, assembled, start_deadline)?
     };
     let (load, rate) = (&of.experiment.load, key.configuration.rate);
+    for dependency in &mut order.dependencies {
+        if let Some(proxied) = &mut dependency.proxied {
+            proxied.seed = seed_of(seed, &dependency.name);
+        }
+    }
     let length = of
         .experiment
         .search
@@ -133,6 +138,13 @@ fn filled(mut app: App) -> Result<(App, Vec<String>), RunError> {
     let Filled { env: full, secrets } = references::fill(env)?;
     *env = full;
     Ok((app, secrets))
+}
+
+/// What is drawn on the way to one dependency of a trial has nothing to do with its load.
+fn seed_of(trial: u64, dependency: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (trial, dependency).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The seed of a trial's load: fresh starts are independent of each other, and the same repeat of

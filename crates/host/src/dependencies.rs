@@ -1,18 +1,21 @@
 //! All dependencies of a trial: started one after the other before the application, ended after it.
 //!
-//! Owns their order and the network that they share with the application. One of them that ends
-//! ends the trial: what is measured without it is not the application.
+//! Owns their order and their networks. Those without toxics share one with the application; those
+//! with toxics share another one among themselves, and the application reaches them through the
+//! proxy, at the same address. One of them that ends ends the trial: what is measured without it is
+//! not the application.
 
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Beside, DependencyEvidence};
+use loadline_analysis::record::{Beside, DependencyEvidence, ProxyEvidence};
 use loadline_cgroup::Group;
-use loadline_trial::{Dependency, Network, Order, Refusal};
+use loadline_trial::{Dependency, Network, Order, Proxied, Refusal};
 
 use crate::container::Net;
 use crate::cpus::CpuPlan;
 use crate::dependency::Running;
 use crate::halt::Halt;
+use crate::proxy::Proxy;
 use crate::site::Site;
 use crate::trial::Stop;
 
@@ -24,6 +27,9 @@ pub(crate) struct Dependencies {
     /// What the application's network is where there is none.
     without: Net,
     running: Vec<Running>,
+    /// Those behind the proxy, in their order, as indices of the above.
+    behind: Vec<usize>,
+    proxy: Option<Proxy>,
     weighed: Instant,
     shares_with_application: bool,
 }
@@ -37,6 +43,8 @@ impl Dependencies {
                 Network::Host => Net::Host,
             },
             running: Vec::new(),
+            behind: Vec::new(),
+            proxy: None,
             weighed: Instant::now(),
             shares_with_application: false,
         }
@@ -66,25 +74,67 @@ impl Dependencies {
         (dependency, plan): (&Dependency, &CpuPlan),
         stop: Stop<'_>,
     ) -> Result<(), Halt> {
-        let running = Running::start(site, order, dependency, plan, self.network())?;
+        let network = match dependency.proxied {
+            None => self.network(),
+            Some(_) => self.network_behind(),
+        };
+        let running = Running::start(site, order, dependency, plan, network)?;
         self.shares_with_application |= running.beside() == Beside::Application;
         self.running.push(running);
         let Some(running) = self.running.last_mut() else {
             return Ok(());
         };
         running.await_ready(dependency, &plan.generator, stop)?;
-        running.seed((site, order), dependency, plan, stop)
+        running.seed((site, order), dependency, plan, stop)?;
+        match &dependency.proxied {
+            None => Ok(()),
+            Some(proxied) => self.stand_before((site, order), dependency, proxied, plan),
+        }
     }
 
-    /// The network of what is started next: that of the first of them, where there is one.
+    /// Puts the proxy before the last that was started.
+    fn stand_before(
+        &mut self,
+        (site, order): (&Site, &Order),
+        dependency: &Dependency,
+        proxied: &Proxied,
+        plan: &CpuPlan,
+    ) -> Result<(), Halt> {
+        self.behind.push(self.running.len() - 1);
+        let behind = self.network_behind();
+        let mut proxy = match self.proxy.take() {
+            Some(proxy) => proxy,
+            None => Proxy::start(site, &order.trial, plan, &self.network())?,
+        };
+        let linked = proxy.link(&dependency.name, proxied, &behind);
+        self.proxy = Some(proxy);
+        linked
+    }
+
+    /// The network of the application and of dependencies without toxics: that of the first of
+    /// these, where there is one, else that of the proxy.
     pub(crate) fn network(&self) -> Net {
-        let first = self.running.first().map(Running::network);
-        first.unwrap_or_else(|| self.without.clone())
+        let mut all = (0..).zip(&self.running);
+        let first = all.find(|(index, _)| !self.behind.contains(index));
+        let first = first.map(|(_, running)| running.network());
+        first
+            .or_else(|| Some(self.proxy.as_ref()?.network()))
+            .unwrap_or_else(|| self.without.clone())
+    }
+
+    /// The network of dependencies with toxics: that of the first of them, where there is one.
+    fn network_behind(&self) -> Net {
+        let first = self
+            .behind
+            .first()
+            .and_then(|index| self.running.get(*index));
+        first.map_or(Net::Own, Running::network)
     }
 
     /// Their cgroups: what they use is part of the trial, not noise.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
-        self.running.iter().map(Running::group)
+        let proxy = self.proxy.iter().map(Proxy::group);
+        self.running.iter().map(Running::group).chain(proxy)
     }
 
     /// Whether one runs on the application's CPUs: that it waits there is the experiment.
@@ -95,8 +145,11 @@ impl Dependencies {
     /// Looks after them.
     ///
     /// # Errors
-    /// [`Halt::Failed`] where one has ended.
+    /// [`Halt::Failed`] where one has ended, or the proxy.
     pub(crate) fn look(&mut self) -> Result<(), Halt> {
+        if let Some(proxy) = &mut self.proxy {
+            proxy.look()?;
+        }
         if self.weighed.elapsed() >= WEIGH {
             self.weighed = Instant::now();
             self.running.iter_mut().for_each(Running::weigh);
@@ -112,17 +165,46 @@ impl Dependencies {
         self.running.iter_mut().for_each(Running::begin_window);
     }
 
+    /// Whether what is wrong on the way to them counts from the begin of the load.
+    pub(crate) fn need_begin(&self) -> bool {
+        self.proxy.is_some()
+    }
+
+    /// A phase of load begins at this moment.
+    ///
+    /// # Errors
+    /// [`Halt::Failed`] where the proxy has ended.
+    pub(crate) fn begin_load(&mut self, at_ns: u64, is_measured: bool) -> Result<(), Halt> {
+        match &mut self.proxy {
+            Some(proxy) => proxy.begin(at_ns, is_measured),
+            None => Ok(()),
+        }
+    }
+
     /// Ends it; the last one counts.
     pub(crate) fn end_window(&mut self) {
+        if let Some(proxy) = &mut self.proxy {
+            proxy.end_window();
+        }
         self.running.iter_mut().for_each(Running::end_window);
     }
 
-    /// Ends them, the last started first, and hands over what was measured of each, in their order.
-    pub(crate) fn end(&mut self) -> Vec<DependencyEvidence> {
+    /// Ends them, the last started first, and hands over what was measured of each, in their order,
+    /// and of the proxy.
+    pub(crate) fn end(&mut self) -> (Vec<DependencyEvidence>, Option<ProxyEvidence>) {
+        let ended = self.proxy.take().map(Proxy::end);
         let all = std::mem::take(&mut self.running);
         let mut evidence: Vec<_> = all.into_iter().rev().map(Running::end).collect();
         evidence.reverse();
-        evidence
+        let Some((proxy, links)) = ended else {
+            return (evidence, None);
+        };
+        for (index, link) in self.behind.iter().zip(links) {
+            if let Some(dependency) = evidence.get_mut(*index) {
+                dependency.link = Some(link);
+            }
+        }
+        (evidence, Some(proxy))
     }
 }
 

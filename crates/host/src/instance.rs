@@ -34,7 +34,7 @@ use crate::watching;
 
 /// Shares of the generator where it shares CPUs with the application: it must keep its schedule,
 /// and it takes little.
-const GENERATOR_SHARES: u64 = 16 * 1024;
+pub(crate) const GENERATOR_SHARES: u64 = 16 * 1024;
 
 const START_HINT: &str =
     "the program must be executable for the application's user; another user: --user";

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, Phase, PhaseSpan, SecondEvidence,
+    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, Phase, PhaseSpan, ProxyEvidence,
+    SecondEvidence,
 };
 use loadline_analysis::slo::Slo;
 use loadline_analysis::{early, together};
@@ -29,7 +30,8 @@ use crate::{ending, listener};
 /// Grace for an application that never got ready, or whose trial is told to stop.
 const SHORT_GRACE: Duration = Duration::from_secs(1);
 
-/// From the order to the first request of several generators: time for each to start and connect.
+/// From the order to the first request of several generators, and of one whose begin something else
+/// counts from: time for each to start and connect.
 const LEAD_NS: u64 = 500_000_000;
 
 /// From the end of the load to the last look of a soak: what is under way ends.
@@ -75,7 +77,7 @@ pub(crate) fn run(
         .and_then(|()| Instances::prepare(site, order, &program, dependencies, log));
     let instances = match prepared {
         Ok(instances) => instances,
-        Err(Halt::Failed(failure)) => return not_begun(Halt::Failed(failure), Vec::new()),
+        Err(Halt::Failed(failure)) => return not_begun(Halt::Failed(failure), (Vec::new(), None)),
         Err(halt) => return Err(halt),
     };
     let mut trial = Trial {
@@ -229,7 +231,12 @@ impl Trial<'_> {
     /// One load phase: each instance's generator takes its slots of one schedule.
     fn drive(&mut self, load: &LoadPhase) -> Result<Vec<Generator>, Halt> {
         let is_one = self.instances.all.len() == 1;
-        let from_ns = (!is_one).then(|| monotonic_ns() + LEAD_NS);
+        let is_timed = !is_one || self.instances.dependencies.need_begin();
+        let from_ns = is_timed.then(|| monotonic_ns() + LEAD_NS);
+        if let Some(at_ns) = from_ns {
+            let is_measured = load.phase == Phase::Measure;
+            self.instances.dependencies.begin_load(at_ns, is_measured)?;
+        }
         let start = |instance: &Instance| {
             let wanted = Wanted {
                 loadline: &self.site.options.program,
@@ -352,7 +359,7 @@ impl Trial<'_> {
             _ => together::together(parts),
         };
         evidence.noise = std::mem::take(&mut self.instances.noise);
-        evidence.dependencies = self.instances.dependencies.end();
+        (evidence.dependencies, evidence.proxy) = self.instances.dependencies.end();
         // Removes what is left of the containers.
         let room = self.instances.room.take();
         drop(self.instances);
@@ -416,10 +423,14 @@ fn cannot_pass(slo: Option<&Slo>, load: &LoadPhase, generators: &[Generator]) ->
 }
 
 /// The evidence of a trial whose application never ran.
-fn not_begun(halt: Halt, dependencies: Vec<DependencyEvidence>) -> Result<Evidence, Halt> {
+fn not_begun(
+    halt: Halt,
+    (dependencies, proxy): (Vec<DependencyEvidence>, Option<ProxyEvidence>),
+) -> Result<Evidence, Halt> {
     match halt {
         Halt::Failed(failure) => Ok(Evidence {
             dependencies,
+            proxy,
             failure: Some(failure),
             ..Evidence::default()
         }),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
 use crate::error::LoadError;
@@ -64,6 +65,27 @@ pub fn decode(text: &str) -> Result<Histogram, LoadError> {
     Deserializer::new()
         .deserialize(&mut bytes.as_slice())
         .map_err(|e| LoadError::Histogram(e.to_string()))
+}
+
+/// All intervals of an HdrHistogram interval log together. Its values are taken as ns, as loadline
+/// and every tool that names no other unit write them.
+///
+/// # Errors
+/// [`LoadError::Histogram`] when the text is no such log, or has no interval.
+pub fn of_log(text: &str) -> Result<Histogram, LoadError> {
+    let refused = |why: String| LoadError::Histogram(why);
+    let mut all = growing();
+    for (entry, number) in IntervalLogIterator::new(text.as_bytes()).zip(1..) {
+        let entry =
+            entry.map_err(|_| refused(format!("entry {number} is none of an interval log")))?;
+        if let LogEntry::Interval(interval) = entry {
+            add(&mut all, &decode(interval.encoded_histogram())?);
+        }
+    }
+    match all.is_empty() {
+        true => Err(refused("the log has no value".to_owned())),
+        false => Ok(all),
+    }
 }
 
 /// The value below which a fraction of all requests lies, where `failed` requests that are not in

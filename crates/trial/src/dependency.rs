@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::CpuSets;
 use loadline_analysis::wire;
+use loadline_proxy::Toxic;
 use loadline_sizing::{Bytes, Cpus};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,20 @@ pub struct Dependency {
     /// Its memory limit; `None` is none.
     #[serde(rename = "memory_bytes", with = "wire::bytes_opt")]
     pub memory: Option<Bytes>,
+    /// What is wrong on the way to it; `None` is that nothing stands in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxied: Option<Proxied>,
+}
+
+/// A dependency that the application reaches through the proxy only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proxied {
+    /// Where it listens, on the loopback: the proxy listens there in the application's network.
+    pub port: u16,
+    /// What is wrong, in the order in which bytes meet it.
+    pub toxics: Vec<Toxic>,
+    /// Of all that is drawn.
+    pub seed: u64,
 }
 
 impl Dependency {

@@ -9,6 +9,7 @@ use loadline_sizing::{Bytes, Cpus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::proxy::LinkEvidence;
 use crate::wire;
 
 /// One dependency in one trial. Counters are those of the window: the measure phase, or of a trial
@@ -65,6 +66,9 @@ pub struct DependencyEvidence {
     /// The last lines that it wrote, where it failed; control characters removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_output: Vec<String>,
+    /// What went to it through the proxy; `None` where nothing stood in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkEvidence>,
 }
 
 /// Who else runs on a dependency's CPUs.

@@ -16,6 +16,7 @@ mod neighbour;
 mod plan;
 mod predict;
 mod profile;
+mod proxy_part;
 mod run;
 mod schema;
 mod show;
@@ -91,6 +92,9 @@ pub enum Command {
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
+    /// The proxy before the dependencies of a trial; started by loadline itself.
+    #[command(hide = true)]
+    ProxyPart,
     /// One whole trial; started by loadline itself.
     #[command(hide = true)]
     TrialPart,
@@ -139,6 +143,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Footprint(arguments) => footprint::run(&arguments),
         Command::Init => init::run(),
         Command::LoadPart => load_part::run(),
+        Command::ProxyPart => proxy_part::run(),
         Command::TrialPart => trial_part::run(),
         Command::Neighbour(arguments) => neighbour::run(&arguments),
     }

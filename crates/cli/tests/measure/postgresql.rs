@@ -11,7 +11,8 @@ use crate::process::Call;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_killed_whole, assert_nothing_left, processes};
 
-pub const CASES: [Case; 4] = [
+pub const CASES: [Case; 5] = [
+    ("spring_behind_latency_is_sized_and_told", slow),
     ("spring_is_sized_with_its_postgresql", sized),
     ("a_starved_postgresql_is_never_springs_fault", starved),
     ("postgresql_that_dies_under_load_is_told", dies),
@@ -130,6 +131,40 @@ fn sized() -> Outcome {
     None
 }
 
+/// Each answer of the database comes 20 ms later: the service does not know, the answer says so.
+fn slow() -> Outcome {
+    if let Some(reason) = missing() {
+        return Some(reason);
+    }
+    let lab = Lab::new();
+    let toxic = "port = 5432\n[[dependency.toxic]]\ntype = \"latency\"\nlatency = \"20ms\"";
+    write(&lab, toxic, "rate = \"10/s\"\nduration = \"5s\"");
+    call(&lab, "size").into_end().expect_code(0).prints(&[
+        "On the way to db (latency 20ms downstream), as the experiment wants it.",
+        "What was wrong on the way",
+    ]);
+    let result = lab.result("last");
+    let trials = result["trials"].as_array().expect("trials").clone();
+    let passed = trials.iter().filter(|t| t["verdict"]["class"] == "pass");
+    for trial in passed {
+        let evidence = &trial["evidence"];
+        let link = &evidence["dependencies"][0]["link"];
+        let trips = link["total"]["exchanges"].as_u64();
+        assert!(trips.is_some_and(|trips| trips >= 50), "{link}");
+        assert!(
+            evidence["proxy"]["cpu_ns"]
+                .as_u64()
+                .is_some_and(|ns| ns > 0)
+        );
+        // Every answer waits for one of the database at least.
+        let fastest = evidence["seconds"].as_array().expect("seconds").iter();
+        let fastest = fastest.filter_map(|second| second["p50_ns"].as_u64()).min();
+        assert!(fastest.is_some_and(|ns| ns >= 20_000_000), "{fastest:?}");
+    }
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
+}
+
 fn starved() -> Outcome {
     if let Some(reason) = missing() {
         return Some(reason);
@@ -182,7 +217,8 @@ fn killed() -> Outcome {
         return Some(reason);
     }
     let lab = Lab::new();
-    write(&lab, "", "rate = \"20/s\"\nduration = \"60s\"");
+    let toxic = "port = 5432\n[[dependency.toxic]]\ntype = \"latency\"\nlatency = \"1ms\"";
+    write(&lab, toxic, "rate = \"20/s\"\nduration = \"60s\"");
     let mut victim = call(&lab, "run").start();
     victim.until_it_measures();
     let begin = Instant::now();

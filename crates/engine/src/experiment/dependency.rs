@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use loadline_analysis::record::CpuSets;
 use loadline_jvm::detect::Places;
+use loadline_proxy::Toxic;
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Account, App, Readiness, Refusal};
+use loadline_trial::{Account, App, Proxied, Readiness, Refusal};
 
 use super::error::Source;
 use super::references::{self, Filled};
 use super::resolve::{self, Checked};
 use super::said::Text;
 use super::wire::{DependencyTable, ExperimentFile};
-use super::{Experiment, ExperimentError, Image};
+use super::{Experiment, ExperimentError, Image, toxic};
 use crate::command::{CommandError, inherited, locate};
 use crate::runner::RunError;
 
@@ -56,6 +57,10 @@ pub struct Dependency {
     pub cpuset: Option<CpuSets>,
     /// Memory limit.
     pub memory: Option<Bytes>,
+    /// Where it listens, where that is known.
+    pub port: Option<u16>,
+    /// What is wrong on the way to it, in the order in which bytes meet it.
+    pub toxics: Vec<Toxic>,
 }
 
 /// The dependencies of a trial, and what no file of it may hold.
@@ -125,6 +130,7 @@ impl Experiment {
                 cpu: dependency.cpu,
                 cpuset: dependency.cpuset.clone(),
                 memory: dependency.memory,
+                proxied: dependency.proxied(),
             });
         }
         Ok(all)
@@ -132,6 +138,16 @@ impl Experiment {
 }
 
 impl Dependency {
+    /// How the proxy stands before it; each trial has a seed of its own.
+    fn proxied(&self) -> Option<Proxied> {
+        let port = self.port.filter(|_| !self.toxics.is_empty())?;
+        Some(Proxied {
+            port,
+            toxics: self.toxics.clone(),
+            seed: 0,
+        })
+    }
+
     /// Its image as a trial starts it; volumes are relative to this directory.
     fn in_image(
         &self,
@@ -214,17 +230,15 @@ pub(super) fn dependencies(file: &ExperimentFile, source: &Source<'_>) -> Checke
             let problem = format!("two dependencies are called `{}`", one.name);
             return at(problem, "give each a name of its own");
         }
-        let same = |other: &&Dependency| {
-            port(&one.readiness).is_some() && port(&other.readiness) == port(&one.readiness)
-        };
-        if let (Some(other), Some(port)) = (all.iter().find(same), port(&one.readiness)) {
+        let same = |other: &&Dependency| one.port.is_some() && other.port == one.port;
+        if let (Some(other), Some(port)) = (all.iter().find(same), one.port) {
             let problem = format!("`{}` and `{}` listen on port {port}", other.name, one.name);
             return at(
                 problem,
                 "they share one network: give one of them another port",
             );
         }
-        if port(&one.readiness) == Some(file.load.port()) {
+        if one.port == Some(file.load.port()) {
             let problem = format!("`{}` listens on the port of the application", one.name);
             return at(
                 problem,
@@ -292,6 +306,13 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
         let hint = "an engine runs it in its container; of a program write tcp = 5432, log = \"ready\", or http";
         return Err(at(problem, hint));
     }
+    let readiness = resolve::ready(ready, None, &format!("`{name}`"), source)?;
+    let port = port_of(table, &readiness, source)?;
+    let toxics = toxic::toxics(&table.toxic, source)?;
+    if port.is_none() && !toxics.is_empty() {
+        let problem = format!("`{name}` has toxics, and does not say on which port it is reached");
+        return Err(at(problem, "name it: port = 5432"));
+    }
     Ok(Dependency {
         name: name.clone(),
         command: table.command.clone(),
@@ -300,7 +321,9 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
         seed: table.seed.clone(),
         directory: table.directory.clone(),
         env: table.env.clone(),
-        readiness: resolve::ready(ready, None, &format!("`{name}`"), source)?,
+        readiness,
+        port,
+        toxics,
         start_deadline: source.time(
             table.start_deadline.as_ref(),
             START_DEADLINE,
@@ -363,10 +386,23 @@ fn volume(text: &Text, source: &Source<'_>) -> Checked<(PathBuf, PathBuf)> {
     }
 }
 
-fn port(readiness: &Readiness) -> Option<u16> {
-    match readiness {
+/// Where it listens: what it says of itself, else where it is asked whether it is ready.
+fn port_of(
+    table: &DependencyTable,
+    readiness: &Readiness,
+    source: &Source<'_>,
+) -> Checked<Option<u16>> {
+    let asked = match readiness {
         Readiness::Http { port, .. } | Readiness::Tcp { port } => Some(*port),
         Readiness::LogLine { .. } | Readiness::Command { .. } => None,
+    };
+    match &table.port {
+        Some(port) if *port.get() == 0 => {
+            let hint = "the port on which the application reaches it: port = 5432";
+            Err(source.at(port.origin(), "0 is no port", hint))
+        }
+        Some(port) => Ok(Some(*port.get())),
+        None => Ok(asked),
     }
 }
 

@@ -18,6 +18,7 @@ mod search;
 mod services;
 #[cfg(test)]
 mod tests;
+mod toxic;
 pub mod wire;
 
 pub(crate) use search::FIRST_MEMORY;
@@ -258,6 +259,9 @@ impl ExperimentFile {
             if let Some(directory) = &mut dependency.directory {
                 changed |= directory.is_relative();
                 *directory = base.join(&*directory);
+            }
+            for toxic in &mut dependency.toxic {
+                changed |= toxic::settle(toxic, base)?;
             }
         }
         Ok(changed)

@@ -469,7 +469,7 @@ impl Source<'_> {
             .map_err(|e| self.at(text.origin(), e, hint))
     }
 
-    fn time_or_zero(
+    pub(super) fn time_or_zero(
         &self,
         text: Option<&Text>,
         default: Duration,

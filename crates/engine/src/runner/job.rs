@@ -229,7 +229,7 @@ fn judged(of: &Measurement<'_>, trial: &Trial, evidence: &mut Evidence) -> Judge
     let strict = judge(configuration, slo, evidence, &of.thresholds);
     let is_disturbed = matches!(
         strict.verdict,
-        Verdict::Invalid(Invalid::Noise | Invalid::GeneratorSaturated)
+        Verdict::Invalid(Invalid::Noise | Invalid::GeneratorSaturated | Invalid::ProxySaturated)
     );
     if !is_disturbed || !of.experiment.accept_noise {
         return strict;

@@ -329,7 +329,7 @@ fn network(kind: EngineKind, network: &Net) -> Result<String, Halt> {
         (EngineKind::Docker, _) => {
             let why =
                 "docker puts a container into the network of another container of its own only";
-            let hint = "make the first dependency an image of docker's too, or let podman start all: engine = \"podman\"";
+            let hint = "make the first dependency an image of docker's too and give it no toxics, or let podman start all: engine = \"podman\"";
             Err(refused(
                 "joining the network of the dependencies",
                 why,

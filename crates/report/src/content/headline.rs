@@ -15,7 +15,7 @@ use loadline_analysis::warming;
 
 use super::groups::{self, Group, Names};
 use super::growth;
-use super::money;
+use super::{money, toxics};
 use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
@@ -58,6 +58,7 @@ pub fn headline(view: &ResultView) -> Headline {
             .details
             .insert(0, format!("The result is not complete: {why}."));
     }
+    headline.details.extend(toxics::sentence(view));
     headline.details.push(measured_where(view));
     headline
 }

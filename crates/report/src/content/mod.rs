@@ -21,6 +21,7 @@ pub(crate) mod scaling;
 mod section;
 mod smaller;
 pub(crate) mod startup;
+mod toxics;
 pub mod trials;
 pub(crate) mod warm_up;
 
@@ -47,6 +48,7 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     memory::section,
     growth::section,
     dependencies::section,
+    toxics::section,
     options::section,
     trials::section,
     distrust::section,

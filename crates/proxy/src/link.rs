@@ -1,0 +1,220 @@
+//! One dependency as the proxy sees it: where it listens, where it is, what is wrong on the way.
+//!
+//! Owns the listening sockets, which stand in the application's network, and which toxics befall a
+//! connection.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use loadline_analysis::random::Random;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, ipproto};
+use serde::{Deserialize, Serialize};
+
+use crate::delay::Draw;
+use crate::lane::{Lane, Prepared};
+use crate::meter::Counters;
+use crate::network::{self, Entered};
+use crate::toxic::{Effect, Stream, Toxic};
+
+/// Connections that may wait to be taken.
+const BACKLOG: i32 = 4096;
+
+/// What a link is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkOrder {
+    /// Name of the dependency.
+    pub name: String,
+    /// Its port, on the loopback of both networks.
+    pub port: u16,
+    /// Its network namespace, such as `/proc/PID/ns/net`.
+    pub network: PathBuf,
+    /// What is wrong on the way, in the order in which bytes meet it.
+    pub toxics: Vec<Toxic>,
+    /// Of all that is drawn.
+    pub seed: u64,
+}
+
+/// A link that listens.
+#[derive(Debug)]
+pub(crate) struct Link {
+    port: u16,
+    network: File,
+    pub(crate) listeners: Vec<TcpListener>,
+    toxics: Vec<(Toxic, Rc<Prepared>)>,
+    random: Random,
+    made: u64,
+    pub(crate) is_down: bool,
+    /// Begin of the measured load.
+    pub(crate) zero: Option<u64>,
+    pub(crate) counters: Counters,
+}
+
+impl Link {
+    /// Listens in the application's network, in which this thread is.
+    ///
+    /// # Errors
+    /// In words: a port that is taken, a namespace that is not there, a histogram that is none.
+    pub(crate) fn open(order: &LinkOrder) -> Result<Self, String> {
+        let mut toxics = Vec::new();
+        for toxic in &order.toxics {
+            let draw = match &toxic.effect {
+                Effect::Latency(delay) => Some(Draw::new(delay)?),
+                _ => None,
+            };
+            let prepared = Prepared {
+                effect: toxic.effect.clone(),
+                draw,
+                span: toxic.span,
+            };
+            toxics.push((toxic.clone(), Rc::new(prepared)));
+        }
+        let failed = |error: io::Error| format!("port {}: {error}", order.port);
+        let network = network::open(&order.network).map_err(failed)?;
+        let mut listeners = vec![listen((Ipv4Addr::LOCALHOST, order.port).into()).map_err(failed)?];
+        // `localhost` means both to a JVM; a machine without IPv6 has the first only.
+        listeners.extend(listen((Ipv6Addr::LOCALHOST, order.port).into()).ok());
+        Ok(Self {
+            port: order.port,
+            network,
+            listeners,
+            toxics,
+            random: Random::from_seed(order.seed),
+            made: 0,
+            is_down: false,
+            zero: None,
+            counters: Counters::default(),
+        })
+    }
+
+    /// A connection begins: towards the dependency, in its network.
+    ///
+    /// # Errors
+    /// What the kernel says at once; most of it shows later.
+    pub(crate) fn connect(&self) -> io::Result<TcpStream> {
+        network::enter(&self.network)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let kind = SocketType::STREAM;
+        let socket = net::socket_with(AddressFamily::INET, kind, flags, Some(ipproto::TCP))?;
+        match net::connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let stream = TcpStream::from(socket);
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    /// The lanes of the next connection and which toxics befall it. Its draws depend on the seed and
+    /// on how many were before it, not on the time.
+    pub(crate) fn draw(&mut self) -> ([Lane; 2], Vec<bool>) {
+        let random = self.random.derive(self.made);
+        self.made += 1;
+        let mut chance = random.derive(2);
+        let toxics = self.toxics.iter();
+        let befallen: Vec<bool> = toxics
+            .map(|(toxic, _)| chance.chance(toxic.toxicity))
+            .collect();
+        let of = |stream: Stream| {
+            let both = self.toxics.iter().zip(&befallen);
+            let mine = both.filter(|((toxic, _), befalls)| **befalls && toxic.stream == stream);
+            let mine = mine.map(|((_, prepared), _)| Rc::clone(prepared)).collect();
+            Lane::new(mine, random.derive(stream as u64))
+        };
+        ([of(Stream::Upstream), of(Stream::Downstream)], befallen)
+    }
+
+    /// Whether a dependency is down now.
+    pub(crate) fn should_be_down(&self, now: u64) -> bool {
+        let down = |(toxic, prepared): &(Toxic, Rc<Prepared>)| {
+            toxic.effect == Effect::Down && prepared.is_active(now, self.zero)
+        };
+        self.toxics.iter().any(down)
+    }
+
+    /// Stops or begins to listen. A socket that does not listen keeps its port: nobody takes it, and
+    /// the kernel refuses who asks. Source: tcp_disconnect in the kernel's net/ipv4/tcp.c.
+    pub(crate) fn set_down(&mut self, is_down: bool) -> io::Result<()> {
+        self.is_down = is_down;
+        for listener in &self.listeners {
+            match is_down {
+                true => net::shutdown(listener, Shutdown::Read)?,
+                false => net::listen(listener, BACKLOG)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Of a connection that these toxics befall: how long from now until it is closed or reset, ns,
+    /// where a toxic at work wants that; `true` is by a reset. Asked when it is made, and when a
+    /// toxic begins.
+    pub(crate) fn doom(&self, befallen: &[bool], now: u64) -> Option<(u64, bool)> {
+        let both = self.toxics.iter().zip(befallen);
+        let active = both.filter(|((_, p), befalls)| **befalls && p.is_active(now, self.zero));
+        let after = active.filter_map(|((toxic, _), _)| match toxic.effect {
+            Effect::Timeout { timeout } if !timeout.is_zero() => Some((timeout, false)),
+            Effect::ResetPeer { timeout } => Some((timeout, true)),
+            _ => None,
+        });
+        let ns = |(timeout, how): (std::time::Duration, bool)| (timeout.as_nanos() as u64, how);
+        after.map(ns).min()
+    }
+
+    /// When something begins or ends next, after this moment.
+    pub(crate) fn next_edge(&self, now: u64) -> Option<u64> {
+        let zero = self.zero?;
+        let spans = self.toxics.iter().filter_map(|(toxic, _)| toxic.span);
+        let edges = spans.flat_map(|span| [span.at, span.end()]);
+        let edges = edges.map(|at| zero.saturating_add(at.as_nanos() as u64));
+        edges.filter(|edge| *edge > now).min()
+    }
+}
+
+/// Connections of the application that wait, one at a time.
+pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
+    match listener.accept() {
+        Ok((stream, _)) => {
+            stream.set_nonblocking(true)?;
+            stream.set_nodelay(true)?;
+            Ok(Some(stream))
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        // One that is gone again, and a socket that has just been shut.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::ConnectionAborted | ErrorKind::InvalidInput
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    // The standard library's backlog is that of small servers.
+    net::listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+/// Refused attempts in the application's network since the last time.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts(Option<u64>);
+
+impl Attempts {
+    pub(crate) fn grown(&mut self, front: &mut Entered) -> u64 {
+        let now = front.failed_attempts();
+        let grown = now
+            .zip(self.0)
+            .map(|(now, before)| now.saturating_sub(before));
+        self.0 = now;
+        grown.unwrap_or(0)
+    }
+}

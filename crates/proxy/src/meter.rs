@@ -1,0 +1,122 @@
+//! What is counted: connections, round trips and bytes by second, and the proxy's own delay.
+//!
+//! Owns the window: counters begin with it, and are handed over at its end.
+
+use std::time::Duration;
+
+use loadline_analysis::record::LinkSecond;
+use loadline_load::histogram::{self, Histogram};
+
+/// Seconds that are kept one by one.
+const KEPT: usize = 3600;
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// Counters of one link.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Since the begin of the second.
+    pub(crate) now: LinkSecond,
+    /// Connections that stand.
+    pub(crate) open: u64,
+    total: LinkSecond,
+    seconds: Vec<LinkSecond>,
+}
+
+impl Counters {
+    /// A window begins.
+    pub(crate) fn begin(&mut self) {
+        *self = Self {
+            open: self.open,
+            ..Self::default()
+        };
+    }
+
+    /// A second ends.
+    pub(crate) fn end_second(&mut self, at_ns: u64) {
+        let second = LinkSecond {
+            at_ns,
+            open: self.open,
+            ..std::mem::take(&mut self.now)
+        };
+        self.total = sum(self.total, second);
+        if self.seconds.len() < KEPT {
+            self.seconds.push(second);
+        }
+    }
+
+    /// All of the window and its seconds.
+    pub(crate) fn end(&mut self, at_ns: u64) -> (LinkSecond, Vec<LinkSecond>) {
+        self.end_second(at_ns);
+        (self.total, std::mem::take(&mut self.seconds))
+    }
+}
+
+/// Both, at the end of the later.
+fn sum(a: LinkSecond, b: LinkSecond) -> LinkSecond {
+    LinkSecond {
+        at_ns: b.at_ns,
+        opened: a.opened + b.opened,
+        refused: a.refused + b.refused,
+        reset: a.reset + b.reset,
+        open: b.open,
+        exchanges: a.exchanges + b.exchanges,
+        upstream_bytes: a.upstream_bytes + b.upstream_bytes,
+        downstream_bytes: a.downstream_bytes + b.downstream_bytes,
+    }
+}
+
+/// The proxy's own delay.
+#[derive(Debug)]
+pub(crate) struct Lag(Histogram);
+
+impl Lag {
+    pub(crate) fn new() -> Self {
+        Self(histogram::new())
+    }
+
+    /// Something was due, and is done.
+    pub(crate) fn record(&mut self, due: u64, now: u64) {
+        self.0.saturating_record(now.saturating_sub(due).max(1));
+    }
+
+    /// 99th percentile and maximum since the last time.
+    pub(crate) fn take(&mut self) -> (Duration, Duration) {
+        let p99 = self.0.value_at_quantile(0.99).min(self.0.max());
+        let seen = (
+            Duration::from_nanos(p99),
+            Duration::from_nanos(self.0.max()),
+        );
+        self.0.reset();
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_the_sum_of_its_seconds_and_the_last_number_of_open_ones() {
+        let mut counters = Counters::default();
+        counters.now.exchanges = 99;
+        counters.open = 3;
+        counters.begin();
+        counters.now.exchanges = 5;
+        counters.end_second(SECOND);
+        counters.open = 1;
+        counters.now.exchanges = 2;
+        counters.now.opened = 1;
+        let (total, seconds) = counters.end(SECOND + 10);
+        let expected = LinkSecond {
+            at_ns: SECOND + 10,
+            opened: 1,
+            open: 1,
+            exchanges: 7,
+            ..LinkSecond::default()
+        };
+        assert_eq!(total, expected);
+        let of_each: Vec<_> = seconds.iter().map(|s| (s.exchanges, s.open)).collect();
+        assert_eq!(of_each, [(5, 3), (2, 1)]);
+    }
+}

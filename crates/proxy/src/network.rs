@@ -1,0 +1,135 @@
+//! Network namespaces: the one that the application is in, and the one that its dependencies are in.
+//!
+//! Owns how the proxy comes to stand in both, by which an application is lied to without a change of
+//! its own: in its network the proxy listens where the dependency would, in the other one the
+//! dependency itself does. A socket stays in the namespace in which it was made, so one thread may
+//! listen in the first and connect in the second. Facts: network_namespaces(7), setns(2).
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+
+use loadline_sys::Namespaces;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde::{Deserialize, Serialize};
+
+/// The application's network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Front {
+    /// The machine's.
+    Host,
+    /// One that the proxy makes: a loopback interface only.
+    Own,
+    /// This one, such as `/proc/PID/ns/net`.
+    Of(PathBuf),
+}
+
+/// The application's network, entered.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    namespace: File,
+    /// Counters of its TCP, opened there: they stay that network's wherever the thread goes.
+    counters: Option<File>,
+}
+
+impl Entered {
+    /// Enters it.
+    ///
+    /// # Errors
+    /// What the kernel says, with the step.
+    pub(crate) fn new(front: &Front) -> io::Result<Self> {
+        match front {
+            Front::Host => {}
+            Front::Of(path) => enter(&open(path)?)?,
+            Front::Own => own()?,
+        }
+        let counters = match front {
+            // On the machine's network others fail to connect as well.
+            Front::Host => None,
+            Front::Own | Front::Of(_) => File::open("/proc/self/net/snmp").ok(),
+        };
+        Ok(Self {
+            namespace: open(Path::new("/proc/self/ns/net"))?,
+            counters,
+        })
+    }
+
+    /// The file that stands for it, as others may open it: this process is not always in it.
+    pub(crate) fn path(&self) -> PathBuf {
+        let descriptor = self.namespace.as_raw_fd();
+        PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id()))
+    }
+
+    /// Goes back to it.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        enter(&self.namespace)
+    }
+
+    /// Connections that failed in it since it was made; `None` where nobody counts them apart.
+    pub(crate) fn failed_attempts(&mut self) -> Option<u64> {
+        let counters = self.counters.as_mut()?;
+        counters.rewind().ok()?;
+        let mut text = String::new();
+        counters.take(64 << 10).read_to_string(&mut text).ok()?;
+        attempt_fails(&text)
+    }
+}
+
+/// Goes into a network.
+pub(crate) fn enter(namespace: &File) -> io::Result<()> {
+    let network = Some(LinkNameSpaceType::Network);
+    let entered = move_into_link_name_space(namespace.as_fd(), network);
+    entered.map_err(|errno| step("entering a network namespace", errno.into()))
+}
+
+/// The file that stands for one.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    File::open(path).map_err(|error| step(&path.display().to_string(), error))
+}
+
+fn own() -> io::Result<()> {
+    let made = loadline_sys::unshare(Namespaces {
+        net: true,
+        ..Namespaces::default()
+    });
+    made.map_err(io::Error::other)?;
+    loadline_sys::set_interface_up("lo").map_err(io::Error::other)?;
+    // As container engines do, and as the networks that an application's own container makes.
+    let _ = std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    Ok(())
+}
+
+fn step(step: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{step}: {error}"))
+}
+
+/// `Tcp: ... AttemptFails ...` twice, names and numbers. Source: RFC 4022, tcpAttemptFails:
+/// connections that went from SYN-SENT to CLOSED.
+fn attempt_fails(text: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.starts_with("Tcp:"));
+    let names = lines.next()?.split(' ');
+    let mut numbers = lines.next()?.split(' ');
+    let index = names.into_iter().position(|name| name == "AttemptFails")?;
+    numbers.nth(index)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_attempts_are_read_by_their_name() {
+        // Captured on Linux 6.18, shortened.
+        let text = "\
+Icmp: InMsgs InErrors
+Icmp: 1 2
+Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab
+Tcp: 1 200 120000 -1 9210 8011 417 55 12
+";
+        assert_eq!(attempt_fails(text), Some(417));
+        assert_eq!(attempt_fails("Tcp: A B\nTcp: 1 2\n"), None);
+        assert_eq!(attempt_fails(""), None);
+    }
+}

@@ -1,0 +1,263 @@
+//! What can be wrong between an application and what it depends on.
+//!
+//! Owns the types, and how they are called. Names and meaning are Toxiproxy's (README, "Toxics",
+//! version 2.12), so that who knows those knows these: `down` there is a proxy that is disabled.
+//! Units are types here: times and bytes, where Toxiproxy has numbers of ms and KB.
+
+use std::fmt;
+use std::time::Duration;
+
+use loadline_analysis::slo::duration;
+use serde::{Deserialize, Serialize};
+
+use crate::delay::Delay;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Toxic {
+    /// What.
+    pub effect: Effect,
+    /// On which way.
+    pub stream: Stream,
+    /// Share of connections that it befalls, in [0, 1].
+    pub toxicity: f64,
+    /// When; `None` is always.
+    pub span: Option<Span>,
+}
+
+/// Which way bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// From the application to the dependency.
+    Upstream,
+    /// From the dependency to the application.
+    Downstream,
+}
+
+impl Stream {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Upstream => "upstream",
+            Self::Downstream => "downstream",
+        }
+    }
+}
+
+/// A part of the measured time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// From the begin of the measured load.
+    pub at: Duration,
+    /// How long it lasts.
+    pub length: Duration,
+}
+
+impl Span {
+    /// Its end, from the begin of the measured load.
+    pub fn end(self) -> Duration {
+        self.at.saturating_add(self.length)
+    }
+}
+
+/// For people: `at 20s for 10s`.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {} for {}", duration(self.at), duration(self.length))
+    }
+}
+
+/// What is done to bytes or connections.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Effect {
+    /// Bytes come later.
+    Latency(Delay),
+    /// Bytes come no faster.
+    Bandwidth {
+        /// Bytes a second, at least 1.
+        rate: u64,
+    },
+    /// The end of a connection comes later than its last byte.
+    SlowClose {
+        /// How much.
+        delay: Duration,
+    },
+    /// A black hole: no byte arrives. A connection that lost some ends with the toxic.
+    Timeout {
+        /// The connection is closed this long after it began to be in the hole; 0 is never.
+        timeout: Duration,
+    },
+    /// The connection is reset.
+    ResetPeer {
+        /// So long after it was made, or the toxic began.
+        timeout: Duration,
+    },
+    /// Bytes come in small pieces.
+    Slicer {
+        /// Their size on average, bytes; at least 1.
+        average_size: u64,
+        /// Most to either side, bytes; below the average.
+        size_variation: u64,
+        /// Between two pieces.
+        delay: Duration,
+    },
+    /// The connection is closed after so many bytes.
+    LimitData {
+        /// Bytes of one direction.
+        bytes: u64,
+    },
+    /// Connections are refused, and those that stand are reset.
+    Down,
+}
+
+impl Effect {
+    /// The names of all, as an experiment has them.
+    pub const NAMES: [&str; 8] = [
+        "latency",
+        "bandwidth",
+        "slow_close",
+        "timeout",
+        "reset_peer",
+        "slicer",
+        "limit_data",
+        "down",
+    ];
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        Self::NAMES[match self {
+            Self::Latency(_) => 0,
+            Self::Bandwidth { .. } => 1,
+            Self::SlowClose { .. } => 2,
+            Self::Timeout { .. } => 3,
+            Self::ResetPeer { .. } => 4,
+            Self::Slicer { .. } => 5,
+            Self::LimitData { .. } => 6,
+            Self::Down => 7,
+        }]
+    }
+
+    /// Whether it is about connections as a whole, so that it has no direction.
+    pub fn is_of_both(&self) -> bool {
+        matches!(self, Self::Down | Self::ResetPeer { .. })
+    }
+}
+
+/// For people: `latency 20ms`.
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::Latency(delay) => write!(f, " {delay}"),
+            Self::Bandwidth { rate } => write!(f, " {} KB/s", *rate as f64 / 1000.0),
+            Self::SlowClose { delay } => write!(f, " {}", duration(*delay)),
+            Self::Timeout { timeout } if timeout.is_zero() => f.write_str(" without an end"),
+            Self::Timeout { timeout } => write!(f, " {}", duration(*timeout)),
+            Self::ResetPeer { timeout } => write!(f, " after {}", duration(*timeout)),
+            Self::Slicer {
+                average_size,
+                size_variation,
+                delay,
+            } => write!(
+                f,
+                " {average_size} ± {size_variation} bytes, {} apart",
+                duration(*delay)
+            ),
+            Self::LimitData { bytes } => write!(f, " {bytes} bytes"),
+            Self::Down => Ok(()),
+        }
+    }
+}
+
+/// For people: `latency 20ms downstream, on 50 % of connections, at 20s for 10s`.
+impl fmt::Display for Toxic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.effect)?;
+        if !self.effect.is_of_both() {
+            write!(f, " {}", self.stream.name())?;
+        }
+        if self.toxicity < 1.0 {
+            let share = (self.toxicity * 1e4).round() / 100.0;
+            write!(f, ", on {share} % of connections")?;
+        }
+        match self.span {
+            Some(span) => write!(f, ", {span}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_toxic_reads_as_a_line() {
+        let ms = Duration::from_millis;
+        let effects = [
+            Effect::Latency(Delay::Fixed { latency: ms(20) }),
+            Effect::Latency(Delay::Uniform {
+                latency: ms(20),
+                jitter: ms(5),
+            }),
+            Effect::Latency(Delay::Normal {
+                latency: ms(20),
+                jitter: ms(5),
+            }),
+            Effect::Latency(Delay::Pareto {
+                latency: ms(5),
+                shape: 2.5,
+            }),
+            Effect::Bandwidth { rate: 100_000 },
+            Effect::SlowClose { delay: ms(500) },
+            Effect::Timeout { timeout: ms(0) },
+            Effect::Timeout { timeout: ms(1500) },
+            Effect::ResetPeer { timeout: ms(0) },
+            Effect::Slicer {
+                average_size: 64,
+                size_variation: 8,
+                delay: ms(1),
+            },
+            Effect::LimitData { bytes: 4096 },
+            Effect::Down,
+        ];
+        let text: Vec<String> = effects
+            .into_iter()
+            .map(|effect| {
+                let toxic = Toxic {
+                    effect,
+                    stream: Stream::Downstream,
+                    toxicity: 1.0,
+                    span: None,
+                };
+                toxic.to_string()
+            })
+            .collect();
+        insta::assert_snapshot!(text.join("\n"), @"
+        latency 20ms downstream
+        latency 20ms ± 5ms downstream
+        latency 20ms ± 5ms (normal) downstream
+        latency 5ms or more (Pareto, shape 2.5) downstream
+        bandwidth 100 KB/s downstream
+        slow_close 500ms downstream
+        timeout without an end downstream
+        timeout 1.5s downstream
+        reset_peer after 0ns
+        slicer 64 ± 8 bytes, 1ms apart downstream
+        limit_data 4096 bytes downstream
+        down
+        ");
+        let part = Toxic {
+            effect: Effect::Down,
+            stream: Stream::Downstream,
+            toxicity: 0.25,
+            span: Some(Span {
+                at: ms(20_000),
+                length: ms(10_000),
+            }),
+        };
+        insta::assert_snapshot!(part, @"down, on 25 % of connections, at 20s for 10s");
+    }
+}

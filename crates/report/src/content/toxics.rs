@@ -1,0 +1,125 @@
+//! What was wrong between the application and its dependencies, on purpose, and what went through.
+//!
+//! Owns the words and the table; the counters are the proxy's. There is nothing to say about results
+//! without toxics.
+
+use loadline_analysis::record::{LinkEvidence, Phase, ProxyEvidence, TrialRecord};
+
+use super::section::{Block, Section};
+use crate::format;
+use crate::table::Table;
+use crate::view::ResultView;
+
+/// One link in one trial.
+type Seen<'a> = (&'a TrialRecord, &'a LinkEvidence);
+
+/// The section; `None` where nothing stood in between.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let names = names(view);
+    names.first()?;
+    let words = "loadline's own proxy stood between the application and these dependencies, at their own addresses. Counters are those of the measured phase, all trials together; a round trip is a turn of the application to the dependency, a connection that was refused counts as none.";
+    let mut section = Section::new("toxics", "What was wrong on the way")
+        .with(Block::Paragraph(words.to_owned()))
+        .with(Block::Table(table(view, &names)));
+    section = section.with(Block::Paragraph(itself(view)));
+    Some(section)
+}
+
+/// What a headline says of it: `Between it and db: latency 20ms downstream.`
+pub(super) fn sentence(view: &ResultView) -> Option<String> {
+    let each: Vec<String> = names(view)
+        .iter()
+        .filter_map(|name| {
+            let (_, link) = links(view, name).next()?;
+            Some(format!("{name} ({})", link.toxics.join("; ")))
+        })
+        .collect();
+    let all = each.join(" and ");
+    (!all.is_empty()).then(|| format!("On the way to {all}, as the experiment wants it."))
+}
+
+fn names(view: &ResultView) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    let all = view.trials.iter().flat_map(|t| &t.evidence.dependencies);
+    for dependency in all.filter(|d| d.link.is_some()) {
+        if !names.contains(&dependency.name.as_str()) {
+            names.push(&dependency.name);
+        }
+    }
+    names
+}
+
+fn links<'a>(view: &'a ResultView, name: &'a str) -> impl Iterator<Item = Seen<'a>> {
+    let of = move |trial: &'a TrialRecord| {
+        let mine = trial.evidence.dependencies.iter();
+        let mine = mine.filter(move |dependency| dependency.name == name);
+        mine.filter_map(move |dependency| Some((trial, dependency.link.as_ref()?)))
+    };
+    view.trials.iter().flat_map(of)
+}
+
+fn table(view: &ResultView, names: &[&str]) -> Table {
+    let mut table = Table::new()
+        .left("Dependency")
+        .left("Toxics")
+        .right("Connections")
+        .right("Refused")
+        .right("Reset")
+        .right("Round trips")
+        .right("a request")
+        .right("Sent")
+        .right("Received");
+    for name in names {
+        let all: Vec<Seen<'_>> = links(view, name).collect();
+        let sum = |of: fn(&LinkEvidence) -> u64| all.iter().map(|(_, link)| of(link)).sum::<u64>();
+        let exchanges = sum(|l| l.total.exchanges);
+        let requests: u64 = all.iter().map(|(trial, _)| requests(trial)).sum();
+        let each = match requests {
+            0 => format::time_or(None),
+            requests => format!("{:.2}", exchanges as f64 / requests as f64),
+        };
+        let toxics = all
+            .first()
+            .map_or(String::new(), |(_, l)| l.toxics.join("; "));
+        let bytes = |bytes: u64| loadline_sizing::Bytes::from_bytes(bytes);
+        table.row([
+            (*name).to_owned().into(),
+            toxics.into(),
+            sum(|l| l.total.opened).to_string().into(),
+            sum(|l| l.total.refused).to_string().into(),
+            sum(|l| l.total.reset).to_string().into(),
+            exchanges.to_string().into(),
+            each.into(),
+            format::bytes_or(Some(bytes(sum(|l| l.total.upstream_bytes)))).into(),
+            format::bytes_or(Some(bytes(sum(|l| l.total.downstream_bytes)))).into(),
+        ]);
+    }
+    table
+}
+
+/// Requests of the measured load.
+fn requests(trial: &TrialRecord) -> u64 {
+    let measured = trial
+        .evidence
+        .load
+        .iter()
+        .filter(|l| l.phase == Phase::Measure);
+    measured.map(|load| load.scheduled).sum()
+}
+
+/// What the proxy took itself.
+fn itself(view: &ResultView) -> String {
+    let all: Vec<&ProxyEvidence> = (view.trials.iter())
+        .filter_map(|trial| trial.evidence.proxy.as_ref())
+        .collect();
+    let busy = all
+        .iter()
+        .filter_map(|p| loadline_analysis::proxy::busy_share(p));
+    let busy = busy.fold(0.0, f64::max);
+    let lag = all.iter().map(|p| p.lag_p99).max();
+    format!(
+        "The proxy used {} of one CPU at most, and was {} late (p99, the largest of all trials).",
+        format::percent(busy),
+        format::time_or(lag)
+    )
+}
