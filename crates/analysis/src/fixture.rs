@@ -47,6 +47,7 @@ pub fn load() -> LoadEvidence {
         generator_cpu: Duration::from_millis(400),
         saturated: None,
         by_request: Vec::new(),
+        by_second: Vec::new(),
     }
 }
 

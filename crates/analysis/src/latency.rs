@@ -101,6 +101,11 @@ impl Latency {
         Self::new(decode(&load.latency)?, load.scheduled)
     }
 
+    /// Of those that succeeded, ns.
+    pub fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
+    }
+
     /// Requests scheduled.
     pub fn scheduled(&self) -> u64 {
         self.scheduled

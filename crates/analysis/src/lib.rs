@@ -24,6 +24,7 @@ pub mod lint;
 pub mod noise;
 pub mod obstacle;
 pub mod offer;
+pub mod outage;
 pub mod pauses;
 pub mod pooled;
 pub mod price;

@@ -34,9 +34,9 @@ pub use cpus::CpuSets;
 pub use dependency::{Beside, DependencyEvidence};
 pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
-pub use load::{LoadEvidence, RequestEvidence};
+pub use load::{DueEvidence, LoadEvidence, RequestEvidence};
 pub use phase::{EarlyEnd, Phase, PhaseSpan};
-pub use proxy::{LinkEvidence, LinkSecond, ProxyEvidence};
+pub use proxy::{LinkEvidence, LinkSecond, OutageEvidence, ProxyEvidence};
 pub use reason::Reason;
 pub use soak::{MOST_POINTS, SoakEvidence, SoakLook, SoakPoint};
 pub use start::{CacheEvidence, StartCache, StartEvidence};
@@ -411,6 +411,9 @@ pub struct Evidence {
     /// The proxy before them; `None` where none of them has toxics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyEvidence>,
+    /// When a dependency was slow or away on a schedule, in the order of the begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<OutageEvidence>,
     /// What else happened on the machine.
     pub noise: NoiseEvidence,
     /// One entry a second, from start to stop; of a soak the first hour.

@@ -125,6 +125,32 @@ impl fmt::Display for RequestObjective {
     }
 }
 
+/// An objective about a time in which a dependency is slow or away.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum OutageObjective {
+    /// From its end until the other objectives hold again; `recovers<10s` in text.
+    Recovers {
+        /// The bound, exclusive.
+        #[serde(rename = "bound_ns", with = "crate::wire::nanos")]
+        bound: Duration,
+    },
+    /// The share of requests due in it that did not succeed; `errors<5% during` in text.
+    Errors {
+        /// The bound, exclusive, a fraction in [0, 1].
+        bound: f64,
+    },
+}
+
+impl fmt::Display for OutageObjective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recovers { bound } => write!(f, "recovers<{}", duration(*bound)),
+            Self::Errors { bound } => write!(f, "errors<{}% during", round(bound * 100.0)),
+        }
+    }
+}
+
 /// All objectives together; `p99<50ms,errors<0.1%` in text.
 ///
 /// An SLO without an error objective gets `errors<1%`: a service that fails fast must not pass.
@@ -135,12 +161,16 @@ pub struct Slo {
     /// Those about one request of a mix, in the order written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestObjective>,
+    /// Those about an outage of a dependency, in the order written. With one the others are about the
+    /// time before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outage: Vec<OutageObjective>,
 }
 
 /// A text that is not an SLO.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms"
+    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms, of an outage recovers<10s or errors<5% during"
 )]
 pub struct ParseSloError {
     /// The objective that was refused.
@@ -157,7 +187,12 @@ impl FromStr for Slo {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (mut objectives, mut by_request) = (Vec::new(), Vec::new());
+        let mut outage = Vec::new();
         for part in parts(text) {
+            if let Some(objective) = of_outage(part)? {
+                outage.push(objective);
+                continue;
+            }
             match of_request(part)? {
                 Some(named) => by_request.push(named),
                 None => objectives.push(objective(part)?),
@@ -174,6 +209,7 @@ impl FromStr for Slo {
         Ok(Self {
             objectives,
             by_request,
+            outage,
         })
     }
 }
@@ -194,7 +230,9 @@ impl fmt::Display for Slo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.objectives.iter().map(ToString::to_string);
         let named = self.by_request.iter().map(ToString::to_string);
-        f.write_str(&all.chain(named).collect::<Vec<_>>().join(","))
+        let outage = self.outage.iter().map(ToString::to_string);
+        let all = all.chain(named).chain(outage);
+        f.write_str(&all.collect::<Vec<_>>().join(","))
     }
 }
 
@@ -211,6 +249,29 @@ fn parts(text: &str) -> Vec<&str> {
     }
     parts.push(&text[begin..]);
     parts
+}
+
+/// An objective about an outage; `None` when it is about something else.
+fn of_outage(text: &str) -> Result<Option<OutageObjective>, ParseSloError> {
+    let text = text.trim();
+    let error = |why: &str| ParseSloError {
+        text: text.to_owned(),
+        why: why.to_owned(),
+    };
+    if let Some(during) = text.strip_suffix("during") {
+        return match objective(during)? {
+            Objective::Errors { bound } => Ok(Some(OutageObjective::Errors { bound })),
+            _ => Err(error("only errors have a bound during an outage")),
+        };
+    }
+    match text.split_once('<') {
+        Some((name, bound)) if name.trim() == "recovers" => {
+            let bound = parse_duration(bound.trim().trim_start_matches('='));
+            let bound = bound.ok_or_else(|| error("the bound is no duration (10s)"))?;
+            Ok(Some(OutageObjective::Recovers { bound }))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// An objective with the name of a request before it; `None` when there is no name.
@@ -320,6 +381,7 @@ mod tests {
             "p99<50ms,errors<0.1%",
             "p99.9<1.5s,max<2m,start<20s,errors<1%",
             "p50<250us,errors<100%",
+            "p99<50ms,errors<0.1%,recovers<10s,errors<5% during",
             "p99<300ms,errors<1%,POST /orders: p99<200ms,GET /a?x={rand:1:9},2: errors<2%",
         ] {
             assert_eq!(
@@ -384,6 +446,8 @@ mod tests {
             "errors<5",
             "errors<0%",
             "p99<-5ms",
+            "recovers<10",
+            "p99<5ms during",
         ] {
             assert!(text.parse::<Slo>().is_err(), "{text}");
         }

@@ -16,7 +16,7 @@ use crate::record::{
 use crate::sli::{self, Measured};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
 use crate::text;
-use crate::{app_ko, dependency, proxy};
+use crate::{app_ko, dependency, outage, proxy};
 
 /// Requests that may be under way at the end of the load, however fast answers are.
 const UNDER_WAY: f64 = 2.0;
@@ -96,6 +96,39 @@ pub struct Judgement {
 
 /// Judges one trial.
 pub fn judge(
+    configuration: &Configuration,
+    slo: &Slo,
+    evidence: &Evidence,
+    thresholds: &Thresholds,
+) -> Judgement {
+    let course = match outage::Course::of(evidence, slo) {
+        Ok(Some(course)) => course,
+        // A histogram that cannot be read is found again, and told, below.
+        Ok(None) | Err(_) => return judge_calm(configuration, slo, evidence, thresholds),
+    };
+    let calm = outage::without(evidence, &course);
+    let calm = calm.as_ref().unwrap_or(evidence);
+    let judgement = judge_calm(configuration, slo, calm, thresholds);
+    around_outage(judgement, &course, slo)
+}
+
+/// The same, and what the objectives about outages come to.
+fn around_outage(mut judgement: Judgement, course: &outage::Course, slo: &Slo) -> Judgement {
+    let (kept, broken) = outage::judged(course, slo);
+    match judgement.verdict {
+        Verdict::Pass if !broken.is_empty() => {
+            judgement.verdict = Verdict::SloMiss;
+            judgement.reason = broken.into_iter().collect();
+        }
+        Verdict::Pass => judgement.reason.extend(kept),
+        Verdict::SloMiss => judgement.reason.extend(broken),
+        Verdict::AppKo(_) | Verdict::Invalid(_) => {}
+    }
+    judgement
+}
+
+/// Judges a trial in which nothing was wrong on a schedule.
+fn judge_calm(
     configuration: &Configuration,
     slo: &Slo,
     evidence: &Evidence,

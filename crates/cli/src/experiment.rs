@@ -331,6 +331,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
     Ok(ExperimentFile {
         compose: None,
         dependency: Vec::new(),
+        outage: Vec::new(),
         question: None,
         analysis: None,
         slo: Said::flag(

@@ -50,10 +50,16 @@ pub(crate) fn trial(
         .soak
         .filter(|_| key.purpose == Purpose::Soak);
     Ok(match length {
-        None => Order {
-            load: load.phases(rate, bound, seed)?,
-            ..order
-        },
+        None => {
+            let mut phases = load.phases(rate, bound, seed)?;
+            for phase in &mut phases {
+                phase.plan.by_second = of.experiment.has_outages();
+            }
+            Order {
+                load: phases,
+                ..order
+            }
+        }
         Some(length) => {
             let (soak, cycle) = divide(length);
             soaked(Order {
@@ -126,7 +132,7 @@ fn gives_up(of: &Measurement<'_>, purpose: Purpose) -> bool {
         Purpose::Search | Purpose::Confirm | Purpose::Neighbour => true,
         Purpose::Prove | Purpose::Matrix | Purpose::Compare | Purpose::Soak => false,
     };
-    is_search && of.experiment.search.pricing.is_none()
+    is_search && of.experiment.search.pricing.is_none() && !of.experiment.has_outages()
 }
 
 /// An application with what its environment refers to.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{LoadEvidence, RequestEvidence, SecondEvidence};
+use loadline_analysis::record::{DueEvidence, LoadEvidence, RequestEvidence, SecondEvidence};
 use loadline_cgroup::Group;
 use loadline_load::part::{Message, Order, RequestMessage, ResultMessage, SecondMessage};
 use loadline_load::{LoadError, Model, Part, Plan};
@@ -332,6 +332,15 @@ fn load_evidence(load: &LoadPhase, part: Part, result: ResultMessage) -> LoadEvi
         generator_cpu: result.health.cpu,
         saturated: result.health.saturated,
         by_request: by_request(load, measure.by_request),
+        by_second: measure.by_second.into_iter().map(due).collect(),
+    }
+}
+
+fn due(totals: RequestMessage) -> DueEvidence {
+    DueEvidence {
+        ok: totals.ok,
+        failed: totals.failed + totals.unfinished,
+        latency: totals.latency,
     }
 }
 

@@ -10,8 +10,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use loadline_analysis::record::{LinkEvidence, ProxyEvidence};
+use loadline_analysis::record::{LinkEvidence, OutageEvidence, ProxyEvidence};
 use loadline_cgroup::{Group, GroupName, Limits};
+use loadline_proxy::Span;
 use loadline_proxy::part::{Answer, Begin, Front, LinkOrder, Order, Report};
 use loadline_trial::Proxied;
 use rustix::process::{
@@ -51,6 +52,28 @@ pub fn proxy_part(orders: impl BufRead + std::os::fd::AsFd, answers: impl Write)
     };
     setrlimit(Resource::Data, most)?;
     loadline_proxy::part::run(orders, answers)
+}
+
+/// When something is wrong on a schedule on the way to the dependencies of a trial.
+pub(crate) fn outages(order: &loadline_trial::Order) -> Vec<OutageEvidence> {
+    let of = |dependency: &loadline_trial::Dependency| {
+        let toxics = dependency
+            .proxied
+            .iter()
+            .flat_map(|proxied| &proxied.toxics);
+        let name = dependency.name.clone();
+        let scheduled = toxics.filter_map(|toxic| Some((toxic.span?, toxic.effect.to_string())));
+        let outage = move |(span, what): (Span, String)| OutageEvidence {
+            dependency: name.clone(),
+            what,
+            from: span.at,
+            to: span.end(),
+        };
+        scheduled.map(outage).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = order.dependencies.iter().flat_map(of).collect();
+    all.sort_by_key(|outage| outage.from);
+    all
 }
 
 /// The running proxy; dropping it kills it, then its group goes.

@@ -25,7 +25,7 @@ use crate::instances::Instances;
 use crate::program::Program;
 use crate::site::Site;
 use crate::soaking::Soaking;
-use crate::{ending, listener};
+use crate::{ending, listener, proxy};
 
 /// Grace for an application that never got ready, or whose trial is told to stop.
 const SHORT_GRACE: Duration = Duration::from_secs(1);
@@ -378,6 +378,7 @@ impl Trial<'_> {
         }
         evidence.phases = self.phases;
         evidence.load = self.load;
+        evidence.outages = proxy::outages(self.order);
         evidence.ended_early = self.ended_early;
         merge_seconds(&mut evidence.seconds, self.seconds);
         if let Some(soaking) = self.soaking {

@@ -114,6 +114,9 @@ pub struct Totals {
     pub send_lag: Histogram,
     /// The same by request of the mix, in its order; empty without a mix, and in a [`Second`].
     pub by_request: Vec<RequestTotals>,
+    /// The same by the second in which requests were due, those that were shed included; empty where
+    /// the plan does not ask for it, and in a [`Second`].
+    pub by_second: Vec<RequestTotals>,
 }
 
 /// Outcomes of one request of a mix. Requests that were never sent belong to none.
@@ -171,6 +174,7 @@ impl Default for Totals {
             service_time: histogram::new(),
             send_lag: histogram::new(),
             by_request: Vec::new(),
+            by_second: Vec::new(),
         }
     }
 }
@@ -245,6 +249,15 @@ impl Totals {
             return;
         }
         for (mine, theirs) in self.by_request.iter_mut().zip(&thread) {
+            mine.add(theirs);
+        }
+    }
+
+    /// Adds what one thread counted for each second.
+    pub(crate) fn add_seconds(&mut self, thread: &[RequestTotals]) {
+        let missing = thread.len().saturating_sub(self.by_second.len());
+        self.by_second.extend(RequestTotals::of_each(missing));
+        for (mine, theirs) in self.by_second.iter_mut().zip(thread) {
             mine.add(theirs);
         }
     }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LoadError;
 use crate::health::Health;
 use crate::histogram;
-use crate::outcome::{Second, Totals};
+use crate::outcome::{RequestTotals, Second, Totals};
 use crate::plan::{Plan, nanos, nanos_opt};
 use crate::run::{Outcome, run as run_plan};
 
@@ -120,6 +120,9 @@ pub struct TotalsMessage {
     /// The requests of the mix, in its order; empty without a mix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestMessage>,
+    /// The seconds in which requests were due, where the plan asks for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_second: Vec<RequestMessage>,
 }
 
 /// Outcomes of one request of a mix.
@@ -159,17 +162,18 @@ impl TotalsMessage {
             latency: histogram::encode(&totals.latency),
             service_time: histogram::encode(&totals.service_time),
             send_lag: histogram::encode(&totals.send_lag),
-            by_request: totals
-                .by_request
-                .iter()
-                .map(|request| RequestMessage {
-                    ok: request.ok,
-                    failed: request.failed,
-                    unfinished: request.unfinished,
-                    latency: histogram::encode(&request.latency),
-                })
-                .collect(),
+            by_request: totals.by_request.iter().map(message).collect(),
+            by_second: totals.by_second.iter().map(message).collect(),
         }
+    }
+}
+
+fn message(totals: &RequestTotals) -> RequestMessage {
+    RequestMessage {
+        ok: totals.ok,
+        failed: totals.failed,
+        unfinished: totals.unfinished,
+        latency: histogram::encode(&totals.latency),
     }
 }
 

@@ -86,9 +86,16 @@ pub struct Plan {
     /// When to begin, CLOCK_MONOTONIC; `None` or a time that has passed is at once.
     #[serde(default)]
     pub start_ns: Option<u64>,
+    /// Whether outcomes of the measured part are also kept by the second in which requests were due.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub by_second: bool,
     /// Tightest latency bound of the SLO; the generator must not lag by more than a tenth of it.
     #[serde(rename = "slo_ns", with = "nanos_opt", default)]
     pub slo: Option<Duration>,
+}
+
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 /// A pause of a closed model, drawn evenly between two bounds for each request.
@@ -358,6 +365,7 @@ impl Plan {
             pacing: Pacing::Auto,
             part: Part::default(),
             start_ns: None,
+            by_second: false,
             slo: None,
         }
     }

@@ -91,6 +91,7 @@ pub fn run(
             end_ns = end_ns.max(ended.end_ns);
             stopped |= ended.stopped;
             gathered.add_requests(ended.by_request);
+            gathered.totals[1].add_seconds(&ended.by_second);
         }
         usage.cpu = process_cpu().saturating_sub(before.cpu);
         usage.throttled = throttled_time().saturating_sub(before.throttled);

@@ -46,6 +46,8 @@ const CONNECT_NS: u64 = 2_000_000_000;
 /// Keeps think times apart from what else is random with the same seed.
 const THINK_SEED: u64 = 0x7468_696e_6b00;
 const SECOND_NS: u64 = 1_000_000_000;
+/// Seconds of which outcomes are kept one by one.
+const MOST_SECONDS: usize = 3600;
 
 /// The points in time of a run, CLOCK_MONOTONIC ns, and its two spans, ns.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +95,8 @@ pub(crate) struct Ended {
     pub(crate) stopped: bool,
     /// What became of each request of the mix, in the warm-up and after it.
     pub(crate) by_request: [Vec<RequestTotals>; 2],
+    /// What became of the measured requests that were due in each second.
+    pub(crate) by_second: Vec<RequestTotals>,
 }
 
 /// Where requests come from.
@@ -142,6 +146,8 @@ pub(crate) struct Shard<'a> {
     interval: Box<Interval>,
     /// The requests of the mix, warm-up and measured ones; empty without a mix.
     by_request: [Vec<RequestTotals>; 2],
+    /// Measured requests by the second in which they were due; empty unless the plan asks for it.
+    by_second: Vec<RequestTotals>,
     sender: Sender<Box<Interval>>,
     recycled: Receiver<Box<Interval>>,
     buffer: Vec<u8>,
@@ -194,6 +200,7 @@ impl<'a> Shard<'a> {
             next_scan: 0,
             interval: Box::default(),
             by_request: by_request(plan),
+            by_second: Vec::new(),
             sender,
             recycled,
             buffer: vec![0; BUFFER],
@@ -291,6 +298,7 @@ impl<'a> Shard<'a> {
             end_ns: end,
             stopped,
             by_request: self.by_request,
+            by_second: self.by_second,
         })
     }
 
@@ -379,6 +387,20 @@ impl<'a> Shard<'a> {
         now >= self.hard_end || (self.in_flight == 0 && self.is_exhausted(now))
     }
 
+    /// The second in which a measured request was due, where the plan asks for it.
+    fn second_of(&mut self, intended: u64) -> Option<&mut RequestTotals> {
+        let since = intended.checked_sub(self.times.warm_end)?;
+        let index = usize::try_from(since / SECOND_NS).ok()?;
+        if !self.plan.by_second || index >= MOST_SECONDS {
+            return None;
+        }
+        if index >= self.by_second.len() {
+            let missing = index + 1 - self.by_second.len();
+            self.by_second.extend(RequestTotals::of_each(missing));
+        }
+        self.by_second.get_mut(index)
+    }
+
     /// Hands the interval over and begins the next one.
     fn end_interval(&mut self, end: u64, is_last: bool) {
         self.count_due(end);
@@ -399,7 +421,11 @@ impl<'a> Shard<'a> {
         let now = now_ns();
         self.count_due(u64::MAX);
         let mut unfinished = [0; 2];
-        for request in self.connections.iter().flat_map(Connection::requests) {
+        let under_way = self.connections.iter().flat_map(Connection::requests);
+        for request in under_way.collect::<Vec<_>>() {
+            if let Some(second) = self.second_of(request.intended) {
+                second.unfinished += 1;
+            }
             let phase = self.times.phase(request.intended);
             unfinished[phase] += 1;
             if let Some(kind) = self.by_request[phase].get_mut(request.kind) {

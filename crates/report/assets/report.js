@@ -27,7 +27,7 @@
   }
 
   // Horizontal lines with a label (SLO, limits) and the phases as bands behind the data.
-  function marks(lines, phases) {
+  function marks(lines, phases, outages) {
     const px = () => window.devicePixelRatio || 1;
     function bands(u) {
       const ctx = u.ctx, box = u.bbox;
@@ -46,6 +46,16 @@
           ctx.fillStyle = color("soft");
           ctx.fillText(name, left + 4 * px(), box.top + 3 * px());
         }
+      }
+      for (const [name, from, to] of outages || []) {
+        const left = Math.max(box.left, u.valToPos(from, "x", true));
+        const right = Math.min(box.left + box.width, u.valToPos(to, "x", true));
+        if (right <= left) continue;
+        ctx.globalAlpha = 0.18;
+        ctx.fillStyle = color("soft");
+        ctx.fillRect(left, box.top, right - left, box.height);
+        ctx.globalAlpha = 1;
+        ctx.fillText(name, left + 4 * px(), box.top + 17 * px());
       }
       ctx.restore();
     }
@@ -167,7 +177,7 @@
       axes: [axis("seconds since the trial began", { size: 40 }),
         axis(label, splits || {})],
       series: [{ label: "second", value: (u, v) => (v == null ? "–" : v + " s") }].concat(series),
-      plugins: [marks(lines, trial.phases)],
+      plugins: [marks(lines, trial.phases, trial.outages)],
     });
     const slo = data.slo.map((s) => ({ at: s.ms, label: "SLO " + s.label }));
     const range = logRange(c.slice(0, 3), slo);

@@ -433,6 +433,7 @@ impl queue::Run {
             generator_cpu: Duration::from_micros(10 * self.scheduled),
             saturated: None,
             by_request: Vec::new(),
+            by_second: Vec::new(),
         }
     }
 }

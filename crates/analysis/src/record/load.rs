@@ -49,6 +49,21 @@ pub struct LoadEvidence {
     /// The requests of a mix, in its order; empty without one, and in records of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestEvidence>,
+    /// Second by second from its begin, by when requests were due; kept where a dependency is slow or
+    /// away on a schedule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_second: Vec<DueEvidence>,
+}
+
+/// Outcomes of the requests that were due in one second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DueEvidence {
+    /// Good responses, whenever they came.
+    pub ok: u64,
+    /// Requests that failed, were shed, or had no outcome at the end of the drain.
+    pub failed: u64,
+    /// Latency from the intended send time, good responses, in the form of that of all requests.
+    pub latency: String,
 }
 
 /// Outcomes of one request of a mix. Requests that were never sent belong to none.

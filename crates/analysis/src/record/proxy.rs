@@ -62,3 +62,18 @@ pub struct LinkSecond {
     /// Bytes from the dependency.
     pub downstream_bytes: u64,
 }
+
+/// A time in which something was wrong, from the begin of the measured load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OutageEvidence {
+    /// Name of the dependency.
+    pub dependency: String,
+    /// What was wrong: `down`.
+    pub what: String,
+    /// Begin.
+    #[serde(rename = "from_ns", with = "wire::nanos")]
+    pub from: Duration,
+    /// End.
+    #[serde(rename = "to_ns", with = "wire::nanos")]
+    pub to: Duration,
+}

@@ -283,6 +283,7 @@ fn experiment(
     Ok(ExperimentFile {
         compose: None,
         dependency: Vec::new(),
+        outage: Vec::new(),
         question: Some("How much faster is a start with a cache?".to_owned()),
         analysis: None,
         slo: Said::flag("--start-deadline", format!("start<{limit}")),

@@ -3,6 +3,7 @@
 mod cache;
 mod compare;
 mod doctor;
+mod drill;
 mod emit;
 mod explain;
 mod footprint;
@@ -48,6 +49,8 @@ pub enum Command {
     Soak(soak::SoakArguments),
     /// Run every configuration of an experiment
     Run(run::RunArguments),
+    /// Take a dependency away under load and say how the application comes through
+    Drill(run::RunArguments),
     /// Check a manifest, and run somebody else's numbers under the same SLO
     Judge(judge::JudgeArguments),
     /// Show what would run and how long it takes
@@ -122,6 +125,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Size(arguments) => size::run(arguments),
         Command::Soak(arguments) => soak::run(arguments),
         Command::Run(arguments) => run::run(arguments),
+        Command::Drill(arguments) => drill::run(arguments),
         Command::Judge(arguments) => judge::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Cache(arguments) => cache::run(arguments),

@@ -12,7 +12,7 @@ use loadline_engine::store::ResultKind;
 use super::OutputFlags;
 use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{ExperimentFlags, given};
+use crate::experiment::{ExperimentFlags, Given, given};
 use crate::measuring::{MeasureFlags, Measuring};
 
 /// What verdicts are that rest on few requests.
@@ -32,10 +32,22 @@ pub struct RunArguments {
     output: OutputFlags,
 }
 
+impl RunArguments {
+    /// The experiment as its flags and its file say it.
+    pub(super) fn given(&mut self) -> Result<Given, Error> {
+        self.flags.file = self.flags.file.take().or(self.experiment.take());
+        given(&self.flags, None)
+    }
+}
+
 /// Runs the matrix and prints its table.
 pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
-    arguments.flags.file = arguments.flags.file.or(arguments.experiment);
-    let given = given(&arguments.flags, None)?;
+    let given = arguments.given()?;
+    measure(given, &arguments)
+}
+
+/// The same of what was given.
+pub(super) fn measure(given: Given, arguments: &RunArguments) -> Result<Outcome, Error> {
     for note in enough::notes(&given, BY_CHANCE) {
         eprintln!("{note}");
     }

@@ -23,7 +23,7 @@ pub struct SchemaArguments {
 /// The forms. The schema of experiment files is not among them: `loadline plan --schema`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Form {
-    /// A result: size, run, judge, cache, soak, resume, show and export
+    /// A result: size, run, drill, judge, cache, soak, resume, show and export
     Result,
     /// Manifests checked on paper: judge without a command
     Judge,

@@ -13,8 +13,8 @@ use loadline_analysis::search::size::{End, Incomparable, Searched, Sized, compar
 use loadline_engine::searches::{bases, sizes};
 use loadline_engine::store::ResultKind;
 
-use super::OutputFlags;
 use super::plan::outlook;
+use super::{OutputFlags, drill};
 use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, SearchFlags, given};
@@ -46,6 +46,7 @@ pub struct SizeArguments {
 /// Searches, proves and prints.
 pub fn run(arguments: SizeArguments) -> Result<Outcome, Error> {
     let given = given(&arguments.flags, Some(&arguments.search))?;
+    drill::refuse(&given)?;
     if given.experiment.search.pricing.is_none() {
         comparable(&bases(&given.experiment)).map_err(incomparable)?;
     }

@@ -10,10 +10,11 @@ use crate::server::server;
 use crate::{assert_follows, assert_form, assert_measured, loadline, reference, schema};
 
 /// Each command with `--json`, and the schemas of what it prints.
-const COMMANDS: [(&str, &[&str]); 19] = [
+const COMMANDS: [(&str, &[&str]); 20] = [
     ("doctor", &["doctor"]),
     ("size", &["result"]),
     ("run", &["result"]),
+    ("drill", &["result"]),
     ("judge", &["result", "judge"]),
     ("plan", &["plan"]),
     ("load", &["load", "max-rate"]),

@@ -11,7 +11,8 @@ use crate::process::Call;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_killed_whole, assert_nothing_left, processes};
 
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 6] = [
+    ("spring_comes_through_an_outage", drilled),
     ("spring_behind_latency_is_sized_and_told", slow),
     ("spring_is_sized_with_its_postgresql", sized),
     ("a_starved_postgresql_is_never_springs_fault", starved),
@@ -161,6 +162,47 @@ fn slow() -> Outcome {
         let fastest = fastest.filter_map(|second| second["p50_ns"].as_u64()).min();
         assert!(fastest.is_some_and(|ns| ns >= 20_000_000), "{fastest:?}");
     }
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
+}
+
+/// The database is away for 5 s: some requests fail then, none of before, and what comes after is told.
+fn drilled() -> Outcome {
+    if let Some(reason) = missing() {
+        return Some(reason);
+    }
+    let lab = Lab::new();
+    write(
+        &lab,
+        "port = 5432\n[[outage]]\ndependency = \"db\"\nat = \"8s\"\nfor = \"5s\"",
+        "rate = \"20/s\"\nduration = \"40s\"",
+    );
+    let file = lab.path().join("exp.toml");
+    let text = fs::read_to_string(&file).expect("it was written");
+    let text = text.replace("p90<2s", "p90<2s,recovers<30s,errors<100% during");
+    fs::write(&file, text).expect("a file");
+    // What it comes to is the machine's matter; that it is told is not.
+    call(&lab, "drill")
+        .into_end()
+        .prints(&["Around the outage", "before", "during", "after"]);
+    let result = lab.result("last");
+    let evidence = &result["trials"][0]["evidence"];
+    let measured = evidence["load"].as_array().expect("phases").last().cloned();
+    let seconds = measured.expect("a phase")["by_second"].clone();
+    let failed = |from: usize, to: usize| -> u64 {
+        let all = seconds.as_array().expect("seconds");
+        all[from..to]
+            .iter()
+            .filter_map(|s| s["failed"].as_u64())
+            .sum()
+    };
+    assert!(
+        failed(8, 13) > 0,
+        "nothing failed while it was away: {seconds}"
+    );
+    let link = &evidence["dependencies"][0]["link"]["total"];
+    assert!(link["reset"].as_u64() >= Some(1), "{link}");
+    assert!(link["refused"].as_u64() >= Some(1), "{link}");
     assert_nothing_left(&lab, &[], &BTreeSet::new());
     None
 }

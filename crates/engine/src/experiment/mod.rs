@@ -11,6 +11,7 @@ mod enough;
 mod error;
 mod level;
 pub mod load;
+mod outage;
 pub mod references;
 mod resolve;
 mod said;

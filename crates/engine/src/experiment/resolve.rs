@@ -23,6 +23,7 @@ use super::enough;
 use super::error::Source;
 use super::level::Change;
 use super::load::{Load, load};
+use super::outage;
 use super::said::{Said, Text};
 use super::search::search;
 use super::wire::{
@@ -63,11 +64,13 @@ impl Experiment {
         }
         let repeats = file.run.repeats.as_ref();
         let search = search(&file.search, &file.limits, &load.model, &factors, source)?;
+        let mut dependencies = dependency::dependencies(file, source)?;
+        outage::add(file, &mut dependencies, source)?;
         let experiment = Self {
             question: file.question.clone(),
             analysis: file.analysis.clone(),
             app,
-            dependencies: dependency::dependencies(file, source)?,
+            dependencies,
             load,
             slo,
             base,
@@ -86,6 +89,7 @@ impl Experiment {
         burst::check(&experiment, source)?;
         dependency::check(&experiment, source)?;
         image::check(&experiment, source)?;
+        outage::check(&experiment, source)?;
         Ok(experiment)
     }
 }

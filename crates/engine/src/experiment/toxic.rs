@@ -289,6 +289,7 @@ command = ["java", "-jar", "app.jar"]
 [load]
 url = "http://localhost:8080/"
 rate = "100/s"
+duration = "60s"
 [[dependency]]
 name = "db"
 command = ["postgres"]
@@ -344,7 +345,7 @@ ready = {{ tcp = 5432 }}
                 "type = 'limit_data'\nbytes = 10",
                 "limit_data 10 bytes downstream",
             ),
-            ("type = 'down'\nfor = '1s'", "down, at 0ns for 1s"),
+            ("type = 'down'\nat = '3s'\nfor = '1s'", "down, at 3s for 1s"),
         ];
         for (text, line) in good {
             let toxics = parse(text).expect(text);
@@ -357,7 +358,7 @@ ready = {{ tcp = 5432 }}
         let bad = [
             (
                 "type = 'lag'",
-                "exp.toml:13:8: `lag` is no toxic",
+                "exp.toml:14:8: `lag` is no toxic",
                 "known: latency, bandwidth",
             ),
             (

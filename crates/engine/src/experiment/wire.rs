@@ -27,8 +27,9 @@ pub struct ExperimentFile {
     /// How to read the answer: what is varied, what is left out and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<String>,
-    /// What "it works" means: `p99<50ms,errors<0.1%`; also `max<1s`, `start<20s`, and for one
-    /// request of a mix `POST /orders: p99<200ms`.
+    /// What "it works" means: `p99<50ms,errors<0.1%`; also `max<1s`, `start<20s`, for one
+    /// request of a mix `POST /orders: p99<200ms`, and around an outage of a dependency
+    /// `recovers<10s` and `errors<5% during`.
     #[schemars(with = "String")]
     pub slo: Text,
     /// The application under test.
@@ -41,6 +42,9 @@ pub struct ExperimentFile {
     /// What it needs beside it, each fresh for every trial, in the order in which they start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependency: Vec<DependencyTable>,
+    /// Times in which a dependency is away: what `loadline drill` is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outage: Vec<OutageTable>,
     /// The load that drives it.
     pub load: Spec,
     /// Limits that hold for every configuration unless a factor changes them.
@@ -231,6 +235,27 @@ pub struct DependencyTable {
     /// What is wrong on the way to it; with one at least, loadline's proxy stands in between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toxic: Vec<ToxicTable>,
+}
+
+/// A time in which a dependency is away. One that is slow on a schedule is a `toxic` with `at`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OutageTable {
+    /// Name of the dependency.
+    #[schemars(with = "String")]
+    pub dependency: Text,
+    /// `down`: connections are refused, those that stand are reset (the default); `timeout`: a black
+    /// hole, no byte arrives in either direction.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub kind: Option<Text>,
+    /// Begin, from that of the measured load: `20s`.
+    #[schemars(with = "String")]
+    pub at: Text,
+    /// How long: `10s`.
+    #[serde(rename = "for")]
+    #[schemars(with = "String")]
+    pub lasts: Text,
 }
 
 /// One toxic, named and shaped as Toxiproxy's; units are written out. Which keys belong to which

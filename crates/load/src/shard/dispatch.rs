@@ -275,10 +275,14 @@ impl Shard<'_> {
 
     /// Counts a request that was begun and has failed.
     pub(super) fn count_failure(&mut self, request: InFlight, kind: ErrorKind) {
-        let phase = self.times.phase(request.intended);
+        let intended = request.intended;
+        let phase = self.times.phase(intended);
         self.interval.totals[phase].fail(kind);
         if let Some(request) = self.by_request[phase].get_mut(request.kind) {
             request.failed += 1;
+        }
+        if let Some(second) = self.second_of(intended) {
+            second.failed += 1;
         }
     }
 
@@ -289,6 +293,9 @@ impl Shard<'_> {
             self.count_lag(*free, intended, now);
         }
         self.interval.totals[self.times.phase(intended)].fail(ErrorKind::Shed);
+        if let Some(second) = self.second_of(intended) {
+            second.failed += 1;
+        }
     }
 
     /// Fails the requests whose time is over.

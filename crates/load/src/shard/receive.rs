@@ -202,6 +202,9 @@ impl Shard<'_> {
                 if let Some(request) = self.by_request[phase].get_mut(request.kind) {
                     request.succeed(latency);
                 }
+                if let Some(second) = self.second_of(request.intended) {
+                    second.succeed(latency);
+                }
             }
         }
     }

@@ -351,7 +351,8 @@ fn latency_seen(view: &ResultView, recommendation: &Recommendation) -> Option<St
 pub fn slo_words(view: &ResultView) -> String {
     let of_all = view.slo.objectives.iter().map(ToString::to_string);
     let of_one = view.slo.by_request.iter().map(ToString::to_string);
-    let mut objectives: Vec<String> = of_all.chain(of_one).collect();
+    let outage = view.slo.outage.iter().map(ToString::to_string);
+    let mut objectives: Vec<String> = of_all.chain(of_one).chain(outage).collect();
     let last = objectives.pop().unwrap_or_default();
     if objectives.is_empty() {
         last

@@ -5,6 +5,7 @@
 
 mod dependencies;
 mod distrust;
+mod drill;
 pub mod groups;
 pub(crate) mod growth;
 mod headline;
@@ -37,6 +38,7 @@ use crate::view::ResultView;
 const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     money::section,
     smaller::section,
+    drill::section,
     matrix::section,
     scaling::section,
     instances::section,

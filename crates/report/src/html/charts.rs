@@ -5,7 +5,7 @@
 //! only ever sets them as text.
 
 use loadline_analysis::latency::Latency;
-use loadline_analysis::record::TrialRecord;
+use loadline_analysis::record::{Evidence, OutageEvidence, Phase, TrialRecord};
 use loadline_analysis::slo::Objective;
 use serde::Serialize;
 
@@ -67,6 +67,9 @@ struct TrialChart {
     /// The CPU limit of all instances together, CPUs.
     cpu_limit: Option<f64>,
     phases: Vec<(String, f64, f64)>,
+    /// Times in which a dependency was slow or away.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    outages: Vec<(String, f64, f64)>,
     series: Series,
 }
 
@@ -195,6 +198,21 @@ fn courses(view: &ResultView) -> Vec<TrialChart> {
         .collect()
 }
 
+/// Outages as bands over the phases.
+fn outages(
+    evidence: &Evidence,
+    since: impl Fn(u64) -> f64,
+) -> impl Iterator<Item = (String, f64, f64)> {
+    let measured = evidence.phases.iter().find(|p| p.phase == Phase::Measure);
+    let begin = measured.map(|phase| since(phase.start));
+    let of = move |outage: &OutageEvidence| {
+        let at = |time: std::time::Duration| Some(begin? + time.as_secs_f64());
+        let name = text::label(&format!("{} {}", outage.dependency, outage.what));
+        Some((name, at(outage.from)?, at(outage.to)?))
+    };
+    evidence.outages.iter().filter_map(of)
+}
+
 fn course(number: usize, trial: &TrialRecord, names: &Names) -> TrialChart {
     let evidence = &trial.evidence;
     let first_phase = evidence.phases.iter().map(|p| p.start).min();
@@ -223,6 +241,7 @@ fn course(number: usize, trial: &TrialRecord, names: &Names) -> TrialChart {
         memory_limit: memory_limit.and_then(round),
         cpu_limit,
         phases,
+        outages: outages(evidence, since).collect(),
         series: thin(series),
     }
 }

@@ -322,6 +322,7 @@ impl Load {
             generator_cpu: ms(900.0),
             saturated: None,
             by_request: Vec::new(),
+            by_second: Vec::new(),
         }
     }
 

@@ -1,0 +1,353 @@
+//! A trial in which a dependency was slow or away for a while: before, during, after.
+//!
+//! Owns the division of the measured load by when requests were due, what each part was like, how long
+//! it took until the SLO held again, and the judgement by the objectives about that. A request belongs
+//! to the second in which it was due, whenever its answer came: one that hung through the outage is a
+//! failure of the outage, not of what came after it.
+
+use std::time::Duration;
+
+use crate::latency::{self, Latency, LatencyError};
+use crate::record::{DueEvidence, Evidence, LinkSecond, LoadEvidence, OutageEvidence, Phase};
+use crate::slo::{Objective, OutageObjective, Slo};
+use crate::text;
+
+/// So many requests beyond a percentile, at least, has a stretch of time that says whether it held:
+/// one slow request is none.
+const BEYOND: f64 = 2.0;
+
+/// Seconds before an outage that belong to neither: what is under way when it begins is hit by it.
+const UNDER_WAY: usize = 1;
+
+/// A part of the measured load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Begin and end, whole seconds from the begin of the load.
+    pub seconds: (usize, usize),
+    /// Outcomes of the requests that were due in it.
+    pub latency: Latency,
+    /// Requests without a good answer.
+    pub failed: u64,
+    /// Round trips to the dependencies, and connections that were refused, together.
+    pub asked: u64,
+}
+
+impl Part {
+    /// Requests that were due in it.
+    pub fn scheduled(&self) -> u64 {
+        self.latency.scheduled()
+    }
+
+    /// Share of them without a good answer, in [0, 1]; `None` without any.
+    pub fn error_share(&self) -> Option<f64> {
+        let all = self.scheduled();
+        (all > 0).then(|| self.failed as f64 / all as f64)
+    }
+
+    /// What was asked of dependencies for each request of the load; `None` without any.
+    pub fn asked_each(&self) -> Option<f64> {
+        let all = self.scheduled();
+        (all > 0).then(|| self.asked as f64 / all as f64)
+    }
+}
+
+/// How the load went around an outage. Several on a schedule count as one, from the first begin to the
+/// last end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Course {
+    /// From the begin of the load.
+    pub before: Part,
+    /// While something was wrong.
+    pub during: Part,
+    /// Until the end of the load.
+    pub after: Part,
+    /// From the end of the outage until every stretch of time keeps the SLO again; `None` is that it
+    /// did not come to that.
+    pub recovered: Option<Duration>,
+    /// Length of such a stretch: as long as the SLO's highest percentile needs.
+    pub stretch: Duration,
+}
+
+impl Course {
+    /// Of a trial; `None` where nothing was wrong on a schedule, or there was no load.
+    ///
+    /// # Errors
+    /// When a histogram of the record cannot be read.
+    pub fn of(evidence: &Evidence, slo: &Slo) -> Result<Option<Self>, LatencyError> {
+        let Some((from, to)) = span(&evidence.outages) else {
+            return Ok(None);
+        };
+        let measured = evidence.load.iter().find(|l| l.phase == Phase::Measure);
+        let Some(load) = measured.filter(|load| !load.by_second.is_empty()) else {
+            return Ok(None);
+        };
+        let seconds: Vec<Latency> = load
+            .by_second
+            .iter()
+            .map(outcomes)
+            .collect::<Result<_, _>>()?;
+        let links = links(evidence);
+        let part = |from: usize, to: usize| part(&seconds, &links, from, to);
+        let (from, to) = (
+            whole(from).min(seconds.len()),
+            whole_up(to).min(seconds.len()),
+        );
+        let stretch = stretch(slo, load);
+        let mut after = to..seconds.len();
+        let recovered = after.find(|begin| holds_from(*begin, stretch, &seconds, slo));
+        Ok(Some(Self {
+            before: part(0, from.saturating_sub(UNDER_WAY))?,
+            during: part(from, to)?,
+            after: part(to, seconds.len())?,
+            recovered: recovered.map(|second| Duration::from_secs((second - to) as u64)),
+            stretch: Duration::from_secs(stretch as u64),
+        }))
+    }
+}
+
+/// From the first begin to the last end.
+fn span(outages: &[OutageEvidence]) -> Option<(Duration, Duration)> {
+    let from = outages.iter().map(|outage| outage.from).min()?;
+    let to = outages.iter().map(|outage| outage.to).max()?;
+    Some((from, to))
+}
+
+fn whole(time: Duration) -> usize {
+    usize::try_from(time.as_secs()).unwrap_or(usize::MAX)
+}
+
+fn whole_up(time: Duration) -> usize {
+    whole(time) + usize::from(time.subsec_nanos() > 0)
+}
+
+fn outcomes(second: &DueEvidence) -> Result<Latency, LatencyError> {
+    Latency::new(latency::decode(&second.latency)?, second.ok + second.failed)
+}
+
+/// What all links counted in each second.
+fn links(evidence: &Evidence) -> Vec<u64> {
+    let mut asked: Vec<u64> = Vec::new();
+    let links = evidence.dependencies.iter().filter_map(|d| d.link.as_ref());
+    for link in links {
+        asked.resize(asked.len().max(link.seconds.len()), 0);
+        let of = |second: &LinkSecond| second.exchanges + second.refused;
+        for (all, one) in asked.iter_mut().zip(link.seconds.iter().map(of)) {
+            *all += one;
+        }
+    }
+    asked
+}
+
+fn part(seconds: &[Latency], links: &[u64], from: usize, to: usize) -> Result<Part, LatencyError> {
+    let latency = pooled(&seconds[from..to])?;
+    Ok(Part {
+        seconds: (from, to),
+        failed: latency.scheduled() - latency.succeeded(),
+        latency,
+        asked: links.iter().take(to).skip(from).sum(),
+    })
+}
+
+fn pooled(seconds: &[Latency]) -> Result<Latency, LatencyError> {
+    let mut sum = Latency::new(latency::recorder(), 0)?;
+    for second in seconds {
+        sum.merge(second)?;
+    }
+    Ok(sum)
+}
+
+/// Seconds that have requests enough for the SLO's highest percentile.
+fn stretch(slo: &Slo, load: &LoadEvidence) -> usize {
+    let beyond = |objective: &Objective| match objective {
+        Objective::Latency { quantile, .. } => Some(1.0 - quantile.as_fraction()),
+        Objective::Errors { bound } => Some(*bound),
+        Objective::MaxLatency { .. } | Objective::Start { .. } => None,
+    };
+    let least = slo.objectives.iter().filter_map(beyond).fold(1.0, f64::min);
+    let rate = load.scheduled as f64 / load.duration.as_secs_f64().max(1.0);
+    let needed = BEYOND / least.max(1e-6) / rate.max(1e-6);
+    // A cast from a float saturates.
+    needed.ceil().clamp(1.0, 60.0) as usize
+}
+
+/// Whether each stretch from this second on keeps the SLO; the last may be shorter.
+fn holds_from(begin: usize, stretch: usize, seconds: &[Latency], slo: &Slo) -> bool {
+    let last = seconds.len().saturating_sub(stretch).max(begin);
+    (begin..=last).all(|from| {
+        let to = (from + stretch).min(seconds.len());
+        pooled(&seconds[from..to]).is_ok_and(|latency| keeps(&latency, slo))
+    })
+}
+
+fn keeps(latency: &Latency, slo: &Slo) -> bool {
+    let measured = |objective: &Objective| match objective {
+        Objective::Latency { quantile, .. } => latency.quantile(*quantile).map(|d| d.as_secs_f64()),
+        Objective::MaxLatency { .. } => latency.max().map(|d| d.as_secs_f64()),
+        Objective::Errors { .. } => {
+            let failed = latency.scheduled() - latency.succeeded();
+            Some(failed as f64 / latency.scheduled().max(1) as f64)
+        }
+        Objective::Start { .. } => Some(0.0),
+    };
+    slo.objectives.iter().all(|o| o.is_met(measured(o)))
+}
+
+/// The evidence as if the load had ended when the outage began: what the objectives without a word
+/// about outages are about. `None` where there was no outage.
+///
+/// # Errors
+/// When a histogram of the record cannot be read.
+pub fn without(evidence: &Evidence, course: &Course) -> Result<Evidence, LatencyError> {
+    let mut calm = evidence.clone();
+    let before = &course.before;
+    let length = Duration::from_secs(before.seconds.1 as u64);
+    let ok = before.latency.succeeded();
+    for load in calm.load.iter_mut().filter(|l| l.phase == Phase::Measure) {
+        load.duration = length;
+        load.scheduled = before.scheduled();
+        load.ok = ok;
+        load.errors.clear();
+        load.unfinished = before.failed;
+        load.achieved_rate = ok as f64 / length.as_secs_f64().max(1.0);
+        load.latency = latency::encode(before.latency.histogram())?;
+        load.by_request.clear();
+    }
+    let measured = evidence.phases.iter().find(|p| p.phase == Phase::Measure);
+    let end = measured.map_or(u64::MAX, |p| {
+        p.start.saturating_add(length.as_nanos() as u64)
+    });
+    calm.seconds.retain(|second| second.at_ns <= end);
+    for phase in calm.phases.iter_mut().filter(|p| p.phase == Phase::Measure) {
+        phase.end = phase.end.min(end);
+    }
+    Ok(calm)
+}
+
+/// What the objectives about outages come to: sentences about those that were kept, and about those
+/// that were not.
+pub fn judged(course: &Course, slo: &Slo) -> (Vec<String>, Vec<String>) {
+    let (mut kept, mut broken) = (Vec::new(), Vec::new());
+    for objective in &slo.outage {
+        let (is_kept, said) = match objective {
+            OutageObjective::Recovers { bound } => match course.recovered {
+                Some(time) if time.is_zero() => {
+                    (true, format!("it recovered at once ({objective})"))
+                }
+                Some(time) => (
+                    time < *bound,
+                    format!(
+                        "it recovered within {} ({objective})",
+                        text::duration_beside(time, *bound)
+                    ),
+                ),
+                None => (
+                    false,
+                    format!(
+                        "it did not recover in the {} s after the outage ({objective})",
+                        course.after.seconds.1 - course.after.seconds.0
+                    ),
+                ),
+            },
+            OutageObjective::Errors { bound } => {
+                let share = course.during.error_share().unwrap_or(0.0);
+                let shown = text::percent_beside(share, *bound);
+                (
+                    share < *bound,
+                    format!("errors during the outage {shown} ({objective})"),
+                )
+            }
+        };
+        match is_kept {
+            true => kept.push(said),
+            false => broken.push(said),
+        }
+    }
+    (kept, broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// 100 requests a second for 30 s: 20 ms, but in the outage from 10 s to 15 s, and so many seconds
+    /// after it, every other one fails.
+    fn trial(slow_to_recover: usize) -> Evidence {
+        let second = |index: usize| {
+            let is_bad = (10..15 + slow_to_recover).contains(&index);
+            let ok = if is_bad { 50 } else { 100 };
+            let mut histogram = latency::recorder();
+            histogram
+                .record_n(20_000_000, ok)
+                .expect("it is in its bounds");
+            DueEvidence {
+                ok,
+                failed: 100 - ok,
+                latency: latency::encode(&histogram).expect("it is small"),
+            }
+        };
+        let mut evidence = fixture::evidence();
+        for load in evidence
+            .load
+            .iter_mut()
+            .filter(|l| l.phase == Phase::Measure)
+        {
+            load.by_second = (0..30).map(second).collect();
+            load.duration = Duration::from_secs(30);
+            load.scheduled = 3000;
+        }
+        evidence.outages = vec![OutageEvidence {
+            dependency: "db".to_owned(),
+            what: "down".to_owned(),
+            from: Duration::from_secs(10),
+            to: Duration::from_secs(15),
+        }];
+        evidence
+    }
+
+    fn course(slow_to_recover: usize) -> Course {
+        let slo: Slo = "p90<50ms,errors<5%".parse().expect("an SLO");
+        let course = Course::of(&trial(slow_to_recover), &slo);
+        course.expect("it is read").expect("there was an outage")
+    }
+
+    #[test]
+    fn each_part_has_the_requests_that_were_due_in_it() {
+        let course = course(3);
+        let of = |part: &Part| (part.seconds, part.scheduled(), part.failed);
+        assert_eq!(of(&course.before), ((0, 9), 900, 0));
+        assert_eq!(of(&course.during), ((10, 15), 500, 250));
+        assert_eq!(of(&course.after), ((15, 30), 1500, 150));
+    }
+
+    #[test]
+    fn it_has_recovered_when_every_stretch_from_then_on_keeps_the_slo() {
+        assert_eq!(course(0).recovered, Some(Duration::ZERO));
+        assert_eq!(course(3).recovered, Some(Duration::from_secs(3)));
+        assert_eq!(course(15).recovered, None);
+    }
+
+    #[test]
+    fn objectives_about_outages_are_judged_with_their_numbers() {
+        let slo: Slo = "p90<50ms,errors<5%,recovers<2s,errors<60% during"
+            .parse()
+            .expect("one");
+        let (kept, broken) = judged(&course(3), &slo);
+        insta::assert_snapshot!(kept.join("\n"), @"errors during the outage 50 % (errors<60% during)");
+        insta::assert_snapshot!(broken.join("\n"), @"it recovered within 3s (recovers<2s)");
+        let (_, broken) = judged(&course(15), &slo);
+        insta::assert_snapshot!(broken.join("\n"), @"it did not recover in the 15 s after the outage (recovers<2s)");
+    }
+
+    #[test]
+    fn other_objectives_are_about_the_time_before() {
+        let evidence = trial(3);
+        let calm = without(&evidence, &course(3)).expect("it is written");
+        let load = calm
+            .load
+            .iter()
+            .find(|l| l.phase == Phase::Measure)
+            .expect("one");
+        assert_eq!((load.scheduled, load.ok, load.unfinished), (900, 900, 0));
+    }
+}

@@ -1,0 +1,30 @@
+//! `loadline drill`: a dependency goes away under load and comes back; how the application comes
+//! through. A matrix like that of `run`, of an experiment with an outage.
+
+use super::run::{self, RunArguments};
+use crate::error::{Error, ErrorKind, Outcome};
+use crate::experiment::Given;
+
+/// What an experiment of a drill has.
+const HINT: &str = "add [[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"; loadline run measures without one";
+
+/// Refuses an experiment without an outage, then runs it.
+pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
+    let given = arguments.given()?;
+    if !given.experiment.has_outages() {
+        let why = "this experiment has no outage: nothing goes away";
+        return Err(Error::new(ErrorKind::Usage, why).hint(HINT));
+    }
+    run::measure(given, &arguments)
+}
+
+/// Refuses a search of an experiment with an outage: sizes are searched for what is steady.
+pub fn refuse(given: &Given) -> Result<(), Error> {
+    if !given.experiment.has_outages() {
+        return Ok(());
+    }
+    let why =
+        "a size is searched under a load that stays as it is, and this experiment has an outage";
+    let hint = "size without it, then: loadline drill";
+    Err(Error::new(ErrorKind::Usage, why).hint(hint))
+}

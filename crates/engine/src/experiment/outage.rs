@@ -1,0 +1,223 @@
+//! Outages of dependencies: checked, and as toxics with a schedule.
+//!
+//! Owns what an outage is made of, and that it lies in the measured load with some time before and
+//! after it. What becomes of a trial around one is `analysis::outage`'s.
+
+use std::time::Duration;
+
+use loadline_proxy::{Effect, Span, Stream, Toxic};
+
+use super::error::Source;
+use super::resolve::Checked;
+use super::wire::{ExperimentFile, OutageTable};
+use super::{Dependency, Experiment};
+
+/// Least time before an outage; the last second of it counts for neither.
+const LEAST_BEFORE: Duration = Duration::from_secs(2);
+
+/// What an SLO around an outage needs.
+const HINT: &str = "[[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"";
+
+/// Adds the outages of a file to the dependencies that they are of.
+pub(super) fn add(
+    file: &ExperimentFile,
+    dependencies: &mut [Dependency],
+    source: &Source<'_>,
+) -> Checked<()> {
+    for table in &file.outage {
+        let name = table.dependency.get();
+        let origin = table.dependency.origin();
+        let Some(dependency) = dependencies.iter_mut().find(|d| d.name == *name) else {
+            let hint = "an outage is of a [[dependency]] of this experiment, by its name";
+            return Err(source.at(origin, format!("there is no dependency `{name}`"), hint));
+        };
+        if dependency.port.is_none() {
+            let problem = format!("`{name}` does not say on which port it is reached");
+            return Err(source.at(
+                origin,
+                problem,
+                "name it in its [[dependency]]: port = 5432",
+            ));
+        }
+        dependency.toxics.extend(toxics(table, source)?);
+    }
+    Ok(())
+}
+
+fn toxics(table: &OutageTable, source: &Source<'_>) -> Checked<Vec<Toxic>> {
+    let span = Span {
+        at: source.time_or_zero(Some(&table.at), Duration::ZERO, "at")?,
+        length: source.time(Some(&table.lasts), Duration::ZERO, "for")?,
+    };
+    let toxic = |effect: Effect, stream| Toxic {
+        effect,
+        stream,
+        toxicity: 1.0,
+        span: Some(span),
+    };
+    let hole = Effect::Timeout {
+        timeout: Duration::ZERO,
+    };
+    match table.kind.as_ref().map(|kind| (kind, kind.get().as_str())) {
+        None | Some((_, "down")) => Ok(vec![toxic(Effect::Down, Stream::Downstream)]),
+        Some((_, "timeout")) => Ok(vec![
+            toxic(hole.clone(), Stream::Upstream),
+            toxic(hole, Stream::Downstream),
+        ]),
+        Some((kind, other)) => {
+            let problem = format!("`{other}` is no kind of outage");
+            let hint =
+                "down or timeout; one that is slow is a [[dependency.toxic]] with at and for";
+            Err(source.at(kind.origin(), problem, hint))
+        }
+    }
+}
+
+impl Experiment {
+    /// Whether a dependency is slow or away on a schedule.
+    pub fn has_outages(&self) -> bool {
+        self.spans().next().is_some()
+    }
+
+    fn spans(&self) -> impl Iterator<Item = Span> {
+        let toxics = self.dependencies.iter().flat_map(|d| &d.toxics);
+        toxics.filter_map(|toxic| toxic.span)
+    }
+}
+
+/// Refuses an SLO around an outage without one, and an outage without time before and after it.
+pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+    if let Some(objective) = experiment.slo.outage.first()
+        && !experiment.has_outages()
+    {
+        let problem = format!("`{objective}` is about an outage, and there is none");
+        return Err(source.whole(problem, HINT));
+    }
+    let Some(length) = experiment.load.model.duration() else {
+        return match experiment.has_outages() {
+            true => Err(source.whole(
+                "an outage has its place in a load of a known length",
+                "duration = \"60s\"",
+            )),
+            false => Ok(()),
+        };
+    };
+    // A measured part begins when the warm-up has ended.
+    let first = experiment.spans().map(|span| span.at).min();
+    let last = experiment.spans().map(Span::end).max();
+    let (Some(first), Some(last)) = (first, last) else {
+        return Ok(());
+    };
+    if last >= length || first < LEAST_BEFORE {
+        let problem = format!(
+            "what is wrong from {} s to {} s leaves no 2 s before it or no time after it in {} s of load",
+            first.as_secs_f64(),
+            last.as_secs_f64(),
+            length.as_secs_f64()
+        );
+        let hint = "let it begin later, or the load last longer: load.duration = \"60s\"";
+        return Err(source.whole(problem, hint));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn parse(slo: &str, outage: &str) -> Result<Experiment, String> {
+        let text = format!(
+            r#"
+slo = "{slo}"
+[app]
+command = ["java", "-jar", "app.jar"]
+[load]
+url = "http://localhost:8080/"
+rate = "100/s"
+duration = "60s"
+[[dependency]]
+name = "db"
+command = ["postgres"]
+ready = {{ tcp = 5432 }}
+{outage}
+"#
+        );
+        let parsed = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x"));
+        parsed.map_err(|error| {
+            let hint = error.hint.clone().unwrap_or_default();
+            format!("{error} | {hint}").replace('\n', " ")
+        })
+    }
+
+    #[test]
+    fn an_outage_is_a_toxic_of_its_dependency_with_a_schedule() {
+        let toxics = |kind: &str| {
+            let outage = format!("[[outage]]\ndependency = 'db'\nat = '20s'\nfor = '10s'\n{kind}");
+            let experiment = parse("p99<50ms,recovers<5s", &outage).expect("it is good");
+            assert!(experiment.has_outages());
+            let all = experiment.dependencies[0].toxics.iter();
+            all.map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(toxics(""), ["down, at 20s for 10s"]);
+        assert_eq!(
+            toxics("type = 'timeout'"),
+            [
+                "timeout without an end upstream, at 20s for 10s",
+                "timeout without an end downstream, at 20s for 10s"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_outage_is_told_with_what_to_write() {
+        let outage = |rest: &str| format!("[[outage]]\ndependency = 'db'\n{rest}");
+        let bad = [
+            (
+                "p99<50ms,recovers<5s",
+                String::new(),
+                "there is none",
+                "[[outage]]",
+            ),
+            (
+                "p99<50ms",
+                "[[outage]]\ndependency = 'no'\nat = '20s'\nfor = '1s'".to_owned(),
+                "no dependency `no`",
+                "by its name",
+            ),
+            (
+                "p99<50ms",
+                outage("at = '1s'\nfor = '10s'"),
+                "leaves no 2 s before it",
+                "duration",
+            ),
+            (
+                "p99<50ms",
+                outage("at = '55s'\nfor = '10s'"),
+                "no time after it",
+                "duration",
+            ),
+            (
+                "p99<50ms",
+                outage("at = '5s'\nfor = '0s'"),
+                "for is zero",
+                "10s",
+            ),
+            (
+                "p99<50ms",
+                outage("at = '5s'\nfor = '1s'\ntype = 'slow'"),
+                "`slow` is no kind of outage",
+                "down or timeout",
+            ),
+            ("p99<50ms", outage("at = '5s'"), "missing field `for`", ""),
+        ];
+        for (slo, text, problem, hint) in bad {
+            let told = parse(slo, &text).expect_err(&text);
+            assert!(
+                told.contains(problem) && told.contains(hint),
+                "{text}: {told}"
+            );
+        }
+    }
+}

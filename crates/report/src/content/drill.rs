@@ -1,0 +1,101 @@
+//! Around an outage: before, during and after it, and how long until the SLO held again.
+//!
+//! Owns the words and the table; `loadline_analysis::outage` divides and judges. There is nothing to
+//! say about results in which nothing was slow or away on a schedule.
+
+use std::ops::Range;
+
+use loadline_analysis::outage::{Course, Part};
+use loadline_analysis::record::{Phase, SecondEvidence, TrialRecord};
+use loadline_analysis::slo::Quantile;
+
+use super::section::{Block, Section};
+use crate::format;
+use crate::table::Table;
+use crate::view::ResultView;
+
+/// The section; `None` where there was no outage.
+pub fn section(view: &ResultView) -> Option<Section> {
+    let courses: Vec<(&TrialRecord, Course)> = (view.trials.iter())
+        .filter_map(|trial| Some((trial, Course::of(&trial.evidence, &trial.slo).ok()??)))
+        .collect();
+    let (first, course) = courses.first()?;
+    let each = first.evidence.outages.iter().map(|outage| {
+        let (from, to) = (outage.from.as_secs_f64(), outage.to.as_secs_f64());
+        format!(
+            "{} ({}, {from} s to {to} s)",
+            outage.dependency, outage.what
+        )
+    });
+    let words = format!(
+        "Away or slow: {}. A request belongs to the second in which it was due. Asked is what went to dependencies for each request: round trips, and connections that were refused; more than before is what retries add. It has recovered when from then on every {} s keep the SLO. Other tables are about all of the measured load.",
+        each.collect::<Vec<_>>().join(", "),
+        course.stretch.as_secs()
+    );
+    Some(
+        Section::new("drill", "Around the outage")
+            .with(Block::Paragraph(words))
+            .with(Block::Table(table(view, &courses))),
+    )
+}
+
+fn table(view: &ResultView, courses: &[(&TrialRecord, Course)]) -> Table {
+    let mut table = Table::new()
+        .right("Trial")
+        .left("Part")
+        .right("Requests")
+        .right("Errors")
+        .right("p50")
+        .right("p99")
+        .right("Asked")
+        .right("Against before")
+        .right("Memory")
+        .left("Recovered");
+    for (trial, course) in courses {
+        let parts = [
+            ("before", &course.before),
+            ("during", &course.during),
+            ("after", &course.after),
+        ];
+        for (name, part) in parts {
+            let dash = || format::time_or(None);
+            let at = |fraction| part.latency.quantile(Quantile::from_fraction(fraction)?);
+            let base = course.before.asked_each().filter(|base| *base > 0.0);
+            let times = part.asked_each().zip(base).map(|(now, base)| now / base);
+            let recovered = match (name, course.recovered) {
+                ("after", Some(time)) => format!("after {} s", time.as_secs()),
+                ("after", None) => "not in this time".to_owned(),
+                _ => String::new(),
+            };
+            let number = view.number(&trial.id).unwrap_or(0);
+            table.row([
+                number.to_string().into(),
+                name.into(),
+                part.scheduled().to_string().into(),
+                part.error_share().map_or_else(dash, format::percent).into(),
+                format::time_or(at(0.5)).into(),
+                format::time_or(at(0.99)).into(),
+                part.asked_each()
+                    .map_or_else(dash, |n| format!("{n:.2}"))
+                    .into(),
+                times.map_or_else(dash, |n| format!("{n:.2}x")).into(),
+                format::bytes_or(memory(trial, part).last().and_then(|s| s.anon)).into(),
+                recovered.into(),
+            ]);
+        }
+    }
+    table
+}
+
+/// The seconds of a part as the host saw them; the last one tells what came back.
+fn memory<'a>(trial: &'a TrialRecord, part: &Part) -> Vec<&'a SecondEvidence> {
+    let phases = &trial.evidence.phases;
+    let begin = phases.iter().find(|p| p.phase == Phase::Measure);
+    let begin = begin.map_or(0, |phase| phase.start);
+    let at = |second: usize| begin + second as u64 * 1_000_000_000;
+    let span: Range<u64> = at(part.seconds.0)..at(part.seconds.1) + 1;
+    let seconds = trial.evidence.seconds.iter();
+    seconds
+        .filter(|s| span.contains(&s.at_ns) && s.anon.is_some())
+        .collect()
+}
