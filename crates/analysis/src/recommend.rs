@@ -11,6 +11,7 @@ use crate::deployment::Deployment;
 use crate::proof::{Proof, prove};
 use crate::record::{Configuration, Reason, TrialRecord, Verdict};
 use crate::search::min_memory::MemoryFound;
+use crate::warming::Question;
 use crate::wire;
 
 /// The configuration to use and why.
@@ -26,6 +27,9 @@ pub struct Recommendation {
     pub margin: f64,
     /// Ids of the trials it rests on, in the order they ran.
     pub evidence: Vec<String>,
+    /// Which JVM it is for.
+    #[serde(default)]
+    pub question: Question,
     /// Fresh starts at the recommended size.
     pub proof: Proof,
     /// The largest smaller size that failed; `None` when none was seen to fail.
@@ -108,6 +112,7 @@ pub fn recommend(
         confirmed: answer.confirmed,
         margin: answer.margin,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
+        question: Question::Start,
         proof: prove(answer.size, trials),
         next_smaller: next_smaller(answer.size, trials),
         comparisons: others.iter().map(|t| compare(answer.size, t)).collect(),
@@ -130,6 +135,7 @@ pub fn recommend_deployment(
         confirmed: size,
         margin: 0.0,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
+        question: Question::Start,
         proof: prove(size, own),
         next_smaller: None,
         comparisons: Vec::new(),

@@ -97,6 +97,10 @@ pub struct Configuration {
         skip_serializing_if = "Option::is_none"
     )]
     pub rate: Option<f64>,
+    /// The warm-up, where a search for a warm JVM made it longer; `None` is that of the experiment.
+    #[serde(rename = "warm_up_ns", with = "wire::nanos_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<Duration>,
     /// The start-up cache it runs with, built before its first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<StartCache>,
@@ -142,6 +146,7 @@ impl Default for Configuration {
             args: Vec::new(),
             env: BTreeMap::new(),
             rate: None,
+            warm_up: None,
             cache: None,
             application: None,
         }

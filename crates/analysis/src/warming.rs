@@ -1,17 +1,62 @@
-//! Whether the application was still warming up while it was judged.
+//! Whether the application was still warming up while it was judged, and how much longer to wait.
 //!
-//! Owns the comparison of the two halves of the measure phase, by the CPU time of a request: other
-//! programs hardly move it, unlike latencies. It is for phases of any length; of thirty seconds and
-//! more [`crate::steady`] says when the warm-up ended.
+//! Owns the comparison of the two halves of the measure phase, by the CPU time and by the median
+//! latency of a request; which JVM an answer is for; and the lengths of warm-up that are tried. It is
+//! for phases of any length; of thirty seconds and more [`crate::steady`] says when the warm-up ended.
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::interval::median;
 use crate::record::{Phase, SecondEvidence, TrialRecord};
+use crate::text;
 
-/// CPU time of a request in the first half of the load, as a multiple of that in the second, from
+/// What a request takes in the first half of the load, as a multiple of that in the second, from
 /// which the application was still warming up.
 const WARMING: f64 = 1.3;
+
+/// Medians that differ by less differ by the machine's own timers and wake-ups.
+const GRAIN: Duration = Duration::from_millis(1);
+
+/// Starts of one size that say together whether it is still warming up, at least.
+pub const FEW: usize = 3;
+
+/// The first length that is tried where none was asked for.
+const FIRST: Duration = Duration::from_secs(5);
+
+/// The longest warm-up that is tried: a trial of a search may take minutes, not hours.
+pub const LONGEST: Duration = Duration::from_secs(120);
+
+/// Which JVM an answer is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// One that has just started, judged after the warm-up that was asked for: a deployment.
+    #[default]
+    Start,
+    /// One that is warm: the warm-up is lengthened while requests still get cheaper.
+    Steady,
+}
+
+impl Question {
+    /// Its name in flags and files, if it is one.
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "start" => Some(Self::Start),
+            "steady" => Some(Self::Steady),
+            _ => None,
+        }
+    }
+}
+
+/// The warm-up to try after one that was too short: twice as long, [`LONGEST`] at most; `None` where
+/// no longer one is tried.
+pub fn longer(warm_up: Duration) -> Option<Duration> {
+    let next = (warm_up * 2).clamp(FIRST, LONGEST);
+    (next > warm_up).then_some(next)
+}
 
 /// The seconds of the measure phase.
 pub(crate) fn measured(record: &TrialRecord) -> Vec<&SecondEvidence> {
@@ -23,22 +68,53 @@ pub(crate) fn measured(record: &TrialRecord) -> Vec<&SecondEvidence> {
     record.evidence.seconds.iter().filter(within).collect()
 }
 
-/// CPU time of a request in the first half of the measure phase over that in the second; `None`
-/// where a half has no answers or the kernel does not tell.
-pub fn first_half_over_second(record: &TrialRecord) -> Option<f64> {
-    let seconds = measured(record);
+/// What of a request falls while it is judged: how many times as much it takes in the first half of
+/// the measure phase as in the second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Falls {
+    /// Its CPU time.
+    Cpu(f64),
+    /// Its latency, the median of the medians of the seconds.
+    Latency(f64),
+}
+
+/// The halves of a phase compared; `None` where a half has no answers or the kernel does not tell.
+fn ratio(
+    seconds: &[&SecondEvidence],
+    each: impl Fn(&[&SecondEvidence]) -> Option<f64>,
+) -> Option<f64> {
     let (first, second) = seconds.split_at(seconds.len() / 2);
-    let each = |half: &[&SecondEvidence]| {
-        let cpu: Duration = half.iter().filter_map(|s| s.cpu).sum();
-        let answered: u64 = half.iter().filter_map(|s| s.achieved).sum();
-        (!cpu.is_zero() && answered > 0).then(|| cpu.as_secs_f64() / answered as f64)
-    };
     Some(each(first)? / each(second)?)
 }
 
-/// Whether requests took clearly more CPU in the first half of the measure phase.
+fn cpu_of_one(half: &[&SecondEvidence]) -> Option<f64> {
+    let cpu: Duration = half.iter().filter_map(|s| s.cpu).sum();
+    let answered: u64 = half.iter().filter_map(|s| s.achieved).sum();
+    (!cpu.is_zero() && answered > 0).then(|| cpu.as_secs_f64() / answered as f64)
+}
+
+fn latency_of_one(half: &[&SecondEvidence]) -> Option<f64> {
+    let seconds: Vec<f64> = half
+        .iter()
+        .filter_map(|s| Some(s.p50?.as_secs_f64()))
+        .collect();
+    median(&seconds).filter(|latency| *latency > 0.0)
+}
+
+/// What clearly falls. CPU time first: other programs hardly move it.
+fn falls(record: &TrialRecord) -> Option<Falls> {
+    let seconds = measured(record);
+    let cpu = ratio(&seconds, cpu_of_one).filter(|ratio| *ratio > WARMING);
+    let is_seen = |half: &[&SecondEvidence]| latency_of_one(half).unwrap_or_default();
+    let (first, second) = seconds.split_at(seconds.len() / 2);
+    let is_long = is_seen(first) - is_seen(second) > GRAIN.as_secs_f64();
+    let latency = ratio(&seconds, latency_of_one).filter(|ratio| is_long && *ratio > WARMING);
+    cpu.map(Falls::Cpu).or(latency.map(Falls::Latency))
+}
+
+/// Whether requests took clearly more in the first half of the measure phase.
 pub fn is_warming(record: &TrialRecord) -> bool {
-    first_half_over_second(record).is_some_and(|ratio| ratio > WARMING)
+    falls(record).is_some()
 }
 
 /// Starts that were judged while they were still warming up.
@@ -48,30 +124,72 @@ pub struct Cold {
     pub starts: usize,
     /// So many were.
     pub warming: usize,
-    /// Median of [`first_half_over_second`] of those.
-    pub ratio: f64,
+    /// What fell, by the median of its ratios.
+    falls: Falls,
 }
 
 /// Whether most of these starts were judged while they were warming up.
 pub fn cold<'a>(starts: impl IntoIterator<Item = &'a TrialRecord>) -> Option<Cold> {
-    let starts = starts.into_iter().map(first_half_over_second);
-    let starts: Vec<Option<f64>> = starts.collect();
-    let warming = starts.iter().flatten().filter(|ratio| **ratio > WARMING);
-    let warming: Vec<f64> = warming.copied().collect();
-    (2 * warming.len() > starts.len()).then_some(Cold {
+    let starts: Vec<Option<Falls>> = starts.into_iter().map(falls).collect();
+    let seen = || starts.iter().flatten();
+    let warming = seen().count();
+    let by_cpu = seen().filter_map(|f| match f {
+        Falls::Cpu(ratio) => Some(*ratio),
+        Falls::Latency(_) => None,
+    });
+    let by_latency = seen().filter_map(|f| match f {
+        Falls::Latency(ratio) => Some(*ratio),
+        Falls::Cpu(_) => None,
+    });
+    let (by_cpu, by_latency): (Vec<f64>, Vec<f64>) = (by_cpu.collect(), by_latency.collect());
+    let falls = match by_cpu.len() >= by_latency.len() {
+        true => Falls::Cpu(median(&by_cpu)?),
+        false => Falls::Latency(median(&by_latency)?),
+    };
+    (2 * warming > starts.len()).then_some(Cold {
         starts: starts.len(),
-        warming: warming.len(),
-        ratio: median(&warming)?,
+        warming,
+        falls,
     })
 }
 
 impl Cold {
     /// `In 18 of 20 starts a request took 1.6 times as much CPU ...`.
-    pub fn sentence(&self) -> String {
+    fn sentence(&self) -> String {
+        let took = match self.falls {
+            Falls::Cpu(ratio) => format!("{ratio:.1} times as much CPU"),
+            Falls::Latency(ratio) => format!("{ratio:.1} times as long"),
+        };
+        let (warming, starts) = (self.warming, self.starts);
         format!(
-            "In {} of {} starts a request took {:.1} times as much CPU in the first half of the measuring as in the second: this answers for a JVM that is still warming up, as after a deployment; for one that is warm, measure later: --warm-up 30s",
-            self.warming, self.starts, self.ratio
+            "In {warming} of {starts} starts a request took {took} in the first half of the measuring as in the second"
         )
+    }
+}
+
+/// Which JVM an answer is for, by the starts of its proof; `longer` is the warm-up that the search
+/// came to, where the one asked for was too short.
+pub fn answers_for<'a>(
+    question: Question,
+    starts: impl IntoIterator<Item = &'a TrialRecord>,
+    longer: Option<Duration>,
+) -> String {
+    let cold = cold(starts).map(|cold| cold.sentence());
+    let warmed = longer.map_or("the warm-up asked for".to_owned(), |longer| {
+        format!("a warm-up lengthened to {}", text::duration(longer))
+    });
+    match (question, cold) {
+        (Question::Start, None) => "This answers for fresh starts, judged right after the warm-up asked for, as after a deployment (--question start)".to_owned(),
+        (Question::Start, Some(cold)) => format!(
+            "{cold}: this answers for a JVM that is still warming up, as after a deployment; for one that is warm: --question steady"
+        ),
+        (Question::Steady, None) => format!(
+            "This answers for a JVM that is warm (--question steady): after {warmed} most starts no longer got clearly faster while they were judged"
+        ),
+        (Question::Steady, Some(cold)) => format!(
+            "{cold}, after {warmed}: this answers for a JVM that is still warming up, the longest warm-up that is tried is {}",
+            text::duration(LONGEST)
+        ),
     }
 }
 
@@ -90,17 +208,61 @@ mod tests {
         record
     }
 
+    /// The same with these medians of latency, microseconds, and steady CPU.
+    fn answering(p50: impl Fn(usize) -> u64) -> TrialRecord {
+        let mut record = start(|_| 300);
+        for (second, evidence) in record.evidence.seconds.iter_mut().enumerate() {
+            evidence.p50 = Some(Duration::from_micros(p50(second)));
+        }
+        record
+    }
+
     #[test]
     fn most_starts_must_be_warming_before_it_is_said() {
         let warm = start(|_| 300);
         let warming = start(|second| 800 - 60 * second as u64);
         assert!(!is_warming(&warm) && is_warming(&warming));
         assert_eq!(cold([&warm, &warming]), None);
-        insta::assert_snapshot!(
-            cold([&warm, &warming, &warming]).unwrap().sentence(),
-            @"In 2 of 3 starts a request took 1.8 times as much CPU in the first half of the measuring as in the second: this answers for a JVM that is still warming up, as after a deployment; for one that is warm, measure later: --warm-up 30s"
-        );
         assert_eq!(cold([]), None);
+    }
+
+    #[test]
+    fn an_answer_says_which_jvm_it_is_for() {
+        let (warm, warming) = (start(|_| 300), start(|second| 800 - 60 * second as u64));
+        let slow = answering(|second| 9_000 - 700 * second as u64);
+        let longer = Some(Duration::from_secs(20));
+        let lines = [
+            answers_for(Question::Start, [&warm, &warm], None),
+            answers_for(Question::Start, [&warm, &warming, &warming], None),
+            answers_for(Question::Steady, [&warm, &warm], None),
+            answers_for(Question::Steady, [&warm, &warm], longer),
+            answers_for(Question::Steady, [&slow, &slow], Some(LONGEST)),
+        ];
+        insta::assert_snapshot!(lines.join("\n"), @"
+        This answers for fresh starts, judged right after the warm-up asked for, as after a deployment (--question start)
+        In 2 of 3 starts a request took 1.8 times as much CPU in the first half of the measuring as in the second: this answers for a JVM that is still warming up, as after a deployment; for one that is warm: --question steady
+        This answers for a JVM that is warm (--question steady): after the warm-up asked for most starts no longer got clearly faster while they were judged
+        This answers for a JVM that is warm (--question steady): after a warm-up lengthened to 20s most starts no longer got clearly faster while they were judged
+        In 2 of 2 starts a request took 1.9 times as long in the first half of the measuring as in the second, after a warm-up lengthened to 120s: this answers for a JVM that is still warming up, the longest warm-up that is tried is 120s
+        ");
+    }
+
+    #[test]
+    fn latencies_that_fall_count_where_timers_cannot_explain_it() {
+        assert!(is_warming(&answering(|second| 9_000 - 700 * second as u64)));
+        assert!(!is_warming(&answering(|second| 900 - 70 * second as u64)));
+        assert!(!is_warming(&answering(|_| 9_000)));
+    }
+
+    #[test]
+    fn a_warm_up_doubles_up_to_the_longest() {
+        let mut all = vec![Duration::ZERO];
+        while let Some(next) = all.last().copied().and_then(longer) {
+            all.push(next);
+        }
+        let all: Vec<u64> = all.iter().map(Duration::as_secs).collect();
+        assert_eq!(all, [0, 5, 10, 20, 40, 80, 120]);
+        assert_eq!(longer(Duration::from_secs(300)), None);
     }
 
     #[test]
@@ -116,6 +278,6 @@ mod tests {
         for second in &mut record.evidence.seconds {
             second.cpu = None;
         }
-        assert_eq!(first_half_over_second(&record), None);
+        assert!(!is_warming(&record), "nothing is told");
     }
 }

@@ -108,6 +108,12 @@ pub struct SearchFlags {
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<String>,
 
+    /// Which JVM the answer is for: start, fresh starts judged after the warm-up given, as after a
+    /// deployment; steady, a warm one: the warm-up is lengthened, up to 2m, while requests still
+    /// get cheaper when they are judged [default: start]
+    #[arg(long, value_name = "start|steady")]
+    pub question: Option<String>,
+
     /// Soak the answer for so long, as 30m: what grows is told with it
     #[arg(long, value_name = "TIME")]
     pub soak: Option<String>,
@@ -394,6 +400,7 @@ fn overlay(
             "--max-memory",
             &search.max_memory,
         );
+        set(&mut file.search.question, "--question", &search.question);
         set(&mut file.search.soak, "--soak", &search.soak);
         set(&mut file.search.step, "--step", &search.step);
         set(&mut file.search.margin, "--margin", &search.margin);

@@ -296,7 +296,9 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
             .hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
     }
     // What the load names must be there, too: bodies, credentials.
-    experiment.load.phases(None, None, 0).map_err(load_error)?;
+    let first = Configuration::default();
+    let phases = experiment.load.phases(&first, None, 0);
+    phases.map_err(load_error)?;
     experiment
         .check_surroundings(places)
         .map_err(|e| match &e {

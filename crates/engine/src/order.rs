@@ -38,7 +38,7 @@ pub(crate) fn trial(
         give_up: gives_up(of, key.purpose).then(|| of.experiment.slo.clone()),
         ..self::of(of, id, &key.configuration, assembled, start_deadline)?
     };
-    let (load, rate) = (&of.experiment.load, key.configuration.rate);
+    let (load, level) = (&of.experiment.load, &key.configuration);
     for dependency in &mut order.dependencies {
         if let Some(proxied) = &mut dependency.proxied {
             proxied.seed = seed_of(seed, &dependency.name);
@@ -51,7 +51,7 @@ pub(crate) fn trial(
         .filter(|_| key.purpose == Purpose::Soak);
     Ok(match length {
         None => {
-            let mut phases = load.phases(rate, bound, seed)?;
+            let mut phases = load.phases(level, bound, seed)?;
             for phase in &mut phases {
                 phase.plan.by_second = of.experiment.has_outages();
             }
@@ -63,7 +63,7 @@ pub(crate) fn trial(
         Some(length) => {
             let (soak, cycle) = divide(length);
             soaked(Order {
-                load: load.cycles(rate, bound, seed, cycle)?,
+                load: load.cycles(level, bound, seed, cycle)?,
                 soak: Some(soak),
                 sampling: Sampling::Every(SOAK_SAMPLES),
                 ..order

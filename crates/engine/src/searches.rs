@@ -10,6 +10,7 @@ use loadline_analysis::search::min_memory::Parameters;
 use loadline_analysis::search::prices::Prices;
 use loadline_analysis::search::purchase::{Purchase, Variant};
 use loadline_analysis::search::size::{Sizes, Smallest};
+use loadline_analysis::warming::Question;
 use loadline_jvm::detect::{Found, Places};
 use loadline_sizing::hotspot::collector::{SERVER_CLASS_CPUS, SERVER_CLASS_MEMORY};
 use loadline_sizing::{Bytes, Cpus, Jdk, Version, Vm};
@@ -42,6 +43,10 @@ pub fn sizes(experiment: &Experiment, memory: Option<Bytes>) -> Sizes {
         base,
         parameters: parameters(experiment, memory),
         start_deadline: experiment.app.start_deadline,
+        warm_up: match experiment.search.question {
+            Question::Start => None,
+            Question::Steady => Some(experiment.load.spec.warm_up()),
+        },
     };
     Sizes {
         bases: bases(experiment).into_iter().map(smallest).collect(),

@@ -61,9 +61,13 @@ impl ResultView {
 
     /// The load as this configuration had it: at its own rate, where it has one.
     pub fn load_of(&self, configuration: &Configuration) -> String {
-        match configuration.rate {
+        let load = match configuration.rate {
             Some(rate) => self.load.at(&format::rate(rate)),
             None => self.load.to_string(),
+        };
+        match configuration.warm_up {
+            Some(longer) => format!("{load}, lengthened to {}", format::elapsed(longer)),
+            None => load,
         }
     }
 

@@ -21,7 +21,7 @@ use loadline_engine::host::{Delivery, Host, Running};
 use loadline_sizing::Bytes;
 use loadline_trial::{Ending, Event, Order, Refusal};
 
-pub use service::World;
+pub use service::{Cold, World};
 pub use trial::carry_out;
 
 /// When the virtual clock begins, ns.

@@ -27,6 +27,8 @@ pub struct Server {
     pub stall: Option<(f64, f64)>,
     /// When the service dies, as a share of the phase.
     pub dies_at: Option<f64>,
+    /// What a request costs beside a warm service, as a factor, by the seconds since the phase began.
+    pub cost: Box<dyn Fn(f64) -> f64>,
 }
 
 /// What a phase gave.
@@ -59,6 +61,7 @@ struct Second {
     offered: u64,
     errors: u64,
     latencies: Vec<f64>,
+    busy: f64,
 }
 
 /// Times are kept in the heap as whole nanoseconds, so that they have an order.
@@ -149,9 +152,11 @@ pub fn run(server: &Server, load: &Plan, random: &mut Random) -> Run {
         }
         // Half constant, half exponential: a service with some variance.
         let work = mean_service * (0.5 - 0.5 * (1.0 - random.uniform()).ln());
+        let work = work * (server.cost)(begin);
         let done = begin + work + server.base;
         free.push(Reverse(nanos(begin + work)));
         run.busy += work;
+        run.second(begin).busy += work;
         run.request(at, begin, done, death, load);
         arrivals.done(done.min(at + load.timeout.as_secs_f64()));
         end = end.max(done);
@@ -226,6 +231,7 @@ impl Run {
             p50: time(quantile(&second.latencies, 0.5)),
             p99: time(quantile(&second.latencies, 0.99)),
             max: time(quantile(&second.latencies, 1.0)),
+            cpu: time(Some(second.busy)),
             ..SecondEvidence::default()
         };
         seconds.map(entry).collect()

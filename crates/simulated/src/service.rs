@@ -42,10 +42,29 @@ pub struct World {
     pub glitch_stall: Duration,
     /// Share of starts that crash whatever their size, in [0, 1].
     pub crash: f64,
+    /// What a request costs before the service is warm, if that is more.
+    pub cold: Option<Cold>,
     /// An option of the JVM and the factor of the CPU time of a request with it.
     pub option: Option<(&'static str, f64)>,
     /// Requests a second above which the generator says that it was the bottleneck.
     pub generator: f64,
+}
+
+/// How a service gets warm: t seconds after it was ready a request costs 1 + extra·e^(−t/decay) times
+/// what it costs a warm one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cold {
+    /// The first request costs so much more, as a multiple.
+    pub extra: f64,
+    /// Seconds until that has fallen to a third (1/e).
+    pub decay: f64,
+}
+
+impl Cold {
+    /// What a request costs, as a multiple of that of a warm service.
+    pub fn cost(&self, seconds: f64) -> f64 {
+        1.0 + self.extra * (-seconds / self.decay).exp()
+    }
 }
 
 impl Default for World {
@@ -75,6 +94,7 @@ impl Default for World {
             glitch: 0.0,
             glitch_stall: Duration::from_secs(1),
             crash: 0.0,
+            cold: None,
             option: None,
             generator: f64::INFINITY,
         }
@@ -159,6 +179,8 @@ pub(crate) struct Service {
     pub fate: Fate,
     random: Random,
     start: StartEvidence,
+    /// When it was ready, on its clock.
+    ready_ns: u64,
     exit: ExitEvidence,
     oom_kills: u64,
     output: Vec<String>,
@@ -183,6 +205,7 @@ impl Service {
             fate,
             random,
             start: StartEvidence::default(),
+            ready_ns: begin,
             exit: ExitEvidence::default(),
             oom_kills: 0,
             output: Vec::new(),
@@ -330,6 +353,7 @@ impl Service {
             _ => (wall, Some(wall)),
         };
         self.pass(lasted, Vec::new());
+        self.ready_ns = self.now_ns;
         match self.fate.end {
             End::OomAtStart => self.killed(),
             End::HeapAtStart => self.exited(
@@ -362,6 +386,7 @@ impl Service {
         } else {
             1.0
         };
+        let age = Duration::from_nanos(start_ns - self.ready_ns).as_secs_f64();
         let dies = self.fate.end == End::OomUnderLoad && load.phase == Phase::Measure;
         let server = queue::Server {
             rate: capacity(&self.world, &self.configuration) / self.slowdown() / thrash,
@@ -372,6 +397,10 @@ impl Service {
                 (at, self.world.glitch_stall.as_secs_f64())
             }),
             dies_at: dies.then(|| self.random.between(0.1, 0.9)),
+            cost: match self.world.cold {
+                Some(cold) => Box::new(move |seconds| cold.cost(age + seconds)),
+                None => Box::new(|_| 1.0),
+            },
         };
         let run = queue::run(&server, &load.plan, &mut self.random);
         self.pass(run.duration, run.seconds(start_ns));

@@ -23,7 +23,7 @@ use loadline_engine::experiment::Experiment;
 use loadline_engine::runner::RunError;
 use loadline_engine::searches::sizes;
 use loadline_simulated::world::{MemoryWall, draw_expectation};
-use loadline_simulated::{Simulated, World};
+use loadline_simulated::{Cold, Simulated, World};
 
 /// Worlds for each search; `LOADLINE_SEEDS=50` is the long form.
 fn seeds() -> std::ops::Range<u64> {
@@ -41,6 +41,10 @@ fn world(seed: u64) -> World {
         disturbance_seen: 0.8,
         glitch: 0.02,
         crash: 0.02,
+        cold: random.chance(0.5).then_some(Cold {
+            extra: 2.0,
+            decay: 3.0,
+        }),
         ..World::default()
     }
 }
@@ -169,6 +173,13 @@ fn a_ladder_ends_at_the_same_rung_on_any_number_of_slots() {
     let experiment = rig::experiment(tables, "100/s");
     let search = || Agenda::new(&experiment).matrix;
     same(&experiment, search, |records| names(records));
+}
+
+#[test]
+fn a_size_of_a_warm_jvm_is_the_same_on_any_number_of_slots() {
+    let tables = "[search]\nprove = 5\nquestion = \"steady\"\n[[factor]]\nname = \"cpu\"\nlevels = [\"500m\", \"1\"]";
+    let experiment = rig::experiment(tables, "50/s");
+    same(&experiment, || sizes(&experiment, None), of_sizes);
 }
 
 #[test]

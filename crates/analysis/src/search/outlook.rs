@@ -158,6 +158,7 @@ mod tests {
             },
             parameters: Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024)),
             start_deadline: Duration::from_secs(60),
+            warm_up: None,
         };
         Sizes {
             bases: (0..bases).map(base).collect(),

@@ -74,6 +74,7 @@ impl Purchase {
             base,
             parameters,
             start_deadline: self.start_deadline,
+            warm_up: None,
         };
         let searched = search.next(seen)?;
         let answer = match &searched.end {

@@ -88,6 +88,7 @@ fn hash(ask: &Ask) -> u64 {
     configuration.memory.map(|m| m.as_bytes()).hash(&mut hasher);
     configuration.cpu.map(|c| c.as_millis()).hash(&mut hasher);
     configuration.rate.map(f64::to_bits).hash(&mut hasher);
+    configuration.warm_up.hash(&mut hasher);
     configuration.cpuset.hash(&mut hasher);
     configuration.jdk.hash(&mut hasher);
     configuration.args.hash(&mut hasher);

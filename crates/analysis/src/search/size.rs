@@ -2,7 +2,9 @@
 //!
 //! Owns which trials run and why; the rules are [`min_memory`](super::min_memory)'s. The first
 //! trial of a search runs at the largest size; its start sets how long later starts may take,
-//! because a size at which the start takes several times as long thrashes and is no answer.
+//! because a size at which the start takes several times as long thrashes and is no answer. A search
+//! for a warm JVM begins again with a longer warm-up as soon as its starts show that they were judged
+//! too early: no decision rests on starts of two warm-ups.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +20,14 @@ use super::{Ask, Next, Open, Outcome, Search, Seen, all, both, each};
 use crate::price;
 use crate::proof::Standing;
 use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
+use crate::text;
+use crate::warming::{self, FEW};
 
 /// A start may take this many times the start with room.
 const START_FACTOR: u32 = 4;
+
+/// Begins the word of a label that tells a longer warm-up.
+const WARM_UP: &str = "warm-up=";
 
 /// A start may always take this long: short starts vary more than their length says.
 const START_FLOOR: Duration = Duration::from_secs(5);
@@ -66,6 +73,11 @@ impl Search for Sizes {
             return Ok(Sized { searched, best });
         };
         let own = &searched[proved.base];
+        if let (Some(longer), true) = (&own.longer, proved.is_cold) {
+            let mut bases = self.bases.clone();
+            bases[proved.base] = Smallest::clone(longer);
+            return Self { bases, ..*self }.next(seen);
+        }
         let mut trials = own.trials.clone();
         add_neighbour(&mut trials, own.next_smaller(&proved.answer, seen)?);
         trials.extend(proved.trials);
@@ -88,6 +100,8 @@ struct Proved {
     answer: MemoryFound,
     /// The fresh starts at every size that was tested, in order.
     trials: Vec<Arc<TrialRecord>>,
+    /// They were judged too early.
+    is_cold: bool,
 }
 
 /// The fresh starts of one base, as far as they ran.
@@ -95,6 +109,7 @@ struct Climb {
     found: MemoryFound,
     ascent: Ascent,
     trials: Vec<Arc<TrialRecord>>,
+    is_cold: bool,
 }
 
 impl Climb {
@@ -111,6 +126,7 @@ impl Climb {
             found,
             ascent: Ascent::new(search.parameters, prove, found.size, trials),
             trials: Vec::new(),
+            is_cold: false,
         })
     }
 
@@ -131,6 +147,7 @@ impl Climb {
         let mut repeat = 1;
         while let Standing::More(more) = self.ascent.standing()
             && self.ascent.size() == size
+            && !self.is_cold
         {
             let start = |repeat| proof(&configuration, repeat, searched.start_deadline);
             let Some(record) = seen.get(&start(repeat)) else {
@@ -142,6 +159,7 @@ impl Climb {
             };
             self.ascent.record(Outcome::from(record.verdict));
             self.trials.push(Arc::clone(record));
+            self.is_cold = searched.longer.is_some() && is_cold(&self.trials);
             repeat += 1;
         }
         Ok(())
@@ -175,6 +193,9 @@ impl Sizes {
             };
             let below = searched[base].next_smaller(&climb.found, seen);
             both(climb.test(&searched[base], seen), below)?;
+            if climb.is_cold {
+                return Ok(proved(base, climbs));
+            }
             match climb.ascent.standing() {
                 Standing::Refuted => left.retain(|other| *other != base),
                 Standing::More(_) => {}
@@ -191,7 +212,19 @@ fn proved(base: usize, mut climbs: Vec<Option<Climb>>) -> Option<Proved> {
         base,
         answer: climb.answer(),
         trials: climb.trials,
+        is_cold: climb.is_cold,
     })
+}
+
+/// Whether most starts at the size that ran last were judged while they were warming up, where they
+/// are enough to say so.
+fn is_cold(trials: &[Arc<TrialRecord>]) -> bool {
+    let last = trials.last().map(|t| t.configuration.memory);
+    let same = trials
+        .iter()
+        .filter(|t| Some(t.configuration.memory) == last && t.verdict.is_evidence());
+    let same: Vec<&TrialRecord> = same.map(|t| &**t).collect();
+    same.len() >= FEW && warming::cold(same).is_some()
 }
 
 /// The smallest memory of one configuration, whose own memory limit is ignored.
@@ -204,6 +237,9 @@ pub struct Smallest {
     pub parameters: Parameters,
     /// How long the first start may take.
     pub start_deadline: Duration,
+    /// Where the answer is for a JVM that is warm: the warm-up to begin with. `None` judges starts as
+    /// they come.
+    pub warm_up: Option<Duration>,
 }
 
 /// The search over one combination of the other factors.
@@ -218,9 +254,11 @@ pub struct Searched {
     /// Longest start that counts as one, from the start with room in it: the same holds for its
     /// proof.
     pub start_deadline: Duration,
-    /// Length of its trials with all their attempts.
+    /// Length of its trials with all their attempts, those with a shorter warm-up too.
     pub spent: Duration,
     step: Bytes,
+    /// The same search with a longer warm-up, for fresh starts that turn out to be judged too early.
+    longer: Option<Box<Smallest>>,
 }
 
 /// How a search ended.
@@ -250,6 +288,7 @@ impl Search for Smallest {
     fn next(&self, seen: &Seen) -> Next<Searched> {
         let mut steps = Steps::new(self);
         let (mut trials, mut spent) = (Vec::new(), Duration::ZERO);
+        let longer = self.longer();
         while let Some(ask) = steps.wants() {
             let Some(record) = seen.get(&ask) else {
                 return Err(steps.open(ask, trials.is_empty(), seen));
@@ -261,6 +300,13 @@ impl Search for Smallest {
             steps.take(Outcome::from(record.verdict));
             steps.learn_memory(record);
             trials.push(Arc::clone(record));
+            if let Some(longer) = &longer
+                && is_too_early(&trials)
+            {
+                let mut searched = longer.next(seen)?;
+                searched.spent += spent;
+                return Ok(searched);
+            }
         }
         Ok(Searched {
             base: self.base.clone(),
@@ -269,6 +315,43 @@ impl Search for Smallest {
             start_deadline: steps.start_deadline,
             spent,
             step: self.parameters.step,
+            longer: longer.map(Box::new),
+        })
+    }
+}
+
+/// Whether the search must begin again with a longer warm-up. The first start shows it alone, also
+/// one that missed: what it missed may be what a warm JVM keeps.
+fn is_too_early(trials: &[Arc<TrialRecord>]) -> bool {
+    match trials {
+        [first] => first.verdict.is_evidence() && warming::is_warming(first),
+        trials => is_cold(trials),
+    }
+}
+
+impl Smallest {
+    /// The same search with a longer warm-up; `None` where that is not asked or none is longer.
+    fn longer(&self) -> Option<Self> {
+        let longer = warming::longer(self.warm_up?)?;
+        let given = match self.base.label.rsplit_once(WARM_UP) {
+            Some((given, _)) => given,
+            None => self.base.label.as_str(),
+        };
+        let given = if given == "as given" {
+            ""
+        } else {
+            given.trim()
+        };
+        let label = format!("{given} {WARM_UP}{}", text::bound(longer));
+        let base = Configuration {
+            label: label.trim().to_owned(),
+            warm_up: Some(longer),
+            ..self.base.clone()
+        };
+        Some(Self {
+            base,
+            warm_up: Some(longer),
+            ..self.clone()
         })
     }
 }
@@ -540,6 +623,7 @@ mod tests {
                 ..Parameters::new(mib(64), mib(1024))
             },
             start_deadline: Duration::from_secs(60),
+            warm_up: None,
         };
         let mut seen = Seen::default();
         for (size, passes) in sizes_that_pass {

@@ -10,6 +10,7 @@ use clap::Args;
 use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation, recommend};
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::search::size::{End, Incomparable, Searched, Sized, comparable};
+use loadline_analysis::warming::Question;
 use loadline_engine::searches::{bases, sizes};
 use loadline_engine::store::ResultKind;
 
@@ -74,7 +75,8 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
         None => {
             let memory = measuring.host.machine().memory;
             let search = sizes(&measuring.experiment, memory);
-            concluded(&measuring.search(&search, None)?)
+            let question = measuring.experiment.search.question;
+            concluded(&measuring.search(&search, None)?, question)
         }
     };
     let (conclusion, ended) = match concluded {
@@ -121,7 +123,7 @@ enum Concluded {
     },
 }
 
-fn concluded(sized: &Sized) -> Concluded {
+fn concluded(sized: &Sized, question: Question) -> Concluded {
     let Some(best) = &sized.best else {
         return Concluded::None {
             left: NoAnswer::default(),
@@ -131,7 +133,10 @@ fn concluded(sized: &Sized) -> Concluded {
     let (trials, others) = (owned(&best.trials), owned(&best.others));
     let configuration = best.configuration.clone();
     let recommendation = recommend(configuration, &best.answer, &trials, &others);
-    Concluded::Found(Box::new(recommendation))
+    Concluded::Found(Box::new(Recommendation {
+        question,
+        ..recommendation
+    }))
 }
 
 fn owned(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {

@@ -7,13 +7,14 @@ use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::assert_nothing_left;
 
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     ("it_answers_500", it_answers_500),
     ("it_exits_early_with_0", it_exits_early_with_0),
     ("it_never_listens", it_never_listens),
     ("it_is_killed_for_its_memory", it_is_killed_for_its_memory),
     ("the_jvm_refuses_its_options", the_jvm_refuses_its_options),
     ("a_real_jvm_passes", a_real_jvm_passes),
+    ("a_cold_jvm_is_given_time", a_cold_jvm_is_given_time),
 ];
 
 /// One trial of an application of the zoo.
@@ -98,6 +99,43 @@ fn a_real_jvm_passes() -> Outcome {
     ended.says(&["PASS"]).prints(&["1 of 1"]);
     let gc = lab.result("last")["trials"][0]["evidence"]["gc"].clone();
     assert_eq!(gc["collector"], "Serial", "the GC log was read");
+    None
+}
+
+/// A JVM that is judged from its first request on gets a longer warm-up where a warm one is asked for.
+fn a_cold_jvm_is_given_time() -> Outcome {
+    let jar = match ping() {
+        Ok(jar) => jar,
+        Err(reason) => return Some(reason),
+    };
+    let lab = Lab::new();
+    let search = ["--min-memory=96Mi", "--max-memory=128Mi", "--step=32Mi"];
+    let ended = lab.measure("size").args(&search);
+    let ended = ended.args(&[
+        "--confirm=1",
+        "--prove=1",
+        "--measure=4s",
+        "--question=steady",
+    ]);
+    let ended = ended.args(&["--", "java", "-jar"]).arg(&jar).into_end();
+    ended
+        .expect_code(0)
+        .says(&["search   128Mi #1", "search   warm-up="])
+        .prints(&["--question steady", "lengthened to"]);
+    let result = lab.result("last");
+    let answer = &result["recommendation"];
+    assert_eq!(answer["question"], "steady");
+    let warm_up = &answer["configuration"]["warm_up_ns"];
+    assert!(warm_up.as_u64() >= Some(5_000_000_000), "{warm_up}");
+    let grounds = answer["evidence"].as_array().expect("trials");
+    let trials = result["trials"].as_array().expect("trials");
+    let (long, short): (Vec<_>, Vec<_>) = trials
+        .iter()
+        .partition(|trial| trial["configuration"]["warm_up_ns"] == *warm_up);
+    assert!(!short.is_empty(), "the first start is kept");
+    for id in grounds {
+        assert!(long.iter().any(|trial| trial["id"] == *id), "{id}");
+    }
     None
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use loadline_analysis::record::Phase;
+use loadline_analysis::record::{Configuration, Phase};
 use loadline_load::{LoadError, Model, Plan, RequestSpec, Spec, Target};
 use loadline_trial::{LoadPhase, Readiness};
 
@@ -45,18 +45,19 @@ impl Load {
         Ok(Self { spec, model })
     }
 
-    /// The phases of a trial; `rate` replaces the mean of an open model, `bound` is the tightest
-    /// latency that the SLO asks for, `seed` that of all that is random in this trial.
+    /// The phases of a trial of this configuration, which may have a rate, the mean of an open model,
+    /// and a warm-up of its own; `bound` is the tightest latency that the SLO asks for, `seed` that of
+    /// all that is random in this trial.
     ///
     /// # Errors
     /// [`LoadError::Plan`] when a file or variable that it names is not there.
     pub fn phases(
         &self,
-        rate: Option<f64>,
+        of: &Configuration,
         bound: Option<Duration>,
         seed: u64,
     ) -> Result<Vec<LoadPhase>, LoadError> {
-        let model = match rate {
+        let model = match of.rate {
             Some(rate) => self.model.clone().at_rate(rate),
             None => self.model.clone(),
         };
@@ -65,7 +66,7 @@ impl Load {
             seed,
             ..self.spec.plan(vec![target(self.spec.port())])?
         };
-        let warm_up = self.spec.warm_up();
+        let warm_up = of.warm_up.unwrap_or(self.spec.warm_up());
         let before = (!warm_up.is_zero()).then(|| LoadPhase {
             phase: Phase::WarmUp,
             plan: Plan {
@@ -87,12 +88,12 @@ impl Load {
     /// As [`Self::phases`].
     pub fn cycles(
         &self,
-        rate: Option<f64>,
+        of: &Configuration,
         bound: Option<Duration>,
         seed: u64,
         length: Duration,
     ) -> Result<Vec<LoadPhase>, LoadError> {
-        let mut phases = self.phases(rate, bound, seed)?;
+        let mut phases = self.phases(of, bound, seed)?;
         if let Some(judged) = phases.last_mut() {
             judged.plan.model = judged.plan.model.lasting(length);
             let again = LoadPhase {

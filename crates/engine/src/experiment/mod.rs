@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::Slo;
+use loadline_analysis::warming::Question;
 use loadline_load::{LoadError, Target};
 use loadline_sizing::Bytes;
 
@@ -152,6 +153,8 @@ pub struct Search {
     pub margin: f64,
     /// Fresh starts that prove a size when none misses.
     pub prove: u32,
+    /// Which JVM the answer is for.
+    pub question: Question,
     /// Soak the answer for so long.
     pub soak: Option<Duration>,
     /// Search the cheapest deployment instead.

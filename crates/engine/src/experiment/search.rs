@@ -8,6 +8,7 @@ use std::time::Duration;
 use loadline_analysis::offer::{Offer, OfferError};
 use loadline_analysis::price::Size;
 use loadline_analysis::search::lattice::Parameters;
+use loadline_analysis::warming::Question;
 use loadline_load::Model;
 use loadline_sizing::Bytes;
 
@@ -62,6 +63,7 @@ pub(super) fn search(
             true => PROVE_PRICED,
             false => PROVE,
         }),
+        question: question(table.question.as_ref(), pricing.is_some(), source)?,
         soak: soak(table.soak.as_ref(), source)?,
         pricing,
     };
@@ -77,6 +79,25 @@ pub(super) fn search(
         ));
     }
     Ok(search)
+}
+
+/// Which JVM the answer is for.
+fn question(text: Option<&Text>, is_priced: bool, source: &Source<'_>) -> Checked<Question> {
+    let Some(text) = text else {
+        return Ok(Question::default());
+    };
+    let question = Question::of_name(text.get()).ok_or_else(|| {
+        let problem = format!("`{}` is not a question of a search", text.get());
+        let hint = "start judges fresh starts after the warm-up given, as after a deployment; steady lengthens the warm-up until the JVM is warm";
+        source.at(text.origin(), problem, hint)
+    })?;
+    if is_priced && question != Question::Start {
+        let problem = "with prices starts are judged as they come";
+        let hint =
+            "give the warm-up that a warm JVM needs (--warm-up 30s), and leave the question out";
+        return Err(source.at(text.origin(), problem, hint));
+    }
+    Ok(question)
 }
 
 /// The length of a soak.

@@ -217,7 +217,10 @@ fn an_objective_may_name_a_request_of_the_mix() {
     let body = experiment.load.spec.files();
     assert_eq!(body, [Path::new("/x/y/order.json")]);
     // Nothing is read until a trial needs it: a result can be shown without its files.
-    let missing = experiment.load.phases(None, None, 0).unwrap_err();
+    let missing = experiment
+        .load
+        .phases(&Configuration::default(), None, 0)
+        .unwrap_err();
     assert!(missing.to_string().contains("/x/y/order.json"), "{missing}");
     assert_eq!(
         experiment.app.readiness,
@@ -252,6 +255,21 @@ fn a_trial_is_as_long_as_the_percentiles_need_unless_it_is_said() {
     let free = GOOD.replace("cpu = \"1\"", "").replace("100/s", "10/s");
     let free = free.split("[[factor]]").next().unwrap().to_owned();
     assert_eq!(seconds(&format!("{free}{priced}")), 15);
+}
+
+#[test]
+fn a_question_of_a_search_is_one_of_two() {
+    let with = |tables: &str| {
+        let text = GOOD.replace("cpu = \"1\"", "");
+        let text = text.split("[[factor]]").next().unwrap().to_owned() + tables;
+        Experiment::parse(&text, Path::new("e.toml"), Path::new("/x"))
+    };
+    let of = |name: &str| with(&format!("[search]\nquestion = \"{name}\"\n"));
+    assert_eq!(of("steady").unwrap().search.question, Question::Steady);
+    assert_eq!(with("").unwrap().search.question, Question::Start);
+    assert!(of("warm").unwrap_err().to_string().contains("`warm`"));
+    let priced = with("[search]\nprices = \"fargate\"\nquestion = \"steady\"\n");
+    assert!(priced.unwrap_err().to_string().contains("with prices"));
 }
 
 #[test]
@@ -318,7 +336,7 @@ fn a_credential_in_the_file_itself_is_refused() {
         "rate = \"100/s\"\nbearer = \"{env:LOADLINE_NO_SUCH}\"",
     );
     let experiment = Experiment::parse(&unset, Path::new("exp.toml"), Path::new("/x")).unwrap();
-    assert_snapshot!(experiment.load.phases(None, None, 0).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
+    assert_snapshot!(experiment.load.phases(&Configuration::default(), None, 0).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
 }
 
 #[test]

@@ -420,6 +420,12 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub max_memory: Option<Text>,
+    /// Which JVM the answer is for: `start` (default), fresh starts judged after the warm-up given,
+    /// as after a deployment; `steady`, one that is warm: the warm-up is lengthened, up to 2 minutes,
+    /// while requests still get cheaper when they are judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub question: Option<Text>,
     /// Soak the answer for so long, two cycles of the load: `30m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

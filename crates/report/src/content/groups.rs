@@ -279,6 +279,9 @@ fn other_limits(configuration: &Configuration) -> Vec<String> {
     if let Some(rate) = configuration.rate {
         parts.push(format::rate(rate));
     }
+    if let Some(warm_up) = configuration.warm_up {
+        parts.push(format!("warm-up {}", format::elapsed(warm_up)));
+    }
     parts.extend(portions(configuration));
     if let Some(threads) = configuration.neighbour_threads {
         parts.push(format!("a neighbour with {threads} busy threads"));

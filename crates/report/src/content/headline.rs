@@ -110,8 +110,11 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     details.push(proven_how(proof));
     details.extend(together(proof));
     details.extend(rests_on(view, recommendation));
-    let cold = warming::cold(proofs(view, recommendation));
-    details.extend(cold.map(|cold| sentence(&cold.sentence())));
+    details.push(sentence(&warming::answers_for(
+        recommendation.question,
+        proofs(view, recommendation),
+        recommendation.configuration.warm_up,
+    )));
     details.push(format!(
         "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
         recommendation.confirmed,
@@ -296,9 +299,11 @@ fn proofs<'a>(
     view: &'a ResultView,
     recommendation: &'a Recommendation,
 ) -> impl Iterator<Item = &'a TrialRecord> {
-    let size = Some(recommendation.memory());
-    let is_proof =
-        move |t: &&TrialRecord| t.purpose == Purpose::Prove && t.configuration.memory == size;
+    let answer = &recommendation.configuration;
+    let is_own = move |t: &TrialRecord| {
+        t.configuration.memory == answer.memory && t.configuration.warm_up == answer.warm_up
+    };
+    let is_proof = move |t: &&TrialRecord| t.purpose == Purpose::Prove && is_own(t);
     view.evidence().filter(is_proof)
 }
 

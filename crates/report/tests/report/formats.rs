@@ -13,6 +13,8 @@ fn a_search_in_the_terminal() {
     8 of 8 fresh starts of exactly this size kept the SLO: with 95 % confidence fewer than 31.2 % of all
     starts miss it.
     That rests on 8 starts of 48 s; not soaked: what grows for longer than that was not seen.
+    This answers for fresh starts, judged right after the warm-up asked for, as after a deployment
+    (--question start).
     197Mi is the smallest memory that kept the SLO in every confirmation; the margin of 8 % on top is
     for what was not measured.
     195Mi is too small (trial 22): p99<50ms was measured as 109 ms; garbage collection stopped it 33 %

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadline_analysis::search::outlook::Outlook;
+use loadline_analysis::warming::{LONGEST, Question};
 use loadline_engine::agenda::{START_GUESS, trial_length, trial_length_with};
 use loadline_engine::before;
 use loadline_engine::experiment::Experiment;
@@ -20,6 +21,8 @@ pub struct Told {
     pub outlook: Outlook,
     /// Whether start and stop take as long as this application's took here before.
     pub is_seen: bool,
+    /// Which JVM the answer is for.
+    question: Question,
 }
 
 /// The outlook with what the store of this directory knows; makes none.
@@ -42,11 +45,12 @@ pub fn told(experiment: &Experiment, store: Option<&Store>) -> Told {
     Told {
         outlook: Outlook::of(&search, &experiment.slo, each),
         is_seen: seen.is_some(),
+        question: experiment.search.question,
     }
 }
 
 impl Told {
-    /// `a search takes about 35 starts (59 in one of twenty), ...`.
+    /// `a search takes about 35 starts of 24s (...), ...`.
     pub fn sentence(&self) -> String {
         let Outlook {
             starts,
@@ -57,8 +61,15 @@ impl Told {
             true => "as this application's took here before".to_owned(),
             false => format!("if it starts and stops within {}", span(START_GUESS)),
         };
+        let longer = match self.question {
+            Question::Start => String::new(),
+            Question::Steady => format!(
+                "; more where the warm-up must be longer, up to {}, for the JVM to be warm",
+                span(LONGEST)
+            ),
+        };
         format!(
-            "a search takes about {starts} starts of {} ({source}): {}; 95 in 100 searches take at most {starts_95} starts, {}",
+            "a search takes about {starts} starts of {} ({source}): {}; 95 in 100 searches take at most {starts_95} starts, {}{longer}",
             span(each),
             minutes(self.outlook.time()),
             minutes(self.outlook.time_95()),
