@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::record::SecondEvidence;
 use crate::slo::{Objective, Quantile, Slo};
 use crate::text;
+use crate::verdict::Thresholds;
 
 /// Share of the time that a start may take, after which thrash ends it. A search allows four times
 /// the start with room: this is 1.6 times.
@@ -50,6 +51,9 @@ pub fn start(deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<S
 /// largest number of requests that the phase may have, `generators` the seconds of each generator so
 /// far.
 pub fn load(slo: &Slo, most: u64, generators: &[&[SecondEvidence]]) -> Option<String> {
+    if may_answer_again(generators) {
+        return None;
+    }
     let sum = |count: &dyn Fn(&[SecondEvidence]) -> u64| -> u64 {
         generators.iter().map(|seconds| count(seconds)).sum()
     };
@@ -76,6 +80,16 @@ pub fn load(slo: &Slo, most: u64, generators: &[&[SecondEvidence]]) -> Option<St
         let most = text::count(most);
         format!("{said} of the {most} that were planned: {objective} could not be kept any more")
     })
+}
+
+/// Whether it has stopped answering, but not yet for so long that it hangs: a hang is to be told from
+/// an SLO that was missed, so it is waited for.
+fn may_answer_again(generators: &[&[SecondEvidence]]) -> bool {
+    let is_silent =
+        |s: &&SecondEvidence| s.offered.unwrap_or(0) > 0 && s.achieved.unwrap_or(0) == 0;
+    let silent = |seconds: &&[SecondEvidence]| seconds.iter().rev().take_while(is_silent).count();
+    let silent = generators.iter().map(silent).min().unwrap_or(0);
+    silent > 0 && Duration::from_secs(silent as u64) < Thresholds::default().hang_after
 }
 
 /// As [`Latency::quantile`](crate::latency::Latency::quantile) ranks.
@@ -149,8 +163,8 @@ mod tests {
         let stands = [second(1, 100, 0, 0)];
         assert_eq!(of(text, &stands), None, "they may be a millisecond old");
         insta::assert_snapshot!(of(text, &[second(1, 100, 96, 4)]).unwrap_or_default(), @"4 requests failed of the 400 that were planned: errors<1% could not be kept any more");
-        let stands = [second(1, 100, 90, 0), second(2, 100, 0, 0)];
-        insta::assert_snapshot!(of(text, &stands).unwrap_or_default(), @"10 requests failed or took longer of the 400 that were planned: p99<250ms could not be kept any more");
+        let slows = [second(1, 100, 50, 0), second(2, 100, 40, 0)];
+        insta::assert_snapshot!(of(text, &slows).unwrap_or_default(), @"10 requests failed or took longer of the 400 that were planned: p99<250ms could not be kept any more");
         let slow = SecondEvidence {
             p50: Some(Duration::from_millis(400)),
             ..second(1, 100, 100, 0)
@@ -158,6 +172,24 @@ mod tests {
         insta::assert_snapshot!(of(text, std::slice::from_ref(&slow)).unwrap_or_default(), @"50 requests failed or took longer of the 400 that were planned: p99<250ms could not be kept any more");
         assert_eq!(of("p50<250ms", std::slice::from_ref(&slow)), None);
         assert!(of("max<250ms", &[slow]).is_some());
+    }
+
+    #[test]
+    fn what_stops_answering_is_waited_for_until_it_hangs() {
+        let silent = |seconds: u64| {
+            let begin = [second(1, 100, 90, 0)];
+            let silence = (2..2 + seconds).map(|n| second(n, 100, 0, 20));
+            begin.into_iter().chain(silence).collect::<Vec<_>>()
+        };
+        let is_over = |seconds: &[SecondEvidence], beside: &[SecondEvidence]| {
+            load(&slo("p99<250ms"), 1_000, &[seconds, beside]).is_some()
+        };
+        assert!(!is_over(&silent(4), &silent(4)), "it may answer again");
+        assert!(is_over(&silent(5), &silent(5)), "it hangs");
+        assert!(
+            is_over(&silent(4), &[second(1, 100, 90, 0)]),
+            "another answers"
+        );
     }
 
     #[test]

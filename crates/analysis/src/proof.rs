@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::interval::failure_upper_bound;
 use crate::pooled::{Pooled, pooled};
 use crate::record::{Purpose, TrialRecord, Verdict};
+use crate::search::Outcome;
 use crate::text;
 
 /// Confidence of every bound in a recommendation.
@@ -31,6 +32,26 @@ pub struct Count {
     pub misses: u32,
     /// Starts that could not be measured.
     pub not_measured: u32,
+}
+
+impl Count {
+    /// The starts that ended so.
+    pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Self {
+        let mut count = Self::default();
+        for verdict in verdicts {
+            count.add(Outcome::from(verdict));
+        }
+        count
+    }
+
+    /// Takes one more start.
+    pub fn add(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Pass => self.passes += 1,
+            Outcome::Fail | Outcome::Crash => self.misses += 1,
+            Outcome::Invalid => self.not_measured += 1,
+        }
+    }
 }
 
 /// What fresh starts say about a size so far.
@@ -158,25 +179,14 @@ impl Proof {
     }
 }
 
-/// Why a proof does not hold; `None` where it does. A start that could not be measured refutes
-/// nothing and shows nothing: too many of them leave it unproven.
-pub fn unproven(proofs: impl IntoIterator<Item = Verdict>) -> Option<&'static str> {
-    let all: Vec<Verdict> = proofs.into_iter().collect();
-    let passed = all.iter().filter(|v| **v == Verdict::Pass).count() as u64;
-    let counted = all.iter().filter(|v| v.is_evidence()).count() as u64;
-    if is_proof(passed, all.len() as u64) {
-        return None;
+/// Why these starts prove nothing; `None` where they are a proof.
+pub fn unproven(wanted: u32, count: Count) -> Option<&'static str> {
+    match standing(wanted, count, false) {
+        _ if wanted == 0 => Some("no proof was asked for"),
+        Standing::Proven => None,
+        Standing::NotMeasured => Some("its proof could not be measured"),
+        Standing::Refuted | Standing::More(_) => Some("its proof failed"),
     }
-    Some(
-        match (
-            all.is_empty(),
-            passed == counted || is_proof(passed, counted),
-        ) {
-            (true, _) => "no proof was asked for",
-            (false, true) => "its proof could not be measured",
-            (false, false) => "its proof failed",
-        },
-    )
 }
 
 #[cfg(test)]
@@ -260,15 +270,15 @@ mod tests {
     fn a_start_that_could_not_be_measured_refutes_nothing() {
         let (pass, miss) = (Verdict::Pass, Verdict::SloMiss);
         let invalid = Verdict::Invalid(Invalid::Noise);
-        let measured = unproven([pass, invalid, pass]);
-        assert_eq!(measured, Some("its proof could not be measured"));
+        let of = |wanted, all: &[Verdict]| unproven(wanted, Count::of(all.iter().copied()));
+        let not_measured = Some("its proof could not be measured");
+        assert_eq!(of(3, &[pass, invalid, invalid]), not_measured);
         let most = [vec![pass; 19], vec![invalid]].concat();
-        assert_eq!(unproven(most), None, "one in twenty");
+        assert_eq!(of(20, &most), None, "one in twenty");
         let one = [vec![pass], vec![invalid; 19]].concat();
-        assert_eq!(unproven(one), Some("its proof could not be measured"));
-        assert_eq!(unproven([pass, miss, pass]), Some("its proof failed"));
-        let none = unproven([invalid, invalid]);
-        assert_eq!(none, Some("its proof could not be measured"));
-        assert_eq!(unproven([]), Some("no proof was asked for"));
+        assert_eq!(of(20, &one), not_measured);
+        assert_eq!(of(3, &[pass, miss, miss]), Some("its proof failed"));
+        assert_eq!(of(2, &[invalid, invalid]), not_measured);
+        assert_eq!(of(0, &[]), Some("no proof was asked for"));
     }
 }

@@ -39,6 +39,32 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Commands that look at results make no state directory where there is none.
+#[test]
+fn looking_makes_nothing() {
+    let reading: [&[&str]; 10] = [
+        &["list"],
+        &["show"],
+        &["show", "--experiment"],
+        &["export", "--format", "json"],
+        &["report"],
+        &["emit", "--to", "deploy"],
+        &["compare", "last", "last"],
+        &["explain", "last"],
+        &["soak", "last"],
+        &["resume"],
+    ];
+    for words in reading {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let ended = loadline(place.path(), words);
+        assert!(files(place.path()).is_empty(), "{words:?} made something");
+        let is_list = words == ["list"];
+        assert_eq!(ended.status.success(), is_list, "{words:?}");
+        let told = said(&ended);
+        assert!(is_list || told.contains("no results"), "{words:?}: {told}");
+    }
+}
+
 #[test]
 fn emit_writes_its_files_and_overwrites_none() {
     let place = tempfile::tempdir().expect("a temporary directory");

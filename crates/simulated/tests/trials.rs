@@ -11,8 +11,8 @@ use loadline_analysis::interval::quantile;
 use loadline_analysis::random::Random;
 use loadline_analysis::recommend::recommend;
 use loadline_analysis::record::{
-    AppKo, Configuration, Evidence, Invalid, Phase, Purpose, SCHEMA, SecondEvidence, TrialRecord,
-    Verdict,
+    AppKo, Configuration, Evidence, Invalid, Phase, PhaseSpan, Purpose, SCHEMA, SecondEvidence,
+    TrialRecord, Verdict,
 };
 use loadline_analysis::search::Outcome;
 use loadline_analysis::search::max_rate;
@@ -446,11 +446,28 @@ fn the_instance_that_died_is_named() {
     assert!(reason.to_string().starts_with(&expected), "{reason}");
 }
 
+/// From the begin of a trial to when it may be given up while it starts, by the rule for starts.
+fn given_up_in_start(evidence: &Evidence) -> Option<Duration> {
+    let start = &evidence.start;
+    let refaults = evidence.cgroup.file_refaults.unwrap_or_default();
+    let at =
+        |second: u32| (refaults as f64 * f64::from(second) / start.deadline.as_secs_f64()) as u64;
+    let seconds = 1..start.deadline.as_secs() as u32;
+    let mut waited = seconds.filter(|_| start.ready.is_none());
+    let given_up = waited.find(|second| {
+        let seen: Vec<u64> = (0..=*second).map(at).collect();
+        early::start(start.deadline, Duration::from_secs((*second).into()), &seen).is_some()
+    });
+    given_up.map(|second| Duration::from_secs(second.into()))
+}
+
 /// Every second of a trial of full length is asked whether it may end there; where it may, the trial
-/// never passes.
+/// never passes. The time of all that fail is summed both ways.
 #[test]
 fn a_trial_that_is_given_up_would_not_have_passed() {
-    let (mut given_up, mut failed, mut spared) = (0, 0, 0);
+    let (mut given_up, mut failed) = (0, 0);
+    let (mut whole, mut cut) = (Duration::ZERO, Duration::ZERO);
+    let (mut missed_whole, mut missed_cut) = (Duration::ZERO, Duration::ZERO);
     for seed in 0..60 {
         let mut random = Random::from_seed(31).derive(seed);
         let world = World {
@@ -466,22 +483,56 @@ fn a_trial_that_is_given_up_would_not_have_passed() {
             let model = open(random.between(50.0, 1500.0));
             let most = model.most_requests().unwrap();
             let (evidence, judgement) = run(&mut backend, memory, model);
+            let passes = judgement.verdict == Verdict::Pass;
+            let length =
+                |of: &[PhaseSpan]| Duration::from_nanos(of.iter().map(|p| p.end - p.start).sum());
+            let lasted = length(&evidence.phases);
             let measure = evidence.phases.iter().find(|p| p.phase == Phase::Measure);
-            let Some(measure) = measure else { continue };
+            let Some(measure) = measure else {
+                let ended = given_up_in_start(&evidence);
+                assert!(!passes && ended.is_none_or(|ended| ended < lasted));
+                if judgement.verdict.is_evidence() {
+                    whole += lasted;
+                    cut += ended.unwrap_or(lasted);
+                }
+                continue;
+            };
             let seconds = evidence.seconds.iter();
             let seconds = seconds.filter(|s| s.offered.is_some() && s.at_ns > measure.start);
             let seconds: Vec<SecondEvidence> = seconds.cloned().collect();
             let ends = |until: &usize| early::load(&slo(), most, &[&seconds[..*until]]).is_some();
             let end = (1..seconds.len()).find(ends);
-            let passes = judgement.verdict == Verdict::Pass;
-            failed += u32::from(!passes);
             if let Some(end) = end {
                 assert!(!passes, "{memory}, second {end}: {}", judgement.reason);
                 given_up += 1;
-                spared += seconds.len() - end;
+            }
+            failed += u32::from(!passes);
+            if !passes && judgement.verdict.is_evidence() {
+                let spared = end.map_or(0, |end| seconds.len() - end);
+                let spared = Duration::from_secs(spared as u64);
+                let measured = length(std::slice::from_ref(measure));
+                missed_whole += measured;
+                missed_cut += measured.saturating_sub(spared);
+                whole += lasted;
+                cut += lasted.saturating_sub(spared);
             }
         }
     }
-    println!("{given_up} given up of {failed} that missed in the measure phase, {spared} s spared");
+    let less = |cut: Duration, whole: Duration| {
+        let share = 100.0 * (1.0 - cut.as_secs_f64() / whole.as_secs_f64());
+        let (whole, cut) = (whole.as_secs(), cut.as_secs());
+        format!("{whole} s without the early end, {cut} s with it: {share:.0} % less")
+    };
+    println!("{given_up} given up of {failed} that missed in the measure phase");
+    println!("failing trials, start to end: {}", less(cut, whole));
+    println!(
+        "measure phases of failing trials: {}",
+        less(missed_cut, missed_whole)
+    );
     assert!(given_up > 100, "{given_up}");
+    assert!(
+        missed_cut * 2 <= missed_whole,
+        "{}",
+        less(missed_cut, missed_whole)
+    );
 }

@@ -77,11 +77,7 @@ impl Ascent {
     /// Takes a fresh start at [`Ascent::size`], and goes up where that refutes it.
     pub fn record(&mut self, outcome: Outcome) {
         self.tally(self.at, outcome);
-        match outcome {
-            Outcome::Pass => self.count.passes += 1,
-            Outcome::Fail | Outcome::Crash => self.count.misses += 1,
-            Outcome::Invalid => self.count.not_measured += 1,
-        }
+        self.count.add(outcome);
         if self.standing() == Standing::Refuted && self.at < self.top {
             self.refuted.push(self.at);
             self.at = self.higher();

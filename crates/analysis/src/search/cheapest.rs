@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Outcome;
 use super::lattice::{Cell, Choice, Lattice, Parameters};
 use super::max_rate::{Bound, Goal, Trial, classify};
-use crate::proof::{STARTS_PER_FAILURE, is_proof};
+use crate::proof::{Count, Standing, standing, unproven};
 use crate::record::Purpose;
 
 /// All trials of a search have one length; only shares of it count.
@@ -85,14 +85,6 @@ pub struct Neighbour {
     pub replicas: u32,
 }
 
-/// Fresh starts of one choice.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Proof {
-    starts: u32,
-    failures: u32,
-    not_measured: u32,
-}
-
 /// The search.
 #[derive(Debug, Clone)]
 pub struct Cheapest {
@@ -103,7 +95,7 @@ pub struct Cheapest {
     rates: BTreeMap<(usize, u32), Vec<Trial>>,
     /// Questions that could not be answered: not asked again.
     unanswered: BTreeSet<(usize, u32)>,
-    proofs: BTreeMap<(usize, u32), Proof>,
+    proofs: BTreeMap<(usize, u32), Count>,
     /// The budget is spent: nothing new is asked but the proof.
     is_closed: bool,
 }
@@ -137,7 +129,7 @@ impl Cheapest {
         {
             return self.ask(open.cell, open.replicas, Purpose::Neighbour);
         }
-        if self.wants_proof(best) {
+        if self.proofs_left() > 0 {
             return self.ask(best.cell, best.replicas, Purpose::Prove);
         }
         Step::Done(self.end())
@@ -148,12 +140,9 @@ impl Cheapest {
         let Some(choice) = self.lattice.best() else {
             return self.without_answer();
         };
-        let proof = self.proof(choice);
-        let is_enough = proof.starts >= self.proofs_wanted(choice);
-        let passes = proof.starts.saturating_sub(proof.failures);
         End::Found {
             choice,
-            is_proven: is_enough && is_proof(passes.into(), proof.starts.into()),
+            is_proven: unproven(self.prove, self.proof(choice)).is_none(),
         }
     }
 
@@ -192,10 +181,11 @@ impl Cheapest {
 
     /// Trials that the proof of the best so far still needs; 0 while there is nothing to prove.
     pub fn proofs_left(&self) -> u32 {
-        self.lattice.best().map_or(0, |best| {
-            self.proofs_wanted(best)
-                .saturating_sub(self.proof(best).starts)
-        })
+        let best = self.lattice.best().filter(|_| self.prove > 0);
+        match best.map(|best| self.standing(best)) {
+            Some(Standing::More(more)) => more,
+            _ => 0,
+        }
     }
 
     /// The next cheaper neighbours of a choice, one for each dimension that has one.
@@ -256,39 +246,19 @@ impl Cheapest {
     }
 
     fn prove(&mut self, key: (usize, u32), outcome: Outcome) {
-        let proof = self.proofs.entry(key).or_default();
-        match outcome {
-            Outcome::Invalid => proof.not_measured += 1,
-            Outcome::Pass => proof.starts += 1,
-            Outcome::Fail | Outcome::Crash => {
-                proof.starts += 1;
-                proof.failures += 1;
-            }
-        }
-        if proof.failures > self.allowed_failures() {
+        let count = self.proofs.entry(key).or_default();
+        count.add(outcome);
+        if standing(self.prove, *count, false) == Standing::Refuted {
             let rate = self.lattice.parameters().rate_of_each(key.1);
             self.lattice.record(key.0, None, Some(rate));
         }
     }
 
-    /// One failure does not refute an answer: with 5 fresh starts, 15 more decide about it.
-    fn allowed_failures(&self) -> u32 {
-        (self.prove / STARTS_PER_FAILURE as u32).max(1)
+    fn standing(&self, choice: Choice) -> Standing {
+        standing(self.prove, self.proof(choice), false)
     }
 
-    fn proofs_wanted(&self, choice: Choice) -> u32 {
-        let failures = self.proof(choice).failures;
-        self.prove.max(failures * STARTS_PER_FAILURE as u32)
-    }
-
-    fn wants_proof(&self, choice: Choice) -> bool {
-        let proof = self.proof(choice);
-        self.prove > 0
-            && proof.starts < self.proofs_wanted(choice)
-            && proof.not_measured <= self.allowed_failures()
-    }
-
-    fn proof(&self, choice: Choice) -> Proof {
+    fn proof(&self, choice: Choice) -> Count {
         let key = (choice.cell, choice.replicas);
         self.proofs.get(&key).copied().unwrap_or_default()
     }

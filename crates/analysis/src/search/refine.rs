@@ -11,12 +11,12 @@ use super::min_memory::{MemoryFound, Parameters};
 use super::purchase::Purchase;
 use super::size::{End, Smallest, add_neighbour, at, prove};
 use super::{Next, Search, Seen};
-use crate::proof::unproven;
+use crate::proof::{Count, unproven};
 use crate::record::{Configuration, TrialRecord};
 
 /// Starts of a search of the smallest memory, as simulated searches need them on average (crate
 /// simulated, `tests/size_error_rates.rs`).
-const STARTS: u32 = 8;
+const STARTS: u32 = 10;
 
 /// What came of it.
 #[derive(Debug, Clone)]
@@ -82,8 +82,10 @@ impl Purchase {
             end => return Ok(as_found(as_it_was(end, memory))),
         };
         let configuration = at(&searched.base, answer.size);
-        let proofs = prove(&configuration, self.prove, searched.start_deadline, seen)?;
-        if let Some(why) = unproven(proofs.iter().map(|t| t.verdict)) {
+        let deadline = searched.start_deadline;
+        let (proofs, _) = prove(&configuration, self.prove, deadline, seen)?;
+        let count = Count::of(proofs.iter().map(|t| t.verdict));
+        if let Some(why) = unproven(self.prove, count) {
             return Ok(as_found(format!(
                 "{} passed its confirmations, but {why}; {memory} stands",
                 answer.size

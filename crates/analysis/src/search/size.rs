@@ -18,7 +18,7 @@ use super::expected::expected;
 use super::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use super::{Ask, Next, Open, Outcome, Search, Seen, all, both, each};
 use crate::price;
-use crate::proof::Standing;
+use crate::proof::{Count, Standing, standing};
 use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
 use crate::text;
 use crate::warming::{self, FEW};
@@ -486,24 +486,31 @@ pub(super) fn add_neighbour(trials: &mut Vec<Arc<TrialRecord>>, below: Option<Ar
     }
 }
 
-/// Fresh starts of an answer. Each may take as long as those of the search that found it.
+/// Fresh starts at one size until they prove or refute it ([`standing`]); `wanted` prove it if none
+/// misses; with the length of all their attempts. Each may take as long as those of the search that
+/// found it.
 pub(super) fn prove(
     configuration: &Configuration,
-    starts: u32,
+    wanted: u32,
     start_deadline: Duration,
     seen: &Seen,
-) -> Next<Vec<Arc<TrialRecord>>> {
-    each(seen, proofs(configuration, starts, start_deadline))
-}
-
-/// The fresh starts of [`prove`].
-pub(super) fn proofs(
-    configuration: &Configuration,
-    starts: u32,
-    start_deadline: Duration,
-) -> Vec<Ask> {
+) -> Next<(Vec<Arc<TrialRecord>>, Duration)> {
     let start = |repeat| proof(configuration, repeat, start_deadline);
-    (1..=starts).map(start).collect()
+    let (mut starts, mut spent) = (Vec::new(), Duration::ZERO);
+    let count = |starts: &[Arc<TrialRecord>]| Count::of(starts.iter().map(|t| t.verdict));
+    while let Standing::More(more) = standing(wanted, count(&starts), false) {
+        let repeat = starts.len() as u32 + 1;
+        let Some(record) = seen.get(&start(repeat)) else {
+            let asks = (repeat..repeat + more).map(start);
+            return Err(Open {
+                wanted: asks.filter(|a| seen.get(a).is_none()).collect(),
+                guesses: Vec::new(),
+            });
+        };
+        spent += seen.spent(&start(repeat));
+        starts.push(Arc::clone(record));
+    }
+    Ok((starts, spent))
 }
 
 fn proof(configuration: &Configuration, repeat: u32, start_deadline: Duration) -> Ask {

@@ -14,10 +14,10 @@ use loadline_sizing::jdk::Jdk;
 use loadline_sizing::options::Options;
 
 use super::purchase::Purchase;
-use super::size::proofs;
+use super::size::prove;
 use super::{Ask, Next, Seen, each};
 use crate::interval::median;
-use crate::proof::unproven;
+use crate::proof::{Count, unproven};
 use crate::record::{Configuration, JvmOption, Provenance, Purpose, TrialRecord, Verdict};
 use crate::tuning::{
     Candidate, Compared, Stage, adopt, candidates, compare, cpu_per_request, heap_by_price,
@@ -244,14 +244,15 @@ impl Comparisons<'_> {
         if !tuned.has_changed {
             return Ok(tuned);
         }
-        let asks = proofs(
-            &tuned.configuration,
-            self.purchase.prove,
-            self.purchase.start_deadline,
-        );
-        tuned.spent += asks.iter().map(|ask| seen.spent(ask)).sum::<Duration>();
-        let proofs = each(seen, asks)?;
-        if let Some(why) = unproven(proofs.iter().map(|t| t.verdict)) {
+        let Purchase {
+            prove: wanted,
+            start_deadline,
+            ..
+        } = *self.purchase;
+        let (proofs, spent) = prove(&tuned.configuration, wanted, start_deadline, seen)?;
+        tuned.spent += spent;
+        let count = Count::of(proofs.iter().map(|t| t.verdict));
+        if let Some(why) = unproven(wanted, count) {
             tuned.configuration = found.clone();
             tuned.has_changed = false;
             tuned.compared.iter_mut().for_each(|c| c.is_adopted = false);

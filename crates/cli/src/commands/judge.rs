@@ -26,7 +26,7 @@ use self::paper::Paper;
 use super::{OutputFlags, json, print};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, Given, given, listed};
-use crate::measuring::{MeasureFlags, Measuring, open_store, store_refused};
+use crate::measuring::{MeasureFlags, Measuring, open_store_to_read, store_refused};
 
 /// Fresh starts of each advice.
 const STARTS: u32 = 3;
@@ -126,7 +126,7 @@ fn measured(arguments: &JudgeArguments) -> Result<Measured, Error> {
     let Some(id) = &arguments.measured else {
         return Ok(Measured::default());
     };
-    let store = open_store(arguments.measure.state.as_deref())?;
+    let store = open_store_to_read(arguments.measure.state.as_deref())?;
     let row = store.result(id).map_err(|e| store_refused(&e))?;
     let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
     let passed = trials.iter().filter(|t| t.verdict == Verdict::Pass);
@@ -205,7 +205,7 @@ fn recommended(arguments: &JudgeArguments) -> Result<Option<table::Reference>, E
     let Some(id) = &arguments.measured else {
         return Ok(None);
     };
-    let store = open_store(arguments.measure.state.as_deref())?;
+    let store = open_store_to_read(arguments.measure.state.as_deref())?;
     let row = store.result(id).map_err(|e| store_refused(&e))?;
     let view = crate::result::view(&store, &row)?;
     let configuration = view.recommendation.map(|r| r.configuration);

@@ -159,8 +159,13 @@ pub struct ResumeArguments {
 
 /// Runs what is left.
 pub fn resume(arguments: ResumeArguments) -> Result<Outcome, Error> {
+    // Nothing is made where there is nothing to resume.
+    let looked = open_store_to_read(arguments.state.as_deref())?;
+    let row = looked
+        .result(&arguments.id)
+        .map_err(|e| store_refused(&e))?;
+    drop(looked);
     let store = open_store(arguments.state.as_deref())?;
-    let row = store.result(&arguments.id).map_err(|e| store_refused(&e))?;
     super::soak::salvaged(&store, &row)?;
     let measuring = Measuring::again(&row, store, arguments.wait)?;
     match row.kind {

@@ -1,10 +1,11 @@
 //! Opening a store where nothing may be written: for commands that only look.
 //!
-//! Owns the names and flags that SQLite needs for that. Facts: SQLite wal.html, "Read-Only
+//! Owns the names and flags that SQLite needs for that, and what is found where there is no store. Facts: SQLite wal.html, "Read-Only
 //! Databases", and uri.html, "immutable".
 
 use std::fs;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -17,12 +18,16 @@ impl Store {
     }
 
     /// Opens the store to look at it: as [`Store::open`] does where that is possible, else, in a
-    /// directory that this user may not write, without changing anything.
+    /// directory that this user may not write, without changing anything. Where there is none, none is
+    /// made: it is empty.
     ///
     /// # Errors
     /// [`StoreError`], with the path.
     pub fn open_to_read(directory: &Path) -> Stored<Self> {
         let path = directory.join(DATABASE);
+        if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+            return Self::empty(directory, path);
+        }
         let may_write = rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok();
         if may_write || !path.is_file() {
             return Self::open(directory);
@@ -51,6 +56,20 @@ impl Store {
         Ok(Self {
             directory: absolute.parent().unwrap_or(directory).to_owned(),
             connection,
+        })
+    }
+
+    /// A store without results, in memory.
+    fn empty(directory: &Path, path: PathBuf) -> Stored<Self> {
+        let connection = Connection::open_in_memory();
+        let prepared = connection.and_then(|connection| {
+            // These are the tables of this program: they cannot be newer.
+            let _ = schema::prepare(&connection)?;
+            Ok(connection)
+        });
+        Ok(Self {
+            directory: directory.to_owned(),
+            connection: prepared.map_err(|source| StoreError::Database { path, source })?,
         })
     }
 }

@@ -51,6 +51,11 @@ impl Section {
         self
     }
 
+    pub(super) fn with_all(mut self, blocks: impl IntoIterator<Item = Block>) -> Self {
+        self.blocks.extend(blocks);
+        self
+    }
+
     pub(crate) fn with(mut self, block: Block) -> Self {
         self.blocks.push(block);
         self

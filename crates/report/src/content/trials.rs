@@ -1,6 +1,7 @@
 //! Every trial, one row each, in running order.
 
-use loadline_analysis::record::Purpose;
+use loadline_analysis::record::{Purpose, TrialRecord};
+use loadline_analysis::sli::Measured;
 
 use super::groups;
 use super::section::{Block, Section};
@@ -21,8 +22,31 @@ pub fn section(view: &ResultView) -> Option<Section> {
             format!("All {}", format::count(view.trials.len(), "trial")),
         )
         .folded()
-        .with(Block::Table(table)),
+        .with(Block::Table(table))
+        .with_all(cut(view).map(Block::Paragraph)),
     )
+}
+
+/// Over which time the shares are of trials that were ended early.
+fn cut(view: &ResultView) -> Option<String> {
+    let ran = |(number, trial): (usize, &TrialRecord)| {
+        let early = trial.evidence.ended_early.as_ref()?;
+        let measured = Measured::of(&trial.evidence).ok().flatten();
+        Some(match measured {
+            Some(measured) => format!(
+                "trial {number} after {} of load",
+                format::time(measured.duration)
+            ),
+            None => format!("trial {number} in its {} phase", early.phase),
+        })
+    };
+    let all: Vec<String> = (1..).zip(&view.trials).filter_map(ran).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "Ended early, because they could not pass any more: {}. Peaks and shares of these are of that time, latencies and rates are not shown.",
+            all.join(", ")
+        )
+    })
 }
 
 /// The table of all trials.

@@ -19,7 +19,7 @@ use loadline_engine::store::Store;
 
 use super::print;
 use crate::error::{Error, ErrorKind, Outcome};
-use crate::measuring::{MeasureFlags, open_store, store_refused};
+use crate::measuring::{MeasureFlags, open_store_to_read, store_refused};
 use crate::ui::text::short;
 
 /// Say why a trial paused: collection, CPU throttling or something else
@@ -56,7 +56,7 @@ pub struct Told {
 
 /// Explains it, and tries the advice where asked.
 pub fn run(arguments: &ExplainArguments) -> Result<Outcome, Error> {
-    let store = open_store(arguments.measure.state.as_deref())?;
+    let store = open_store_to_read(arguments.measure.state.as_deref())?;
     let told = told(&store, &arguments.id)?;
     let Some(word) = &arguments.advice else {
         print(&match arguments.json {
