@@ -14,6 +14,7 @@ pub mod early;
 pub mod effect;
 pub mod estimate;
 pub mod explain;
+pub mod foresee;
 pub mod growth;
 pub mod heap;
 pub mod instances;

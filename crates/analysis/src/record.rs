@@ -29,7 +29,7 @@ use crate::pauses::PauseEvidence;
 use crate::slo::{Objective, Slo};
 use crate::wire;
 
-pub use cgroup::CgroupEvidence;
+pub use cgroup::{CgroupEvidence, MOST_USE, USE_EVERY};
 pub use cpus::CpuSets;
 pub use dependency::{Beside, DependencyEvidence};
 pub use gc::GcEvidence;

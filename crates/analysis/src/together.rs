@@ -90,6 +90,8 @@ pub fn start(starts: &[StartEvidence]) -> StartEvidence {
 /// Sums; a sum of peaks is at least the peak of the sum.
 fn cgroup(groups: &[CgroupEvidence]) -> CgroupEvidence {
     CgroupEvidence {
+        // They share the CPUs of the plan, unless each has its own.
+        cpus: groups.iter().filter_map(|g| g.cpus).max(),
         peak_memory: sum(groups, |g| g.peak_memory),
         peak_working_set: sum(groups, |g| g.peak_working_set),
         peak_anon: sum(groups, |g| g.peak_anon),
@@ -102,6 +104,8 @@ fn cgroup(groups: &[CgroupEvidence]) -> CgroupEvidence {
         major_faults: sum(groups, |g| g.major_faults),
         cpu: sum(groups, |g| g.cpu),
         measure_cpu: sum(groups, |g| g.measure_cpu),
+        // Each has a quota of its own: their sum meets none.
+        measure_used: Vec::new(),
         measure_nr_periods: sum(groups, |g| g.measure_nr_periods),
         measure_nr_throttled: sum(groups, |g| g.measure_nr_throttled),
         measure_throttled: sum(groups, |g| g.measure_throttled),

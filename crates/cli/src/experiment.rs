@@ -118,6 +118,11 @@ pub struct SearchFlags {
     #[arg(long, value_name = "TIME")]
     pub soak: Option<String>,
 
+    /// CPUs of the host that the answer is to run on: says what the JVM chooses there, and `emit`
+    /// pins what would differ
+    #[arg(long, value_name = "CPUS")]
+    pub node: Option<u32>,
+
     /// Sizes are multiples of this, as 4Mi
     #[arg(long, value_name = "SIZE")]
     pub step: Option<String>,
@@ -478,6 +483,9 @@ fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
     if let Some(spare) = search.spare {
         file.search.spare = Some(spare);
     }
+    if let Some(node) = search.node {
+        file.search.node = Some(Said::flag("--node", node));
+    }
     if !search.sizes.is_empty() {
         let sizes = search.sizes.iter().cloned();
         file.search.sizes = sizes.map(|size| Said::flag("--sizes", size)).collect();
@@ -486,6 +494,7 @@ fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
         || search.prove.is_some()
         || search.compare.is_some()
         || search.spare.is_some()
+        || search.node.is_some()
         || !search.sizes.is_empty()
 }
 

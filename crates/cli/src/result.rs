@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use flate2::read::MultiGzDecoder;
 use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation};
+use loadline_analysis::record::Machine;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::store::{ResultRow, Status, Store};
 use loadline_load::Model;
-use loadline_report::{Load, ResultView, redact};
+use loadline_report::{Load, Node, ResultView, redact};
+use loadline_sizing::hotspot::node::ARENAS;
+use loadline_sizing::options::words;
+use loadline_sizing::{Options, Origin};
 
 use crate::error::{Error, ErrorKind};
 use crate::experiment::refused;
@@ -113,6 +117,12 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
     {
         view.load = redact::load(&load(&experiment));
     }
+    // Without reading the experiment a second time for all the others.
+    if view.experiment.contains("node")
+        && let Ok(experiment) = experiment(&view)
+    {
+        view.node = node(&experiment, &view.machine, experiment.search.node);
+    }
     Ok(view)
 }
 
@@ -143,7 +153,9 @@ pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
     let experiment = experiment_of(row)?;
     let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
     let (recommendation, without) = concluded(row)?;
+    let node = node(&experiment, &row.machine, experiment.search.node);
     Ok(ResultView {
+        node,
         id: row.id.clone(),
         title: row.title.clone(),
         question: experiment.question.clone(),
@@ -192,6 +204,32 @@ fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
             short(&row.id)
         )),
     }
+}
+
+/// The host that is asked for, with what the application itself says to its JVM.
+pub fn node(experiment: &Experiment, machine: &Machine, cpus: Option<u32>) -> Option<Node> {
+    let app = &experiment.app;
+    let command = app.command.iter().take_while(|word| *word != "-jar");
+    let command = command.map(|word| (word.clone(), Origin::CommandLine));
+    let image = machine.image.as_ref();
+    let of_image = image.and_then(|image| image.tool_options.as_ref());
+    let variables = [
+        ("JAVA_TOOL_OPTIONS", Origin::ToolOptions),
+        ("JDK_JAVA_OPTIONS", Origin::JdkJavaOptions),
+        ("_JAVA_OPTIONS", Origin::UnderscoreJavaOptions),
+    ];
+    let variables = variables.into_iter().flat_map(|(name, origin)| {
+        let own = app.env.get(name);
+        let text = own.or(of_image.filter(|_| origin == Origin::ToolOptions));
+        let words = text.map(|text| words::environment(text).unwrap_or_default());
+        let words = words.unwrap_or_default().into_iter();
+        words.map(move |word| (word, origin))
+    });
+    Some(Node {
+        cpus: cpus?,
+        options: Options::merge(command.chain(variables)),
+        has_arenas: app.env.contains_key(ARENAS),
+    })
 }
 
 fn load(experiment: &Experiment) -> Load {

@@ -44,8 +44,7 @@ impl CpuPlan {
                 list(&plan.generator)
             ));
         }
-        let whole = Cpus::from_whole(plan.application.len() as u32);
-        if quota.is_some_and(|quota| quota >= whole) && wanted.is_none() && !plan.is_shared() {
+        if plan.never_throttles(quota) && wanted.is_none() && !plan.is_shared() {
             plan.warnings.push(format!(
                 "the application runs on {} of {} CPUs, no more than its quota: it is never throttled here, on a larger machine it may be",
                 plan.application.len(),
@@ -53,6 +52,12 @@ impl CpuPlan {
             ));
         }
         plan
+    }
+
+    /// Whether a quota is all the CPUs that the application gets: then nothing throttles it here.
+    pub fn never_throttles(&self, quota: Option<Cpus>) -> bool {
+        let whole = Cpus::from_whole(self.application.len() as u32);
+        quota.is_some_and(|quota| quota >= whole)
     }
 
     /// Takes CPUs for dependencies: half of those that the application's quota leaves it, else the

@@ -22,7 +22,7 @@ use crate::instances::Instances;
 use crate::probe::Finding;
 use crate::program::Program;
 use crate::samples::{Row, Rows};
-use crate::summary::{Times, summary};
+use crate::summary::{Times, summary, used};
 use crate::{sight, watching};
 
 /// How long a JVM may take to write its thread dump.
@@ -231,6 +231,11 @@ fn samples(instance: &mut Instance, log: &Log, evidence: &mut Evidence) {
         (instance.pace, cpus),
         evidence,
     );
+    evidence.cgroup.cpus = u32::try_from(cpus).ok();
+    if let Some(measure) = state.measure.filter(|_| instance.is_never_throttled) {
+        let rows = log.reader().into_iter();
+        evidence.cgroup.measure_used = used(rows.flat_map(|log| Rows::new(log, index)), measure);
+    }
     evidence.cgroup.peak_rss = recorded.peak_rss;
     (evidence.cgroup.loaded_rss, evidence.cgroup.loaded_pss) = state.loaded;
     evidence.warnings.extend(warnings);

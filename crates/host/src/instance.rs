@@ -43,6 +43,8 @@ const START_HINT: &str =
 pub(crate) struct Instance {
     pub(crate) part: Part,
     pub(crate) plan: CpuPlan,
+    /// Its quota is all the CPUs it has.
+    pub(crate) is_never_throttled: bool,
     pub(crate) is_jvm: bool,
     pub(crate) pace: Pace,
     pub(crate) recording: Option<Recording>,
@@ -157,6 +159,7 @@ impl Instance {
     ) -> Result<Self, Halt> {
         let configuration = &order.configuration;
         let plan = site.plan_cpus(order, part.index)?;
+        let is_never_throttled = plan.never_throttles(configuration.cpu);
         let limits = group::limits(&site.layout, configuration, &plan);
         site.refuse_too_large(&limits, part.of)?;
         let name = numbered(&order.trial, part.index);
@@ -201,7 +204,8 @@ impl Instance {
             part,
             // A start script has no JDK of its own, but the caller may know better.
             is_jvm: container.jdk().is_some() || order.gc_log.is_some(),
-            pace: watching::pace(order.sampling, configuration),
+            pace: watching::pace(order, is_never_throttled),
+            is_never_throttled,
             recording: None,
             probing: None,
             container,

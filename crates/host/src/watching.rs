@@ -13,7 +13,7 @@ use loadline_analysis::record::Configuration;
 use loadline_analysis::span::{Span, Spans};
 use loadline_cgroup::{Pace, SamplerOptions, SamplerReport};
 
-use loadline_trial::Sampling;
+use loadline_trial::{Order, Sampling};
 
 /// Distance of samples where nothing can be throttled, and of memory and PSI always.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -22,19 +22,25 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// pause, 100 ms: 19 to 22).
 const FLATLINE_UP_TO: Duration = Duration::from_millis(20);
 
-/// Distance for periods so long that one sample each would be too rare for memory and seconds.
-const LONG_PERIOD: Duration = Duration::from_millis(10);
+/// Distance for periods so long that one sample each would be too rare for memory and seconds, and
+/// where the use of the CPU shows what throttling would do elsewhere.
+const FINE: Duration = Duration::from_millis(10);
 
 /// Name of the estimator that tells CPUs apart.
 const FLATLINE_PER_CPU: &str = "flatline-per-cpu";
 
-/// When the counters are read.
-pub(crate) fn pace(sampling: Sampling, configuration: &Configuration) -> Pace {
+/// When the counters are read. Of a soak as rarely as can be: its samples are kept for a day.
+pub(crate) fn pace(order: &Order, is_never_throttled: bool) -> Pace {
+    let is_fine = is_never_throttled && order.soak.is_none();
+    at_pace(order.sampling, &order.configuration, is_fine)
+}
+
+fn at_pace(sampling: Sampling, configuration: &Configuration, is_fine: bool) -> Pace {
     let period = configuration.cpu_period;
     match sampling {
         Sampling::Every(distance) => Pace::Every(distance),
         Sampling::Period if configuration.cpu.is_none() => Pace::Every(INTERVAL),
-        Sampling::Period if period > INTERVAL => Pace::Every(LONG_PERIOD),
+        Sampling::Period if period > INTERVAL || is_fine => Pace::Every(FINE),
         Sampling::Period => Pace::PhaseLocked(period),
     }
 }
@@ -186,14 +192,17 @@ mod tests {
 
     #[test]
     fn the_pace_follows_the_period_unless_one_is_asked_for() {
-        let pace = |sampling, cpu, period| super::pace(sampling, &configuration(cpu, period));
+        let fine = |sampling, cpu, is| at_pace(sampling, &configuration(cpu, 100), is);
+        let pace = |sampling, cpu, period| at_pace(sampling, &configuration(cpu, period), false);
         let ms = Duration::from_millis;
         let period = Sampling::Period;
         assert_eq!(pace(period, None, 100), Pace::Every(ms(100)));
         assert_eq!(pace(period, Some("1"), 100), Pace::PhaseLocked(ms(100)));
         assert_eq!(pace(period, Some("1"), 20), Pace::PhaseLocked(ms(20)));
         assert_eq!(pace(period, Some("1"), 500), Pace::Every(ms(10)));
+        assert_eq!(fine(period, Some("1"), true), Pace::Every(ms(10)));
         let every = Sampling::Every(ms(1));
+        assert_eq!(fine(every, Some("1"), true), Pace::Every(ms(1)));
         assert_eq!(pace(every, Some("1"), 100), Pace::Every(ms(1)));
     }
 

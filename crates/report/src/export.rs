@@ -141,6 +141,8 @@ pub fn read(text: &str) -> Result<ResultView, ReadError> {
         recommendation: export.recommendation.as_ref().map(redact::recommendation),
         trials: export.trials.iter().map(redact::record).collect(),
         incomplete: export.incomplete,
+        // It stands in the experiment.
+        node: None,
         warnings: export.warnings,
     })
 }

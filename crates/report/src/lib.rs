@@ -24,10 +24,11 @@ pub mod text;
 pub mod view;
 
 pub use content::growth_of;
+pub use content::node::sentences as node_sentences;
 pub use csv::csv;
 pub use export::{Export, ReadError, json, read};
 pub use html::html;
 pub use junit::junit;
 pub use markdown::{markdown, markdown_section};
 pub use terminal::terminal;
-pub use view::{Load, ResultView};
+pub use view::{Load, Node, ResultView};

@@ -4,6 +4,7 @@
 //! it, on any machine, also from a run that was killed.
 
 mod load;
+mod node;
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use loadline_analysis::slo::Slo;
 
 use crate::format;
 pub use load::Load;
+pub use node::Node;
 
 /// One result: one run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +41,8 @@ pub struct ResultView {
     pub trials: Vec<TrialRecord>,
     /// Why the result is not complete (`interrupted after 12 of 25 trials`); `None` when it is.
     pub incomplete: Option<String>,
+    /// The host that the answer is asked for, where one is.
+    pub node: Option<Node>,
     /// Remarks of the run as a whole: what preflight found, what was left out.
     pub warnings: Vec<String>,
 }

@@ -96,14 +96,26 @@ fn differences(jdk: Jdk, sight: &Sight, limits: &Limits) -> Vec<String> {
     reasons
 }
 
-fn reads(jdk: Jdk, files: &impl Files, options: &Options) -> Reads {
+/// Why a JVM takes no limit of a container for its own, wherever it runs; `None` where it does.
+pub fn without_container_support(jdk: Jdk, options: &Options) -> Option<String> {
     if options.switch("UseContainerSupport") == Some(false) {
-        return Reads::Nothing(
-            "-XX:-UseContainerSupport switches container support off".to_owned(),
-        );
+        return Some("-XX:-UseContainerSupport switches container support off".to_owned());
     }
-    if jdk.vm == Vm::HotSpot && !jdk.has_fix(&[(8, 191)], 10) && jdk.version.update != 0 {
-        return Reads::Nothing(format!("{jdk} has no container support"));
+    let is_too_old =
+        jdk.vm == Vm::HotSpot && !jdk.has_fix(&[(8, 191)], 10) && jdk.version.update != 0;
+    is_too_old.then(|| format!("{jdk} has no container support"))
+}
+
+/// Whether CPU shares count as processors, 1024 each: before JDK-8281181. A bare version is taken
+/// as current.
+pub fn counts_shares(jdk: Jdk) -> bool {
+    let is_bare = jdk.version.update == 0 && matches!(jdk.version.feature, 11 | 17);
+    !is_bare && !jdk.has_fix(&[(11, 17), (17, 5), (18, 2)], 19)
+}
+
+fn reads(jdk: Jdk, files: &impl Files, options: &Options) -> Reads {
+    if let Some(reason) = without_container_support(jdk, options) {
+        return Reads::Nothing(reason);
     }
     let mountinfo = files.read("/proc/self/mountinfo").unwrap_or_default();
     let is_unified = crate::limits::mounts(&mountinfo)
@@ -230,10 +242,8 @@ impl<F: Files> View<'_, F> {
         }
     }
 
-    /// Before JDK-8281181 shares counted as processors, 1024 each.
     fn by_shares(&self, binding: &Binding) -> Option<u32> {
-        let is_bare = self.jdk.version.update == 0 && matches!(self.jdk.version.feature, 11 | 17);
-        if is_bare || self.jdk.has_fix(&[(11, 17), (17, 5), (18, 2)], 19) {
+        if !counts_shares(self.jdk) {
             return None;
         }
         let shares = match binding.hierarchy {

@@ -8,9 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire;
 
+/// Distance of the values of [`CgroupEvidence::measure_used`].
+pub const USE_EVERY: Duration = Duration::from_millis(10);
+
+/// Most values of it: 30 s.
+pub const MOST_USE: usize = 3000;
+
 /// Counters of the application's cgroup.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct CgroupEvidence {
+    /// CPUs that the application could run on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
     /// Highest memory usage, page cache included (what the limit acts on).
     #[serde(rename = "peak_memory_bytes", with = "wire::bytes_opt", default)]
     pub peak_memory: Option<Bytes>,
@@ -44,6 +53,11 @@ pub struct CgroupEvidence {
     /// CPU time in the measure phase.
     #[serde(rename = "measure_cpu_ns", with = "wire::nanos_opt", default)]
     pub measure_cpu: Option<Duration>,
+    /// CPU time in each [`USE_EVERY`] of the measure phase, from its begin on, in thousandths of a CPU;
+    /// at most the first [`MOST_USE`] of them. Only where the quota was all the CPUs it could run on,
+    /// so that nothing was throttled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measure_used: Vec<u16>,
     /// Periods with runnable tasks in the measure phase.
     pub measure_nr_periods: Option<u64>,
     /// Of them, throttled.

@@ -17,7 +17,7 @@ use loadline_report::emit::{
     Application, Artefact, BaseImage, CACHE_REQUESTS, Command, EmitError, Likeness, Pinned,
     Purpose, Ready, Scaling, Secret, emit, secret, slug,
 };
-use loadline_report::{ResultView, redact};
+use loadline_report::{ResultView, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
 use loadline_sizing::jdk::Version;
 use loadline_trial::Readiness;
@@ -26,7 +26,7 @@ use super::print;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 use crate::images;
-use crate::result::ResultFlags;
+use crate::result::{ResultFlags, node};
 
 use existing::Existing;
 
@@ -104,6 +104,10 @@ pub struct EmitArguments {
     /// [default: the one that the recommendation was measured with]
     #[arg(long, value_name = "KIND")]
     cache: Option<CacheKind>,
+    /// CPUs of the host that it is to run on: what the JVM would choose there otherwise than where
+    /// it was measured is pinned [default: `size --node`'s, else nothing is]
+    #[arg(long, value_name = "CPUS", value_parser = clap::value_parser!(u32).range(1..=8192))]
+    node: Option<u32>,
     #[command(flatten)]
     existing: Existing,
     /// Overwrite files that are there
@@ -113,9 +117,12 @@ pub struct EmitArguments {
 
 /// Writes them and says what to do next.
 pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
-    let (view, mut experiment) = arguments.result.view_and_experiment()?;
+    let (mut view, mut experiment) = arguments.result.view_and_experiment()?;
     if let Some(recommended) = &view.recommendation {
         experiment.app = experiment.app_of(&recommended.configuration).into_owned();
+    }
+    if arguments.node.is_some() {
+        view.node = node(&experiment, &view.machine, arguments.node);
     }
     let application = application(&arguments, &view, &experiment)?;
     if let Some(patched) = arguments.existing.patched(&view, &application)? {
@@ -159,6 +166,9 @@ fn write(
     if let Some(unproven) = view.recommendation.as_ref().filter(|r| !r.is_proven()) {
         let proof = unproven.proof.sentence();
         eprintln!("warning: the size is not proven to keep the SLO: {proof}");
+    }
+    for line in node_sentences(view) {
+        eprintln!("{line}");
     }
     for artefact in artefacts {
         print(&arguments.to.join(artefact.name).display().to_string())?;

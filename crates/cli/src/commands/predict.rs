@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use loadline_sizing::hotspot::node::Container;
 use loadline_sizing::hotspot::{self, Ergonomics, Machine, Value};
 use loadline_sizing::options::words;
 use loadline_sizing::{Bytes, Cpus, Jdk, Options, Version};
@@ -15,9 +16,18 @@ use crate::error::{Error, ErrorKind, Outcome};
 /// What the JVM would choose by itself.
 #[derive(Args)]
 pub struct Predict {
-    /// CPU limit: 1.5 or 1500m.
-    #[arg(long, visible_alias = "cpus", value_name = "CPUS")]
-    cpu: Cpus,
+    /// CPU limit: 1.5 or 1500m; without it --node counts.
+    #[arg(
+        long,
+        visible_alias = "cpus",
+        value_name = "CPUS",
+        required_unless_present = "node"
+    )]
+    cpu: Option<Cpus>,
+    /// CPUs of the host: what a container without a CPU limit sees, and the most that one with a
+    /// limit does.
+    #[arg(long, value_name = "CPUS", value_parser = clap::value_parser!(u32).range(1..=8192))]
+    node: Option<u32>,
     /// Memory limit: 512Mi, 2Gi.
     #[arg(long, visible_alias = "mem", value_name = "SIZE")]
     memory: Bytes,
@@ -42,8 +52,8 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
     let words = words::environment(&arguments.flags)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--flags: {error}")))?;
     let options = Options::from_words(words);
-    let machine = Machine::from_limits(arguments.memory, arguments.cpu);
     let jdk = Jdk::hotspot(arguments.jdk);
+    let machine = machine(arguments, jdk, &options);
     let prediction = hotspot::predict(jdk, machine, &options).map_err(|refusal| {
         Error::new(
             ErrorKind::Usage,
@@ -58,6 +68,22 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
     };
     println!("{text}");
     Ok(Outcome::Done)
+}
+
+/// The machine as this JVM sees it.
+fn machine(arguments: &Predict, jdk: Jdk, options: &Options) -> Machine {
+    let limited = arguments.cpu.map(Cpus::ceil).unwrap_or(1).max(1);
+    let container = Container {
+        memory: Some(arguments.memory),
+        host_memory: arguments.memory,
+        cpu: arguments.cpu,
+        shares: None,
+        cpus: arguments.node.unwrap_or(limited),
+    };
+    Machine {
+        memory: arguments.memory,
+        cpus: container.processors(jdk, options, container.cpus),
+    }
 }
 
 /// What the JVM would choose, as JSON.

@@ -157,6 +157,8 @@ pub struct Search {
     pub question: Question,
     /// Soak the answer for so long.
     pub soak: Option<Duration>,
+    /// CPUs of the host that the answer is to run on.
+    pub node: Option<u32>,
     /// Search the cheapest deployment instead.
     pub pricing: Option<Pricing>,
 }

@@ -14,7 +14,7 @@ use loadline_sizing::Bytes;
 
 use super::error::Source;
 use super::resolve::{Checked, cpu, memory};
-use super::said::Text;
+use super::said::{Said, Text};
 use super::wire::{LimitsTable, SearchTable};
 use super::{ExperimentError, Factor, Pricing, Search};
 use crate::soak::SHORTEST;
@@ -29,6 +29,9 @@ const PROVE_PRICED: u32 = 5;
 pub(crate) const FIRST_MEMORY: Bytes = Bytes::from_gib(1);
 /// Fewer pairs adopt nothing (`loadline_analysis::tuning::FEWEST_PAIRS`).
 const PAIRS: u32 = 6;
+
+/// Most CPUs of a host that may be asked for: what the kernel can be built for.
+const NODE_MAX: u32 = 8192;
 
 /// Most replicas that may be asked for.
 const REPLICAS_MAX: u32 = 10_000;
@@ -65,6 +68,7 @@ pub(super) fn search(
         }),
         question: question(table.question.as_ref(), pricing.is_some(), source)?,
         soak: soak(table.soak.as_ref(), source)?,
+        node: node(table.node.as_ref(), source)?,
         pricing,
     };
     let largest = search.max_memory.unwrap_or(FIRST_MEMORY);
@@ -98,6 +102,14 @@ fn question(text: Option<&Text>, is_priced: bool, source: &Source<'_>) -> Checke
         return Err(source.at(text.origin(), problem, hint));
     }
     Ok(question)
+}
+
+/// CPUs of the host that the answer is to run on.
+fn node(cpus: Option<&Said<u32>>, source: &Source<'_>) -> Checked<Option<u32>> {
+    let Some(cpus) = cpus else { return Ok(None) };
+    source
+        .in_range(Some(cpus), 1, 1..NODE_MAX + 1, "node")
+        .map(Some)
 }
 
 /// The length of a soak.

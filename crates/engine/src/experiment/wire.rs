@@ -430,6 +430,11 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub soak: Option<Text>,
+    /// CPUs of the host that the answer is to run on, where it has others than this one: what the
+    /// JVM chooses there is told, and what keeps it as measured is emitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
+    pub node: Option<Said<u32>>,
     /// Sizes are multiples of this: `4Mi` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

@@ -15,7 +15,7 @@ use loadline_analysis::warming;
 
 use super::groups::{self, Group, Names};
 use super::growth;
-use super::{money, toxics};
+use super::{money, node, throttling, toxics};
 use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
@@ -129,6 +129,8 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
             next.breaks.in_short()
         )));
     }
+    details.extend(throttling::sentence(view, proofs(view, recommendation)));
+    details.extend(node::sentences(view));
     Headline {
         sentence: if is_proven {
             let slo = slo_words(view);
@@ -237,6 +239,8 @@ fn deployed(
             .iter()
             .map(|w| format!("Warning: {w}.")),
     );
+    details.extend(throttling::sentence(view, proofs(view, recommendation)));
+    details.extend(node::sentences(view));
     Headline {
         sentence: if is_proven {
             format!("Run {what}. They keep {}.", slo_words(view))
@@ -299,11 +303,11 @@ fn proofs<'a>(
     view: &'a ResultView,
     recommendation: &'a Recommendation,
 ) -> impl Iterator<Item = &'a TrialRecord> {
-    let answer = &recommendation.configuration;
-    let is_own = move |t: &TrialRecord| {
-        t.configuration.memory == answer.memory && t.configuration.warm_up == answer.warm_up
+    // Another JDK may have been proven at the same size.
+    let is_proof = |t: &&TrialRecord| {
+        t.purpose == Purpose::Prove
+            && groups::is_same(&t.configuration, &recommendation.configuration)
     };
-    let is_proof = move |t: &&TrialRecord| t.purpose == Purpose::Prove && is_own(t);
     view.evidence().filter(is_proof)
 }
 

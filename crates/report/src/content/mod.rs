@@ -14,6 +14,7 @@ mod latency;
 mod matrix;
 pub(crate) mod memory;
 pub(crate) mod money;
+pub(crate) mod node;
 pub(crate) mod options;
 pub(crate) mod pauses;
 mod reproduce;
@@ -22,6 +23,7 @@ pub(crate) mod scaling;
 mod section;
 mod smaller;
 pub(crate) mod startup;
+mod throttling;
 mod toxics;
 pub mod trials;
 pub(crate) mod warm_up;
@@ -46,6 +48,7 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     latency::section,
     requests::section,
     pauses::section,
+    throttling::section,
     warm_up::section,
     memory::section,
     growth::section,

@@ -106,7 +106,7 @@ impl<'a> Facts<'a> {
             options: given::options(view, recommendation, application),
             arguments: given::arguments(recommendation, application),
             left_out: given::left_out(recommendation, application),
-            variables: given::variables(recommendation, application),
+            variables: given::variables(view, recommendation, application),
             seen: seen(&trials),
             replicas: replicas(recommendation, application),
             probes: probes(&trials),

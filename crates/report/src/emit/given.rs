@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 
 use loadline_analysis::recommend::Recommendation;
 use loadline_sizing::cache::CacheKind;
+use loadline_sizing::hotspot::node::ARENAS;
 
 use super::application::Application;
 use super::names::{secret_name, slug};
+use crate::content::node;
 use crate::content::options::{chosen_by, evidence};
 use crate::redact;
 use crate::text;
@@ -85,8 +87,12 @@ pub fn options(
     let own = "the user: part of the command that was measured";
     let given = application.command.options.iter();
     let given = given.map(|o| (o, own.to_owned()));
+    let pins = node::pins(view);
+    let pinned = pins.options.iter();
+    let pinned = pinned.map(|o| (o, format!("calculated: {}", pins.because)));
     chosen
         .chain(given)
+        .chain(pinned)
         .filter(|(text, _)| Fit::of(text) == Fit::Fits)
         .map(|(text, because)| Backed {
             value: text.clone(),
@@ -152,9 +158,16 @@ fn environment(
 }
 
 /// Variables; one whose value cannot be written is a reference.
-pub fn variables(recommendation: &Recommendation, application: &Application) -> Vec<Variable> {
-    environment(recommendation, application)
-        .into_iter()
+pub fn variables(
+    view: &ResultView,
+    recommendation: &Recommendation,
+    application: &Application,
+) -> Vec<Variable> {
+    let mut all = environment(recommendation, application);
+    if let Some(arenas) = node::pins(view).arenas {
+        all.entry(ARENAS.to_owned()).or_insert(arenas.to_string());
+    }
+    all.into_iter()
         .filter(|(name, _)| is_variable_name(name))
         .map(|(name, value)| {
             let is_open = !redact::is_secret_name(&name) && Fit::of(&value) == Fit::Fits;
@@ -177,7 +190,7 @@ pub struct Secret {
 
 /// The Secret of a result's manifests; `None` where they refer to none.
 pub fn secret(view: &ResultView, application: &Application) -> Option<Secret> {
-    let variables = variables(view.recommendation.as_ref()?, application);
+    let variables = variables(view, view.recommendation.as_ref()?, application);
     let hidden = variables.into_iter().filter(|v| v.value.is_none());
     let keys: Vec<String> = hidden.map(|v| v.name).collect();
     (!keys.is_empty()).then(|| Secret {

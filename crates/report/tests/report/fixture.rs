@@ -496,6 +496,7 @@ fn make_search() -> ResultView {
         recommendation: Some(recommendation),
         trials,
         incomplete: None,
+        node: None,
         warnings: Vec::new(),
     }
 }

@@ -14,6 +14,7 @@ mod hostile;
 mod image;
 mod instances;
 mod kubernetes;
+mod node;
 mod nothing;
 mod patches;
 mod pauses;

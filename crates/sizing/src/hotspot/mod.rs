@@ -10,6 +10,7 @@
 pub mod code_cache;
 pub mod collector;
 pub mod heap;
+pub mod node;
 mod print;
 pub mod refusal;
 pub mod threads;

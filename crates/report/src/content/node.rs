@@ -1,0 +1,176 @@
+//! The answer on a host with another number of CPUs: what changes there, and what keeps it as it was
+//! measured.
+//!
+//! Owns the sentences, and which values the emitted files pin. The prediction is
+//! `loadline_sizing::hotspot::node`'s.
+
+use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::record::TrialRecord;
+use loadline_sizing::hotspot::node::{ARENAS, Container, Moved, moved};
+use loadline_sizing::{Bytes, Jdk, Options, Origin, Version};
+
+use super::groups;
+use crate::format;
+use crate::view::{Node, ResultView};
+
+/// What an answer's files pin for a host.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pins {
+    /// JVM options.
+    pub options: Vec<String>,
+    /// Most arenas of malloc.
+    pub arenas: Option<u32>,
+    /// Why: one sentence without a full stop.
+    pub because: String,
+}
+
+/// What the files pin; nothing where no host is asked for or it changes nothing.
+pub fn pins(view: &ResultView) -> Pins {
+    let Some((node, Ok(moved))) = asked(view) else {
+        return Pins::default();
+    };
+    Pins {
+        options: moved.pins(),
+        arenas: arenas(view, node, &moved),
+        because: format!("as it was measured, also on a host with {} CPUs", node.cpus),
+    }
+}
+
+/// What is said with the answer.
+pub fn sentences(view: &ResultView) -> Vec<String> {
+    let Some(node) = &view.node else {
+        return Vec::new();
+    };
+    let on = format!(
+        "On a host with {}",
+        format::count(node.cpus as usize, "CPU")
+    );
+    let moved = match asked(view) {
+        Some((_, Ok(moved))) => moved,
+        Some((_, Err(why))) => return vec![format!("{on} the JVM would not start: {why}.")],
+        None => {
+            return vec![format!(
+                "{on} nothing is predicted: the records do not name a HotSpot JVM."
+            )];
+        }
+    };
+    let mut said = vec![differences(view, &moved, &on)];
+    if let Some(why) = &moved.heap_follows_host {
+        said.push(format!(
+            "Its heap follows that host's memory, because {why}: the emitted files keep the {} it had here.",
+            moved.here.heap.max
+        ));
+    }
+    if let Some(arenas) = arenas(view, node, &moved) {
+        said.push(format!(
+            "glibc's malloc may make {} arenas there, whatever the limits, instead of {arenas}: the emitted image and manifests set {ARENAS}={arenas}.",
+            moved.arenas.1
+        ));
+    }
+    said
+}
+
+/// `On a host with 64 CPUs it sees 64 processors instead of 2: ...`
+fn differences(view: &ResultView, moved: &Moved, on: &str) -> String {
+    let (here, there) = (&moved.here, &moved.there);
+    let limit = view.recommendation.as_ref();
+    let limit = limit.and_then(|r| r.configuration.cpu);
+    if !moved.differs() {
+        let why = limit.map_or_else(
+            || "its options decide".to_owned(),
+            |cpu| format!("its CPU limit of {cpu} hides the host"),
+        );
+        let processors = format::count(here.machine.cpus as usize, "processor");
+        return format!("{on} the JVM chooses the same: {why}, so it sees {processors}.");
+    }
+    let mut changes = Vec::new();
+    let mut changed = |there: String, here: String, what: &str| {
+        if there != here {
+            changes.push(format!("{there}{what} instead of {here}"));
+        }
+    };
+    changed(there.collector.to_string(), here.collector.to_string(), "");
+    let threads = |e: &loadline_sizing::hotspot::Ergonomics| {
+        format!("{} + {}", e.gc_threads.parallel, e.gc_threads.concurrent)
+    };
+    changed(threads(there), threads(here), " collector threads");
+    let compilers = (there.compilers.count, here.compilers.count);
+    changed(
+        compilers.0.to_string(),
+        compilers.1.to_string(),
+        " compiler threads",
+    );
+    let pools = (there.common_pool, here.common_pool);
+    changed(
+        pools.0.to_string(),
+        pools.1.to_string(),
+        " threads of the common pool",
+    );
+    changed(
+        there.heap.max.to_string(),
+        here.heap.max.to_string(),
+        " of heap",
+    );
+    let more = moved.more_gc_native();
+    let native = match more > Bytes::from_mib(1) {
+        true => format!(
+            ", and up to {} more native memory of the collector",
+            format::bytes(more)
+        ),
+        false => String::new(),
+    };
+    let why = match limit {
+        Some(cpu) => format!("its CPU limit of {cpu} is more than it could use here"),
+        None => "it has no CPU limit".to_owned(),
+    };
+    format!(
+        "{on} the JVM sees {} instead of {}, because {why}: {}{native}. It was not measured so: the emitted files set {}.",
+        format::count(there.machine.cpus as usize, "processor"),
+        here.machine.cpus,
+        changes.join(", "),
+        moved.pins().join(" "),
+    )
+}
+
+/// The bound on arenas that keeps what was measured, where the host would allow more.
+fn arenas(view: &ResultView, node: &Node, moved: &Moved) -> Option<u32> {
+    let is_set = |r: &Recommendation| r.configuration.env.contains_key(ARENAS);
+    let is_set = node.has_arenas || view.recommendation.as_ref().is_some_and(is_set);
+    let (here, there) = moved.arenas;
+    (!is_set && there > here).then_some(here)
+}
+
+/// The host that is asked for and what happens there; `None` where no JVM was measured.
+fn asked(view: &ResultView) -> Option<(&Node, Result<Moved, loadline_sizing::hotspot::Refusal>)> {
+    let (node, answer) = (view.node.as_ref()?, view.recommendation.as_ref()?);
+    let configuration = &answer.configuration;
+    let group = groups::group_of(view, configuration)?;
+    let trials = || group.trials.iter().copied();
+    let jdk = |t: &TrialRecord| {
+        t.evidence
+            .gc
+            .as_ref()?
+            .jdk
+            .as_ref()?
+            .parse::<Version>()
+            .ok()
+    };
+    let jdk = Jdk::hotspot(trials().find_map(jdk)?);
+    let cpus = trials().find_map(|t| t.evidence.cgroup.cpus);
+    let container = Container {
+        memory: configuration.memory,
+        host_memory: view.machine.memory.or(configuration.memory)?,
+        cpu: configuration.cpu,
+        shares: configuration.cpu_shares,
+        cpus: cpus.unwrap_or(view.machine.cpus),
+    };
+    // As in trials: the configuration's stand before those of the command.
+    let own = configuration.jvm_options.iter();
+    let own = own.map(|o| (o.text.clone(), Origin::CommandLine));
+    let given = node
+        .options
+        .texts()
+        .map(|(text, from)| (text.to_owned(), from));
+    let options = Options::merge(own.chain(given));
+    Some((node, moved(jdk, &container, &options, node.cpus)))
+}

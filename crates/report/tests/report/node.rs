@@ -1,0 +1,109 @@
+//! The answer on a host with more CPUs: what is said, and what the files pin.
+
+use loadline_report::content::headline;
+use loadline_report::emit::{Purpose, emit};
+use loadline_report::{Node, ResultView, node_sentences};
+use loadline_sizing::{Options, Origin};
+
+use crate::artefacts::{application, text};
+use crate::fixture;
+
+/// The search, for a host with 64 CPUs; the trials ran on one or two.
+fn view(is_limited: bool, own: &[&str]) -> ResultView {
+    let mut view = fixture::search();
+    let own = own.iter().map(|o| ((*o).to_owned(), Origin::CommandLine));
+    view.node = Some(Node {
+        cpus: 64,
+        options: Options::merge(own),
+        has_arenas: false,
+    });
+    let recommendation = view.recommendation.as_mut().expect("an answer");
+    let configurations = view.trials.iter_mut().map(|t| &mut t.configuration);
+    for configuration in configurations.chain([&mut recommendation.configuration]) {
+        if !is_limited {
+            configuration.cpu = None;
+            configuration
+                .jvm_options
+                .retain(|o| o.text != "-XX:+UseSerialGC");
+        }
+    }
+    for trial in &mut view.trials {
+        trial.evidence.cgroup.cpus = Some(if is_limited { 1 } else { 2 });
+    }
+    view
+}
+
+#[test]
+fn a_cpu_limit_hides_the_host_but_not_from_malloc() {
+    insta::assert_snapshot!(node_sentences(&view(true, &[])).join("\n"), @r"
+    On a host with 64 CPUs the JVM chooses the same: its CPU limit of 1 hides the host, so it sees 1 processor.
+    glibc's malloc may make 512 arenas there, whatever the limits, instead of 8: the emitted image and manifests set MALLOC_ARENA_MAX=8.
+    ");
+}
+
+#[test]
+fn without_a_limit_it_is_said_what_differs() {
+    insta::assert_snapshot!(node_sentences(&view(false, &[])).join("\n"), @r"
+    On a host with 64 CPUs the JVM sees 64 processors instead of 2, because it has no CPU limit: 18 compiler threads instead of 2, 63 threads of the common pool instead of 1. It was not measured so: the emitted files set -XX:ActiveProcessorCount=2.
+    glibc's malloc may make 512 arenas there, whatever the limits, instead of 16: the emitted image and manifests set MALLOC_ARENA_MAX=16.
+    ");
+}
+
+#[test]
+fn the_files_pin_what_would_differ_and_nothing_else() {
+    let files = |view: &ResultView| emit(view, &application(), &Purpose::ALL).expect("an answer");
+    let free = files(&view(false, &[]));
+    for name in ["jvm.options", "loadline.profile", "java-tool-options.env"] {
+        let text = text(&free, name);
+        assert!(
+            text.contains("-XX:ActiveProcessorCount=2"),
+            "{name}\n{text}"
+        );
+    }
+    let manifests = text(&free, "kubernetes.yaml");
+    assert!(manifests.contains("MALLOC_ARENA_MAX"), "{manifests}");
+    let limited = text(&files(&view(true, &[])), "jvm.options");
+    assert!(!limited.contains("ActiveProcessorCount"), "{limited}");
+    let mut plain = view(false, &[]);
+    plain.node = None;
+    let plain = text(&files(&plain), "jvm.options");
+    assert!(
+        !plain.contains("ActiveProcessorCount"),
+        "only where it is asked for"
+    );
+    assert_eq!(node_sentences(&fixture::search()), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_command_pins_itself_is_not_pinned_again() {
+    let pinned = view(false, &["-XX:ActiveProcessorCount=2"]);
+    let said = node_sentences(&pinned);
+    assert!(
+        said[0].contains("chooses the same: its options decide"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn the_answer_says_what_throttling_could_do_elsewhere() {
+    let mut view = view(true, &[]);
+    for (number, trial) in (0_u16..).zip(&mut view.trials) {
+        // Bursts of 160 ms in each 400, and a little more in some starts.
+        let burst = [[1000_u16; 16].as_slice(), &[50 + number; 24]].concat();
+        trial.evidence.cgroup.measure_used = burst.repeat(30);
+    }
+    let details = headline(&view).details;
+    let said = details
+        .iter()
+        .find(|d| d.contains("throttled"))
+        .expect("it is said");
+    insta::assert_snapshot!(said, @"It ran on 1 CPU here, no more than its quota (1 CPU), so nothing was throttled. On a host with 64 CPUs at most 24.8 % of its periods would be, and p99 at most 93.9ms: by the CPU that it used in each 10 ms, median of 8 starts.");
+    for trial in &mut view.trials {
+        trial.evidence.cgroup.measure_used = Vec::new();
+    }
+    let details = headline(&view).details;
+    assert!(
+        !details.iter().any(|d| d.contains("throttled")),
+        "{details:?}"
+    );
+}
