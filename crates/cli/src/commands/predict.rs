@@ -61,6 +61,9 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
         )
         .hint("java exits with 1 and the same reason; change --flags")
     })?;
+    if let Some(note) = hotspot::rests_on(jdk) {
+        eprintln!("note: {note}");
+    }
     let text = if arguments.json {
         json(&document(&prediction))?
     } else {
@@ -178,6 +181,25 @@ mod tests {
         assert_eq!(document["flags"]["MaxHeapSize"], 134_217_728);
         assert_eq!(document["flags"]["UseSerialGC"], true);
         assert_eq!(document["flags"]["ThreadStackSize"], 1024);
+    }
+
+    #[test]
+    fn without_a_cpu_limit_the_host_counts_and_with_one_it_bounds() {
+        let of = |cpu: Option<&str>, node| {
+            let asked = Predict {
+                cpu: cpu.map(|c| c.parse().unwrap()),
+                node,
+                memory: "4Gi".parse().unwrap(),
+                jdk: "25".parse().unwrap(),
+                flags: String::new(),
+                json: false,
+            };
+            machine(&asked, Jdk::hotspot(asked.jdk), &Options::none()).cpus
+        };
+        assert_eq!(of(None, Some(64)), 64);
+        assert_eq!(of(Some("1500m"), Some(64)), 2);
+        assert_eq!(of(Some("8"), Some(4)), 4);
+        assert_eq!(of(Some("8"), None), 8);
     }
 
     #[test]

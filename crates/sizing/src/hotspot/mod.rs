@@ -28,6 +28,24 @@ pub use refusal::Refusal;
 pub use threads::{Compilers, GcThreads};
 pub use young::Young;
 
+/// The newest feature releases that were measured, and that something is documented of.
+const MEASURED: u32 = 25;
+const DOCUMENTED: u32 = 27;
+
+/// What a prediction for this JDK rests on, where that is not a JVM that was measured: later ones are
+/// predicted with what is documented of them, and beyond that as the last one is.
+pub fn rests_on(jdk: Jdk) -> Option<String> {
+    match jdk.version.feature {
+        ..=MEASURED => None,
+        feature @ ..=DOCUMENTED => Some(format!(
+            "JDK {feature} was not measured: this follows its release notes on top of {MEASURED}"
+        )),
+        feature => Some(format!(
+            "JDK {feature} is newer than what is known here: this is what {DOCUMENTED} would do"
+        )),
+    }
+}
+
 /// The machine as the JVM sees it, after container detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
@@ -82,6 +100,8 @@ pub struct Ergonomics {
     pub max_metaspace: Option<Bytes>,
     /// `CompressedClassSpaceSize`: reserved, not used.
     pub class_space: Bytes,
+    /// `UseCompactObjectHeaders`: off until 26, the default from 27 on (JEP 519, 534).
+    pub compact_headers: bool,
     /// Stack of a Java thread.
     pub thread_stack: Bytes,
     /// `MaxDirectMemorySize` as set; zero means "as large as the heap".
@@ -121,6 +141,9 @@ pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomi
         code_cache,
         max_metaspace,
         class_space: class_space(max_metaspace, options),
+        compact_headers: options
+            .switch("UseCompactObjectHeaders")
+            .unwrap_or(jdk.at_least(27)),
         thread_stack: thread_stack(options),
         max_direct: options.size("MaxDirectMemorySize").unwrap_or_default(),
         common_pool: threads::common_pool(jdk, machine, options),
@@ -154,5 +177,58 @@ fn class_space(max_metaspace: Option<Bytes>, options: &Options) -> Bytes {
         share.round_up(granule).max(granule).min(wanted)
     } else {
         wanted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(jdk: &str, mib: u64) -> Ergonomics {
+        let machine = Machine {
+            memory: Bytes::from_mib(mib),
+            cpus: 2,
+        };
+        let jdk = Jdk::hotspot(jdk.parse().unwrap());
+        predict(jdk, machine, &Options::none()).unwrap()
+    }
+
+    #[test]
+    fn newer_releases_follow_what_is_documented_of_them() {
+        // JEP 523: G1 everywhere; JEP 534: compact headers; 26: the smallest initial heap.
+        for (jdk, collector, compact, initial) in [
+            ("25", Collector::Serial, false, 8),
+            ("26", Collector::Serial, false, 8),
+            ("27", Collector::G1, true, 8),
+            ("28", Collector::G1, true, 8),
+        ] {
+            let of = on(jdk, 512);
+            assert_eq!(
+                (of.collector, of.compact_headers),
+                (collector, compact),
+                "{jdk}"
+            );
+            assert_eq!(of.heap.initial, Bytes::from_mib(initial), "{jdk}");
+        }
+        assert_eq!(on("25", 4096).heap.initial, Bytes::from_mib(64));
+        assert_eq!(on("26", 4096).heap.initial, Bytes::from_mib(8));
+        let flag = |jdk| {
+            let flags = on(jdk, 512).flags();
+            flags
+                .into_iter()
+                .find(|f| f.name == "UseCompactObjectHeaders")
+                .map(|f| f.value)
+        };
+        assert_eq!(flag("17"), None);
+        assert_eq!(flag("25"), Some(Value::Switch(false)));
+        assert_eq!(flag("27"), Some(Value::Switch(true)));
+    }
+
+    #[test]
+    fn what_was_not_measured_says_so() {
+        let of = |feature| rests_on(Jdk::hotspot(crate::Version::feature(feature)));
+        assert_eq!(of(25), None);
+        assert!(of(26).is_some_and(|t| t.contains("was not measured")));
+        assert!(of(28).is_some_and(|t| t.contains("newer than what is known")));
     }
 }

@@ -116,6 +116,11 @@ impl Ergonomics {
                 true,
             ),
             (
+                "UseCompactObjectHeaders",
+                Value::Switch(self.compact_headers),
+                jdk.at_least(25),
+            ),
+            (
                 "UseCompressedOops",
                 Value::Switch(self.heap.compressed_oops),
                 true,
