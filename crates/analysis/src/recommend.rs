@@ -11,6 +11,7 @@ use crate::deployment::Deployment;
 use crate::proof::{Proof, prove};
 use crate::record::{Configuration, Reason, TrialRecord, Verdict};
 use crate::search::min_memory::MemoryFound;
+use crate::search::size::OfJdk;
 use crate::warming::Question;
 use crate::wire;
 
@@ -36,9 +37,63 @@ pub struct Recommendation {
     pub next_smaller: Option<Smaller>,
     /// Other configurations that ran, such as the defaults or another tool's advice.
     pub comparisons: Vec<Comparison>,
+    /// The size of each JDK, where several were asked about; the recommended one is among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_jdk: Vec<JdkSize>,
     /// Replicas and money, where prices were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<Deployment>,
+}
+
+/// What one JDK of several needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JdkSize {
+    /// Its name; `None` is the command as given.
+    #[serde(default)]
+    pub jdk: Option<String>,
+    /// What to run with it; `None` where no size keeps the SLO.
+    #[serde(default)]
+    pub configuration: Option<Configuration>,
+    /// The smallest memory that passed every confirmation.
+    #[serde(rename = "confirmed_bytes", with = "wire::bytes_opt", default)]
+    pub confirmed: Option<Bytes>,
+    /// Fresh starts at that size.
+    #[serde(default)]
+    pub proof: Option<Proof>,
+    /// Why there is no size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_none: Option<String>,
+}
+
+impl JdkSize {
+    /// What the search of one JDK came to.
+    pub fn of(of: &OfJdk) -> Self {
+        let jdk = of.jdk.clone();
+        match &of.best {
+            Err(why) => Self {
+                jdk,
+                configuration: None,
+                confirmed: None,
+                proof: None,
+                why_none: Some(why.clone()),
+            },
+            Ok(best) => {
+                let trials: Vec<TrialRecord> = best.trials.iter().map(|t| (**t).clone()).collect();
+                Self {
+                    jdk,
+                    configuration: Some(best.configuration.clone()),
+                    confirmed: Some(best.answer.confirmed),
+                    proof: Some(prove(best.answer.size, &trials)),
+                    why_none: None,
+                }
+            }
+        }
+    }
+
+    /// Whether fresh starts have shown that its size keeps the SLO.
+    pub fn is_proven(&self) -> bool {
+        self.proof.as_ref().is_some_and(Proof::is_proven)
+    }
 }
 
 /// How a search ended, as the store keeps it.
@@ -116,6 +171,7 @@ pub fn recommend(
         proof: prove(answer.size, trials),
         next_smaller: next_smaller(answer.size, trials),
         comparisons: others.iter().map(|t| compare(answer.size, t)).collect(),
+        by_jdk: Vec::new(),
         deployment: None,
     }
 }
@@ -139,6 +195,7 @@ pub fn recommend_deployment(
         proof: prove(size, own),
         next_smaller: None,
         comparisons: Vec::new(),
+        by_jdk: Vec::new(),
         configuration: Configuration {
             memory: Some(size),
             ..configuration

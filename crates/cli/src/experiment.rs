@@ -50,7 +50,8 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     pub cpu: Vec<String>,
 
-    /// JDK by name, as `loadline doctor` lists it; several are compared
+    /// JDK by name, as `loadline doctor` lists it; several are compared, by `size` each with a size
+    /// of its own that is proven
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub jdk: Vec<String>,
 

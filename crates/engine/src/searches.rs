@@ -51,7 +51,14 @@ pub fn sizes(experiment: &Experiment, memory: Option<Bytes>) -> Sizes {
     Sizes {
         bases: bases(experiment).into_iter().map(smallest).collect(),
         prove: experiment.search.prove,
+        by_jdk: compares_jdks(experiment),
     }
+}
+
+/// Whether several JDKs are asked about.
+pub fn compares_jdks(experiment: &Experiment) -> bool {
+    let factor = experiment.factors.iter().find(|f| f.name == "jdk");
+    factor.is_some_and(|factor| factor.levels.len() > 1)
 }
 
 fn parameters(experiment: &Experiment, memory: Option<Bytes>) -> Parameters {

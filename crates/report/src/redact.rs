@@ -93,12 +93,19 @@ pub fn recommendation(recommendation: &Recommendation) -> Recommendation {
     let mut clean = recommendation.clone();
     clean.configuration = configuration(&clean.configuration);
     clean.deployment = clean.deployment.map(deployment);
+    for of in &mut clean.by_jdk {
+        of.configuration = of.configuration.as_ref().map(configuration);
+        of.why_none = of.why_none.as_deref().map(line);
+    }
     for other in &mut clean.comparisons {
         other.label = line(&other.label);
     }
     let neighbours = clean.deployment.iter_mut().flat_map(|d| &mut d.why_not);
     // Reasons may quote what the application wrote.
+    let proofs = clean.by_jdk.iter_mut().filter_map(|of| of.proof.as_mut());
+    let proofs = proofs.flat_map(|proof| proof.failures.iter_mut().map(|(_, why)| why));
     let reasons = (clean.proof.failures.iter_mut().map(|(_, why)| why))
+        .chain(proofs)
         .chain(clean.comparisons.iter_mut().map(|other| &mut other.reason))
         .chain(neighbours.map(|neighbour| &mut neighbour.breaks));
     for reason in reasons {

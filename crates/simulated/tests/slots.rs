@@ -12,11 +12,11 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use loadline_analysis::random::Random;
-use loadline_analysis::record::TrialRecord;
+use loadline_analysis::record::{Purpose, TrialRecord};
 use loadline_analysis::search::Search;
 use loadline_analysis::search::prices::Priced;
 use loadline_analysis::search::refine::Refined;
-use loadline_analysis::search::size::Sized;
+use loadline_analysis::search::size::{OfJdk, Sized};
 use loadline_analysis::search::soak::Soaked;
 use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::Experiment;
@@ -173,6 +173,38 @@ fn a_ladder_ends_at_the_same_rung_on_any_number_of_slots() {
     let experiment = rig::experiment(tables, "100/s");
     let search = || Agenda::new(&experiment).matrix;
     same(&experiment, search, |records| names(records));
+}
+
+/// Each JDK has a size of its own, proven; the first tells the second where to begin.
+#[test]
+fn sizes_of_several_jdks_are_each_proven_on_any_number_of_slots() {
+    let tables = "[search]\nprove = 5\n[[factor]]\nname = \"jdk\"\nlevels = [\"17\", \"25\"]";
+    let experiment = rig::experiment(tables, "50/s");
+    let told = |sized: &Sized| {
+        let own = |of: &OfJdk| {
+            let best = of.best.as_ref().map_err(Clone::clone)?;
+            let proofs = best.trials.iter().filter(|t| t.purpose == Purpose::Prove);
+            let jdks: Vec<_> = proofs.map(|t| t.configuration.jdk.clone()).collect();
+            assert!(
+                jdks.len() >= 5,
+                "{} has {} proofs",
+                best.answer.size,
+                jdks.len()
+            );
+            assert!(jdks.iter().all(|jdk| *jdk == of.jdk), "{jdks:?}");
+            Ok::<_, String>((best.answer, names(&best.trials)))
+        };
+        let each: Vec<_> = sized.by_jdk.iter().map(own).collect();
+        assert_eq!(each.len(), 2);
+        let firsts: Vec<_> = sized
+            .searched
+            .iter()
+            .filter_map(|s| s.trials.first()?.configuration.memory)
+            .collect();
+        assert!(firsts[1] <= firsts[0], "{firsts:?}");
+        (of_sizes(sized), each)
+    };
+    same(&experiment, || sizes(&experiment, None), told);
 }
 
 #[test]

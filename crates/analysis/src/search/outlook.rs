@@ -163,6 +163,7 @@ mod tests {
         Sizes {
             bases: (0..bases).map(base).collect(),
             prove,
+            by_jdk: false,
         }
     }
 

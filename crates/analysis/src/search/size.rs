@@ -6,6 +6,8 @@
 //! for a warm JVM begins again with a longer warm-up as soon as its starts show that they were judged
 //! too early: no decision rests on starts of two warm-ups.
 
+mod climb;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +15,6 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use super::ahead::{self, Machine};
-use super::ascent::Ascent;
 use super::expected::expected;
 use super::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use super::{Ask, Next, Open, Outcome, Search, Seen, all, both, each};
@@ -22,6 +23,7 @@ use crate::proof::{Count, Standing, standing};
 use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
 use crate::text;
 use crate::warming::{self, FEW};
+use climb::{Climb, Proved, proved};
 
 /// A start may take this many times the start with room.
 const START_FACTOR: u32 = 4;
@@ -39,6 +41,9 @@ pub struct Sizes {
     pub bases: Vec<Smallest>,
     /// Fresh starts that prove a size when none misses.
     pub prove: u32,
+    /// Whether each JDK is a question of its own, with a size that is proven, and not one more way to
+    /// the cheapest.
+    pub by_jdk: bool,
 }
 
 /// What [`Sizes`] comes to.
@@ -48,6 +53,17 @@ pub struct Sized {
     pub searched: Vec<Searched>,
     /// The cheapest; `None` where no base has an answer.
     pub best: Option<Best>,
+    /// The cheapest of each JDK, in the order of the bases, where each is a question of its own.
+    pub by_jdk: Vec<OfJdk>,
+}
+
+/// What one JDK of several comes to.
+#[derive(Debug, Clone)]
+pub struct OfJdk {
+    /// Its name; `None` is the command as given.
+    pub jdk: Option<String>,
+    /// Its cheapest size; the reason where none of its bases has an answer.
+    pub best: Result<Best, String>,
 }
 
 /// The cheapest size and its grounds.
@@ -61,115 +77,132 @@ pub struct Best {
     pub trials: Vec<Arc<TrialRecord>>,
     /// Trials of the other bases.
     pub others: Vec<Arc<TrialRecord>>,
+    is_proven: bool,
 }
 
 impl Search for Sizes {
     type Answer = Sized;
 
     fn next(&self, seen: &Seen) -> Next<Sized> {
-        let searched = all(self.bases.iter().map(|base| base.next(seen)))?;
-        let Some(proved) = self.prove(&searched, seen)? else {
-            let best = None;
-            return Ok(Sized { searched, best });
-        };
-        let own = &searched[proved.base];
-        if let (Some(longer), true) = (&own.longer, proved.is_cold) {
-            let mut bases = self.bases.clone();
-            bases[proved.base] = Smallest::clone(longer);
-            return Self { bases, ..*self }.next(seen);
+        let searched = self.search(seen)?;
+        let lots = self.lots();
+        let proved = all(lots.iter().map(|lot| self.prove(lot, &searched, seen)))?;
+        if let Some(warmer) = self.warmer(&proved, &searched) {
+            return warmer.next(seen);
         }
+        let answer = |proved: Option<Proved>| {
+            let best = proved.map(|proved| self.answer(proved, &searched, seen));
+            best.transpose()
+        };
+        let answers = all(proved.into_iter().map(answer))?;
+        let cost = |best: &&Best| {
+            let size = best.answer.size;
+            (!best.is_proven, cost(&best.configuration, size))
+        };
+        let best = answers.iter().flatten().min_by(|a, b| {
+            let (a, b) = (cost(a), cost(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        let best = best.cloned();
+        let by_jdk = match self.by_jdk {
+            true => of_jdks(&lots, &searched, answers),
+            false => Vec::new(),
+        };
+        Ok(Sized {
+            searched,
+            best,
+            by_jdk,
+        })
+    }
+}
+
+impl Sizes {
+    /// Bases that are ways to one answer: all of them, or those of each JDK.
+    fn lots(&self) -> Vec<Vec<usize>> {
+        let mut lots: Vec<Vec<usize>> = Vec::new();
+        for (index, search) in self.bases.iter().enumerate() {
+            let is_own = |lot: &&mut Vec<usize>| {
+                !self.by_jdk || self.bases[lot[0]].base.jdk == search.base.jdk
+            };
+            match lots.iter_mut().find(is_own) {
+                Some(lot) => lot.push(index),
+                None => lots.push(vec![index]),
+            }
+        }
+        lots
+    }
+
+    /// Every base's search. What was found with one JDK tells where to begin with the next: half as
+    /// much again, and that is then what a start with room is.
+    fn search(&self, seen: &Seen) -> Next<Vec<Searched>> {
+        let is_first = |s: &&Smallest| !self.by_jdk || s.base.jdk == self.bases[0].base.jdk;
+        let first = self.bases.iter().filter(is_first);
+        let first = all(first.map(|search| search.next(seen)))?;
+        let from = |search: &Smallest| first.iter().find(|f| differ_in_jdk(&f.base, &search.base));
+        let next = |search: &Smallest| match first.iter().find(|f| f.base == search.base) {
+            Some(searched) => Ok(searched.clone()),
+            None => search.begun_at(from(search)).next(seen),
+        };
+        all(self.bases.iter().map(next))
+    }
+
+    /// The same searches with longer warm-ups, where what was found turned out to be judged too early;
+    /// `None` where nothing was.
+    fn warmer(&self, proved: &[Option<Proved>], searched: &[Searched]) -> Option<Self> {
+        let mut bases = self.bases.clone();
+        let mut is_any = false;
+        for proved in proved.iter().flatten().filter(|p| p.is_cold) {
+            if let Some(longer) = &searched[proved.base].longer {
+                bases[proved.base] = Smallest::clone(longer);
+                is_any = true;
+            }
+        }
+        is_any.then_some(Self { bases, ..*self })
+    }
+
+    /// What was proven with its grounds.
+    fn answer(&self, proved: Proved, searched: &[Searched], seen: &Seen) -> Next<Best> {
+        let own = &searched[proved.base];
         let mut trials = own.trials.clone();
         add_neighbour(&mut trials, own.next_smaller(&proved.answer, seen)?);
         trials.extend(proved.trials);
         let others = searched.iter().enumerate();
         let others = others.filter(|(i, _)| *i != proved.base);
-        let others = others.flat_map(|(_, s)| s.trials.clone()).collect();
-        let best = Some(Best {
+        Ok(Best {
             configuration: at(&own.base, proved.answer.size),
             answer: proved.answer,
             trials,
-            others,
-        });
-        Ok(Sized { searched, best })
-    }
-}
-
-/// A base's answer with its fresh starts.
-struct Proved {
-    base: usize,
-    answer: MemoryFound,
-    /// The fresh starts at every size that was tested, in order.
-    trials: Vec<Arc<TrialRecord>>,
-    /// They were judged too early.
-    is_cold: bool,
-}
-
-/// The fresh starts of one base, as far as they ran.
-struct Climb {
-    found: MemoryFound,
-    ascent: Ascent,
-    trials: Vec<Arc<TrialRecord>>,
-    is_cold: bool,
-}
-
-impl Climb {
-    fn of(search: &Smallest, searched: &Searched, prove: u32) -> Option<Self> {
-        let End::Found(found) = searched.end else {
-            return None;
-        };
-        let outcome = |t: &Arc<TrialRecord>| {
-            let size = t.configuration.memory?;
-            Some((size, Outcome::from(t.verdict)))
-        };
-        let trials = searched.trials.iter().filter_map(outcome);
-        Some(Self {
-            found,
-            ascent: Ascent::new(search.parameters, prove, found.size, trials),
-            trials: Vec::new(),
-            is_cold: false,
+            others: others.flat_map(|(_, s)| s.trials.clone()).collect(),
+            is_proven: proved.is_proven,
         })
     }
+}
 
-    /// The answer at the size that is tested now.
-    fn answer(&self) -> MemoryFound {
-        let (size, confirmed) = (self.ascent.size(), self.found.confirmed);
-        MemoryFound {
-            size,
-            margin: size.as_bytes() as f64 / confirmed.as_bytes().max(1) as f64 - 1.0,
-            ..self.found
-        }
-    }
+fn differ_in_jdk(a: &Configuration, b: &Configuration) -> bool {
+    let rest = |c: &Configuration| Configuration {
+        jdk: None,
+        label: String::new(),
+        ..c.clone()
+    };
+    rest(a) == rest(b)
+}
 
-    /// Reads the fresh starts at one size; opens those that are missing.
-    fn test(&mut self, searched: &Searched, seen: &Seen) -> Next<()> {
-        let size = self.ascent.size();
-        let configuration = at(&searched.base, size);
-        let mut repeat = 1;
-        while let Standing::More(more) = self.ascent.standing()
-            && self.ascent.size() == size
-            && !self.is_cold
-        {
-            let start = |repeat| proof(&configuration, repeat, searched.start_deadline);
-            let Some(record) = seen.get(&start(repeat)) else {
-                let asks = (repeat..repeat + more).map(start);
-                return Err(Open {
-                    wanted: asks.filter(|a| seen.get(a).is_none()).collect(),
-                    guesses: Vec::new(),
-                });
-            };
-            self.ascent.record(Outcome::from(record.verdict));
-            self.trials.push(Arc::clone(record));
-            self.is_cold = searched.longer.is_some() && is_cold(&self.trials);
-            repeat += 1;
+fn of_jdks(lots: &[Vec<usize>], searched: &[Searched], answers: Vec<Option<Best>>) -> Vec<OfJdk> {
+    let lots = lots.iter().zip(answers);
+    lots.map(|(lot, best)| {
+        let first = &searched[lot[0]];
+        OfJdk {
+            jdk: first.base.jdk.clone(),
+            best: best.ok_or_else(|| first.end.why_none()),
         }
-        Ok(())
-    }
+    })
+    .collect()
 }
 
 impl Sizes {
-    /// Tests the cheapest size until one is proven: one that is refuted moves up, and may then no
-    /// longer be the cheapest. Where none is proven, the one that was cheapest at first.
-    fn prove(&self, searched: &[Searched], seen: &Seen) -> Next<Option<Proved>> {
+    /// Tests the cheapest size of a lot until one is proven: one that is refuted moves up, and may then
+    /// no longer be the cheapest. Where none is proven, the one that was cheapest at first.
+    fn prove(&self, lot: &[usize], searched: &[Searched], seen: &Seen) -> Next<Option<Proved>> {
         let climbs = self.bases.iter().zip(searched);
         let mut climbs: Vec<Option<Climb>> = climbs
             .map(|(search, of)| Climb::of(search, of, self.prove))
@@ -185,7 +218,7 @@ impl Sizes {
             let least = costs.min_by(|a, b| a.1.total_cmp(&b.1));
             least.map(|(base, _)| base)
         };
-        let mut left: Vec<usize> = (0..climbs.len()).collect();
+        let mut left = lot.to_vec();
         let first = cheapest(&climbs, &left);
         while let Some(base) = cheapest(&climbs, &left) {
             let Some(climb) = &mut climbs[base] else {
@@ -204,16 +237,6 @@ impl Sizes {
         }
         Ok(first.and_then(|base| proved(base, climbs)))
     }
-}
-
-fn proved(base: usize, mut climbs: Vec<Option<Climb>>) -> Option<Proved> {
-    let climb = climbs[base].take()?;
-    Some(Proved {
-        base,
-        answer: climb.answer(),
-        trials: climb.trials,
-        is_cold: climb.is_cold,
-    })
 }
 
 /// Whether most starts at the size that ran last were judged while they were warming up, where they
@@ -280,6 +303,31 @@ pub enum End {
         /// Why.
         reason: String,
     },
+}
+
+impl End {
+    /// Why there is no size; empty where there is one.
+    fn why_none(&self) -> String {
+        match self {
+            Self::Found(_) => String::new(),
+            Self::Infeasible { largest, reason } => format!("{largest} fails too: {reason}"),
+            Self::CouldNotMeasure { size, reason } => {
+                format!("{size} could not be measured: {reason}")
+            }
+        }
+    }
+}
+
+impl Smallest {
+    /// The same search, begun where another one ended: at its answer and half as much.
+    fn begun_at(&self, other: Option<&Searched>) -> Self {
+        let mut search = self.clone();
+        if let Some(End::Found(found)) = other.map(|o| &o.end) {
+            let more = found.size.mul_ratio(3, 2).round_up(self.parameters.step);
+            search.parameters.high = more.min(self.parameters.high);
+        }
+        search
+    }
 }
 
 impl Search for Smallest {

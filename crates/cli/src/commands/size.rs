@@ -7,7 +7,7 @@ mod prices;
 use std::sync::Arc;
 
 use clap::Args;
-use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation, recommend};
+use loadline_analysis::recommend::{Conclusion, JdkSize, NoAnswer, Recommendation, recommend};
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::search::size::{End, Incomparable, Searched, Sized, comparable};
 use loadline_analysis::warming::Question;
@@ -132,20 +132,22 @@ fn concluded(sized: &Sized, question: Question) -> Concluded {
     };
     let (trials, others) = (owned(&best.trials), owned(&best.others));
     let configuration = best.configuration.clone();
-    let recommendation = recommend(configuration, &best.answer, &trials, &others);
-    Concluded::Found(Box::new(Recommendation {
-        question,
-        ..recommendation
-    }))
+    let mut recommendation = recommend(configuration, &best.answer, &trials, &others);
+    recommendation.by_jdk = sized.by_jdk.iter().map(JdkSize::of).collect();
+    recommendation.question = question;
+    Concluded::Found(Box::new(recommendation))
 }
 
 fn owned(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {
     records.iter().map(|r| (**r).clone()).collect()
 }
 
-/// An answer that is not proven misses the SLO (exit 1), unless its starts could not be measured
+/// An answer that is not proven, of any JDK, misses the SLO (exit 1), unless its starts could not be measured
 /// (exit 4). A proof that was not asked for fails nothing.
 fn how_it_stands(best: &Recommendation, starts: u32) -> Result<Outcome, Error> {
+    if starts > 0 && best.is_proven() && !best.by_jdk.iter().all(JdkSize::is_proven) {
+        return Ok(Outcome::SloMissed);
+    }
     if starts == 0 || best.is_proven() {
         return Ok(Outcome::Done);
     }

@@ -10,6 +10,7 @@ pub mod groups;
 pub(crate) mod growth;
 mod headline;
 pub(crate) mod instances;
+mod jdks;
 mod latency;
 mod matrix;
 pub(crate) mod memory;
@@ -41,6 +42,7 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     money::section,
     smaller::section,
     drill::section,
+    jdks::section,
     matrix::section,
     scaling::section,
     instances::section,

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, Machine, TrialRecord};
@@ -15,8 +15,9 @@ use loadline_engine::host::Host;
 use loadline_engine::runner::{Measurement, RunError, Runner, Watcher};
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, Store};
-use loadline_jvm::detect::{Found, Places};
+use loadline_jvm::detect::{Found, Jdk, JdkVersion, Places};
 use loadline_simulated::{Simulated, World};
+use loadline_sizing::Vm;
 use loadline_trial::Account;
 use loadline_trial::Progress;
 
@@ -118,7 +119,7 @@ pub fn store(directory: &Path) -> (Store, String) {
 pub fn prices(experiment: &Experiment) -> Prices {
     let pricing: &Pricing = experiment.search.pricing.as_ref().unwrap();
     let machine = Simulated::new(World::default(), 0, 1).machine();
-    let prices = searches::prices(experiment, pricing, &machine, &no_jdks(), &places());
+    let prices = searches::prices(experiment, pricing, &machine, &jdks(), &places());
     let mut prices = prices.unwrap();
     for variant in &mut prices.purchase.variants {
         let jdk = loadline_sizing::Jdk::hotspot(loadline_sizing::Version::feature(17));
@@ -135,7 +136,7 @@ pub fn run<S: Search>(
     experiment: &Experiment,
     search: &S,
 ) -> Result<S::Answer, RunError> {
-    let (jdks, places) = (no_jdks(), places());
+    let (jdks, places) = (jdks(), places());
     let of = Measurement {
         store,
         result: result.to_owned(),
@@ -167,9 +168,19 @@ pub fn answer<S: Search>(
     (answer, watch, host.elapsed())
 }
 
-fn no_jdks() -> Found {
+/// JDKs that nothing starts: the simulated host runs no program.
+fn jdks() -> Found {
+    let jdk = |feature: &str| Jdk {
+        name: feature.to_owned(),
+        home: PathBuf::from("/opt").join(feature),
+        java: PathBuf::from("/opt").join(feature).join("bin/java"),
+        version: JdkVersion::parse(feature).expect("a version"),
+        vendor: "openjdk".to_owned(),
+        kind: Vm::HotSpot,
+        modules: Vec::new(),
+    };
     Found {
-        jdks: Vec::new(),
+        jdks: ["17", "25"].map(jdk).into(),
         unusable: Vec::new(),
     }
 }
