@@ -10,7 +10,7 @@ use loadline_sizing::{Bytes, Cpus, Jdk, Options, Version};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::json;
+use super::{json, print};
 use crate::error::{Error, ErrorKind, Outcome};
 
 /// What the JVM would choose by itself.
@@ -69,7 +69,7 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
     } else {
         as_text(&prediction)
     };
-    println!("{text}");
+    print(&text)?;
     Ok(Outcome::Done)
 }
 
