@@ -105,6 +105,8 @@ fn dependency(service: Service, path: &Path) -> Result<DependencyTable, Refusal>
                 ..ReadyTable::default()
             },
         }),
+        port: None,
+        toxic: Vec::new(),
         seed: Vec::new(),
         directory: None,
         env: service.env,
