@@ -139,7 +139,7 @@ fn slow() -> Outcome {
     }
     let lab = Lab::new();
     let toxic = "port = 5432\n[[dependency.toxic]]\ntype = \"latency\"\nlatency = \"20ms\"";
-    write(&lab, toxic, "rate = \"10/s\"\nduration = \"5s\"");
+    write(&lab, toxic, "rate = \"20/s\"\nduration = \"5s\"");
     call(&lab, "size").into_end().expect_code(0).prints(&[
         "On the way to db (latency 20ms downstream), as the experiment wants it.",
         "What was wrong on the way",
