@@ -132,7 +132,7 @@ pub struct SearchFlags {
     #[arg(long, value_name = "N")]
     pub confirm: Option<u32>,
 
-    /// 1 confirmation instead of 3: fewer starts, and more of the answers are wrong
+    /// 1 confirmation instead of 2: fewer starts, and more of the answers are wrong
     #[arg(long, conflicts_with = "confirm")]
     pub fast: bool,
 
@@ -141,7 +141,7 @@ pub struct SearchFlags {
     pub margin: Option<String>,
 
     /// Fresh starts that prove a size if none misses; at least 19 of 20 must keep the SLO, one
-    /// that misses asks for as many again [default: 20, with --prices 5]
+    /// that misses asks for more or moves the size up [default: 20, with --prices 5]
     #[arg(long, value_name = "N")]
     pub prove: Option<u32>,
 

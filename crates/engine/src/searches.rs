@@ -69,6 +69,7 @@ fn parameters(experiment: &Experiment, memory: Option<Bytes>) -> Parameters {
         max: doubled.map_or(first, |usable| usable.max(first)),
         step: wanted.step,
         confirmations: wanted.confirm,
+        after_miss: wanted.confirm.saturating_sub(1).max(1),
         margin: wanted.margin,
         // The runner repeats what could not be measured.
         retries: 0,

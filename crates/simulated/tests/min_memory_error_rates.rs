@@ -32,6 +32,7 @@ fn parameters(confirmations: u32, margin: f64) -> Parameters {
         resolution: 1.02,
         backoff: 1.02,
         confirmations,
+        after_miss: confirmations,
         margin,
         ..Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024))
     }

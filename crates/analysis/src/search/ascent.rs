@@ -78,9 +78,16 @@ impl Ascent {
     pub fn record(&mut self, outcome: Outcome) {
         self.tally(self.at, outcome);
         self.count.add(outcome);
-        if self.standing() == Standing::Refuted && self.at < self.top {
+        // The size that was found stands on few starts: one that misses there moves it up a little,
+        // and the next needs twice as many. From then on a miss asks for more.
+        let is_doubted = self.refuted.is_empty() && self.count.misses > 0;
+        let is_refuted = self.standing() == Standing::Refuted;
+        if (is_refuted || is_doubted) && self.at < self.top {
             self.refuted.push(self.at);
-            self.at = self.higher();
+            self.at = match is_refuted {
+                true => self.higher(),
+                false => self.little_higher().min(self.top),
+            };
             self.count = Count::default();
         }
     }
@@ -100,6 +107,10 @@ impl Ascent {
         self.tallies.entry(at).or_default().add(tally);
     }
 
+    fn little_higher(&self) -> u64 {
+        scaled(self.at, LEAST).max(self.at + 1)
+    }
+
     /// Where the misses of the size just refuted end, as far as the starts say; the largest size
     /// that is tested where two miss alike: then only that can show whether memory helps at all.
     fn higher(&self) -> u64 {
@@ -112,7 +123,7 @@ impl Ascent {
         if self.refuted.iter().filter(alike).count() > 1 {
             return top;
         }
-        let least = scaled(at, LEAST).max(at + 1);
+        let least = self.little_higher();
         let next = match own.checked_sub(1) {
             Some(below) => ends(blocks[below], block, at),
             None => scaled(at, 1.0 + self.parameters.margin),
@@ -222,10 +233,10 @@ mod tests {
         ];
         insta::assert_snapshot!(lines.join("\n"), @"
         20 at 324Mi: Proven
-        40 at 324Mi: Proven
-        6 at 324Mi, 40 at 392Mi: Proven
-        12 at 324Mi, 12 at 364Mi, 40 at 1Gi: Proven
-        12 at 324Mi, 12 at 364Mi, 12 at 1Gi: Refuted
+        3 at 324Mi, 60 at 340Mi: Proven
+        3 at 324Mi, 40 at 340Mi: Proven
+        6 at 324Mi, 12 at 340Mi, 40 at 1Gi: Proven
+        6 at 324Mi, 12 at 340Mi, 12 at 1Gi: Refuted
         ");
     }
 

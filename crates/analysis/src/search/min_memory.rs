@@ -31,6 +31,8 @@ pub struct Parameters {
     pub resolution: f64,
     /// Passes in a row at one size before it counts, beside that of the bisection.
     pub confirmations: u32,
+    /// The same above a size that missed: the starts below it speak too.
+    pub after_miss: u32,
     /// Growth after a failed confirmation, as a factor; what it adds doubles from the fifth on.
     pub backoff: f64,
     /// Added to the confirmed size, as a share.
@@ -40,8 +42,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The default: 4 MiB steps, 8 % resolution, 2 confirmations, 3 % more after a miss, 10 % margin,
-    /// 2 retries. Why: METHODOLOGY, "The smallest memory".
+    /// The default: 4 MiB steps, 6 % resolution, 2 confirmations, 3 % more after a miss, 11.5 %
+    /// margin, 2 retries. Why: METHODOLOGY, "The smallest memory".
     pub fn new(low: Bytes, high: Bytes) -> Self {
         Self {
             step: Bytes::from_mib(4),
@@ -49,10 +51,11 @@ impl Parameters {
             high,
             high_passed: false,
             max: high,
-            resolution: 1.08,
-            confirmations: 3,
+            resolution: 1.06,
+            confirmations: 2,
+            after_miss: 1,
             backoff: 1.03,
-            margin: 0.1,
+            margin: 0.115,
             retries: 2,
         }
     }
@@ -255,9 +258,8 @@ impl MinMemory {
 
     /// Passes in a row that the size under confirmation still needs; 0 where none is.
     pub fn confirmations_left(&self) -> u32 {
-        let confirmations = self.parameters.confirmations;
         self.confirming.map_or(0, |confirming| {
-            confirmations.saturating_sub(confirming.passes)
+            self.wanted().saturating_sub(confirming.passes)
         })
     }
 
@@ -340,8 +342,16 @@ impl MinMemory {
 
     fn confirm(&mut self, confirming: Confirming) {
         self.confirming = Some(confirming);
-        if confirming.passes >= self.parameters.confirmations {
+        if confirming.passes >= self.wanted() {
             self.over = Some(Over::Confirmed(confirming.at));
+        }
+    }
+
+    /// Confirmations of the size that is confirmed now.
+    fn wanted(&self) -> u32 {
+        match self.moved_up {
+            0 => self.parameters.confirmations,
+            _ => self.parameters.after_miss,
         }
     }
 
@@ -406,6 +416,7 @@ mod tests {
             high_passed: true,
             resolution: 1.02,
             confirmations: 5,
+            after_miss: 5,
             backoff: 1.02,
             margin: 0.08,
             ..Parameters::new(mib(64), mib(1024))
@@ -471,11 +482,11 @@ mod tests {
         };
         let lines = [300, 340, 250, 64, 4000].map(line);
         insta::assert_snapshot!(lines.join("\n"), @"
-        300+ 264- 284- = 300, answer 332, 6 starts
-        340+ 300+ 256- 284- = 300, answer 332, 7 starts
-        252- 292- 348+ 312+ = 312, answer 344, 7 starts
-        76- 96- 136- 212- 344+ 260- 296- 320+ 308+ = 308, answer 340, 12 starts
-        516+ 260- 388+ 324+ 292- 308+ = 308, answer 340, 9 starts
+        300+ 264- 284- = 300, answer 336, 5 starts
+        340+ 300+ 256- 284- = 300, answer 336, 6 starts
+        252- 292- 348+ 312+ 304+ = 304, answer 340, 7 starts
+        76- 96- 136- 212- 344+ 260- 296- 320+ 308+ = 308, answer 344, 11 starts
+        516+ 260- 388+ 324+ 292- 308+ = 308, answer 344, 8 starts
         ");
     }
 

@@ -723,9 +723,10 @@ mod tests {
             (184, false),
             (220, false),
             (240, false),
+            (248, false),
         ];
         let (wanted, guesses) = after(&bisection);
-        assert_eq!(wanted, ["256Mi #1", "256Mi #2", "256Mi #3"]);
+        assert_eq!(wanted, ["256Mi #1", "256Mi #2"]);
         assert!(guesses.is_empty(), "{guesses:?}");
     }
 }

@@ -19,8 +19,8 @@ use super::wire::{LimitsTable, SearchTable};
 use super::{ExperimentError, Factor, Pricing, Search};
 use crate::soak::SHORTEST;
 
-const CONFIRM: u32 = 3;
-const MARGIN: f64 = 0.1;
+const CONFIRM: u32 = 2;
+const MARGIN: f64 = 0.115;
 /// At least 19 of 20 starts: the promise of a size.
 const PROVE: u32 = 20;
 /// With prices many answers are refuted before one holds; a miss asks for more (`Cheapest`).

@@ -443,12 +443,12 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub confirm: Option<Said<u32>>,
-    /// Margin on top of the confirmed size: `10%` (default).
+    /// Margin on top of the confirmed size: `11.5%` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub margin: Option<Text>,
     /// Fresh starts that prove a size when none misses: 20 (default), with prices 5. At least 19 of
-    /// 20 must keep the SLO; one that misses asks for as many again.
+    /// 20 must keep the SLO; one that misses asks for more or moves the size up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prove: Option<u32>,
     /// Search the cheapest deployment at these prices, not the smallest memory: `fargate`,
