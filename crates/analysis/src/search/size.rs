@@ -7,6 +7,7 @@
 //! too early: no decision rests on starts of two warm-ups.
 
 mod climb;
+mod warmer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,15 +22,11 @@ use super::{Ask, Next, Open, Outcome, Search, Seen, all, both, each};
 use crate::price;
 use crate::proof::{Count, Standing, standing};
 use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
-use crate::text;
-use crate::warming::{self, FEW};
 use climb::{Climb, Proved, proved};
+use warmer::is_too_early;
 
 /// A start may take this many times the start with room.
 const START_FACTOR: u32 = 4;
-
-/// Begins the word of a label that tells a longer warm-up.
-const WARM_UP: &str = "warm-up=";
 
 /// A start may always take this long: short starts vary more than their length says.
 const START_FLOOR: Duration = Duration::from_secs(5);
@@ -239,17 +236,6 @@ impl Sizes {
     }
 }
 
-/// Whether most starts at the size that ran last were judged while they were warming up, where they
-/// are enough to say so.
-fn is_cold(trials: &[Arc<TrialRecord>]) -> bool {
-    let last = trials.last().map(|t| t.configuration.memory);
-    let same = trials
-        .iter()
-        .filter(|t| Some(t.configuration.memory) == last && t.verdict.is_evidence());
-    let same: Vec<&TrialRecord> = same.map(|t| &**t).collect();
-    same.len() >= FEW && warming::cold(same).is_some()
-}
-
 /// The smallest memory of one configuration, whose own memory limit is ignored.
 #[derive(Debug, Clone)]
 pub struct Smallest {
@@ -364,42 +350,6 @@ impl Search for Smallest {
             spent,
             step: self.parameters.step,
             longer: longer.map(Box::new),
-        })
-    }
-}
-
-/// Whether the search must begin again with a longer warm-up. The first start shows it alone, also
-/// one that missed: what it missed may be what a warm JVM keeps.
-fn is_too_early(trials: &[Arc<TrialRecord>]) -> bool {
-    match trials {
-        [first] => first.verdict.is_evidence() && warming::is_warming(first),
-        trials => is_cold(trials),
-    }
-}
-
-impl Smallest {
-    /// The same search with a longer warm-up; `None` where that is not asked or none is longer.
-    fn longer(&self) -> Option<Self> {
-        let longer = warming::longer(self.warm_up?)?;
-        let given = match self.base.label.rsplit_once(WARM_UP) {
-            Some((given, _)) => given,
-            None => self.base.label.as_str(),
-        };
-        let given = if given == "as given" {
-            ""
-        } else {
-            given.trim()
-        };
-        let label = format!("{given} {WARM_UP}{}", text::bound(longer));
-        let base = Configuration {
-            label: label.trim().to_owned(),
-            warm_up: Some(longer),
-            ..self.base.clone()
-        };
-        Some(Self {
-            base,
-            warm_up: Some(longer),
-            ..self.clone()
         })
     }
 }

@@ -1,6 +1,7 @@
 //! `loadline emit`: the files that ship a recommendation, whole or not at all.
 
 mod existing;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,10 +13,9 @@ use loadline_analysis::record::{Image, StartCache};
 use loadline_engine::experiment::Experiment;
 use loadline_files::{Directory, Part, Refused};
 use loadline_jvm::cache::application::Application as Jars;
-use loadline_report::content::quoted;
 use loadline_report::emit::{
-    Application, Artefact, BaseImage, CACHE_REQUESTS, Command, EmitError, Likeness, Pinned,
-    Purpose, Ready, Scaling, Secret, emit, secret, slug,
+    Application, Artefact, BaseImage, CACHE_REQUESTS, Command, EmitError, Pinned, Purpose, Ready,
+    Scaling, emit, secret, slug,
 };
 use loadline_report::{ResultView, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
@@ -29,6 +29,7 @@ use crate::images;
 use crate::result::{ResultFlags, node};
 
 use existing::Existing;
+use steps::Steps;
 
 /// Names of files that the image's directory has already, or the build makes in it.
 const OURS: [&str; 9] = [
@@ -497,105 +498,4 @@ fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error
         parts?.into_iter().try_for_each(Part::put)
     };
     written().map_err(|e| files::cannot_write(&e))
-}
-
-/// What the user has to do with the files.
-struct Steps<'a> {
-    to: &'a Path,
-    /// Where the application ran.
-    home: &'a Path,
-    application: &'a Application,
-    artefacts: &'a [Artefact],
-    secret: Option<Secret>,
-}
-
-impl Steps<'_> {
-    fn has(&self, name: &str) -> bool {
-        self.artefacts.iter().any(|a| a.name == name)
-    }
-
-    /// A file of the application as it is reached from here.
-    fn place(&self, path: &Path) -> PathBuf {
-        let path = self.home.join(path);
-        let here = std::env::current_dir().unwrap_or_default();
-        let path = path.strip_prefix(&here).unwrap_or(&path);
-        let parts = path.components();
-        parts.filter(|part| *part != Component::CurDir).collect()
-    }
-
-    /// What may be missing in the image, or be another thing than was measured.
-    fn doubts(&self) -> Vec<String> {
-        if !self.has("Dockerfile") {
-            return Vec::new();
-        }
-        let base = &self.application.base_image;
-        let is_other = base.likeness == Likeness::Feature;
-        let other = is_other.then(|| {
-            format!(
-                "the Dockerfile builds on {}, another build than the JDK that was measured, {}: measure with that, or give --base-image",
-                base.name, base.measured
-            )
-        });
-        let command = &self.application.command;
-        let jar = self.place(Path::new(&command.jar));
-        let unread = (!command.is_read).then(|| {
-            format!(
-                "{} cannot be read here: the Dockerfile copies nothing that its manifest may name beside it",
-                jar.display()
-            )
-        });
-        other.into_iter().chain(unread).collect()
-    }
-
-    /// Commands for a shell, in order.
-    fn next(&self) -> Vec<String> {
-        let to = quoted(&self.to.display().to_string());
-        let mut steps = Vec::new();
-        if self.has("Dockerfile") {
-            steps.push(self.copy(&to));
-            steps.push(format!(
-                "docker build -t {} {to}",
-                quoted(&self.application.image)
-            ));
-        }
-        if self.has("compose.yaml") {
-            steps.push(format!("docker compose -f {to}/compose.yaml up"));
-        }
-        if self.has("kubernetes.yaml") {
-            steps.extend(self.secret.as_ref().map(|secret| {
-                let lines: Vec<String> = secret.keys.iter().map(|k| format!("{k}=...")).collect();
-                format!(
-                    "kubectl create secret generic {} --from-env-file=FILE   # its lines: {}",
-                    secret.name,
-                    lines.join(", ")
-                )
-            }));
-            steps.push(format!("kubectl apply -f {to}/kubernetes.yaml"));
-        }
-        steps
-    }
-
-    /// Copies what the Dockerfile needs beside it.
-    fn copy(&self, to: &str) -> String {
-        let command = &self.application.command;
-        let jar = Path::new(&command.jar);
-        let home = jar.parent().unwrap_or(Path::new(""));
-        let beside = command.beside.iter().map(|name| home.join(name));
-        let files = std::iter::once(jar.to_owned()).chain(beside);
-        let files = files.map(|file| quoted(&self.place(&file).display().to_string()));
-        let copy = if command.beside.is_empty() {
-            "cp"
-        } else {
-            "cp -r"
-        };
-        let launcher = if self.application.launcher {
-            " $(command -v loadline-launch)"
-        } else {
-            ""
-        };
-        format!(
-            "{copy} {}{launcher} {to}",
-            files.collect::<Vec<_>>().join(" ")
-        )
-    }
 }

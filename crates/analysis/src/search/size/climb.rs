@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use super::{End, Searched, Smallest, at, is_cold, proof};
+use super::warmer::is_cold;
+use super::{End, Searched, Smallest, at, proof};
 use crate::proof::Standing;
 use crate::record::TrialRecord;
 use crate::search::ascent::Ascent;

@@ -1,0 +1,60 @@
+//! When a search for a warm JVM begins again, and with which warm-up.
+//!
+//! Owns how many starts say so; what one start says is [`crate::warming`]'s.
+
+use std::sync::Arc;
+
+use super::Smallest;
+use crate::record::{Configuration, TrialRecord};
+use crate::text;
+use crate::warming::{self, FEW};
+
+/// Begins the word of a label that tells a longer warm-up.
+const WARM_UP: &str = "warm-up=";
+
+/// Whether the search must begin again with a longer warm-up. The first start shows it alone, also
+/// one that missed: what it missed may be what a warm JVM keeps.
+pub(super) fn is_too_early(trials: &[Arc<TrialRecord>]) -> bool {
+    match trials {
+        [first] => first.verdict.is_evidence() && warming::is_warming(first),
+        trials => is_cold(trials),
+    }
+}
+
+impl Smallest {
+    /// The same search with a longer warm-up; `None` where that is not asked or none is longer.
+    pub(super) fn longer(&self) -> Option<Self> {
+        let longer = warming::longer(self.warm_up?)?;
+        let given = match self.base.label.rsplit_once(WARM_UP) {
+            Some((given, _)) => given,
+            None => self.base.label.as_str(),
+        };
+        let given = if given == "as given" {
+            ""
+        } else {
+            given.trim()
+        };
+        let label = format!("{given} {WARM_UP}{}", text::bound(longer));
+        let base = Configuration {
+            label: label.trim().to_owned(),
+            warm_up: Some(longer),
+            ..self.base.clone()
+        };
+        Some(Self {
+            base,
+            warm_up: Some(longer),
+            ..self.clone()
+        })
+    }
+}
+
+/// Whether most starts at the size that ran last were judged while they were warming up, where they
+/// are enough to say so.
+pub(super) fn is_cold(trials: &[Arc<TrialRecord>]) -> bool {
+    let last = trials.last().map(|t| t.configuration.memory);
+    let same = trials
+        .iter()
+        .filter(|t| Some(t.configuration.memory) == last && t.verdict.is_evidence());
+    let same: Vec<&TrialRecord> = same.map(|t| &**t).collect();
+    same.len() >= FEW && warming::cold(same).is_some()
+}

@@ -1,0 +1,109 @@
+//! What the user has to do with the files that `emit` wrote.
+//!
+//! Owns the commands that it prints; runs none of them.
+
+use std::path::{Component, Path, PathBuf};
+
+use loadline_report::content::quoted;
+use loadline_report::emit::{Application, Artefact, Likeness, Secret};
+
+/// What the user has to do with the files.
+pub(super) struct Steps<'a> {
+    pub(super) to: &'a Path,
+    /// Where the application ran.
+    pub(super) home: &'a Path,
+    pub(super) application: &'a Application,
+    pub(super) artefacts: &'a [Artefact],
+    pub(super) secret: Option<Secret>,
+}
+
+impl Steps<'_> {
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.artefacts.iter().any(|a| a.name == name)
+    }
+
+    /// A file of the application as it is reached from here.
+    pub(super) fn place(&self, path: &Path) -> PathBuf {
+        let path = self.home.join(path);
+        let here = std::env::current_dir().unwrap_or_default();
+        let path = path.strip_prefix(&here).unwrap_or(&path);
+        let parts = path.components();
+        parts.filter(|part| *part != Component::CurDir).collect()
+    }
+
+    /// What may be missing in the image, or be another thing than was measured.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        if !self.has("Dockerfile") {
+            return Vec::new();
+        }
+        let base = &self.application.base_image;
+        let is_other = base.likeness == Likeness::Feature;
+        let other = is_other.then(|| {
+            format!(
+                "the Dockerfile builds on {}, another build than the JDK that was measured, {}: measure with that, or give --base-image",
+                base.name, base.measured
+            )
+        });
+        let command = &self.application.command;
+        let jar = self.place(Path::new(&command.jar));
+        let unread = (!command.is_read).then(|| {
+            format!(
+                "{} cannot be read here: the Dockerfile copies nothing that its manifest may name beside it",
+                jar.display()
+            )
+        });
+        other.into_iter().chain(unread).collect()
+    }
+
+    /// Commands for a shell, in order.
+    pub(super) fn next(&self) -> Vec<String> {
+        let to = quoted(&self.to.display().to_string());
+        let mut steps = Vec::new();
+        if self.has("Dockerfile") {
+            steps.push(self.copy(&to));
+            steps.push(format!(
+                "docker build -t {} {to}",
+                quoted(&self.application.image)
+            ));
+        }
+        if self.has("compose.yaml") {
+            steps.push(format!("docker compose -f {to}/compose.yaml up"));
+        }
+        if self.has("kubernetes.yaml") {
+            steps.extend(self.secret.as_ref().map(|secret| {
+                let lines: Vec<String> = secret.keys.iter().map(|k| format!("{k}=...")).collect();
+                format!(
+                    "kubectl create secret generic {} --from-env-file=FILE   # its lines: {}",
+                    secret.name,
+                    lines.join(", ")
+                )
+            }));
+            steps.push(format!("kubectl apply -f {to}/kubernetes.yaml"));
+        }
+        steps
+    }
+
+    /// Copies what the Dockerfile needs beside it.
+    pub(super) fn copy(&self, to: &str) -> String {
+        let command = &self.application.command;
+        let jar = Path::new(&command.jar);
+        let home = jar.parent().unwrap_or(Path::new(""));
+        let beside = command.beside.iter().map(|name| home.join(name));
+        let files = std::iter::once(jar.to_owned()).chain(beside);
+        let files = files.map(|file| quoted(&self.place(&file).display().to_string()));
+        let copy = if command.beside.is_empty() {
+            "cp"
+        } else {
+            "cp -r"
+        };
+        let launcher = if self.application.launcher {
+            " $(command -v loadline-launch)"
+        } else {
+            ""
+        };
+        format!(
+            "{copy} {}{launcher} {to}",
+            files.collect::<Vec<_>>().join(" ")
+        )
+    }
+}
