@@ -37,16 +37,15 @@ impl Drop for Mounted {
 fn no_state_directory() -> Outcome {
     let lab = Lab::new();
     for directory in ["/proc/loadline", "/dev/null/loadline"] {
-        let calls = [
-            lab.bare(&["list", "--state", directory]),
-            lab.bare(&["run", "--wait", "--state", directory])
-                .args(&["--slo=p99<1s", "--rate=1/s", "--url=http://localhost/"])
-                .zoo(&lab, &["serve"]),
-        ];
-        for call in calls {
-            let texts = ["cannot use the state directory", directory, "hint: "];
-            call.into_end().expect_code(3).says(&texts);
-        }
+        let call = lab
+            .bare(&["run", "--wait", "--state", directory])
+            .args(&["--slo=p99<1s", "--rate=1/s", "--url=http://localhost/"])
+            .zoo(&lab, &["serve"]);
+        let texts = ["cannot use the state directory", directory, "hint: "];
+        call.into_end().expect_code(3).says(&texts);
+        // What only looks makes none, and sees what is there: nothing.
+        let looked = lab.bare(&["list", "--state", directory]).into_end();
+        looked.expect_code(0).says(&["no results in", directory]);
     }
     None
 }
@@ -123,11 +122,8 @@ fn fills_the_disk() -> Outcome {
     let lab = Lab::new();
     let mounted = small_disk(&lab);
     let call = lab.measure("run").zoo(&lab, &["fill-disk", "mib=4000"]);
-    let texts = [
-        "APP_KO disk",
-        "it filled the disk: its files took 6",
-        "it was ended before it was ready",
-    ];
+    // How far it came meanwhile depends on how fast it writes.
+    let texts = ["APP_KO disk", "it filled the disk: its files took 6", "it was ended"];
     call.into_end().says(&texts);
     assert_eq!(processes(&lab), Vec::<PathBuf>::new());
     let left = rustix::fs::statvfs(&mounted.0).expect("its size");

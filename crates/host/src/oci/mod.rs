@@ -146,11 +146,13 @@ impl Container for Oci {
     }
 
     fn kill(&mut self) -> Result<(), CgroupError> {
+        // With its first process the kernel ends the whole PID namespace at once, however it forks.
+        self.signal(Signal::KILL);
         self.leaf.kill(END).map(drop)
     }
 
     fn end(&mut self) -> bool {
-        let is_killed = self.leaf.kill(END).is_ok();
+        let is_killed = self.kill().is_ok();
         let is_told = self.watched.as_ref().is_none_or(|watched| watched.end(END));
         self.made.remove() && is_killed && is_told
     }
@@ -197,7 +199,7 @@ impl Container for Oci {
 impl Drop for Oci {
     fn drop(&mut self) {
         // An engine gives a running container seconds to stop; after `end` nothing runs.
-        let _ = self.leaf.kill(END);
+        let _ = self.kill();
     }
 }
 
