@@ -123,7 +123,11 @@ fn fills_the_disk() -> Outcome {
     let mounted = small_disk(&lab);
     let call = lab.measure("run").zoo(&lab, &["fill-disk", "mib=4000"]);
     // How far it came meanwhile depends on how fast it writes.
-    let texts = ["APP_KO disk", "it filled the disk: its files took 6", "it was ended"];
+    let texts = [
+        "APP_KO disk",
+        "it filled the disk: its files took 6",
+        "it was ended",
+    ];
     call.into_end().says(&texts);
     assert_eq!(processes(&lab), Vec::<PathBuf>::new());
     let left = rustix::fs::statvfs(&mounted.0).expect("its size");

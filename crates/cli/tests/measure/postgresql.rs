@@ -140,6 +140,10 @@ fn slow() -> Outcome {
     let lab = Lab::new();
     let toxic = "port = 5432\n[[dependency.toxic]]\ntype = \"latency\"\nlatency = \"20ms\"";
     write(&lab, toxic, "rate = \"20/s\"\nduration = \"5s\"");
+    // Two sizes are enough to be told.
+    let file = lab.path().join("exp.toml");
+    let text = fs::read_to_string(&file).expect("it was written");
+    fs::write(&file, text.replace("256Mi", "384Mi")).expect("a file");
     call(&lab, "size").into_end().expect_code(0).prints(&[
         "On the way to db (latency 20ms downstream), as the experiment wants it.",
         "What was wrong on the way",
@@ -216,12 +220,20 @@ fn starved() -> Outcome {
     // making the cluster and filling it takes no more than else.
     write(&lab, "cpu = \"300m\"", "rate = \"50/s\"\nduration = \"4s\"");
     compile_each_search(&lab);
-    call(&lab, "run").into_end().says(&[
+    let texts = [
         "INVALID dependency",
         "the dependency db was at its limit",
         "it was throttled in",
         "(limit 300m CPU)",
-    ]);
+    ];
+    let mut running = call(&lab, "run").start();
+    running.until("the fault is the database's", |said| {
+        texts.iter().all(|text| said.contains(text))
+    });
+    // It would be tried twice more.
+    running.signal(rustix::process::Signal::INT);
+    running.end();
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
     None
 }
 
