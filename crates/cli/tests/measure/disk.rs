@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 
 use crate::lab::Lab;
+use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::processes;
 
@@ -36,17 +37,22 @@ impl Drop for Mounted {
 
 fn no_state_directory() -> Outcome {
     let lab = Lab::new();
+    let refused = |directory: &str, ended: Ended| {
+        let texts = ["cannot use the state directory", directory, "hint: "];
+        ended.expect_code(3).says(&texts);
+    };
+    let look = |directory: &str| lab.bare(&["list", "--state", directory]).into_end();
     for directory in ["/proc/loadline", "/dev/null/loadline"] {
         let call = lab
             .bare(&["run", "--wait", "--state", directory])
             .args(&["--slo=p99<1s", "--rate=1/s", "--url=http://localhost/"])
             .zoo(&lab, &["serve"]);
-        let texts = ["cannot use the state directory", directory, "hint: "];
-        call.into_end().expect_code(3).says(&texts);
-        // What only looks makes none, and sees what is there: nothing.
-        let looked = lab.bare(&["list", "--state", directory]).into_end();
-        looked.expect_code(0).says(&["no results in", directory]);
+        refused(directory, call.into_end());
     }
+    // What only looks makes none, and says that there is nothing; where none could be, it says that.
+    let looked = look("/proc/loadline").expect_code(0);
+    looked.says(&["no results in", "/proc/loadline"]);
+    refused("/dev/null/loadline", look("/dev/null/loadline"));
     None
 }
 
