@@ -68,6 +68,8 @@ pub fn gc() -> GcEvidence {
         parallel_workers: None,
         heap_after_max: None,
         heap_max: None,
+        allocated: None,
+        promoted: None,
         pause_spans_ns: Vec::new(),
     }
 }

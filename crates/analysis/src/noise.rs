@@ -72,21 +72,28 @@ pub fn gate(noise: &NoiseEvidence, limits: &NoiseThresholds) -> Option<(Invalid,
         let reason = format!("a cgroup around loadline was throttled for {time}");
         return Some((Invalid::OuterThrottle, reason));
     }
-    let share = |name: &str, value: f64, limit: f64| {
+    let share = |before: &str, value: f64, after: &str, limit: f64| {
         let value = text::percent_beside(value, limit);
         let limit = text::percent_bound(limit);
-        Some((Invalid::Noise, format!("{name} {value} (at most {limit})")))
+        let reason = format!("{before} {value} {after} (at most {limit})");
+        Some((Invalid::Noise, reason))
     };
     if let Some(value) = over(noise.steal, limits.steal) {
-        return share("the hypervisor took", value, limits.steal);
+        return share("the hypervisor took", value, "of the CPUs", limits.steal);
     }
     if let Some(value) = over(noise.foreign_cpu, limits.foreign_cpu) {
-        return share("other programs used of the CPUs", value, limits.foreign_cpu);
+        return share(
+            "other programs used",
+            value,
+            "of the CPUs",
+            limits.foreign_cpu,
+        );
     }
     if let Some(value) = over(noise.contention, limits.contention) {
         return share(
-            "the application waited for a CPU that others held",
+            "the application waited",
             value,
+            "of the time for a CPU that others held",
             limits.contention,
         );
     }
@@ -149,9 +156,9 @@ mod tests {
             reason(quiet()),
         ];
         insta::assert_snapshot!(lines.join("\n"), @"
-        noise: the hypervisor took 3.10 % (at most 1 %)
-        noise: other programs used of the CPUs 50 % (at most 5 %)
-        noise: the application waited for a CPU that others held 19 % (at most 2 %)
+        noise: the hypervisor took 3.10 % of the CPUs (at most 1 %)
+        noise: other programs used 50 % of the CPUs (at most 5 %)
+        noise: the application waited 19 % of the time for a CPU that others held (at most 2 %)
         noise: the machine swapped in 4.10 k pages
         clock_jump: the clocks disagreed by 90s: suspended, or a clock was set
         outer_throttle: a cgroup around loadline was throttled for 300ms

@@ -5,7 +5,11 @@
 //! to the second in which it was due, whenever its answer came: one that hung through the outage is a
 //! failure of the outage, not of what came after it.
 
+mod returned;
+
 use std::time::Duration;
+
+pub use returned::{Returned, State, returned};
 
 use crate::latency::{self, Latency, LatencyError};
 use crate::record::{DueEvidence, Evidence, LinkSecond, LoadEvidence, OutageEvidence, Phase};
@@ -95,10 +99,13 @@ impl Course {
         let stretch = stretch(slo, load);
         let mut after = to..seconds.len();
         let recovered = after.find(|begin| holds_from(*begin, stretch, &seconds, slo));
+        let after = part(to, seconds.len())?;
+        // Without a request nothing has shown that it works again.
+        let recovered = recovered.filter(|_| after.scheduled() > 0);
         Ok(Some(Self {
             before: part(0, from.saturating_sub(UNDER_WAY))?,
             during: part(from, to)?,
-            after: part(to, seconds.len())?,
+            after,
             recovered: recovered.map(|second| Duration::from_secs((second - to) as u64)),
             stretch: Duration::from_secs(stretch as u64),
         }))
@@ -240,6 +247,10 @@ pub fn judged(course: &Course, slo: &Slo) -> (Vec<String>, Vec<String>) {
                         text::duration_beside(time, *bound)
                     ),
                 ),
+                None if course.after.scheduled() == 0 => (
+                    false,
+                    format!("no request was due after the outage: it cannot be told ({objective})"),
+                ),
                 None => (
                     false,
                     format!(
@@ -248,14 +259,21 @@ pub fn judged(course: &Course, slo: &Slo) -> (Vec<String>, Vec<String>) {
                     ),
                 ),
             },
-            OutageObjective::Errors { bound } => {
-                let share = course.during.error_share().unwrap_or(0.0);
-                let shown = text::percent_beside(share, *bound);
-                (
-                    share < *bound,
-                    format!("errors during the outage {shown} ({objective})"),
-                )
-            }
+            OutageObjective::Errors { bound } => match course.during.error_share() {
+                Some(share) => {
+                    let shown = text::percent_beside(share, *bound);
+                    (
+                        share < *bound,
+                        format!("errors during the outage {shown} ({objective})"),
+                    )
+                }
+                None => (
+                    false,
+                    format!(
+                        "no request was due during the outage: it cannot be told ({objective})"
+                    ),
+                ),
+            },
         };
         match is_kept {
             true => kept.push(said),
@@ -337,6 +355,28 @@ mod tests {
         insta::assert_snapshot!(broken.join("\n"), @"it recovered within 3s (recovers<2s)");
         let (_, broken) = judged(&course(15), &slo);
         insta::assert_snapshot!(broken.join("\n"), @"it did not recover in the 15 s after the outage (recovers<2s)");
+    }
+
+    #[test]
+    fn without_a_request_it_says_that_it_cannot_tell() {
+        let slo: Slo = "errors<5%,recovers<2s,errors<60% during"
+            .parse()
+            .expect("one");
+        let mut evidence = trial(0);
+        for load in &mut evidence.load {
+            for second in load.by_second.iter_mut().skip(10) {
+                let latency = latency::encode(&latency::recorder()).expect("it is small");
+                (second.ok, second.failed, second.latency) = (0, 0, latency);
+            }
+        }
+        let course = Course::of(&evidence, &slo);
+        let course = course.expect("it is read").expect("there was an outage");
+        let (kept, broken) = judged(&course, &slo);
+        assert_eq!(kept, Vec::<String>::new());
+        insta::assert_snapshot!(broken.join("\n"), @"
+        no request was due after the outage: it cannot be told (recovers<2s)
+        no request was due during the outage: it cannot be told (errors<60% during)
+        ");
     }
 
     #[test]

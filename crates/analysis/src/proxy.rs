@@ -1,4 +1,4 @@
-//! Was loadline's own proxy the bottleneck? Then latencies are its own, and the trial counts for nothing.
+//! Was loadline's own proxy, which also answers for stubs, the bottleneck? Then latencies are its own, and the trial counts for nothing.
 //!
 //! Owns the rule and its sentence, which are those of the load generator's lateness: what it adds by
 //! itself must stay small beside the SLO.

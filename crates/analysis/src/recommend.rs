@@ -11,7 +11,7 @@ use crate::deployment::Deployment;
 use crate::proof::{Proof, prove};
 use crate::record::{Configuration, Reason, TrialRecord, Verdict};
 use crate::search::min_memory::MemoryFound;
-use crate::search::size::OfJdk;
+use crate::search::size::OfLevel;
 use crate::warming::Question;
 use crate::wire;
 
@@ -37,20 +37,24 @@ pub struct Recommendation {
     pub next_smaller: Option<Smaller>,
     /// Other configurations that ran, such as the defaults or another tool's advice.
     pub comparisons: Vec<Comparison>,
-    /// The size of each JDK, where several were asked about; the recommended one is among them.
+    /// The size of each JDK and of each application, where several were asked about; the recommended
+    /// one is among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_jdk: Vec<JdkSize>,
+    pub by_level: Vec<LevelSize>,
     /// Replicas and money, where prices were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<Deployment>,
 }
 
-/// What one JDK of several needs.
+/// What one JDK or one application of several needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct JdkSize {
-    /// Its name; `None` is the command as given.
+pub struct LevelSize {
+    /// The JDK's name; `None` is the command as given.
     #[serde(default)]
     pub jdk: Option<String>,
+    /// The application's label; `None` where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
     /// What to run with it; `None` where no size keeps the SLO.
     #[serde(default)]
     pub configuration: Option<Configuration>,
@@ -65,13 +69,14 @@ pub struct JdkSize {
     pub why_none: Option<String>,
 }
 
-impl JdkSize {
-    /// What the search of one JDK came to.
-    pub fn of(of: &OfJdk) -> Self {
-        let jdk = of.jdk.clone();
+impl LevelSize {
+    /// What the search of one level came to.
+    pub fn of(of: &OfLevel) -> Self {
+        let (jdk, application) = (of.level.jdk.clone(), of.level.application.clone());
         match &of.best {
             Err(why) => Self {
                 jdk,
+                application,
                 configuration: None,
                 confirmed: None,
                 proof: None,
@@ -81,6 +86,7 @@ impl JdkSize {
                 let trials: Vec<TrialRecord> = best.trials.iter().map(|t| (**t).clone()).collect();
                 Self {
                     jdk,
+                    application,
                     configuration: Some(best.configuration.clone()),
                     confirmed: Some(best.answer.confirmed),
                     proof: Some(prove(best.answer.size, &trials)),
@@ -171,7 +177,7 @@ pub fn recommend(
         proof: prove(answer.size, trials),
         next_smaller: next_smaller(answer.size, trials),
         comparisons: others.iter().map(|t| compare(answer.size, t)).collect(),
-        by_jdk: Vec::new(),
+        by_level: Vec::new(),
         deployment: None,
     }
 }
@@ -195,7 +201,7 @@ pub fn recommend_deployment(
         proof: prove(size, own),
         next_smaller: None,
         comparisons: Vec::new(),
-        by_jdk: Vec::new(),
+        by_level: Vec::new(),
         configuration: Configuration {
             memory: Some(size),
             ..configuration

@@ -31,7 +31,7 @@ use crate::wire;
 
 pub use cgroup::{CgroupEvidence, MOST_USE, USE_EVERY};
 pub use cpus::CpuSets;
-pub use dependency::{Beside, DependencyEvidence};
+pub use dependency::{Beside, DependencyEvidence, StubEvidence};
 pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{DueEvidence, LoadEvidence, RequestEvidence};
@@ -413,7 +413,8 @@ pub struct Evidence {
     /// What it depended on, in the order in which they started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<DependencyEvidence>,
-    /// The proxy before them; `None` where none of them has toxics.
+    /// The proxy before them, which also answers for stubs; `None` where none of them has toxics or is
+    /// a stub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyEvidence>,
     /// When a dependency was slow or away on a schedule, in the order of the begins.
@@ -521,6 +522,21 @@ pub struct SecondEvidence {
     /// Stop-the-world time of the collector that ended in it.
     #[serde(rename = "gc_pause_ns", with = "wire::nanos_opt", default)]
     pub gc_pause: Option<Duration>,
+    /// Threads of its processes, looked at once a second of the measured load around an outage; `None`
+    /// elsewhere, as the next three.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
+    /// Their sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<u64>,
+    /// Heap that is committed.
+    #[serde(rename = "heap_committed_bytes", with = "wire::bytes_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap_committed: Option<Bytes>,
+    /// The least heap in use after a collection in it; `None` without collection.
+    #[serde(rename = "heap_after_bytes", with = "wire::bytes_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap_after: Option<Bytes>,
 }
 
 /// The machine a result was measured on: what a reader needs to compare.

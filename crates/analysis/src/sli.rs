@@ -323,6 +323,8 @@ mod tests {
             parallel_workers: None,
             heap_after_max: None,
             heap_max: None,
+            allocated: None,
+            promoted: None,
             pause_spans_ns: Vec::new(),
         });
         let sli = Sli::of(&record).unwrap();

@@ -131,6 +131,8 @@ fn gc(logs: &[GcEvidence]) -> GcEvidence {
         parallel_workers: first.and_then(|gc| gc.parallel_workers),
         heap_after_max: sum(logs, |gc| gc.heap_after_max),
         heap_max: sum(logs, |gc| gc.heap_max),
+        allocated: sum(logs, |gc| gc.allocated),
+        promoted: sum(logs, |gc| gc.promoted),
         pause_spans_ns: Vec::new(),
     }
 }
@@ -200,6 +202,10 @@ fn add(slot: &mut SecondEvidence, other: SecondEvidence) {
         working_set: bytes(slot.working_set, other.working_set),
         anon: bytes(slot.anon, other.anon),
         gc_pause: time(slot.gc_pause, other.gc_pause),
+        threads: count(slot.threads, other.threads),
+        sockets: count(slot.sockets, other.sockets),
+        heap_committed: bytes(slot.heap_committed, other.heap_committed),
+        heap_after: bytes(slot.heap_after, other.heap_after),
     };
 }
 

@@ -109,11 +109,16 @@ pub fn judge(
     let calm = outage::without(evidence, &course);
     let calm = calm.as_ref().unwrap_or(evidence);
     let judgement = judge_calm(configuration, slo, calm, thresholds);
-    around_outage(judgement, &course, slo)
+    let returned = outage::returned(evidence, &course);
+    around_outage(judgement, (&course, &returned), slo)
 }
 
 /// The same, and what the objectives about outages come to.
-fn around_outage(mut judgement: Judgement, course: &outage::Course, slo: &Slo) -> Judgement {
+fn around_outage(
+    mut judgement: Judgement,
+    (course, returned): (&outage::Course, &[outage::Returned]),
+    slo: &Slo,
+) -> Judgement {
     let (kept, broken) = outage::judged(course, slo);
     match judgement.verdict {
         Verdict::Pass if !broken.is_empty() => {
@@ -122,8 +127,11 @@ fn around_outage(mut judgement: Judgement, course: &outage::Course, slo: &Slo) -
         }
         Verdict::Pass => judgement.reason.extend(kept),
         Verdict::SloMiss => judgement.reason.extend(broken),
-        Verdict::AppKo(_) | Verdict::Invalid(_) => {}
+        Verdict::AppKo(_) | Verdict::Invalid(_) => return judgement,
     }
+    // No objective is about these; who drills wants to know them beside the verdict.
+    let changed = returned.iter().filter(|returned| returned.changed);
+    judgement.reason.extend(changed.map(ToString::to_string));
     judgement
 }
 
@@ -386,7 +394,7 @@ fn broke(miss: &ObjectiveResult, measured: &Measured) -> String {
     let name = name(miss);
     let bound = bound(miss.objective);
     // What failed is known by kind for all requests together only.
-    let (sent, kinds) = match &miss.request {
+    let (sent, failed, kinds) = match &miss.request {
         Some(request) => {
             let request = measured.request(request);
             let failed = request.map_or(0, |request| request.failed);
@@ -394,9 +402,12 @@ fn broke(miss: &ObjectiveResult, measured: &Measured) -> String {
                 0 => String::new(),
                 _ => format!(" ({})", text::count(failed)),
             };
-            (request.map_or(0, |request| request.sent()), kinds)
+            (request.map_or(0, |request| request.sent()), failed, kinds)
         }
-        None => (measured.scheduled, kinds(measured)),
+        None => {
+            let failed = measured.errors.values().sum::<u64>() + measured.unfinished;
+            (measured.scheduled, failed, kinds(measured))
+        }
     };
     match (miss.measured, miss.objective) {
         (Some(share), Objective::Errors { .. }) => {
@@ -411,7 +422,9 @@ fn broke(miss: &ObjectiveResult, measured: &Measured) -> String {
             format!("{name} has no value: no request was sent, the SLO allows {bound}")
         }
         (None, _) => {
-            format!("{name} lies in the requests that failed{kinds}, the SLO allows {bound}")
+            let failed = text::count(failed);
+            let sent = text::count(sent);
+            format!("{failed} of {sent} requests failed{kinds}: too many for {name}<{bound}")
         }
     }
 }
@@ -485,16 +498,14 @@ pub fn is_thrash(evidence: &Evidence, thresholds: &Thresholds) -> bool {
     refaults as f64 > thresholds.refaults_per_second * seconds(evidence)
 }
 
-/// What lies behind a miss, from counters: `thrash: 14.8 M file refaults`.
+/// What lies behind a miss, from counters: thrash, collections, throttling.
 fn behind(evidence: &Evidence, thresholds: &Thresholds) -> Vec<String> {
     let mut causes = Vec::new();
     if is_thrash(evidence, thresholds) {
-        let faults = match evidence.cgroup.major_faults {
-            Some(faults) if faults > 0 => format!(", {} major faults", text::count(faults)),
-            _ => String::new(),
-        };
         let refaults = text::count(evidence.cgroup.file_refaults.unwrap_or(0));
-        causes.push(format!("thrash: {refaults} file refaults{faults}"));
+        causes.push(format!(
+            "thrash: the kernel kept dropping its code, {refaults} pages were read again"
+        ));
     }
     let gc = sli::gc_cpu_share(evidence);
     if let Some(share) = gc.filter(|share| *share > thresholds.gc_share_worth_a_word) {

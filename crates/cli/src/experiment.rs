@@ -13,9 +13,11 @@ use loadline_engine::experiment::wire::{
 };
 use loadline_engine::experiment::{Experiment, ExperimentError, Said};
 use loadline_load::{Spec, Target};
+use loadline_trial::Refusal;
 
 use crate::commands::{bodiless, load_error};
 use crate::error::{Error, ErrorKind};
+use crate::images;
 use crate::load_flags::LoadFlags;
 
 /// The experiment as flags; each is also a key of the experiment file.
@@ -206,7 +208,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
         let mut file = from_flags(flags)?;
         overlay(&mut file, flags, search)?;
         search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
-        settle_compose(&mut file, &here)?;
+        settle_named(&mut file, &here)?;
         let title = title(&file, None);
         return checked(file, None, &here, title);
     };
@@ -217,10 +219,11 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     let absolute = here.join(path);
     let beside = absolute.parent().unwrap_or(&here);
     let mut is_settled = file.settle(beside).map_err(load_error)?;
-    is_settled |= settle_compose(&mut file, beside)?;
+    is_settled |= file.settle_stubs(beside).map_err(|e| refused(&e))?;
+    is_settled |= settle_named(&mut file, beside)?;
     let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
     let any = overlay(&mut file, flags, search)? || any_prices;
-    let any = settle_compose(&mut file, &here)? || any;
+    let any = settle_named(&mut file, &here)? || any;
     if !any && !is_settled {
         return Ok(Given {
             experiment,
@@ -236,9 +239,15 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     checked(file, Some((&text, path)), &here, title)
 }
 
-fn settle_compose(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
-    let settled = file.settle_compose(base);
-    settled.map_err(|refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))
+/// Takes what a compose file and a manifest say; what of the manifest is not taken is said.
+fn settle_named(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
+    let refused = |refusal: Refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint);
+    let composed = file.settle_compose(base).map_err(refused)?;
+    let left_out = file.settle_manifest(base).map_err(refused)?;
+    for what in left_out.iter().flatten() {
+        eprintln!("not taken from the manifest: {what}");
+    }
+    Ok(composed || left_out.is_some())
 }
 
 /// An experiment over exactly these configurations, each run so many times, and the text that
@@ -342,6 +351,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
     )?;
     Ok(ExperimentFile {
         compose: None,
+        manifest: None,
         dependency: Vec::new(),
         outage: Vec::new(),
         question: None,
@@ -568,23 +578,15 @@ fn option_set(text: &str) -> LevelTable {
 
 fn title(file: &ExperimentFile, path: Option<&Path>) -> String {
     let name = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned());
-    let jar = file
-        .app
-        .command
-        .iter()
-        .find(|a| a.ends_with(".jar"))
-        .map(Path::new);
-    let program = file.app.command.first().map(Path::new);
-    let image = file.app.image.as_ref().map(|image| image_name(image.get()));
+    let command = &file.app.command;
+    let jar = command.iter().find(|a| a.ends_with(".jar"));
+    let jar = jar.map(Path::new);
+    let program = command.first().map(Path::new);
+    let image = file.app.image.as_ref();
+    let image = image.map(|image| images::name(image.get()));
     path.and_then(name)
         .or(image)
         .or_else(|| jar.and_then(name))
         .or_else(|| program.and_then(name))
         .unwrap_or_default()
-}
-
-/// `registry:5000/team/orders:1.4` is `orders`.
-fn image_name(reference: &str) -> String {
-    let last = reference.rsplit('/').next().unwrap_or(reference);
-    last.split([':', '@']).next().unwrap_or(last).to_owned()
 }

@@ -10,12 +10,18 @@ use loadline_trial::{Engine, EngineKind};
 
 use crate::error::{Error, ErrorKind};
 
-/// Looks for all images of an experiment; says which engine has them.
+/// `registry:5000/team/orders:1.4` is `orders`.
+pub fn name(reference: &str) -> String {
+    let last = reference.rsplit('/').next().unwrap_or(reference);
+    last.split([':', '@']).next().unwrap_or(last).to_owned()
+}
+
+/// Looks for all images of an experiment that nobody looked for yet; says which engine has them.
 ///
 /// # Errors
 /// One that cannot be started here.
 pub fn find(experiment: &mut Experiment) -> Result<(), Error> {
-    let Some(first) = experiment.images().next() else {
+    let Some(first) = experiment.images().find(|image| image.found.is_none()) else {
         return Ok(());
     };
     if !rustix::process::geteuid().is_root() {

@@ -7,6 +7,7 @@ mod commands;
 mod enough;
 mod error;
 mod experiment;
+mod extract;
 mod files;
 mod images;
 mod load_flags;
@@ -17,22 +18,17 @@ mod ui;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use loadline_host::entry;
 
 use crate::error::Error;
 
 /// Finds how much a JVM in a container can carry.
 #[derive(Parser)]
-#[command(
-    name = "loadline",
-    version,
-    arg_required_else_help = true,
-    args_override_self = true
-)]
+#[command(name = "loadline", version, args_override_self = true)]
 struct Arguments {
     #[command(subcommand)]
-    command: commands::Command,
+    command: Option<commands::Command>,
 }
 
 fn main() -> ExitCode {
@@ -41,11 +37,15 @@ fn main() -> ExitCode {
     {
         return Error::refused(&refusal).report();
     }
-    let arguments = match Arguments::try_parse() {
+    let matches = commands::grouped(Arguments::command()).try_get_matches();
+    let arguments = match matches.and_then(|found| Arguments::from_arg_matches(&found)) {
         Ok(arguments) => arguments,
         Err(refusal) => return error::usage(&refusal),
     };
-    match commands::run(arguments.command) {
+    match arguments
+        .command
+        .map_or_else(commands::first, commands::run)
+    {
         Ok(outcome) => outcome.exit_code(),
         Err(error) => error.report(),
     }

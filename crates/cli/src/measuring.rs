@@ -10,7 +10,7 @@ use loadline_analysis::record::Configuration;
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
-use loadline_engine::cache::CacheError;
+use loadline_engine::cache::{CacheError, application};
 use loadline_engine::command::{CommandError, assemble};
 use loadline_engine::experiment::Experiment;
 use loadline_engine::ground::{changed, fingerprint};
@@ -22,7 +22,6 @@ use loadline_engine::store::{
     NewResult, ResultKind, ResultRow, Status as ResultStatus, Store, StoreError,
 };
 use loadline_host::{Options, rootless};
-use loadline_jvm::cache::application::Application;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_trial::{Account, Engine};
 
@@ -92,6 +91,8 @@ pub struct Measuring {
     pub result: String,
     /// What is measured.
     pub experiment: Experiment,
+    /// The command that made it.
+    kind: ResultKind,
     reuse: Option<String>,
     /// Whether the result had ended: what could not be measured is tried again.
     retries: bool,
@@ -146,6 +147,7 @@ impl Measuring {
             store,
             result,
             experiment: given.experiment,
+            kind,
             reuse: ground.filter(|_| flags.reuse),
             retries: false,
             signals,
@@ -183,6 +185,7 @@ impl Measuring {
             store,
             result: row.id.clone(),
             experiment,
+            kind: row.kind,
             reuse: None,
             retries: !matches!(
                 row.status,
@@ -234,7 +237,7 @@ impl Measuring {
             };
             // The first error is the one to report; a store that fails now failed before.
             let _ = self.store.set_status(&self.result, status, None);
-            run_refused(&error, &self.signals, &self.result)
+            run_refused(&error, &self.signals, (self.kind, &self.result))
         })
     }
 
@@ -309,24 +312,35 @@ fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(
     for configuration in &configurations {
         assemble(experiment, configuration, jdks, places).map_err(|e| command_refused(&e))?;
     }
-    if let Some(warning) = nested_jars(experiment) {
+    if let Some(warning) = nested_jars(experiment, jdks, places) {
         eprintln!("warning: {warning}");
     }
     Ok(())
 }
 
 /// Said before a cache is trained for nothing: of classes in jars inside a jar it serves none.
-fn nested_jars(experiment: &Experiment) -> Option<String> {
+fn nested_jars(experiment: &Experiment, jdks: &Found, places: &Places) -> Option<String> {
     let all = experiment.configurations();
     let cached = all
         .iter()
         .find(|configuration| configuration.cache.is_some())?;
     let app = experiment.app_of(cached);
-    let application = Application::of(app.command.get(1..)?, &app.directory).ok()?;
+    let assembled = assemble(experiment, cached, jdks, places).ok()?;
+    let application = application(&app, assembled.command()).ok()?;
     let jar = application.main().display();
+    let (whose, way) = match &app.image {
+        None => (
+            jar.to_string(),
+            "`loadline cache --extract` and `loadline size --extract` take it apart and measure that; other commands: name the jar that they made".to_owned(),
+        ),
+        Some(image) => (
+            format!("the jar of {}", image.reference),
+            "extract it where the image is built: RUN java -Djarmode=tools -jar app.jar extract --destination extracted".to_owned(),
+        ),
+    };
     application.has_nested_jars.then(|| {
         format!(
-            "{jar} holds the jars of its libraries, and no cache can serve classes from jars inside a jar\nhint: java -Djarmode=tools -jar {jar} extract --destination extracted, then measure the jar in that directory"
+            "{whose} holds the jars of its libraries, and no cache can serve classes from jars inside a jar\nhint: {way}"
         )
     })
 }
@@ -531,11 +545,14 @@ pub fn cache_refused(error: &CacheError) -> Error {
     Error::new(kind, error).hint(error.hint())
 }
 
-fn run_refused(error: &RunError, signals: &Signals, result: &str) -> Error {
-    let resume = format!(
-        "everything finished is kept; go on with: loadline resume {}",
-        crate::ui::text::short(result)
-    );
+fn run_refused(error: &RunError, signals: &Signals, (kind, result): (ResultKind, &str)) -> Error {
+    let resume = match kind {
+        ResultKind::Verify => "begin it again: loadline verify".to_owned(),
+        _ => format!(
+            "everything finished is kept; go on with: loadline resume {}",
+            crate::ui::text::short(result)
+        ),
+    };
     match error {
         RunError::Store(error) => store_refused(error),
         RunError::Refused(refusal) => Error::refused(refusal),

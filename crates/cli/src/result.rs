@@ -232,6 +232,11 @@ pub fn node(experiment: &Experiment, machine: &Machine, cpus: Option<u32>) -> Op
     })
 }
 
+/// The load of an experiment in words, without secrets.
+pub fn load_words(experiment: &Experiment) -> String {
+    redact::load(&load(experiment)).to_string()
+}
+
 fn load(experiment: &Experiment) -> Load {
     let (load, model) = (&experiment.load.spec, &experiment.load.model);
     // Parts of a profile are whole ns long: what they add up to is not always round.

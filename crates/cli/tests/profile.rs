@@ -118,6 +118,43 @@ fn bodies_come_from_templates_and_what_has_none_is_named() {
 }
 
 #[test]
+fn a_stub_is_what_the_log_was_answered_and_an_experiment_takes_it() {
+    let folder = tempfile::tempdir().expect("a directory");
+    std::fs::write(folder.path().join("access.log"), day()).expect("it is written");
+    let output = profile(
+        folder.path(),
+        &["access.log", "--stub", "-o", "stub.toml"],
+        b"",
+    );
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let expected = "3 answers from 100 requests; 0 requests left out";
+    assert!(said.contains(expected), "{said}");
+    let experiment = "slo = \"p99<50ms\"\n[app]\ncommand = [\"java\"]\n[load]\n\
+                      url = \"http://localhost:8080/\"\nrate = \"100/s\"\nduration = \"60s\"\n\
+                      [[dependency]]\nname = \"x\"\nport = 81\nstub = \"stub.toml\"\n";
+    let path = folder.path().join("experiment.toml");
+    let parsed = loadline_engine::experiment::Experiment::parse(experiment, &path, folder.path());
+    let stub = parsed.expect("it is good").stubs.remove(0);
+    let seen = stub.answers.iter().map(|answer| {
+        let delay = answer.delay.as_ref().map(ToString::to_string);
+        (
+            answer.pattern.to_string(),
+            answer.weight,
+            delay.unwrap_or_default(),
+        )
+    });
+    let recorded = || "as recorded in access.log".to_owned();
+    let expected = [
+        ("GET /", 63.0),
+        ("GET /noon", 27.0),
+        ("POST /orders/{id}", 10.0),
+    ];
+    let expected = expected.map(|(class, weight)| (class.to_owned(), weight, recorded()));
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn a_profile_names_files_of_bodies_as_seen_from_itself() {
     let folder = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| {

@@ -52,9 +52,8 @@ fn check(name: &str, text: &str) {
 /// Names of the subcommands, from the help itself.
 fn subcommands() -> Vec<String> {
     let help = loadline(&["--help"]);
-    let commands = help.lines().skip_while(|l| *l != "Commands:").skip(1);
+    let commands = help.lines().skip(3).take_while(|l| *l != "Options:");
     let names = commands
-        .take_while(|l| !l.is_empty())
         .filter(|l| l.starts_with("  ") && !l.starts_with("   "))
         .filter_map(|l| l.split_whitespace().next());
     names.filter(|n| *n != "help").map(str::to_owned).collect()

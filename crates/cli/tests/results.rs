@@ -65,6 +65,16 @@ fn looking_makes_nothing() {
     }
 }
 
+/// What may be left over is in cgroups and engines too: `clean` looks there, with or without a store.
+#[test]
+fn cleaning_makes_no_state_directory() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let ended = loadline(place.path(), &["clean"]);
+    assert!(files(place.path()).is_empty(), "{}", said(&ended));
+    let told = said(&ended);
+    assert!(!told.contains("state directory"), "{told}");
+}
+
 #[test]
 fn emit_writes_its_files_and_overwrites_none() {
     let place = tempfile::tempdir().expect("a temporary directory");

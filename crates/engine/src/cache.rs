@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    CPU_PERIOD, CacheEvidence, Configuration, Evidence, JvmOption, Provenance, StartCache,
+    CPU_PERIOD, CacheEvidence, Configuration, Evidence, Invalid, JvmOption, Provenance, StartCache,
 };
 use loadline_jvm::cache::application::{Application, ApplicationError};
 use loadline_jvm::cache::classes::Classes;
@@ -23,8 +23,8 @@ use loadline_sizing::cache::{Manifest, cpu_features};
 use loadline_sizing::{Bytes, Version};
 use loadline_trial::{LoadPhase, Order, Sampling};
 
-use crate::command::{Assembled, assemble};
-use crate::experiment::Experiment;
+use crate::command::{Assembled, CommandError, TOOL_OPTIONS, assemble};
+use crate::experiment::{App, Experiment};
 use crate::host::Delivery;
 use crate::logs::gc_log_in;
 use crate::order;
@@ -33,6 +33,9 @@ use crate::store::StoreError;
 
 /// Where a training run writes, as the application sees it.
 const WRITTEN: &str = "/tmp/loadline-cache";
+
+/// Where an image has its cache: in trials a file of this machine, later one of its own.
+const IN_IMAGE: &str = "/jvm-cache";
 
 /// Where a JVM logs its classes, as the application sees it.
 const CLASSES: &str = "/tmp/loadline-classes";
@@ -163,8 +166,7 @@ impl Training {
         let training =
             training_configuration(of.experiment, configuration, wanted, version(&build));
         let assembled = assemble(of.experiment, &training, of.jdks, of.places)?;
-        let application =
-            Application::of(&assembled.command()[1..], &app.directory).map_err(CacheError::from)?;
+        let application = self::application(&app, assembled.command()).map_err(CacheError::from)?;
         let jdk = assembled.jdk.clone().ok_or_else(|| CacheError::NoJdk {
             program: app.command.first().cloned().unwrap_or_default(),
         })?;
@@ -184,9 +186,10 @@ impl Training {
         let _ = fs::remove_file(&raw);
         let load = &of.experiment.load;
         let load = load.training(&of.experiment.training, wanted.requests)?;
+        let has_compact_headers = has_compact_headers(&words(&assembled));
         let (order, delivery) = errand(of, &training, assembled, load, (WRITTEN, &raw))?;
         Ok(Self {
-            has_compact_headers: has_compact_headers(&training, &app.command),
+            has_compact_headers,
             configuration: training,
             order,
             delivery,
@@ -295,11 +298,11 @@ pub(crate) fn witness(
     configuration: &Configuration,
     built: &Built,
 ) -> Result<(Configuration, Order, Delivery), RunError> {
-    let mut with = with_options(&alone_without_limits(configuration), built);
+    let mut with = alone_without_limits(configuration);
     with.label = format!("verifying {}", built.manifest.kind);
     let option = format!("-Xlog:class+load:file={CLASSES}");
     with.jvm_options.push(calculated(option));
-    let assembled = assemble(of.experiment, &with, of.jdks, of.places)?;
+    let assembled = assemble_with(of, &with, built)?;
     let log = built.file.with_file_name("classes.log");
     // Left over from a run that was killed.
     let _ = fs::remove_file(&log);
@@ -350,16 +353,60 @@ fn errand(
     Ok((order, delivery))
 }
 
-/// The options of a trial that uses the cache.
-pub fn with_options(configuration: &Configuration, built: &Built) -> Configuration {
+/// The application of a configuration as it starts with its cache.
+pub(crate) fn assemble_with(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    built: &Built,
+) -> Result<Assembled, CommandError> {
+    let is_image = of.experiment.app_of(configuration).image.is_some();
+    let seen = match is_image {
+        true => in_image(built.manifest.kind),
+        false => built.file.clone(),
+    };
     let mut with = configuration.clone();
-    let options = cache::use_options(
-        built.manifest.kind,
-        &built.file,
-        version(&built.manifest.build),
-    );
+    let options = use_options(&built.manifest, &seen);
     with.jvm_options.extend(options.into_iter().map(calculated));
-    with
+    let mut assembled = assemble(of.experiment, &with, of.jdks, of.places)?;
+    if let loadline_trial::App::Image(image) = &mut assembled.app {
+        image.volumes.push((built.file.clone(), seen));
+    }
+    Ok(assembled)
+}
+
+/// The JVM options of a start with a cache that lies at `place`.
+pub fn use_options(made: &Manifest, place: &Path) -> Vec<String> {
+    cache::use_options(made.kind, place, version(&made.build))
+}
+
+/// Where an image has a cache of this kind.
+pub fn in_image(kind: cache::CacheKind) -> PathBuf {
+    Path::new(IN_IMAGE).join(file_name(kind))
+}
+
+/// What an application starts with a command (program and arguments) of its own: that of its image,
+/// where it is one.
+///
+/// # Errors
+/// [`ApplicationError`] for a program that is no java, or a class path that cannot be cached. What
+/// an image starts need not be seen.
+pub fn application(app: &App, command: &[String]) -> Result<Application, ApplicationError> {
+    let arguments = command.get(1..).unwrap_or_default();
+    match app.image.as_ref().and_then(|image| image.found.as_ref()) {
+        Some(found) => Ok(Application::in_image(arguments, |seen| found.open(seen))),
+        None => Application::of(arguments, &app.directory),
+    }
+}
+
+/// All words that the JVM may get: of the command, and of the variable in which an image has some.
+fn words(assembled: &Assembled) -> Vec<String> {
+    let env = match &assembled.app {
+        loadline_trial::App::Command { env, .. } => env,
+        loadline_trial::App::Image(image) => &image.env,
+    };
+    let variable = env.get(TOOL_OPTIONS).map_or("", String::as_str);
+    let all = variable.split_whitespace().map(str::to_owned);
+    all.chain(assembled.command().iter().cloned()).collect()
 }
 
 fn calculated(text: String) -> JvmOption {
@@ -431,14 +478,11 @@ fn has_compressed_oops(log: &str, evidence: &Evidence) -> bool {
     }
 }
 
-fn has_compact_headers(training: &Configuration, command: &[String]) -> bool {
-    let options = training.jvm_options.iter().map(|option| &option.text);
-    let words = options.chain(command);
-    let mut named = words.filter(|word| word.ends_with("UseCompactObjectHeaders"));
+fn has_compact_headers(words: &[String]) -> bool {
+    let mut named = words.iter().rev();
     // The last one counts.
-    named
-        .next_back()
-        .is_some_and(|word| word.starts_with("-XX:+"))
+    let last = named.find(|word| word.ends_with("UseCompactObjectHeaders"));
+    last.is_some_and(|word| word.starts_with("-XX:+"))
 }
 
 fn length(evidence: &Evidence) -> Duration {
@@ -452,7 +496,15 @@ fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError {
     let output = last_lines(&evidence.last_output);
     if let Some(failure) = &evidence.failure {
         let why = failure.detail.clone();
-        return CacheError::NeverReady { why, output };
+        return match failure.cause {
+            Invalid::OtherOptions => CacheError::NotWritten {
+                kind: wanted.kind,
+                why,
+                output,
+                hint: "let the image's start script put its options behind what JAVA_TOOL_OPTIONS has already",
+            },
+            _ => CacheError::NeverReady { why, output },
+        };
     }
     let exit = &evidence.exit;
     let ended = match (exit.before_stop, exit.code, exit.signal) {
@@ -477,7 +529,7 @@ fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError {
         kind: wanted.kind,
         why,
         output,
-        hint: "the application must end by itself on SIGTERM, and the disk of the state directory must have room (--state DIR)",
+        hint: "the application must end by itself on SIGTERM (a start script must exec it), and the disk of the state directory must have room (--state DIR)",
     }
 }
 
@@ -493,7 +545,7 @@ fn last_lines(lines: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use loadline_analysis::record::StartEvidence;
+    use loadline_analysis::record::{Failure, StartEvidence};
 
     use super::*;
 
@@ -549,6 +601,24 @@ mod tests {
             "{text}"
         );
         assert!(error.hint().contains("--start-deadline"), "{error:?}");
+    }
+
+    #[test]
+    fn a_start_script_that_drops_the_options_is_told_of() {
+        let evidence = Evidence {
+            failure: Some(Failure {
+                cause: Invalid::OtherOptions,
+                detail: "the JVM runs without it".to_owned(),
+            }),
+            ..Evidence::default()
+        };
+        let error = not_written(APPCDS, &evidence);
+        let text = error.to_string();
+        assert!(
+            text.contains("no appcds cache: the JVM runs without it"),
+            "{text}"
+        );
+        assert!(error.hint().contains("JAVA_TOOL_OPTIONS"), "{error:?}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use loadline_host::application_pauses;
 const GC_LOG: &str = "/tmp/loadline-gc.log";
 
 /// The variable that every JVM reads, whoever starts it.
-const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+pub(crate) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// Variables that an application gets from loadline's own environment; nothing else is inherited.
 const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
@@ -337,6 +337,7 @@ mod tests {
             pinned: None,
             entrypoint: vec!["/run.sh".to_owned()],
             cmd: vec!["serve".to_owned()],
+            directory: PathBuf::from("/"),
             env: [(TOOL_OPTIONS.to_owned(), "-Dimage=1".to_owned())].into(),
             ports: Default::default(),
             stop_signal: None,

@@ -18,6 +18,7 @@ use loadline_sizing::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::experiment::Experiment;
+use loadline_proxy::stub::Body;
 
 /// Options whose value is a class path.
 const CLASS_PATHS: [&str; 4] = ["-cp", "-classpath", "--class-path", "--module-path"];
@@ -34,6 +35,7 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
         format!("{app:?}"),
         format!("{load:?}"),
         format!("{:?}", experiment.dependencies),
+        format!("{:?}", experiment.stubs),
         format!("{:?}", experiment.level_images),
         experiment.slo.to_string(),
         format!("{:?}", experiment.training),
@@ -102,7 +104,8 @@ fn is_same_memory(was: Option<Bytes>, is: Option<Bytes>) -> bool {
 
 /// Two builds of one version may judge differently.
 fn add_own_program(digest: &mut Sha256) -> io::Result<()> {
-    let program = fs::metadata(std::env::current_exe()?)?;
+    // By what it is, not by its name: one that has stepped out of its image has none.
+    let program = fs::metadata("/proc/self/exe")?;
     let built = program.modified()?.duration_since(UNIX_EPOCH);
     digest.update(program.len().to_le_bytes());
     digest.update(built.unwrap_or_default().as_nanos().to_le_bytes());
@@ -116,6 +119,11 @@ fn words(experiment: &Experiment) -> Vec<String> {
         words.extend(dependency.command.iter().chain(&dependency.seed).cloned());
         let volumes = dependency.volumes.iter();
         words.extend(volumes.map(|(source, _)| source.display().to_string()));
+    }
+    for answer in experiment.stubs.iter().flat_map(|stub| &stub.answers) {
+        if let Body::File(path) = &answer.body {
+            words.push(path.display().to_string());
+        }
     }
     let volumes = experiment.app.volumes.iter();
     words.extend(volumes.map(|(source, _)| source.display().to_string()));

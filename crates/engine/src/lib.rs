@@ -5,6 +5,7 @@
 
 pub mod advice;
 pub mod agenda;
+pub mod baseline;
 pub mod before;
 pub mod cache;
 pub mod command;
@@ -16,6 +17,7 @@ pub mod lock;
 pub mod logs;
 pub mod manifest;
 mod order;
+pub mod project;
 pub mod runner;
 pub mod searches;
 pub mod soak;

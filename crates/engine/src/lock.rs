@@ -1,7 +1,9 @@
-//! One measurement at a time: a lock on the machine, because two runs disturb each other.
+//! One measurement at a time: a lock on the machine, because two runs disturb each other. Who waits
+//! gets it in the order of coming.
 //!
-//! Owns the lock file. The kernel lets go of it when its holder dies, however it dies; the file
-//! itself stays and names the last holder.
+//! Owns the lock file and the tickets of those who wait. The kernel lets go of both when their holder
+//! dies, however it dies; the lock file itself stays and names the last holder, a ticket of a dead
+//! one is passed over.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -14,6 +16,9 @@ use rustix::io::Errno;
 
 /// How long to sleep between two looks at a lock that is held.
 const POLL: Duration = Duration::from_millis(200);
+
+/// Most names beside the lock that are looked at: anybody may put files there.
+const MOST: usize = 10_000;
 
 /// The lock, held until dropped.
 #[derive(Debug)]
@@ -41,12 +46,16 @@ pub enum LockError {
 }
 
 impl MachineLock {
-    /// Takes the lock, or says who holds it.
+    /// Takes the lock, or says who holds it or waits for it.
     ///
     /// # Errors
-    /// [`LockError::Held`] when another process has it; [`LockError::Io`] otherwise.
+    /// [`LockError::Held`] when another process has it or waits; [`LockError::Io`] otherwise.
     pub fn acquire() -> Result<Self, LockError> {
-        Self::acquire_at(&default_path())
+        let path = default_path();
+        match first_of(&path) {
+            None => Self::acquire_at(&path),
+            Some(first) => Err(held_by(&first)),
+        }
     }
 
     /// Waits for the lock. `waiting` is called with the holder before each wait and says whether
@@ -54,9 +63,21 @@ impl MachineLock {
     ///
     /// # Errors
     /// As [`MachineLock::acquire`].
-    pub fn wait(mut waiting: impl FnMut(&LockError) -> bool) -> Result<Self, LockError> {
+    pub fn wait(waiting: impl FnMut(&LockError) -> bool) -> Result<Self, LockError> {
+        Self::wait_at(&default_path(), waiting)
+    }
+
+    fn wait_at(
+        path: &Path,
+        mut waiting: impl FnMut(&LockError) -> bool,
+    ) -> Result<Self, LockError> {
+        let ticket = Ticket::take(path)?;
         loop {
-            match Self::acquire() {
+            let turn = match first_of(path) {
+                Some(first) if first != ticket.path => Err(held_by(&first)),
+                _ => Self::acquire_at(path),
+            };
+            match turn {
                 Err(held @ LockError::Held { .. }) if waiting(&held) => std::thread::sleep(POLL),
                 other => return other,
             }
@@ -64,10 +85,7 @@ impl MachineLock {
     }
 
     fn acquire_at(path: &Path) -> Result<Self, LockError> {
-        let io = |source| LockError::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let io = io_at(path);
         // Rust opens with O_CLOEXEC: a child that kept the descriptor would keep the lock.
         let mut options = OpenOptions::new();
         options
@@ -92,6 +110,81 @@ impl MachineLock {
         file.set_len(0).and_then(|()| file.rewind()).map_err(io)?;
         writeln!(file, "{}", holder_line(std::env::args())).map_err(io)?;
         Ok(Self { _file: file })
+    }
+}
+
+/// A place among those who wait: a file with a number that grows, locked for as long as it is meant.
+#[derive(Debug)]
+struct Ticket {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Ticket {
+    fn take(lock_path: &Path) -> Result<Self, LockError> {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let number = format!("{:010}{:09}", now.tv_sec, now.tv_nsec);
+        let mut name = prefix(lock_path);
+        name.push_str(&format!("{number}-{}", std::process::id()));
+        let path = lock_path.with_file_name(name);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o644);
+        let mut file = options.open(&path).map_err(io_at(&path))?;
+        // Who looks at it holds it for no longer than that takes.
+        flock(&file, FlockOperation::LockExclusive).map_err(|e| io_at(&path)(e.into()))?;
+        writeln!(file, "{}", holder_line(std::env::args())).map_err(io_at(&path))?;
+        Ok(Self { path, _file: file })
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        // Another one passes it over as soon as it is no longer locked.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// What names of tickets begin with.
+fn prefix(lock_path: &Path) -> String {
+    let name = lock_path.file_name().unwrap_or_default();
+    format!("{}.wait-", name.to_string_lossy())
+}
+
+/// The ticket of who has waited longest.
+fn first_of(lock_path: &Path) -> Option<PathBuf> {
+    let prefix = prefix(lock_path);
+    let beside = fs::read_dir(lock_path.parent()?).ok()?;
+    let names = beside.take(MOST).flatten().map(|entry| entry.file_name());
+    let mut tickets: Vec<_> = names
+        .filter(|name| name.to_string_lossy().starts_with(&prefix))
+        .collect();
+    tickets.sort();
+    let tickets = tickets.iter().map(|name| lock_path.with_file_name(name));
+    tickets.into_iter().find(|ticket| is_meant(ticket))
+}
+
+/// Whether somebody holds a ticket; of who died it is only a file.
+fn is_meant(ticket: &Path) -> bool {
+    let mut options = OpenOptions::new();
+    let flags = libc_nofollow() | rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = options.read(true).custom_flags(flags).open(ticket);
+    // Shared, so that two who look at once do not take each other for its holder.
+    let tried = file.map(|file| flock(&file, FlockOperation::NonBlockingLockShared));
+    matches!(tried, Ok(Err(Errno::WOULDBLOCK)))
+}
+
+/// Another one comes first.
+fn held_by(ticket: &Path) -> LockError {
+    let file = File::open(ticket).ok();
+    LockError::Held {
+        holder: file.and_then(|mut file| holder(&mut file)),
+    }
+}
+
+fn io_at(path: &Path) -> impl Fn(std::io::Error) -> LockError + Copy + '_ {
+    |source| LockError::Io {
+        path: path.to_owned(),
+        source,
     }
 }
 
@@ -156,6 +249,44 @@ mod tests {
         );
         drop(held);
         MachineLock::acquire_at(&path).unwrap();
+    }
+
+    #[test]
+    fn who_waits_gets_it_in_the_order_of_coming() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let held = MachineLock::acquire_at(&path).unwrap();
+        // Left by one that was killed: it is first, and nobody's.
+        fs::write(directory.path().join("lock.wait-0000-1"), "pid 1: dead").unwrap();
+        let came = std::sync::Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for n in 0..4 {
+                let (path, came, before) = (&path, &came, first_tickets(&path));
+                scope.spawn(move || {
+                    let lock = MachineLock::wait_at(path, |_| true).unwrap();
+                    came.lock().unwrap().push(n);
+                    drop(lock);
+                });
+                while first_tickets(path) == before {
+                    std::thread::yield_now();
+                }
+            }
+            assert!(first_of(&path).is_some_and(|first| !first.ends_with("lock.wait-0000-1")));
+            drop(held);
+        });
+        assert_eq!(*came.lock().unwrap(), [0, 1, 2, 3]);
+        assert_eq!(first_of(&path), None);
+        assert_eq!(
+            first_tickets(&path),
+            1,
+            "tickets are taken away, but not another's"
+        );
+    }
+
+    fn first_tickets(path: &Path) -> usize {
+        let beside = fs::read_dir(path.parent().unwrap()).unwrap().flatten();
+        let names = beside.map(|e| e.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("lock.wait-")).count()
     }
 
     #[test]

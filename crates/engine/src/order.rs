@@ -11,7 +11,7 @@ use loadline_analysis::record::{Configuration, Purpose};
 use loadline_jvm::log_option;
 use loadline_trial::{App, Order, Sampling};
 
-use crate::cache::{Built, with_options};
+use crate::cache::{Built, assemble_with};
 use crate::command::{Assembled, assemble};
 use crate::experiment::references::{self, Filled};
 use crate::runner::{Measurement, RunError};
@@ -29,9 +29,10 @@ pub(crate) fn trial(
     start_deadline: Duration,
     cache: Option<&Built>,
 ) -> Result<Order, RunError> {
-    let with = cache.map(|built| with_options(&key.configuration, built));
-    let with = with.as_ref().unwrap_or(&key.configuration);
-    let assembled = assemble(of.experiment, with, of.jdks, of.places)?;
+    let assembled = match cache {
+        Some(built) => assemble_with(of, &key.configuration, built)?,
+        None => assemble(of.experiment, &key.configuration, of.jdks, of.places)?,
+    };
     let bound = of.experiment.slo.tightest_latency();
     let seed = seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
     let mut order = Order {
@@ -43,6 +44,9 @@ pub(crate) fn trial(
         if let Some(proxied) = &mut dependency.proxied {
             proxied.seed = seed_of(seed, &dependency.name);
         }
+    }
+    for stub in &mut order.stubs {
+        stub.seed = seed_of(seed, &stub.name);
     }
     let length = of
         .experiment
@@ -106,6 +110,7 @@ pub(crate) fn of(
         configuration: configuration.clone(),
         app: app_of_trial,
         dependencies: beside.dependencies,
+        stubs: of.experiment.ordered_stubs()?,
         secrets,
         readiness: app.readiness.clone(),
         network: app.network,

@@ -9,7 +9,7 @@ use loadline_analysis::search::lattice::Cell;
 use loadline_analysis::search::min_memory::Parameters;
 use loadline_analysis::search::prices::Prices;
 use loadline_analysis::search::purchase::{Purchase, Variant};
-use loadline_analysis::search::size::{Sizes, Smallest};
+use loadline_analysis::search::size::{Level, Sizes, Smallest};
 use loadline_analysis::warming::Question;
 use loadline_jvm::detect::{Found, Places};
 use loadline_sizing::hotspot::collector::{SERVER_CLASS_CPUS, SERVER_CLASS_MEMORY};
@@ -17,7 +17,7 @@ use loadline_sizing::{Bytes, Cpus, Jdk, Version, Vm};
 
 use crate::agenda::trial_length;
 use crate::command::{CommandError, assemble};
-use crate::experiment::{Experiment, FIRST_MEMORY, Pricing};
+use crate::experiment::{Experiment, FIRST_MEMORY, Factor, Pricing};
 
 /// Share of the machine's memory that a container may get: the rest is for everybody else.
 const USABLE_MEMORY: (u64, u64) = (4, 5);
@@ -39,7 +39,8 @@ pub fn bases(experiment: &Experiment) -> Vec<Configuration> {
 
 /// The smallest memory of every base, on a machine with so much.
 pub fn sizes(experiment: &Experiment, memory: Option<Bytes>) -> Sizes {
-    let smallest = |base| Smallest {
+    let smallest = |base: Configuration| Smallest {
+        level: level(experiment, &base),
         base,
         parameters: parameters(experiment, memory),
         start_deadline: experiment.app.start_deadline,
@@ -51,14 +52,25 @@ pub fn sizes(experiment: &Experiment, memory: Option<Bytes>) -> Sizes {
     Sizes {
         bases: bases(experiment).into_iter().map(smallest).collect(),
         prove: experiment.search.prove,
-        by_jdk: compares_jdks(experiment),
     }
 }
 
-/// Whether several JDKs are asked about.
-pub fn compares_jdks(experiment: &Experiment) -> bool {
-    let factor = experiment.factors.iter().find(|f| f.name == "jdk");
-    factor.is_some_and(|factor| factor.levels.len() > 1)
+/// The level of a base that is a question of its own, where several JDKs or applications are asked
+/// about.
+fn level(experiment: &Experiment, base: &Configuration) -> Option<Level> {
+    let several = experiment.factors.iter().filter(|f| f.levels.len() > 1);
+    let has_jdks = several.clone().any(|factor| factor.name == "jdk");
+    let is_application = |factor: &&Factor| {
+        let mut levels = factor.levels.iter();
+        levels.any(|level| level.change.application.is_some())
+    };
+    let mut applications = several.filter(is_application).flat_map(|f| &f.levels);
+    let of_base = applications.find(|level| level.change.application == base.application);
+    let level = Level {
+        jdk: base.jdk.clone().filter(|_| has_jdks),
+        application: of_base.map(|level| level.label.clone()),
+    };
+    (has_jdks || level.application.is_some()).then_some(level)
 }
 
 fn parameters(experiment: &Experiment, memory: Option<Bytes>) -> Parameters {
@@ -67,6 +79,7 @@ fn parameters(experiment: &Experiment, memory: Option<Bytes>) -> Parameters {
     let doubled = usable(memory).filter(|_| wanted.max_memory.is_none());
     Parameters {
         max: doubled.map_or(first, |usable| usable.max(first)),
+        begin: wanted.begin,
         step: wanted.step,
         confirmations: wanted.confirm,
         after_miss: wanted.confirm.saturating_sub(1).max(1),

@@ -56,7 +56,7 @@ impl Dependencies {
     /// [`Halt`]: one that cannot be started, gets never ready or cannot be seeded. Those that run
     /// are still there, to be ended.
     pub(crate) fn start(&mut self, site: &Site, order: &Order, stop: Stop<'_>) -> Result<(), Halt> {
-        if order.dependencies.is_empty() {
+        if order.dependencies.is_empty() && order.stubs.is_empty() {
             return Ok(());
         }
         let plan = site.plan_cpus(order, 0)?;
@@ -64,7 +64,21 @@ impl Dependencies {
             self.start_one(site, order, (dependency, &plan), stop)
                 .map_err(|halt| named(halt, &dependency.name))?;
         }
+        for stub in &order.stubs {
+            self.proxy(site, order, &plan)
+                .and_then(|proxy| proxy.stub(stub))
+                .map_err(|halt| named(halt, &stub.name))?;
+        }
         Ok(())
+    }
+
+    /// The proxy, which is started where it is not yet.
+    fn proxy(&mut self, site: &Site, order: &Order, plan: &CpuPlan) -> Result<&mut Proxy, Halt> {
+        let proxy = match self.proxy.take() {
+            Some(proxy) => proxy,
+            None => Proxy::start(site, &order.trial, plan, &self.network())?,
+        };
+        Ok(self.proxy.insert(proxy))
     }
 
     fn start_one(
@@ -102,13 +116,8 @@ impl Dependencies {
     ) -> Result<(), Halt> {
         self.behind.push(self.running.len() - 1);
         let behind = self.network_behind();
-        let mut proxy = match self.proxy.take() {
-            Some(proxy) => proxy,
-            None => Proxy::start(site, &order.trial, plan, &self.network())?,
-        };
-        let linked = proxy.link(&dependency.name, proxied, &behind);
-        self.proxy = Some(proxy);
-        linked
+        let proxy = self.proxy(site, order, plan)?;
+        proxy.link(&dependency.name, proxied, &behind)
     }
 
     /// The network of the application and of dependencies without toxics: that of the first of
@@ -196,15 +205,26 @@ impl Dependencies {
         let all = std::mem::take(&mut self.running);
         let mut evidence: Vec<_> = all.into_iter().rev().map(Running::end).collect();
         evidence.reverse();
-        let Some((proxy, links)) = ended else {
+        let Some(ended) = ended else {
             return (evidence, None);
         };
-        for (index, link) in self.behind.iter().zip(links) {
-            if let Some(dependency) = evidence.get_mut(*index) {
+        let stubs = ended
+            .stubs
+            .into_iter()
+            .map(|(name, stub)| DependencyEvidence {
+                name,
+                stub: Some(stub),
+                cpus: ended.proxy.cpus.clone(),
+                beside: Beside::Generator,
+                ..DependencyEvidence::default()
+            });
+        evidence.extend(stubs);
+        for (name, link) in ended.links {
+            if let Some(dependency) = evidence.iter_mut().find(|d| d.name == name) {
                 dependency.link = Some(link);
             }
         }
-        (evidence, Some(proxy))
+        (evidence, Some(ended.proxy))
     }
 }
 

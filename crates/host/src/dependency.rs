@@ -315,8 +315,7 @@ impl Start<'_> {
         let watch = watched.map(|text| watch(text, teller.clone()));
         let output = Output::read(reader, None, redactor, watch, self.own.to_vec());
         let output = output.map_err(halt::step("starting the thread that reads its output"))?;
-        let all = self.order.dependencies.iter();
-        let hosts: Vec<String> = all.map(|d| d.name.clone()).collect();
+        let hosts = self.order.hosts();
         let held = Held {
             frame: Frame {
                 name: &name,

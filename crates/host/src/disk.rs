@@ -1,13 +1,16 @@
 //! The room on the disk that an application's files take: watched, so that none fills the machine's.
 //!
 //! Owns when a trial is ended for it and whose fault that was. The files of an application lie in the
-//! trial's directory; the disk of an engine's containers is the engine's and is not watched. Facts:
-//! statvfs(3).
+//! trial's directory; what an image writes elsewhere lies where its engine keeps containers, beside
+//! the layers of the image as far as they are known. Facts: statvfs(3); podman's and docker's overlay
+//! drivers keep a container's own layer beside those of its image.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::{DiskEvidence, Evidence, Failure, Invalid};
 use loadline_sizing::Bytes;
+use loadline_trial::{App, Order};
 
 /// The rest of the machine keeps so much, or this share of a disk that is smaller than 20 times it.
 const RESERVE: Bytes = Bytes::from_mib(1024);
@@ -71,6 +74,24 @@ impl Room {
             });
         }
     }
+}
+
+/// The disks that a trial's application can fill, each once.
+pub(crate) fn rooms(order: &Order) -> Vec<Room> {
+    let layer = match &order.app {
+        App::Image(image) => image.layers.first(),
+        App::Command { .. } => None,
+    };
+    let places = [order.scratch.parent(), layer.map(PathBuf::as_path)];
+    let mut known: Vec<u64> = Vec::new();
+    let is_new = |place: &&Path| {
+        let disk = std::fs::metadata(place).map(|found| found.dev()).ok();
+        let is_new = disk.is_some_and(|disk| !known.contains(&disk));
+        known.extend(disk);
+        is_new
+    };
+    let places = places.into_iter().flatten().filter(is_new);
+    places.filter_map(Room::of).collect()
 }
 
 /// What programs without privilege may still write there, and the size of the disk.

@@ -15,7 +15,7 @@ use loadline_trial::log::{Content, Log, PIECE};
 use rustix::process::Signal;
 
 use crate::application_pauses;
-use crate::gc_evidence::{add_standstills, cut, gc_evidence};
+use crate::gc_evidence::{add_pauses, add_standstills, cut, gc_evidence};
 use crate::halt;
 use crate::instance::Instance;
 use crate::instances::Instances;
@@ -271,10 +271,14 @@ fn gc(instance: &mut Instance, (order, program): (&Order, &Program), evidence: &
     if instance.state.exec_ns.is_none() {
         return;
     }
+    let at_ready = instance.state.start.as_ref();
+    let has_counters = at_ready.is_some_and(|start| start.classes.is_some());
     let (measure, warnings) = (instance.state.measure, &mut instance.state.warnings);
     let container = instance.container.as_ref();
+    // An image may have a JDK and run something else: then nothing kept a JVM's counters.
+    let is_jvm = container.jdk().is_some() || has_counters;
     let log = instance.gc.as_mut();
-    let log = log.and_then(|gc| gc.read(container, measure, warnings));
+    let log = log.and_then(|gc| gc.read(container, measure, is_jvm, warnings));
     if instance.is_jvm {
         let header = log.as_ref().map(|log| &log.header);
         let configuration = &order.configuration;
@@ -284,6 +288,7 @@ fn gc(instance: &mut Instance, (order, program): (&Order, &Program), evidence: &
     }
     let Some(log) = log else { return };
     evidence.gc = gc_evidence(&log);
+    add_pauses(&log, &mut evidence.seconds);
     warnings.extend(cut(&log));
     if let Some(pauses) = &mut evidence.pauses {
         add_standstills(&log, pauses);

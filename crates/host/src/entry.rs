@@ -4,26 +4,28 @@
 //! Owns that step. In the image there is neither an engine nor the cgroups of others; the machine, on
 //! a laptop the virtual machine of its engine, has both. What it needs is the sight of the process
 //! that holds its container, which is the machine's (`--pid=host`; conmon with podman, a shim with
-//! docker), and the right to enter its namespaces (`--privileged`). Facts: setns(2),
-//! pid_namespaces(7); a program that is executed must have a name where its caller is.
+//! docker), and the right to enter its namespaces (`--privileged`). It goes there in memory, so nothing
+//! of it lies there. Facts: setns(2), pid_namespaces(7), memfd_create(2).
 
 use std::convert::Infallible;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loadline_trial::Refusal;
+use rustix::fs::{MemfdFlags, Timespec, Timestamps, futimens, memfd_create};
+use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// The image sets it.
 pub const VARIABLE: &str = "LOADLINE_IMAGE";
 
-/// Where the program lies on the machine while it runs there.
-const PLACE: &str = "/run/loadline-image";
+/// `MFD_EXEC`: memory that may be executed, whatever the kernel's default is.
+const EXECUTABLE: MemfdFlags = MemfdFlags::from_bits_retain(0x10);
 
 /// Where programs are found there: what the image has is not the machine's.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -58,12 +60,11 @@ pub fn step_out() -> Result<Infallible, Refusal> {
         )
     };
     let holder = holder().ok_or_else(|| refused("it sees no process of the machine".to_owned()))?;
-    let program =
-        fs::read("/proc/self/exe").map_err(|e| refused(format!("its own program: {e}")))?;
+    let program = File::open("/proc/self/exe").and_then(|mut program| in_memory(&mut program));
+    let program = program.map_err(|e| refused(format!("its own program: {e}")))?;
     enter(&holder).map_err(|e| refused(format!("entering the machine: {e}")))?;
     leave_its_groups();
-    let place = put(&program).map_err(|e| refused(format!("{PLACE}: {e}")))?;
-    let error = Command::new(place)
+    let error = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
         .args(std::env::args_os().skip(1))
         .env_remove(VARIABLE)
         .env("PATH", PATH)
@@ -110,29 +111,25 @@ fn leave_its_groups() {
     }
 }
 
-/// Puts the program where the machine sees it; only root may change it there.
-fn put(program: &[u8]) -> io::Result<PathBuf> {
-    let place = Path::new(PLACE);
-    match DirBuilder::new().mode(0o700).create(place) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let found = fs::symlink_metadata(place)?;
-    if !found.is_dir() || found.uid() != 0 || found.permissions().mode() & 0o022 != 0 {
-        let why = "somebody else than root can change it";
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-    }
-    let own = place.join(format!("loadline-{}", std::process::id()));
-    let _ = fs::remove_file(&own);
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o700)
-        .open(&own)?;
-    file.write_all(program)?;
-    drop(file);
-    // One name for all runs: an old one that still runs keeps its own file.
-    let name = place.join("loadline");
-    fs::rename(own, &name)?;
-    Ok(name)
+/// The program in memory, under no name that could be left behind or changed. Its time is that of
+/// the image's, so that a result goes on with the same one.
+fn in_memory(program: &mut File) -> io::Result<OwnedFd> {
+    // Kernels before 6.3 do not know the flag, and let all of them be executed.
+    let create = |flags| memfd_create("loadline", MemfdFlags::CLOEXEC | flags);
+    let made = match create(EXECUTABLE) {
+        Err(Errno::INVAL) => create(MemfdFlags::empty()),
+        made => made,
+    };
+    let mut copy = File::from(made?);
+    io::copy(program, &mut copy)?;
+    let built = Timespec {
+        tv_sec: program.metadata()?.mtime(),
+        tv_nsec: 0,
+    };
+    let times = Timestamps {
+        last_access: built,
+        last_modification: built,
+    };
+    futimens(&copy, &times)?;
+    Ok(copy.into())
 }

@@ -63,16 +63,18 @@ impl Tail {
     }
 
     /// Reads the copy; `measure` is the measure phase on CLOCK_MONOTONIC. What is wrong with a log
-    /// that should be there is a warning.
+    /// that should be there is a warning; `is_jvm` is whether one should be there at all.
     pub(crate) fn read(
         &mut self,
         container: &dyn Container,
         measure: Option<(u64, u64)>,
+        is_jvm: bool,
         warnings: &mut Vec<String>,
     ) -> Option<GcLog> {
         let copied = self.copy(container).and_then(|()| self.log.reader());
         let reader = match copied {
             Ok(reader) => reader,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_jvm => return None,
             Err(error) => {
                 let seen = self.seen.display();
                 warnings.push(format!("GC log: cannot read {seen}: {error}"));

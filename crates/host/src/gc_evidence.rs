@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use loadline_analysis::pauses::{PauseEvidence, no_room};
-use loadline_analysis::record::GcEvidence;
+use loadline_analysis::record::{GcEvidence, SecondEvidence};
 use loadline_jvm::gclog::{GcLog, Pause, Safepoint, Stall};
 use loadline_sizing::Bytes;
 
@@ -36,12 +36,32 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
         parallel_workers: log.header.parallel_workers.and_then(|n| n.try_into().ok()),
         heap_after_max: summary.heap_after_max.map(Bytes::from_bytes),
         heap_max: log.header.heap_max_bytes.map(Bytes::from_bytes),
+        allocated: Some(Bytes::from_bytes(summary.allocated)),
+        promoted: summary.promoted.map(Bytes::from_bytes),
         pause_spans_ns: log
             .pauses
             .iter()
             .filter_map(Pause::monotonic_span)
             .collect(),
     })
+}
+
+/// Puts the pauses of a log into the seconds in which they ended; nothing of a log some of whose pauses
+/// found no room or have no clock.
+pub fn add_pauses(log: &GcLog, seconds: &mut [SecondEvidence]) {
+    let spans = || log.pauses.iter().filter_map(Pause::monotonic_span);
+    if spans().count() as u64 != log.summary.stw.count {
+        return;
+    }
+    for second in seconds.iter_mut() {
+        second.gc_pause = Some(Duration::ZERO);
+    }
+    for (start, end) in spans() {
+        let at = seconds.partition_point(|second| second.at_ns < end);
+        if let Some(pause) = seconds.get_mut(at).and_then(|s| s.gc_pause.as_mut()) {
+            *pause += Duration::from_nanos(end - start);
+        }
+    }
 }
 
 /// Adds when threads stood, as the log tells it: safepoints, and pauses where the log has no
@@ -115,7 +135,33 @@ mod tests {
             (gc.heap_after_max, gc.heap_max),
             (Some(Bytes::from_mib(7)), Some(Bytes::from_mib(64)))
         );
+        assert_eq!(gc.allocated, Some(Bytes::from_mib(4)));
+        assert_eq!(
+            gc.promoted,
+            Some(Bytes::from_mib(0)),
+            "a full collection promotes nothing"
+        );
         assert_eq!(gc.pause_spans_ns[0], (1_990_000_000, 2_000_000_000));
+    }
+
+    #[test]
+    fn each_pause_belongs_to_the_second_in_which_it_ended() {
+        let seconds = || {
+            let at = |second: u64| SecondEvidence {
+                at_ns: second * 1_000_000_000 + 500_000_000,
+                ..SecondEvidence::default()
+            };
+            (1..5).map(at).collect::<Vec<_>>()
+        };
+        let paused = |keep| {
+            let mut seconds = seconds();
+            add_pauses(&read(LOG, keep, Some((0, u64::MAX))), &mut seconds);
+            let ms = |s: &SecondEvidence| s.gc_pause.map(|pause| pause.as_millis());
+            seconds.iter().map(ms).collect::<Vec<_>>()
+        };
+        assert_eq!(paused(KEPT_PAUSES), [Some(0), Some(10), Some(30), Some(0)]);
+        // One found no room.
+        assert_eq!(paused(1), [None; 4]);
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl Instance {
             part.index,
         ));
         let mut state = State::default();
-        let hosts: Vec<String> = order.dependencies.iter().map(|d| d.name.clone()).collect();
+        let hosts = order.hosts();
         let held = Held {
             frame: Frame {
                 name: &name,

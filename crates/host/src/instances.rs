@@ -16,7 +16,7 @@ use loadline_trial::{Event, Order, Progress};
 
 use crate::clock::monotonic_ns;
 use crate::dependencies::Dependencies;
-use crate::disk::Room;
+use crate::disk::{self, Room};
 use crate::halt::Halt;
 use crate::instance::Instance;
 use crate::neighbour::Neighbour;
@@ -43,8 +43,8 @@ pub(crate) struct Instances {
     notes: Receiver<(usize, Note)>,
     /// Keeps the queue open, whoever has ended.
     _queue: Sender<(usize, Note)>,
-    /// The disk that their files lie on.
-    pub(crate) room: Option<Room>,
+    /// The disks that their files lie on.
+    pub(crate) rooms: Vec<Room>,
     meter: Option<NoiseMeter>,
     pub(crate) noise: NoiseEvidence,
     copied: Instant,
@@ -86,7 +86,7 @@ impl Instances {
             log: Arc::clone(log),
             notes,
             _queue: queue,
-            room: order.scratch.parent().and_then(Room::of),
+            rooms: disk::rooms(order),
             meter: None,
             noise: NoiseEvidence::default(),
             copied: Instant::now(),
@@ -103,7 +103,8 @@ impl Instances {
         for instance in &mut self.all {
             instance.end_after_oom();
         }
-        if self.room.as_mut().is_some_and(Room::has_run_short) {
+        let mut rooms = self.rooms.iter_mut();
+        if rooms.any(Room::has_run_short) {
             // What survives is found when the trial ends.
             let killed = self.all.iter_mut().map(|i| i.container.kill());
             killed.for_each(drop);

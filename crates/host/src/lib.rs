@@ -34,6 +34,7 @@ mod instance;
 mod instances;
 mod listener;
 mod neighbour;
+pub mod networks;
 mod notes;
 pub mod oci;
 mod output;

@@ -10,11 +10,12 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use loadline_analysis::record::{LinkEvidence, OutageEvidence, ProxyEvidence};
+use loadline_analysis::record::{LinkEvidence, OutageEvidence, ProxyEvidence, StubEvidence};
 use loadline_cgroup::{Group, GroupName, Limits};
-use loadline_proxy::Span;
-use loadline_proxy::part::{Answer, Begin, Front, LinkOrder, Order, Report};
-use loadline_trial::Proxied;
+use loadline_proxy::part::{Answer, Begin, Front, LinkOrder, Order, Report, StubReport};
+use loadline_proxy::stub::StubOrder;
+use loadline_proxy::{Span, Toxic};
+use loadline_trial::{Proxied, Stub};
 use rustix::process::{
     Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
 };
@@ -56,13 +57,11 @@ pub fn proxy_part(orders: impl BufRead + std::os::fd::AsFd, answers: impl Write)
 
 /// When something is wrong on a schedule on the way to the dependencies of a trial.
 pub(crate) fn outages(order: &loadline_trial::Order) -> Vec<OutageEvidence> {
-    let of = |dependency: &loadline_trial::Dependency| {
-        let toxics = dependency
-            .proxied
+    let of = |(name, toxics): (&String, &[Toxic])| {
+        let name = name.clone();
+        let scheduled = toxics
             .iter()
-            .flat_map(|proxied| &proxied.toxics);
-        let name = dependency.name.clone();
-        let scheduled = toxics.filter_map(|toxic| Some((toxic.span?, toxic.effect.to_string())));
+            .filter_map(|toxic| Some((toxic.span?, toxic.effect.to_string())));
         let outage = move |(span, what): (Span, String)| OutageEvidence {
             dependency: name.clone(),
             what,
@@ -71,7 +70,13 @@ pub(crate) fn outages(order: &loadline_trial::Order) -> Vec<OutageEvidence> {
         };
         scheduled.map(outage).collect::<Vec<_>>()
     };
-    let mut all: Vec<_> = order.dependencies.iter().flat_map(of).collect();
+    let proxied = order.dependencies.iter();
+    let proxied = proxied.filter_map(|d| Some((&d.name, d.proxied.as_ref()?.toxics.as_slice())));
+    let stubs = order
+        .stubs
+        .iter()
+        .map(|stub| (&stub.name, stub.toxics.as_slice()));
+    let mut all: Vec<_> = proxied.chain(stubs).flat_map(of).collect();
     all.sort_by_key(|outage| outage.from);
     all
 }
@@ -85,9 +90,20 @@ pub(crate) struct Proxy {
     /// The application's network.
     front: Net,
     evidence: ProxyEvidence,
-    /// What was counted last, by link.
-    links: Vec<LinkEvidence>,
+    /// What was counted last, by link, with the names of their dependencies.
+    links: Vec<(String, LinkEvidence)>,
+    /// Names of its stubs.
+    stubs: Vec<String>,
     in_window: bool,
+}
+
+/// What was measured of one that has ended.
+pub(crate) struct Ended {
+    pub(crate) proxy: ProxyEvidence,
+    /// By the name of its dependency.
+    pub(crate) links: Vec<(String, LinkEvidence)>,
+    /// By its name.
+    pub(crate) stubs: Vec<(String, StubEvidence)>,
 }
 
 impl Proxy {
@@ -138,6 +154,7 @@ impl Proxy {
                 ..ProxyEvidence::default()
             },
             links: Vec::new(),
+            stubs: Vec::new(),
             in_window: false,
         };
         proxy.join()?;
@@ -194,11 +211,47 @@ impl Proxy {
             seed: proxied.seed,
         });
         self.done(&order, "standing before it")?;
-        self.links.push(LinkEvidence {
+        let link = LinkEvidence {
             toxics: proxied.toxics.iter().map(ToString::to_string).collect(),
             ..LinkEvidence::default()
-        });
+        };
+        self.links.push((name.to_owned(), link));
         Ok(())
+    }
+
+    /// Answers in the place of a dependency.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] where it cannot.
+    pub(crate) fn stub(&mut self, stub: &Stub) -> Result<(), Halt> {
+        let is_behind = !stub.toxics.is_empty();
+        let order = Order::Stub(StubOrder {
+            name: stub.name.clone(),
+            port: stub.port,
+            answers: stub.answers.clone(),
+            seed: stub.seed,
+            is_behind,
+        });
+        let network = match self.ask(&order)? {
+            Answer::Standing { network } => network,
+            other => return done(other, "answering in its place"),
+        };
+        self.stubs.push(stub.name.clone());
+        if !is_behind {
+            return Ok(());
+        }
+        let proxied = Proxied {
+            port: stub.port,
+            toxics: stub.toxics.clone(),
+            seed: stub.seed,
+        };
+        let container = None;
+        let path = network;
+        self.link(
+            &stub.name,
+            &proxied,
+            &Net::Of(Namespace { path, container }),
+        )
     }
 
     /// A phase of load begins at this moment.
@@ -226,7 +279,7 @@ impl Proxy {
         self.evidence.cpu = report.cpu;
         self.evidence.lag_p99 = report.lag_p99;
         self.evidence.lag_max = report.lag_max;
-        for (link, counted) in self.links.iter_mut().zip(report.links) {
+        for ((_, link), counted) in self.links.iter_mut().zip(report.links) {
             link.total = counted.total;
             link.seconds = counted.seconds;
         }
@@ -243,13 +296,34 @@ impl Proxy {
         }
     }
 
-    /// Ends it; its own figures, and those of its links in the order in which they were made.
-    pub(crate) fn end(mut self) -> (ProxyEvidence, Vec<LinkEvidence>) {
+    /// Ends it; its own figures, those of its links, and those of its stubs, in the order in which
+    /// they were made.
+    pub(crate) fn end(mut self) -> Ended {
         self.end_window();
-        (
-            std::mem::take(&mut self.evidence),
-            std::mem::take(&mut self.links),
-        )
+        let counted = match self.stubs.is_empty() {
+            true => Vec::new(),
+            false => self.counted(),
+        };
+        Ended {
+            proxy: std::mem::take(&mut self.evidence),
+            links: std::mem::take(&mut self.links),
+            stubs: std::mem::take(&mut self.stubs)
+                .into_iter()
+                .zip(counted)
+                .collect(),
+        }
+    }
+
+    /// What its stubs were asked for; nothing where it is gone, which the trial says.
+    fn counted(&mut self) -> Vec<StubEvidence> {
+        let Ok(Answer::Counted { stubs }) = self.ask(&Order::Counted) else {
+            return vec![StubEvidence::default(); self.stubs.len()];
+        };
+        let of = |report: StubReport| StubEvidence {
+            requests: report.requests,
+            unanswered: report.unanswered,
+        };
+        stubs.into_iter().map(of).collect()
     }
 
     fn done(&mut self, order: &impl serde::Serialize, what: &str) -> Result<(), Halt> {
@@ -301,7 +375,7 @@ fn done(answer: Answer, what: &str) -> Result<(), Halt> {
             let hint = "another program may have the port; `loadline doctor` shows what this machine can do";
             Err(refused(&format!("{what} with the proxy"), why, hint))
         }
-        Answer::Report(_) | Answer::Standing { .. } => {
+        Answer::Report(_) | Answer::Standing { .. } | Answer::Counted { .. } => {
             Err(halt::failed("the proxy answers what it was not asked"))
         }
     }

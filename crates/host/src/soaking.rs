@@ -32,6 +32,9 @@ const MOST_ASKED: usize = 20_000;
 /// Generations whose capacity is added up.
 const GENERATIONS: u32 = 3;
 
+/// Distance of points around an outage.
+const AROUND: Duration = Duration::from_secs(1);
+
 /// GC log that is read at once, in bytes.
 const CHUNK: usize = 4 << 20;
 
@@ -88,9 +91,13 @@ impl Soaking {
     /// Asks the JVM where its memory is, while nothing is judged; the last time also what malloc can
     /// give back.
     pub(crate) fn look(&mut self, instances: &[Instance], is_last: bool) {
-        let processes: Vec<u32> = instances.iter().flat_map(Instance::processes).collect();
-        let taken = processes.iter().find_map(|pid| look(*pid, is_last));
-        if let Some(look) = taken {
+        // A sum that one of them is not in would be growth where it is there again.
+        let asked = instances.iter().map(|instance| {
+            let processes = instance.processes();
+            processes.iter().find_map(|pid| look(*pid, is_last))
+        });
+        let taken: Option<Vec<SoakLook>> = asked.collect();
+        if let Some(look) = taken.and_then(|looks| looks.into_iter().reduce(together)) {
             let look = SoakLook {
                 requests: self.requests,
                 ..look
@@ -107,6 +114,45 @@ impl Soaking {
             fold_collections(&mut self.seen.points, reader.join(Content::GcLog, 0));
         }
         self.seen
+    }
+}
+
+/// Points of a trial around an outage, one a second of its measured load.
+#[derive(Default)]
+pub(crate) struct Around {
+    due: Option<Instant>,
+    points: Vec<SoakPoint>,
+}
+
+impl Around {
+    /// Takes a point if one is due.
+    pub(crate) fn pass(&mut self, instances: &[Instance]) {
+        if self.due.is_some_and(|due| Instant::now() < due) {
+            return;
+        }
+        self.due = Some(Instant::now() + AROUND);
+        self.points.push(point(instances));
+    }
+
+    /// Puts them into the seconds in which they were taken, with what the GC log says of the heap.
+    pub(crate) fn finish(mut self, log: &Log, seconds: &mut [SecondEvidence]) {
+        use loadline_trial::log::Content;
+        if let Ok(reader) = log.reader() {
+            fold_collections(&mut self.points, reader.join(Content::GcLog, 0));
+        }
+        // Into the first are folded all collections since the JVM's start.
+        if let Some(first) = self.points.first_mut() {
+            first.heap_after = None;
+        }
+        for point in self.points {
+            let at = seconds.partition_point(|second| second.at_ns < point.at_ns);
+            if let Some(second) = seconds.get_mut(at) {
+                second.threads = point.threads;
+                second.sockets = point.sockets;
+                second.heap_committed = point.heap_committed;
+                second.heap_after = point.heap_after;
+            }
+        }
     }
 }
 
@@ -242,6 +288,26 @@ fn look(pid: u32, is_last: bool) -> Option<SoakLook> {
     })
 }
 
+/// What two JVMs have together, at the time of the later look.
+fn together(a: SoakLook, b: SoakLook) -> SoakLook {
+    let both = |a: Option<Bytes>, b: Option<Bytes>| Some(a?.saturating_add(b?));
+    SoakLook {
+        at_ns: a.at_ns.max(b.at_ns),
+        requests: a.requests,
+        live_heap: both(a.live_heap, b.live_heap),
+        heap: a.heap.saturating_add(b.heap),
+        direct: a.direct.saturating_add(b.direct),
+        stacks: a.stacks.saturating_add(b.stacks),
+        metaspace: a.metaspace.saturating_add(b.metaspace),
+        code_cache: a.code_cache.saturating_add(b.code_cache),
+        jvm: a.jvm.saturating_add(b.jvm),
+        malloc: a.malloc.saturating_add(b.malloc),
+        files: a.files.saturating_add(b.files),
+        threads: a.threads + b.threads,
+        malloc_trimmed: both(a.malloc_trimmed, b.malloc_trimmed),
+    }
+}
+
 fn smaps(pid: u32) -> Option<String> {
     let mut text = String::new();
     let file = fs::File::open(format!("/proc/{pid}/smaps")).ok()?;
@@ -274,6 +340,31 @@ mod tests {
         let heaps = points.each_ref().map(|p| (p.heap_before, p.heap_after));
         let mib = |n| Some(Bytes::from_mib(n));
         assert_eq!(heaps, [(None, None), (mib(20), mib(5)), (mib(9), mib(7))]);
+    }
+
+    #[test]
+    fn several_jvms_are_looked_at_together() {
+        let of = |mib: u64| SoakLook {
+            live_heap: Some(Bytes::from_mib(mib)),
+            direct: Bytes::from_mib(mib),
+            malloc: Bytes::from_mib(10 * mib),
+            threads: mib,
+            ..SoakLook::default()
+        };
+        let both = together(of(1), of(2));
+        assert_eq!(
+            (both.live_heap, both.threads),
+            (Some(Bytes::from_mib(3)), 3)
+        );
+        assert_eq!(
+            (both.direct, both.malloc),
+            (Bytes::from_mib(3), Bytes::from_mib(30))
+        );
+        let unknown = SoakLook {
+            live_heap: None,
+            ..of(2)
+        };
+        assert_eq!(together(of(1), unknown).live_heap, None);
     }
 
     #[test]

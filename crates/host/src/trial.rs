@@ -24,7 +24,7 @@ use crate::instance::Instance;
 use crate::instances::Instances;
 use crate::program::Program;
 use crate::site::Site;
-use crate::soaking::Soaking;
+use crate::soaking::{Around, Soaking};
 use crate::{ending, listener, proxy};
 
 /// Grace for an application that never got ready, or whose trial is told to stop.
@@ -54,6 +54,8 @@ struct Trial<'a> {
     seconds: Vec<SecondEvidence>,
     ended_early: Option<EarlyEnd>,
     soaking: Option<Soaking>,
+    /// What is looked at around an outage, where there is one.
+    around: Option<Around>,
 }
 
 /// Carries an order out. A failing application is evidence, not an error.
@@ -90,6 +92,7 @@ pub(crate) fn run(
         seconds: Vec::new(),
         ended_early: None,
         soaking: order.soak.map(|soak| Soaking::new(soak, log)),
+        around: (!proxy::outages(order).is_empty()).then(Around::default),
     };
     trial.span(Phase::Prepare, began, monotonic_ns());
     let halted = trial.start().and_then(|()| trial.drive_all()).err();
@@ -286,6 +289,13 @@ impl Trial<'_> {
             {
                 soaking.pass(load.phase, &self.instances.all);
             }
+            if let Some(around) = self
+                .around
+                .as_mut()
+                .filter(|_| load.phase == Phase::Measure)
+            {
+                around.pass(&self.instances.all);
+            }
             let is_cut = self.is_cut() || self.ended_early.is_some();
             for (generator, instance) in generators.iter_mut().zip(&self.instances.all) {
                 if is_cut || instance.state.is_over() {
@@ -361,11 +371,9 @@ impl Trial<'_> {
         evidence.noise = std::mem::take(&mut self.instances.noise);
         (evidence.dependencies, evidence.proxy) = self.instances.dependencies.end();
         // Removes what is left of the containers.
-        let room = self.instances.room.take();
+        let rooms = std::mem::take(&mut self.instances.rooms);
         drop(self.instances);
-        if let Some(room) = room {
-            room.judge(&mut evidence);
-        }
+        rooms.iter().for_each(|room| room.judge(&mut evidence));
         self.phases.push(PhaseSpan {
             phase: Phase::Stop,
             start: began,
@@ -381,6 +389,9 @@ impl Trial<'_> {
         evidence.outages = proxy::outages(self.order);
         evidence.ended_early = self.ended_early;
         merge_seconds(&mut evidence.seconds, self.seconds);
+        if let Some(around) = self.around {
+            around.finish(log, &mut evidence.seconds);
+        }
         if let Some(soaking) = self.soaking {
             evidence.soak = Some(soaking.finish(log));
             evidence.seconds.truncate(KEPT_SECONDS);

@@ -3,6 +3,7 @@
 //! Owns the file's form. `loadline profile` writes it from access logs, people may write it by
 //! hand; `loadline load --profile` replays it, scaled in rate and time.
 
+mod answered;
 mod build;
 mod class;
 mod date;
@@ -11,6 +12,7 @@ mod known;
 mod line;
 mod notation;
 mod observed;
+mod pattern;
 mod rates;
 mod sessions;
 mod stamp;
@@ -26,11 +28,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
 use crate::schedule::Segment;
+pub use answered::Seen;
 pub use build::{Builder, Rejected};
 pub use known::{Found, NAMES, NotFound, detect, named};
 pub use line::{Format, Source};
 pub use observed::{Distribution, Observed, Sessions};
+pub use pattern::Pattern;
 pub use templates::Templates;
+
+/// What a request does, whatever it is about: its method and its path with identifiers replaced, as
+/// `loadline profile` names it: `GET /owners/{id}?page`.
+pub fn class_of(method: &[u8], path: &[u8]) -> Vec<u8> {
+    let mut class = [method, b" "].concat();
+    class::normalise(path, &mut class);
+    class
+}
 
 /// Version of the form.
 pub const SCHEMA: u32 = 1;

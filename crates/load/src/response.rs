@@ -6,7 +6,7 @@
 
 mod chunked;
 
-use chunked::Chunked;
+pub use chunked::Chunked;
 
 /// Largest head, and largest trailer, that is accepted: 64 KiB.
 pub const MAX_HEAD: usize = 64 * 1024;

@@ -1,11 +1,13 @@
 //! How exact the proxy is and what it takes: added latency at 1,000 requests a second, CPU for a
-//! forwarded gigabyte and for a connection. Beside it the same through another proxy that listens.
+//! forwarded gigabyte and for a connection. Beside it the same through another proxy that listens,
+//! in turns: A B A B A B.
 //!
-//!     cargo run --release -p loadline-proxy --example accuracy [-- PORT-OF-PLAIN PORT-OF-LATENCY PID]
+//!     cargo run --release -p loadline-proxy --example accuracy [-- SECONDS [PLAIN LATE PID]]
 //!
-//! Prints one line of JSON. The other proxy forwards both ports to 127.0.0.1:7999, the second with
-//! 20 ms downstream. `benches/proxy.sh` does all of it beside Toxiproxy. Needs root: the server of the
-//! first part is in a network of its own.
+//! SECONDS is the length of one of the two times 1,000 requests a second of each turn; PLAIN and LATE
+//! are the ports of the other proxy, PID its process. It forwards both ports to 127.0.0.1:7999, the
+//! second with 20 ms downstream. Prints one line of JSON. `benches/proxy.sh` does all of it beside
+//! Toxiproxy. Needs root: the server of the first part is in a network of its own.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -16,7 +18,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadline_load::histogram;
+use loadline_load::histogram::{self, Histogram};
 use loadline_proxy::part::{self, Begin, Front, LinkOrder, Order};
 use loadline_proxy::{Delay, Effect, Stream, Toxic};
 use loadline_sys::{Namespaces, set_interface_up, unshare};
@@ -24,6 +26,7 @@ use loadline_sys::{Namespaces, set_interface_up, unshare};
 const LATENCY: Duration = Duration::from_millis(20);
 const RATE: u32 = 1000;
 const LENGTH: Duration = Duration::from_secs(20);
+const TURNS: u32 = 3;
 const LANES: u32 = 50;
 const BYTES: u64 = 4 << 30;
 const CONNECTIONS: u32 = 5000;
@@ -48,17 +51,35 @@ fn main() -> Outcome<()> {
         .stdout(Stdio::piped())
         .spawn()?;
     order(&mut proxy, &namespace)?;
-    let own = figures(7001, 7002, proxy.id())?;
+    let length = match arguments.first() {
+        Some(seconds) => Duration::from_secs(seconds.parse()?),
+        None => LENGTH,
+    };
+    let mut own = Side::new(7001, 7002, proxy.id());
+    let mut other = match arguments.get(1..) {
+        Some([plain, late, pid]) => {
+            thread::spawn(|| serve(OTHERS));
+            thread::sleep(Duration::from_millis(100));
+            Some(Side::new(plain.parse()?, late.parse()?, pid.parse()?))
+        }
+        _ => None,
+    };
+    for _ in 0..TURNS {
+        own.turn(length)?;
+        if let Some(other) = &mut other {
+            other.turn(length)?;
+        }
+    }
     proxy.kill()?;
     proxy.wait()?;
-    let [plain, late, pid] = arguments.as_slice() else {
-        println!("{{\"loadline\":{own}}}");
-        return Ok(());
-    };
-    thread::spawn(|| serve(OTHERS));
-    thread::sleep(Duration::from_millis(100));
-    let other = figures(plain.parse()?, late.parse()?, pid.parse()?)?;
-    println!("{{\"loadline\":{own},\"other\":{other}}}");
+    let own = own.figures();
+    println!(
+        "{}",
+        match other.map(|other| other.figures()) {
+            Some(other) => format!("{{\"loadline\":{own},\"other\":{other}}}"),
+            None => format!("{{\"loadline\":{own}}}"),
+        }
+    );
     Ok(())
 }
 
@@ -139,34 +160,82 @@ fn order(proxy: &mut Child, namespace: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn figures(plain: u16, late: u16, pid: u32) -> Outcome<String> {
-    let (base50, base99) = round_trips(plain)?;
-    let (late50, late99) = round_trips(late)?;
-    let added = |with: u64, without: u64| (with as f64 - without as f64) / 1e6;
-    let before = cpu(pid)?;
-    forward(plain)?;
-    let moved = cpu(pid)? - before;
-    let before = cpu(pid)?;
-    for _ in 0..CONNECTIONS {
-        let mut stream = TcpStream::connect(("127.0.0.1", plain))?;
-        stream.write_all(b"e")?;
-        stream.read_exact(&mut [0])?;
-    }
-    let connected = cpu(pid)? - before;
-    Ok(format!(
-        "{{\"round_trip_p50_ms\":{:.3},\"round_trip_p99_ms\":{:.3},\"added_p50_ms\":{:.3},\"added_p99_ms\":{:.3},\"error_p99_ms\":{:.3},\"cpu_s_per_gb\":{:.3},\"cpu_us_per_connection\":{:.1}}}",
-        base50 as f64 / 1e6,
-        base99 as f64 / 1e6,
-        added(late50, base50),
-        added(late99, base50),
-        added(late99, base50) - LATENCY.as_secs_f64() * 1e3,
-        moved / (BYTES as f64 / 1e9),
-        connected / f64::from(CONNECTIONS) * 1e6,
-    ))
+/// A proxy, and what was seen of it in all turns.
+struct Side {
+    plain: u16,
+    late: u16,
+    pid: u32,
+    /// Round trips without a toxic, ns.
+    bare: Histogram,
+    /// Round trips with it, ns.
+    held: Histogram,
+    /// CPU time of round trips, forwarded bytes and connections, s.
+    cpu: [f64; 3],
+    /// How long there were round trips, s.
+    time: f64,
 }
 
-/// Median and 99th percentile of a round trip, ns: one a ms, each on its own connection of many.
-fn round_trips(port: u16) -> Outcome<(u64, u64)> {
+impl Side {
+    fn new(plain: u16, late: u16, pid: u32) -> Self {
+        Self {
+            plain,
+            late,
+            pid,
+            bare: histogram::new(),
+            held: histogram::new(),
+            cpu: [0.0; 3],
+            time: 0.0,
+        }
+    }
+
+    fn turn(&mut self, length: Duration) -> Outcome<()> {
+        let mut before = cpu(self.pid)?;
+        let pid = self.pid;
+        let mut taken = move || -> Outcome<f64> {
+            let now = cpu(pid)?;
+            Ok(now - std::mem::replace(&mut before, now))
+        };
+        round_trips(self.plain, length, &mut self.bare)?;
+        round_trips(self.late, length, &mut self.held)?;
+        self.time += 2.0 * length.as_secs_f64();
+        self.cpu[0] += taken()?;
+        forward(self.plain)?;
+        self.cpu[1] += taken()?;
+        for _ in 0..CONNECTIONS {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.plain))?;
+            stream.write_all(b"e")?;
+            stream.read_exact(&mut [0])?;
+        }
+        self.cpu[2] += taken()?;
+        Ok(())
+    }
+
+    /// The error is against the median without the toxic: what the machine does to one round trip of
+    /// a hundred is in it, and `round_trip_p99` over `round_trip_p50` says how much that is.
+    fn figures(&self) -> String {
+        let ms = |all: &Histogram, quantile: f64| all.value_at_quantile(quantile) as f64 / 1e6;
+        let asked = ms(&self.bare, 0.5) + LATENCY.as_secs_f64() * 1e3;
+        let turns = f64::from(TURNS);
+        let round_trips = self.time * f64::from(RATE);
+        let gigabytes = turns * BYTES as f64 / 1e9;
+        let connections = turns * f64::from(CONNECTIONS);
+        let figures = [
+            ("round_trip_p50_ms", ms(&self.bare, 0.5)),
+            ("round_trip_p99_ms", ms(&self.bare, 0.99)),
+            ("error_p50_ms", ms(&self.held, 0.5) - asked),
+            ("error_p99_ms", ms(&self.held, 0.99) - asked),
+            ("error_p999_ms", ms(&self.held, 0.999) - asked),
+            ("cpu_us_per_round_trip", self.cpu[0] / round_trips * 1e6),
+            ("cpu_s_per_gb", self.cpu[1] / gigabytes),
+            ("cpu_us_per_connection", self.cpu[2] / connections * 1e6),
+        ];
+        let texts = figures.map(|(name, value)| format!("\"{name}\":{value:.3}"));
+        format!("{{{}}}", texts.join(","))
+    }
+}
+
+/// Round trips, one a ms, each on its own connection of many.
+fn round_trips(port: u16, length: Duration, all: &mut Histogram) -> Outcome<()> {
     let begin = Instant::now() + Duration::from_millis(200);
     let lanes: Vec<_> = (0..LANES)
         .map(|lane| {
@@ -176,7 +245,7 @@ fn round_trips(port: u16) -> Outcome<(u64, u64)> {
                 let mut seen = Vec::new();
                 for turn in 0.. {
                     let due = begin + Duration::from_secs(1) / RATE * (turn * LANES + lane);
-                    if due > begin + LENGTH {
+                    if due > begin + length {
                         break;
                     }
                     thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -189,13 +258,12 @@ fn round_trips(port: u16) -> Outcome<(u64, u64)> {
             })
         })
         .collect();
-    let mut all = histogram::new();
     for lane in lanes {
         for ns in lane.join().map_err(|_| "a thread panicked")?? {
             all.saturating_record(ns);
         }
     }
-    Ok((all.value_at_quantile(0.5), all.value_at_quantile(0.99)))
+    Ok(())
 }
 
 fn forward(port: u16) -> Outcome<()> {
@@ -203,16 +271,23 @@ fn forward(port: u16) -> Outcome<()> {
     stream.write_all(b"g")?;
     let (mut left, mut buffer) = (BYTES, vec![0; 1 << 20]);
     while left > 0 {
-        left = left.saturating_sub(stream.read(&mut buffer)? as u64);
+        let read = stream.read(&mut buffer)?;
+        if read == 0 {
+            return Err("the proxy ended the connection".into());
+        }
+        left = left.saturating_sub(read as u64);
     }
     Ok(())
 }
 
-/// CPU time of a process in seconds, to a hundredth. Source: proc_pid_stat(5), fields 14 and 15.
+/// CPU time of all threads of a process, s; neither proxy has threads that end. Source: the kernel's
+/// Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
 fn cpu(pid: u32) -> Outcome<f64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let (_, fields) = text.rsplit_once(')').ok_or("no stat")?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    let ticks = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
-    Ok(ticks / rustix::param::clock_ticks_per_second() as f64)
+    let mut ns = 0;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        let first = text.split_whitespace().next().ok_or("no schedstat")?;
+        ns += first.parse::<u64>()?;
+    }
+    Ok(ns as f64 / 1e9)
 }

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -24,7 +24,9 @@ use crate::connection::{CLIENT, Connection, Next, SERVER, With};
 use crate::link::{Attempts, Link, LinkOrder, accept};
 use crate::meter::{Lag, SECOND};
 use crate::network::{Entered, Front};
-use crate::part::{LinkReport, Report};
+use crate::part::{LinkReport, Report, StubReport};
+use crate::stub::StubOrder;
+use crate::stub::serve::{self, Stubs};
 
 /// Events taken at once.
 const EVENTS: usize = 256;
@@ -44,6 +46,12 @@ const ORDERS: u64 = u64::MAX;
 /// Marks events of listening sockets.
 const LISTENER: u64 = 1 << 62;
 
+/// Marks listening sockets of stubs.
+const STUB: u64 = 1 << 61;
+
+/// Marks connections to stubs.
+const SERVED: u64 = 1 << 60;
+
 /// What happens by the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
@@ -53,6 +61,8 @@ enum Timer {
     Doom(u64, bool),
     /// A toxic of a link begins or ends.
     Edge(usize),
+    /// An answer of a stub is due.
+    Answer(u64),
 }
 
 /// The proxy of a trial.
@@ -61,12 +71,17 @@ pub(crate) struct Proxy {
     front: Entered,
     attempts: Attempts,
     links: Vec<Link>,
+    stubs: Stubs,
+    /// The network of stubs that something stands before.
+    behind: Option<Entered>,
     connections: HashMap<u64, Connection>,
     /// Number of the next connection.
     next: u64,
     timers: BinaryHeap<Reverse<(u64, Timer)>>,
-    /// Connections with more to read than one turn allows.
+    /// Connections with more to do than one turn allows.
     unread: Vec<u64>,
+    /// The same of connections to stubs.
+    unserved: Vec<u64>,
     buffer: Vec<u8>,
     held: usize,
     lag: Lag,
@@ -91,10 +106,13 @@ impl Proxy {
             front,
             attempts: Attempts::default(),
             links: Vec::new(),
+            stubs: Stubs::default(),
+            behind: None,
             connections: HashMap::new(),
             next: 0,
             timers: BinaryHeap::new(),
             unread: Vec::new(),
+            unserved: Vec::new(),
             buffer: vec![0; BUFFER],
             held: 0,
             lag: Lag::new(),
@@ -119,15 +137,34 @@ impl Proxy {
         let mut link = Link::open(order)?;
         for (index, listener) in (0_u64..).zip(&link.listeners) {
             let token = LISTENER | (self.links.len() as u64) << 8 | index;
-            let flags = EventFlags::IN | EventFlags::ET;
-            let added = epoll::add(&self.epoll, listener, EventData::new_u64(token), flags);
-            added.map_err(|errno| said(errno.into()))?;
+            add_listener(&self.epoll, listener, token).map_err(said)?;
         }
         if link.should_be_down(now_ns()) {
             link.set_down(true).map_err(said)?;
         }
         self.links.push(link);
         Ok(())
+    }
+
+    /// Answers in the place of one more dependency; the network in which it listens.
+    ///
+    /// # Errors
+    /// In words.
+    pub(crate) fn stub(&mut self, order: &StubOrder) -> Result<PathBuf, String> {
+        let said = |error: io::Error| error.to_string();
+        let network = match (order.is_behind, &mut self.behind) {
+            (false, _) => &self.front,
+            (true, Some(behind)) => behind,
+            (true, behind) => behind.insert(Entered::new(&Front::Own).map_err(said)?),
+        };
+        network.enter().map_err(said)?;
+        let path = network.path();
+        let number = self.stubs.len() as u64;
+        for (index, listener) in (0_u64..).zip(self.stubs.open(order)?) {
+            let token = LISTENER | STUB | number << 8 | index;
+            add_listener(&self.epoll, listener, token).map_err(said)?;
+        }
+        Ok(path)
     }
 
     /// A window begins at this moment; with `is_measured` toxics with a schedule count from it.
@@ -167,6 +204,11 @@ impl Proxy {
         })
     }
 
+    /// What stubs were asked for since they listen.
+    pub(crate) fn counted(&self) -> Vec<StubReport> {
+        self.stubs.counted().map(StubReport::of).collect()
+    }
+
     /// Forwards until there is an order.
     ///
     /// # Errors
@@ -179,12 +221,24 @@ impl Proxy {
             for event in events.drain(..) {
                 match event.data.u64() {
                     ORDERS => has_order = true,
+                    token if token & (LISTENER | STUB) == LISTENER | STUB => {
+                        self.accept_for_stub(token);
+                    }
                     token if token & LISTENER != 0 => self.accept_all(token)?,
+                    token if token & SERVED != 0 => {
+                        // An error shows by reading.
+                        let flags = event.flags;
+                        self.stubs.note(token & !SERVED, flags != EventFlags::OUT);
+                        self.serve(token & !SERVED);
+                    }
                     token => self.on_event(token, event.flags),
                 }
             }
             for id in std::mem::take(&mut self.unread) {
                 self.go_on(id);
+            }
+            for id in std::mem::take(&mut self.unserved) {
+                self.serve(id);
             }
             self.by_the_clock()?;
             if has_order {
@@ -196,7 +250,7 @@ impl Proxy {
     fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
         let at = timer.min(self.next_beat).min(self.next_second);
-        let left = match self.unread.is_empty() {
+        let left = match self.unread.is_empty() && self.unserved.is_empty() {
             true => at.saturating_sub(now_ns()),
             false => 0,
         };
@@ -222,6 +276,7 @@ impl Proxy {
                 Timer::Doom(id, true) => self.reset(id),
                 Timer::Doom(id, false) => self.close(id),
                 Timer::Edge(link) => self.on_edge(link, now)?,
+                Timer::Answer(id) => self.serve(id),
             }
         }
         if now >= self.next_beat {
@@ -292,6 +347,27 @@ impl Proxy {
                 // Out of descriptors: what waits is asked for again when something ends.
                 Err(_) => return Ok(()),
             }
+        }
+    }
+
+    fn accept_for_stub(&mut self, token: u64) {
+        let (stub, listener) = ((token & !(LISTENER | STUB)) >> 8, token & 0xff);
+        let (stub, listener) = (stub as usize, listener as usize);
+        while let Some(Ok(Some(client))) = self.stubs.listener(stub, listener).map(accept) {
+            if let Some((id, stream)) = self.stubs.add(stub, client) {
+                let token = EventData::new_u64(SERVED | id);
+                let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+                // One without a watch is never heard of; its client gives up.
+                let _ = epoll::add(&self.epoll, stream, token, flags);
+            }
+        }
+    }
+
+    fn serve(&mut self, id: u64) {
+        match self.stubs.go_on(id, &mut self.lag, &mut self.buffer) {
+            serve::Next::Event | serve::Next::Over => {}
+            serve::Next::Time(at) => self.timers.push(Reverse((at, Timer::Answer(id)))),
+            serve::Next::Again => self.unserved.push(id),
         }
     }
 
@@ -384,6 +460,16 @@ impl Proxy {
             connection.reset();
         }
     }
+}
+
+fn add_listener(epoll: &OwnedFd, listener: &TcpListener, token: u64) -> io::Result<()> {
+    let flags = EventFlags::IN | EventFlags::ET;
+    Ok(epoll::add(
+        epoll,
+        listener,
+        EventData::new_u64(token),
+        flags,
+    )?)
 }
 
 /// CPU time of this process.

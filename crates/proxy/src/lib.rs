@@ -1,10 +1,12 @@
-//! The proxy between an application and what it depends on: slow, unstable and absent on purpose.
+//! The proxy between an application and what it depends on: slow, unstable and absent on purpose, or
+//! a stub in its place.
 //!
 //! Owns the toxics (named and shaped as Toxiproxy's), what they do to the bytes of a connection, the
 //! loop that forwards, and what is counted on the way. One process for all dependencies of a trial,
 //! one thread, one epoll. Knows of no trial and no verdict: `loadline-host` starts it, gives it its
 //! orders and puts its counters into the record. Read in this order: [`toxic`] (what can be wrong),
-//! `lane` (what becomes of bytes, without any socket), `forward` (the loop), [`part`] (the process).
+//! `lane` (what becomes of bytes, without any socket), `forward` (the loop), [`stub`] (what answers
+//! by itself), [`part`] (the process).
 
 mod connection;
 mod delay;
@@ -14,6 +16,7 @@ mod link;
 mod meter;
 mod network;
 pub mod part;
+pub mod stub;
 pub mod toxic;
 
 pub use delay::Delay;

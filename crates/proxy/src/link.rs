@@ -74,13 +74,10 @@ impl Link {
         }
         let failed = |error: io::Error| format!("port {}: {error}", order.port);
         let network = network::open(&order.network).map_err(failed)?;
-        let mut listeners = vec![listen((Ipv4Addr::LOCALHOST, order.port).into()).map_err(failed)?];
-        // `localhost` means both to a JVM; a machine without IPv6 has the first only.
-        listeners.extend(listen((Ipv6Addr::LOCALHOST, order.port).into()).ok());
         Ok(Self {
             port: order.port,
             network,
-            listeners,
+            listeners: listen_all(order.port)?,
             toxics,
             random: Random::from_seed(order.seed),
             made: 0,
@@ -194,6 +191,18 @@ pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Listens on the loopback of the network in which this thread is.
+///
+/// # Errors
+/// In words, with the port.
+pub(crate) fn listen_all(port: u16) -> Result<Vec<TcpListener>, String> {
+    let first = listen((Ipv4Addr::LOCALHOST, port).into());
+    let mut listeners = vec![first.map_err(|error| format!("port {port}: {error}"))?];
+    // `localhost` means both to a JVM; a machine without IPv6 has the first only.
+    listeners.extend(listen((Ipv6Addr::LOCALHOST, port).into()).ok());
+    Ok(listeners)
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

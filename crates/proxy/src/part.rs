@@ -3,6 +3,7 @@
 //! Owns their form. The first line is a [`Begin`] and is answered like every [`Order`]. The process
 //! ends with its standard input; whoever starts it lets it die with itself.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ pub use crate::link::LinkOrder;
 pub use crate::network::Front;
 
 use crate::forward::Proxy;
+use crate::stub::StubOrder;
+use crate::stub::answers::Answers;
 
 /// Where the proxy stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +37,8 @@ pub struct Begin {
 pub enum Order {
     /// Stand before one more dependency.
     Link(LinkOrder),
+    /// Answer in the place of one more.
+    Stub(StubOrder),
     /// A window of counters begins.
     Window {
         /// When, CLOCK_MONOTONIC.
@@ -43,13 +48,15 @@ pub enum Order {
     },
     /// It ends.
     Report,
+    /// What were stubs asked for?
+    Counted,
 }
 
 /// What it says to each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum Answer {
-    /// It stands in the application's network.
+    /// It stands in a network: the application's, or of a stub the one in which it listens.
     Standing {
         /// The file that stands for that network, while this process lives.
         network: PathBuf,
@@ -63,6 +70,11 @@ pub enum Answer {
     },
     /// What was counted in the window that ends.
     Report(Report),
+    /// The stubs in the order in which they were ordered.
+    Counted {
+        /// Of each.
+        stubs: Vec<StubReport>,
+    },
 }
 
 /// Counters of a window.
@@ -91,6 +103,24 @@ pub struct LinkReport {
     pub total: LinkSecond,
     /// Second by second.
     pub seconds: Vec<LinkSecond>,
+}
+
+/// What one stub was asked for since it listens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StubReport {
+    /// Requests that came.
+    pub requests: u64,
+    /// Those for which there was no answer, by what they ask for.
+    pub unanswered: BTreeMap<String, u64>,
+}
+
+impl StubReport {
+    pub(crate) fn of(answers: &Answers) -> Self {
+        Self {
+            requests: answers.requests,
+            unanswered: answers.unanswered.clone(),
+        }
+    }
 }
 
 /// Does as it is told until `orders` end.
@@ -128,10 +158,17 @@ fn carried_out(proxy: &mut Proxy, order: Order) -> Answer {
             Ok(()) => Answer::Done,
             Err(why) => Answer::Refused { why },
         },
+        Order::Stub(stub) => match proxy.stub(&stub) {
+            Ok(network) => Answer::Standing { network },
+            Err(why) => Answer::Refused { why },
+        },
         Order::Window { at_ns, is_measured } => {
             proxy.begin(at_ns, is_measured);
             Answer::Done
         }
+        Order::Counted => Answer::Counted {
+            stubs: proxy.counted(),
+        },
         Order::Report => match proxy.end() {
             Some(report) => Answer::Report(report),
             None => Answer::Refused {

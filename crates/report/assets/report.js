@@ -195,6 +195,12 @@
     const memory = trial.memory_limit == null ? [] : [{ at: trial.memory_limit, label: "limit " + trial.memory_limit + "Mi" }];
     draw("memory", 240, [t, c[6], c[7], c[8]], common("memory, Mi", { range: top(c.slice(6, 9), memory) }, memory,
       [line("usage with page cache", 1, "Mi"), line("working set", 4, "Mi"), line("anonymous", 3, "Mi")]));
+    // The page has these boxes only where there was an outage.
+    draw("errors", 130, [t, c[13]], common("requests", { range: top([c[13]], []) }, [], [bars("errors", 2, "requests")]));
+    draw("heap", 170, [t, c[11], c[12]], common("heap, Mi", { range: top([c[11], c[12]], []) }, [],
+      [line("committed", 1, "Mi"), line("after collections", 3, "Mi")]));
+    draw("threads", 170, [t, c[9], c[10]], common("threads, sockets", { range: top([c[9], c[10]], []) }, [],
+      [line("threads", 1, ""), line("sockets", 3, "")]));
   }
 
   function drawAll() {

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use loadline_analysis::latency::Latency;
+use loadline_analysis::outage::Course;
 use loadline_analysis::record::{Invalid, TrialRecord, Verdict};
 use loadline_analysis::sli::{Measured, Sli};
 use loadline_analysis::slo::{Objective, Quantile};
@@ -62,10 +63,13 @@ pub fn latencies(values: impl Iterator<Item = Seen>) -> Option<Spread<Seen>> {
     Some(seen)
 }
 
-/// The latencies of the judged phase; `None` when nothing was measured, the trial was ended early
-/// or the record is damaged.
+/// The latencies of the judged phase, around an outage those of the time before it, which the verdict
+/// is about; `None` when nothing was measured, the trial was ended early or the record is damaged.
 pub fn latency(trial: &TrialRecord) -> Option<Latency> {
     let is_whole = trial.evidence.ended_early.is_none();
+    if let Some(course) = Course::of(&trial.evidence, &trial.slo).ok()? {
+        return is_whole.then_some(course.before.latency);
+    }
     let measured = Measured::of(&trial.evidence).ok()??;
     is_whole.then_some(measured.latency)
 }

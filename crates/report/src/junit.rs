@@ -1,4 +1,5 @@
-//! JUnit XML for CI: one test case a configuration, a failure where the SLO was broken.
+//! JUnit XML for CI: one test case a configuration, a failure where the SLO was broken. What a search
+//! tried on its way to an answer and found too small is skipped: it fails nothing.
 //!
 //! The form is the one that Jenkins and GitLab read (testsuite, testcase, failure, error, skipped).
 //! Characters that XML 1.0 does not have are left out.
@@ -12,10 +13,9 @@ use crate::view::ResultView;
 /// that is not complete or has no trial: CI must not take either for a pass.
 pub fn junit(view: &ResultView) -> String {
     let groups = groups::groups(view);
-    let failures = groups
-        .iter()
-        .filter(|g| g.first_failure().is_some())
-        .count();
+    let failed = groups.iter().filter(|g| g.first_failure().is_some());
+    let (steps, failed): (Vec<_>, Vec<_>) = failed.partition(|g| is_step(view, g));
+    let (skipped, failures) = (steps.len(), failed.len());
     let errors = groups
         .iter()
         .filter(|g| g.evidence().next().is_none())
@@ -26,7 +26,7 @@ pub fn junit(view: &ResultView) -> String {
         None => (groups.len(), errors),
     };
     let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\" time=\"{:.3}\">\n",
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" time=\"{:.3}\">\n",
         attribute(&view.title),
         tests,
         view.elapsed().as_secs_f64(),
@@ -46,6 +46,20 @@ pub fn junit(view: &ResultView) -> String {
     out
 }
 
+/// Whether a search with an answer tried this on its way to it. The answer itself, of each level too,
+/// is none.
+fn is_step(view: &ResultView, group: &Group<'_>) -> bool {
+    let Some(answer) = &view.recommendation else {
+        return false;
+    };
+    let by_level = answer
+        .by_level
+        .iter()
+        .filter_map(|of| of.configuration.as_ref());
+    let mut answers = by_level.chain([&answer.configuration]);
+    !answers.any(|answer| groups::is_same(answer, group.configuration))
+}
+
 /// Why there may be configurations that no test case stands for.
 fn missing(view: &ResultView) -> Option<&str> {
     let is_empty = view.trials.is_empty();
@@ -61,6 +75,13 @@ fn case(out: &mut String, view: &ResultView, group: &Group<'_>, names: &Names) {
         attribute(&view.slo.to_string()),
     ));
     let shown = match (group.first_failure(), group.evidence().next()) {
+        (Some(failure), _) if is_step(view, group) => {
+            let why = attribute(&failure.reason.to_string());
+            out.push_str(&format!(
+                ">\n    <skipped message=\"too small, tried on the way to the answer: {why}\"/>\n  </testcase>\n"
+            ));
+            return;
+        }
         (Some(failure), _) => Some(("failure", failure)),
         (None, None) => group.trials.first().map(|t| ("error", *t)),
         (None, Some(_)) => None,

@@ -21,6 +21,7 @@ mod svg;
 pub mod table;
 mod terminal;
 pub mod text;
+pub mod verified;
 pub mod view;
 
 pub use content::growth_of;
@@ -30,5 +31,5 @@ pub use export::{Export, ReadError, json, read};
 pub use html::html;
 pub use junit::junit;
 pub use markdown::{markdown, markdown_section};
-pub use terminal::terminal;
+pub use terminal::{brief, terminal};
 pub use view::{Load, Node, ResultView};

@@ -93,7 +93,7 @@ pub fn recommendation(recommendation: &Recommendation) -> Recommendation {
     let mut clean = recommendation.clone();
     clean.configuration = configuration(&clean.configuration);
     clean.deployment = clean.deployment.map(deployment);
-    for of in &mut clean.by_jdk {
+    for of in &mut clean.by_level {
         of.configuration = of.configuration.as_ref().map(configuration);
         of.why_none = of.why_none.as_deref().map(line);
     }
@@ -102,7 +102,7 @@ pub fn recommendation(recommendation: &Recommendation) -> Recommendation {
     }
     let neighbours = clean.deployment.iter_mut().flat_map(|d| &mut d.why_not);
     // Reasons may quote what the application wrote.
-    let proofs = clean.by_jdk.iter_mut().filter_map(|of| of.proof.as_mut());
+    let proofs = clean.by_level.iter_mut().filter_map(|of| of.proof.as_mut());
     let proofs = proofs.flat_map(|proof| proof.failures.iter_mut().map(|(_, why)| why));
     let reasons = (clean.proof.failures.iter_mut().map(|(_, why)| why))
         .chain(proofs)

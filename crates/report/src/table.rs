@@ -3,15 +3,22 @@
 //! Owns column widths, wrapping and the escaping of cells. A cell is foreign text until a writer
 //! has escaped it.
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::escape;
 use crate::text;
 
 /// Narrowest a wrapping column may get, in terminal cells.
 const NARROWEST: usize = 16;
+/// Lines above the rows.
+const TITLES: usize = 2;
+/// Fewest rows of a short table.
+const FEWEST: usize = 4;
 /// Space between two columns.
 const GAP: usize = 2;
+
+/// How a cell gets into a width: in lines.
+type Fit = fn(&str, usize) -> Vec<String>;
 
 /// On which side a column's text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,8 +136,26 @@ impl Table {
     /// Aligned text, at most `width` terminal cells wide where the wrapping columns allow it.
     /// Each line ends in a newline, none in a space.
     pub fn terminal(&self, width: usize) -> String {
-        let clean: Vec<Vec<String>> = self
-            .rows
+        self.laid_out(&self.rows, width, wrap)
+    }
+
+    /// The same in about `lines` lines: one a row, cut off where it is longer, and of many rows
+    /// those around the chosen one.
+    pub fn brief(&self, width: usize, lines: usize) -> String {
+        let most = lines.saturating_sub(TITLES + 1).max(FEWEST);
+        let last = self.rows.len().saturating_sub(most);
+        let before = self.chosen.unwrap_or_default().saturating_sub(most / 2);
+        let kept = self.rows.iter().skip(before.min(last)).take(most);
+        let kept: Vec<Vec<Cell>> = kept.cloned().collect();
+        let mut out = self.laid_out(&kept, width, |cell, width| vec![cut(cell, width)]);
+        if last > 0 {
+            out.push_str(&format!("and {last} more\n"));
+        }
+        out
+    }
+
+    fn laid_out(&self, rows: &[Vec<Cell>], width: usize, fit: Fit) -> String {
+        let clean: Vec<Vec<String>> = rows
             .iter()
             .map(|row| row.iter().map(|cell| text::cell(&cell.text)).collect())
             .collect();
@@ -138,10 +163,8 @@ impl Table {
         let titles: Vec<String> = self.columns.iter().map(|c| c.title.clone()).collect();
         let rules: Vec<String> = widths.iter().map(|w| "─".repeat(*w)).collect();
         let mut out = String::new();
-        self.write_row(&mut out, &titles, &widths);
-        self.write_row(&mut out, &rules, &widths);
-        for row in &clean {
-            self.write_row(&mut out, row, &widths);
+        for row in [titles, rules].iter().chain(&clean) {
+            self.write_row(&mut out, row, &widths, fit);
         }
         out
     }
@@ -168,11 +191,11 @@ impl Table {
         widths
     }
 
-    fn write_row(&self, out: &mut String, cells: &[String], widths: &[usize]) {
+    fn write_row(&self, out: &mut String, cells: &[String], widths: &[usize], fit: Fit) {
         let wrapped: Vec<Vec<String>> = cells
             .iter()
             .zip(widths)
-            .map(|(cell, width)| wrap(cell, *width))
+            .map(|(cell, width)| fit(cell, *width))
             .collect();
         let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
         for line in 0..height {
@@ -299,6 +322,21 @@ fn html_cell(cell: &Cell, column: &Column, is_header: bool) -> String {
     } else {
         format!("<td{class}>{text}</td>")
     }
+}
+
+/// The beginning of a text that fits into `width` cells, with an ellipsis where more follows.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        if kept.width() + c.width().unwrap_or(0) + 1 > width {
+            break;
+        }
+        kept.push(c);
+    }
+    format!("{}…", kept.trim_end())
 }
 
 /// Breaks a text at spaces into lines of at most `width` cells; a longer word is broken anywhere.

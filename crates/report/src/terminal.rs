@@ -10,6 +10,8 @@ use crate::view::ResultView;
 
 /// Narrowest width that is laid out for; a narrower terminal wraps by itself.
 const NARROWEST: usize = 40;
+/// Lines of the first screen, with what is said below it at most 30.
+const SCREEN: usize = 27;
 
 /// The report in `width` terminal cells.
 pub fn terminal(view: &ResultView, width: usize) -> String {
@@ -20,6 +22,35 @@ pub fn terminal(view: &ResultView, width: usize) -> String {
         &content::sections(view),
         width,
     )
+}
+
+/// The first screen of it: what it says, the table that the answer stands on, a line each, and
+/// whether something was left out. Of a soak what grows, as it is.
+pub fn brief(view: &ResultView, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let headline = content::headline(view);
+    let mut out = page(&headline.sentence, &headline.details, &[], width);
+    if let Some(section) = content::soaked(view) {
+        whole(&mut out, &section, width);
+        return out;
+    }
+    let left_out = content::left_out(view);
+    if let Some(section) = content::lead(view) {
+        out.push_str(&format!("\n{}\n", section.title));
+        for block in &section.blocks {
+            let lines = out.lines().count() + usize::from(left_out.is_some());
+            let room = SCREEN.saturating_sub(lines);
+            if let Block::Table(table) = block
+                && room > 0
+            {
+                out.push_str(&table.brief(width, room));
+            }
+        }
+    }
+    if let Some(words) = left_out {
+        paragraph(&mut out, &words, width);
+    }
+    out
 }
 
 /// A page: its sentence, what is said below it, its sections.
@@ -36,28 +67,33 @@ pub(crate) fn page(
         paragraph(&mut out, detail, width);
     }
     for section in sections.iter().filter(|s| !s.folds && !s.in_depth) {
-        out.push_str(&format!("\n{}\n", section.title));
-        for block in &section.blocks {
-            match block {
-                Block::Paragraph(words) => paragraph(&mut out, words, width),
-                Block::Table(table) => {
-                    out.push('\n');
-                    out.push_str(&table.terminal(width));
+        whole(&mut out, section, width);
+    }
+    out
+}
+
+/// A section with all that is in it.
+fn whole(out: &mut String, section: &Section, width: usize) {
+    out.push_str(&format!("\n{}\n", section.title));
+    for block in &section.blocks {
+        match block {
+            Block::Paragraph(words) => paragraph(out, words, width),
+            Block::Table(table) => {
+                out.push('\n');
+                out.push_str(&table.terminal(width));
+            }
+            Block::List(items) => {
+                for item in items {
+                    list_item(out, item, width);
                 }
-                Block::List(items) => {
-                    for item in items {
-                        list_item(&mut out, item, width);
-                    }
-                }
-                Block::Verbatim(verbatim) => {
-                    for line in text::clean_file(verbatim).lines() {
-                        out.push_str(&format!("    {line}\n"));
-                    }
+            }
+            Block::Verbatim(verbatim) => {
+                for line in text::clean_file(verbatim).lines() {
+                    out.push_str(&format!("    {line}\n"));
                 }
             }
         }
     }
-    out
 }
 
 fn paragraph(out: &mut String, words: &str, width: usize) {

@@ -334,6 +334,8 @@ impl Service {
             parallel_workers: None,
             heap_after_max: Some(Bytes::from_mib((self.fate.need / 3.0) as u64)),
             heap_max: None,
+            allocated: None,
+            promoted: None,
             pause_spans_ns: Vec::new(),
         }
     }

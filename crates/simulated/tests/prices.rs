@@ -219,6 +219,10 @@ fn less_memory_is_searched_where_less_is_billed() {
     };
     assert_eq!(of(Purpose::Prove), 5, "it has a proof of its own");
     assert!(of(Purpose::Confirm) >= 2);
+    // The starts at the size that was found tell where to look first.
+    let searched = of(Purpose::Search);
+    println!("{searched} starts of the bisection");
+    assert!(searched <= 4, "{searched}");
     let before = priced.searched.asked.len() as u32;
     assert!(watch.measured - before <= 30, "{}", watch.measured);
 }

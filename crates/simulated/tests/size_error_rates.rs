@@ -16,6 +16,7 @@ use loadline_analysis::proof::{Standing, is_proof};
 use loadline_analysis::random::Random;
 use loadline_analysis::search::Outcome;
 use loadline_analysis::search::ascent::Ascent;
+use loadline_analysis::search::expected::Expected;
 use loadline_analysis::search::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use loadline_simulated::world::{MemoryWall, draw_expectation};
 use loadline_sizing::Bytes;
@@ -146,7 +147,8 @@ impl Service {
                     search.record(size, outcome).unwrap();
                     if rule.expects && outcome == Outcome::Pass {
                         let mib = self.expected.min(size.as_mib());
-                        search.expect(Bytes::from_bytes((mib * 1024.0 * 1024.0) as u64));
+                        let size = Bytes::from_bytes((mib * 1024.0 * 1024.0) as u64);
+                        search.expect(Expected::of_a_start(size));
                     }
                 }
                 Step::Done(found) => return Some(found),

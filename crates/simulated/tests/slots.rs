@@ -11,19 +11,22 @@ mod rig;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use loadline_analysis::baseline::{Baseline, Figures, Ground};
 use loadline_analysis::random::Random;
-use loadline_analysis::record::{Purpose, TrialRecord};
+use loadline_analysis::record::{Machine, Purpose, TrialRecord};
 use loadline_analysis::search::Search;
 use loadline_analysis::search::prices::Priced;
 use loadline_analysis::search::refine::Refined;
-use loadline_analysis::search::size::{OfJdk, Sized};
+use loadline_analysis::search::size::{OfLevel, Sized};
 use loadline_analysis::search::soak::Soaked;
+use loadline_analysis::search::verify::{Verified, Verify};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::runner::RunError;
 use loadline_engine::searches::sizes;
 use loadline_simulated::world::{MemoryWall, draw_expectation};
 use loadline_simulated::{Cold, Simulated, World};
+use loadline_sizing::Bytes;
 
 /// Worlds for each search; `LOADLINE_SEEDS=50` is the long form.
 fn seeds() -> std::ops::Range<u64> {
@@ -168,6 +171,38 @@ fn a_soak_is_one_trial_on_any_number_of_slots() {
 }
 
 #[test]
+fn a_verify_decides_with_the_same_starts_on_any_number_of_slots() {
+    let experiment = rig::experiment("[limits]\nmemory = \"400Mi\"\ncpu = \"1\"", "100/s");
+    let configuration = experiment.configurations().remove(0);
+    let search = || {
+        let ground = Ground::new(&Machine::default(), &configuration, String::new());
+        let start = Figures {
+            kept: true,
+            memory: Some(Bytes::from_mib(250)),
+            ..Figures::default()
+        };
+        Verify {
+            configuration: configuration.clone(),
+            start_deadline: experiment.app.start_deadline,
+            baseline: Some(Baseline {
+                schema: 1,
+                loadline: String::new(),
+                result: String::new(),
+                ground: ground.clone(),
+                starts: vec![start; 20],
+            }),
+            ground,
+            at_least: 0,
+        }
+    };
+    same(&experiment, search, |verified: &Verified| {
+        let count = verified.starts.len();
+        assert!(count <= 20, "{count} starts");
+        (names(&verified.trials), verified.slo, verified.holds())
+    });
+}
+
+#[test]
 fn a_ladder_ends_at_the_same_rung_on_any_number_of_slots() {
     let tables = "[run]\nrepeats = 4\n[[factor]]\nname = \"memory\"\ndescend = true\nlevels = [\"1Gi\", \"768Mi\", \"512Mi\", \"384Mi\", \"256Mi\", \"192Mi\", \"128Mi\"]";
     let experiment = rig::experiment(tables, "100/s");
@@ -178,10 +213,21 @@ fn a_ladder_ends_at_the_same_rung_on_any_number_of_slots() {
 /// Each JDK has a size of its own, proven; the first tells the second where to begin.
 #[test]
 fn sizes_of_several_jdks_are_each_proven_on_any_number_of_slots() {
-    let tables = "[search]\nprove = 5\n[[factor]]\nname = \"jdk\"\nlevels = [\"17\", \"25\"]";
-    let experiment = rig::experiment(tables, "50/s");
+    each_level_is_proven("name = \"jdk\"\nlevels = [\"17\", \"25\"]");
+}
+
+#[test]
+fn sizes_of_several_applications_are_each_proven_on_any_number_of_slots() {
+    each_level_is_proven(
+        "name = \"application\"\nlevels = [{ label = \"jar\" }, { label = \"native\", command = [\"/bin/true\"] }]",
+    );
+}
+
+fn each_level_is_proven(factor: &str) {
+    let tables = format!("[search]\nprove = 5\n[[factor]]\n{factor}");
+    let experiment = rig::experiment(&tables, "50/s");
     let told = |sized: &Sized| {
-        let own = |of: &OfJdk| {
+        let own = |of: &OfLevel| {
             let best = of.best.as_ref().map_err(Clone::clone)?;
             let proofs = best.trials.iter().filter(|t| t.purpose == Purpose::Prove);
             let jdks: Vec<_> = proofs.map(|t| t.configuration.jdk.clone()).collect();
@@ -191,10 +237,16 @@ fn sizes_of_several_jdks_are_each_proven_on_any_number_of_slots() {
                 best.answer.size,
                 jdks.len()
             );
-            assert!(jdks.iter().all(|jdk| *jdk == of.jdk), "{jdks:?}");
+            assert!(jdks.iter().all(|jdk| *jdk == of.level.jdk), "{jdks:?}");
+            let own = of.level.application.as_deref() == Some("native");
+            let mut run = best
+                .trials
+                .iter()
+                .map(|t| t.configuration.application.is_some());
+            assert!(run.all(|is_native| is_native == own), "{:?}", of.level);
             Ok::<_, String>((best.answer, names(&best.trials)))
         };
-        let each: Vec<_> = sized.by_jdk.iter().map(own).collect();
+        let each: Vec<_> = sized.by_level.iter().map(own).collect();
         assert_eq!(each.len(), 2);
         let firsts: Vec<_> = sized
             .searched

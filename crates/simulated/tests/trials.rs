@@ -86,6 +86,7 @@ fn order(memory: Bytes, model: Model) -> Order {
             directory: PathBuf::from("/"),
         },
         dependencies: Vec::new(),
+        stubs: Vec::new(),
         secrets: Vec::new(),
         readiness: Readiness::Tcp { port: 8080 },
         network: Network::Own,

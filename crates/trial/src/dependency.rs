@@ -9,6 +9,7 @@ use std::time::Duration;
 use loadline_analysis::record::CpuSets;
 use loadline_analysis::wire;
 use loadline_proxy::Toxic;
+use loadline_proxy::stub::Answer;
 use loadline_sizing::{Bytes, Cpus};
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,21 @@ pub struct Proxied {
     /// Where it listens, on the loopback: the proxy listens there in the application's network.
     pub port: u16,
     /// What is wrong, in the order in which bytes meet it.
+    pub toxics: Vec<Toxic>,
+    /// Of all that is drawn.
+    pub seed: u64,
+}
+
+/// A dependency that loadline stands in for: it starts after all others and needs nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stub {
+    /// Its name.
+    pub name: String,
+    /// Where it listens, on the loopback.
+    pub port: u16,
+    /// What it answers.
+    pub answers: Vec<Answer>,
+    /// What is wrong on the way to it, in the order in which bytes meet it.
     pub toxics: Vec<Toxic>,
     /// Of all that is drawn.
     pub seed: u64,

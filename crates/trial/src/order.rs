@@ -11,7 +11,7 @@ use loadline_analysis::slo::Slo;
 use loadline_load::Plan;
 use serde::{Deserialize, Serialize};
 
-use crate::Dependency;
+use crate::{Dependency, Stub};
 
 /// One trial. Its instances (`configuration.instances`) are all alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct Order {
     pub app: App,
     /// What it needs beside it, in the order in which they start.
     pub dependencies: Vec<Dependency>,
+    /// What loadline stands in for beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stubs: Vec<Stub>,
     /// Texts that no file of the trial may hold: values of credentials.
     pub secrets: Vec<String>,
     /// When it counts as ready.
@@ -59,6 +62,15 @@ pub struct Order {
     /// A soak: memory in parts is watched over the load.
     #[serde(default)]
     pub soak: Option<Soak>,
+}
+
+impl Order {
+    /// The names by which the application finds what it needs.
+    pub fn hosts(&self) -> Vec<String> {
+        let dependencies = self.dependencies.iter().map(|d| &d.name);
+        let stubs = self.stubs.iter().map(|stub| &stub.name);
+        dependencies.chain(stubs).cloned().collect()
+    }
 }
 
 /// How a soak is watched.

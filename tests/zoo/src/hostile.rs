@@ -109,7 +109,8 @@ pub(crate) fn threads(settings: &Settings) -> u8 {
 
 pub(crate) fn fill_disk(settings: &Settings) -> u8 {
     let block = vec![7u8; 1 << 20];
-    if let Ok(mut file) = File::create("/tmp/filler") {
+    let file = settings.text("file", "/tmp/filler");
+    if let Ok(mut file) = File::create(file) {
         for _ in 0..settings.number("mib", 64) {
             let _ = file.write_all(&block);
         }

@@ -49,7 +49,10 @@ pub const MODES: [(&str, &str); 23] = [
         "opens descriptors until it cannot, then serves",
     ),
     ("threads", "starts threads until it cannot, then serves"),
-    ("fill-disk", "writes `mib` to /tmp, then serves"),
+    (
+        "fill-disk",
+        "writes `mib` to /tmp, or to `file`, then serves",
+    ),
     (
         "deep-tree",
         "makes `levels` directories in each other in /tmp, then serves",

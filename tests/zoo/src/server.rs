@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::{Settings, memory};
 
 /// Serves for ever. `ready_ms` waits first, `heap_mib` touches memory first, `slow_ms` delays
-/// each answer, `status` is the answer.
+/// each answer, `status` is the answer. With `calls` (a port) each request asks a server on the
+/// loopback for `/prices/7` first, up to `tries` times, and is answered 503 where that never works.
 pub(crate) fn serve(settings: &Settings) -> u8 {
     let _held = memory::touch(settings.number("heap_mib", 0));
     std::thread::sleep(settings.millis("ready_ms"));
@@ -16,11 +17,20 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
         return 98;
     };
     let (status, slow) = (settings.number("status", 200), settings.millis("slow_ms"));
+    let calls = u16::try_from(settings.number("calls", 0)).unwrap_or(0);
+    let tries = settings.number("tries", 1);
     for stream in listener.incoming().flatten() {
         // Without a thread the connection is closed: this is no server to rely on.
         let _ = std::thread::Builder::new()
             .stack_size(64 << 10)
-            .spawn(move || answer(&stream, status, slow));
+            .spawn(move || {
+                answer(&stream, slow, || {
+                    match calls == 0 || (0..tries).any(|_| is_good(calls)) {
+                        true => status,
+                        false => 503,
+                    }
+                });
+            });
     }
     0
 }
@@ -33,7 +43,19 @@ pub(crate) fn missing<'a>(mut needs: impl Iterator<Item = &'a str>) -> Option<&'
     })
 }
 
-fn answer(stream: &TcpStream, status: u64, slow: Duration) {
+/// Whether a server on this port answers with 200.
+fn is_good(port: u16) -> bool {
+    let asked = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.write_all(b"GET /prices/7 HTTP/1.1\r\nHost: zoo\r\nConnection: close\r\n\r\n")?;
+        let mut first = String::new();
+        BufReader::new(stream).read_line(&mut first)?;
+        Ok(first)
+    };
+    asked().is_ok_and(|line| line.starts_with("HTTP/1.1 200"))
+}
+
+fn answer(stream: &TcpStream, slow: Duration, mut status: impl FnMut() -> u64) {
     let _ = stream.set_nodelay(true);
     let mut lines = BufReader::new(stream).lines();
     // A request ends with an empty line; bodies are not expected.
@@ -42,6 +64,7 @@ fn answer(stream: &TcpStream, status: u64, slow: Duration) {
             continue;
         }
         std::thread::sleep(slow);
+        let status = status();
         let response = format!("HTTP/1.1 {status} zoo\r\nContent-Length: 3\r\n\r\nok\n");
         let mut writer = stream;
         if writer.write_all(response.as_bytes()).is_err() {

@@ -20,7 +20,8 @@ const LIVE_FLOOR: f64 = 0.02;
 /// Of the growth of the live heap in the first cycle: less than this in the second is settling.
 const SETTLING: f64 = 0.5;
 
-/// Of the growth of native memory in the first cycle: so much in the second is steady.
+/// Of the growth of native memory in the first cycle: so much in the second is steady. What grows
+/// faster in the second by as much is no loss at each request either: compilers that come late.
 const STEADY: f64 = 0.75;
 
 /// From so long on a first cycle may have a start in it that the second has not.
@@ -152,7 +153,8 @@ impl Judging<'_> {
             growth.verdict = Verdict::Growing;
             self.name_part(&mut growth);
             if !self.is_steady(&growth, &trend) {
-                growth.verdict = self.too_short(2.0, true);
+                let before = growth.first_cycle.unwrap_or(f64::MAX);
+                growth.verdict = self.too_short(2.0, growth.per_million < before);
                 return growth;
             }
             let per_million = growth.bytes_per_million.unwrap_or(growth.per_million);
@@ -174,7 +176,8 @@ impl Judging<'_> {
         let now = growth.per_million;
         let is_long = self.soaked >= LONG;
         let weighed = growth.bytes_per_million.unwrap_or(now);
-        now >= STEADY * before || (is_long && weighed >= AGREE * trend.slope * 1e6)
+        let is_same = now >= STEADY * before && (is_long || before >= STEADY * now);
+        is_same || (is_long && weighed >= AGREE * trend.slope * 1e6)
     }
 
     /// Names the part that grew most between the rest and the end, with its exact rate.

@@ -3,6 +3,7 @@
 //! Owns the stored form. Its counters are those of its own cgroup, which is none of the
 //! application's; [`crate::dependency`] says whether it was the bottleneck.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use loadline_sizing::{Bytes, Cpus};
@@ -66,9 +67,24 @@ pub struct DependencyEvidence {
     /// The last lines that it wrote, where it failed; control characters removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_output: Vec<String>,
+    /// What it was asked for, where loadline stood in for it; `None` is the real one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stub: Option<StubEvidence>,
     /// What went to it through the proxy; `None` where nothing stood in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkEvidence>,
+}
+
+/// What a stub was asked for in the whole trial. It runs in the process of the proxy, whose CPU and
+/// lateness stand in [`super::ProxyEvidence`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
+pub struct StubEvidence {
+    /// Requests that came.
+    pub requests: u64,
+    /// Those for which it had no answer, by method and path with identifiers replaced, the first 100;
+    /// each got a 404.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unanswered: BTreeMap<String, u64>,
 }
 
 /// Who else runs on a dependency's CPUs.

@@ -51,6 +51,16 @@ pub struct GcEvidence {
     /// Largest heap the JVM allowed itself (`-Xmx` or its default).
     #[serde(rename = "heap_max_bytes", with = "wire::bytes_opt", default)]
     pub heap_max: Option<Bytes>,
+    /// Bytes allocated over the whole log: a lower bound where the collector works beside the
+    /// application.
+    #[serde(rename = "allocated_bytes", with = "wire::bytes_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated: Option<Bytes>,
+    /// What the heap after a collection rose by from each to the next, added up: near what came into
+    /// the old generation. `None` where no pause has a heap, as of ZGC.
+    #[serde(rename = "promoted_bytes", with = "wire::bytes_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promoted: Option<Bytes>,
     /// Each pause: [start, end) on CLOCK_MONOTONIC in ns; at most 10 000, the rest is only counted.
     pub pause_spans_ns: Vec<(u64, u64)>,
 }

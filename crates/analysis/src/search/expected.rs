@@ -7,8 +7,34 @@ use loadline_sizing::Bytes;
 
 use crate::record::{CgroupEvidence, Evidence};
 
-/// Half of all estimates are taken to be off by less, as a share.
-const SPREAD: f64 = 0.15;
+/// Half of all estimates from one start are taken to be off by less, as a share.
+const OF_A_START: f64 = 0.15;
+
+/// The same, where it is what another search of the same service came to, with another JDK. Chosen.
+const OF_A_SEARCH: f64 = 0.06;
+
+/// A size that is expected, and how far that is trusted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expected {
+    /// The size.
+    pub size: Bytes,
+    /// Half of all such expectations are off by less, as a share.
+    pub spread: f64,
+}
+
+impl Expected {
+    /// From a start that passed with more.
+    pub fn of_a_start(size: Bytes) -> Self {
+        let spread = OF_A_START;
+        Self { size, spread }
+    }
+
+    /// The smallest size of another search of the same service.
+    pub fn of_a_search(size: Bytes) -> Self {
+        let spread = OF_A_SEARCH;
+        Self { size, spread }
+    }
+}
 
 /// The smallest limit that one instance is expected to work with: its anonymous memory, which
 /// cannot be dropped, and half of its file pages in use, of which some can. In the record of
@@ -16,10 +42,11 @@ const SPREAD: f64 = 0.15;
 /// 512 MiB; 204 MiB passed once of twice, 212 MiB each time. A heap that takes what it may is in it:
 /// less memory makes it smaller, so the trial with the least memory says most. `None` where the
 /// kernel does not tell.
-pub(super) fn expected(evidence: &Evidence) -> Option<Bytes> {
+pub fn expected(evidence: &Evidence) -> Option<Expected> {
     let alone = evidence.instances.iter().map(|i| &i.cgroup);
     let of_each = alone.filter_map(floor).max();
-    of_each.or_else(|| floor(&evidence.cgroup))
+    let size = of_each.or_else(|| floor(&evidence.cgroup))?;
+    Some(Expected::of_a_start(size))
 }
 
 fn floor(cgroup: &CgroupEvidence) -> Option<Bytes> {
@@ -31,10 +58,10 @@ fn floor(cgroup: &CgroupEvidence) -> Option<Bytes> {
 /// The size between two that halves the probability of where the smallest lies: the logarithm of
 /// what was expected is off by a Cauchy distributed share, whose long tails soon leave an estimate
 /// that was useless. Sizes in any unit, above 0.
-pub(super) fn middle(low: f64, high: f64, expected: f64) -> f64 {
-    let share = |size: f64| ((size / expected).ln() / SPREAD).atan();
+pub(super) fn middle(low: f64, high: f64, expected: f64, spread: f64) -> f64 {
+    let share = |size: f64| ((size / expected).ln() / spread).atan();
     let half = (share(low) + share(high)) / 2.0;
-    expected * (SPREAD * half.tan()).exp()
+    expected * (spread * half.tan()).exp()
 }
 
 #[cfg(test)]
@@ -58,7 +85,8 @@ mod tests {
             cgroup: cgroup(189, 229),
             ..trial.evidence
         };
-        assert_eq!(expected(&evidence), Some(Bytes::from_mib(209)));
+        let size = |evidence: &Evidence| expected(evidence).map(|expected| expected.size);
+        assert_eq!(size(&evidence), Some(Bytes::from_mib(209)));
         let of = |instance, anon, used| InstanceEvidence {
             instance,
             cgroup: cgroup(anon, used),
@@ -67,15 +95,15 @@ mod tests {
             exit: Default::default(),
         };
         evidence.instances = vec![of(1, 90, 110), of(2, 80, 140)];
-        assert_eq!(expected(&evidence), Some(Bytes::from_mib(110)));
+        assert_eq!(size(&evidence), Some(Bytes::from_mib(110)));
         evidence.instances = Vec::new();
         evidence.cgroup.peak_anon = None;
-        assert_eq!(expected(&evidence), None);
+        assert_eq!(size(&evidence), None);
     }
 
     #[test]
     fn the_middle_is_near_what_is_expected_and_between_the_ends() {
-        let at = |low, high, expected| middle(low, high, expected).round() as u64;
+        let at = |low, high, expected| middle(low, high, expected, OF_A_START).round() as u64;
         assert_eq!(at(64.0, 1024.0, 256.0), 256);
         assert_eq!(at(64.0, 1024.0, 210.0), 210);
         assert_eq!(at(64.0, 210.0, 210.0), 184);
@@ -83,5 +111,8 @@ mod tests {
         assert_eq!(at(64.0, 1024.0, 2000.0), 646);
         assert_eq!(at(64.0, 646.0, 2000.0), 364);
         assert_eq!(at(64.0, 1024.0, 30.0), 105);
+        // The sharper it is, the nearer the next is tried.
+        let near = middle(64.0, 210.0, 210.0, OF_A_SEARCH);
+        assert_eq!(near.round() as u64, 198);
     }
 }

@@ -8,21 +8,29 @@
 
 use loadline_sizing::Bytes;
 
-use super::{Outcome, expected};
+use super::Outcome;
+use super::expected::{Expected, middle};
 use crate::record::Purpose;
 
 /// Failed confirmations that each move up by the same: so many are within the spread of starts.
 const DOUBLES_AFTER: u32 = 3;
+
+/// Where an earlier answer failed, what is tried next, as a factor of it.
+const NEIGHBOUR: f64 = 1.25;
 
 /// What to search and how carefully.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters {
     /// Sizes are whole multiples of it.
     pub step: Bytes,
+    /// Where the smallest size is expected before anything has run, where that is known.
+    pub expected: Option<Expected>,
     /// A size taken to fail: the end of the range.
     pub low: Bytes,
     /// A size that passes, or that is tried first; doubled, up to `max`, while it fails.
     pub high: Bytes,
+    /// An earlier answer, that is tried in the place of `high`; where it fails, its neighbours are.
+    pub begin: Option<Bytes>,
     /// Whether `high` has already passed (the roomy run).
     pub high_passed: bool,
     /// Largest size allowed; confirmation and margin may go above `high`, never above this.
@@ -47,8 +55,10 @@ impl Parameters {
     pub fn new(low: Bytes, high: Bytes) -> Self {
         Self {
             step: Bytes::from_mib(4),
+            expected: None,
             low,
             high,
+            begin: None,
             high_passed: false,
             max: high,
             resolution: 1.06,
@@ -133,7 +143,7 @@ pub struct MinMemory {
     high: u64,
     high_known: bool,
     /// Where the smallest size is expected, in grid steps.
-    expected: Option<f64>,
+    expected: Option<Expected>,
     confirming: Option<Confirming>,
     /// Confirmations that failed.
     moved_up: u32,
@@ -164,7 +174,9 @@ impl MinMemory {
     pub fn new(parameters: Parameters) -> Self {
         let step = parameters.step_bytes();
         let low = parameters.low.as_bytes() / step;
-        let high = parameters.high.as_bytes().div_ceil(step).max(low + 1);
+        let high = parameters.begin.unwrap_or(parameters.high);
+        let high = high.min(parameters.max.max(parameters.high));
+        let high = high.as_bytes().div_ceil(step).max(low + 1);
         let mut search = Self {
             parameters,
             low,
@@ -180,15 +192,23 @@ impl MinMemory {
             invalid_in_a_row: 0,
             crashed_at: None,
         };
+        parameters
+            .expected
+            .into_iter()
+            .for_each(|expected| search.expect(expected));
         search.confirm_when_narrow();
         search
     }
 
-    /// Where the smallest size is expected to lie, which is then asked about first. It changes
-    /// which sizes are tried, never what they must show.
-    pub fn expect(&mut self, size: Bytes) {
-        let step = self.parameters.step_bytes() as f64;
-        self.expected = Some((size.as_bytes() as f64 / step).max(1.0));
+    /// Where the smallest size is expected to lie, which is then asked about first; one that is
+    /// trusted more stays. It changes which sizes are tried, never what they must show.
+    pub fn expect(&mut self, expected: Expected) {
+        if self
+            .expected
+            .is_none_or(|now| expected.spread <= now.spread)
+        {
+            self.expected = Some(expected);
+        }
     }
 
     /// A search brought to where these outcomes leave it.
@@ -304,7 +324,12 @@ impl MinMemory {
     fn bisection_failed(&mut self, at: u64) {
         self.low = at;
         if !self.high_known {
-            self.high = (at * 2).clamp(at + 1, self.max().max(at + 1));
+            let next = match self.parameters.begin {
+                // What sufficed before is mostly not far from what suffices now.
+                Some(_) if self.starts == 1 => scaled(at, NEIGHBOUR),
+                _ => at * 2,
+            };
+            self.high = next.clamp(at + 1, self.max().max(at + 1));
         }
         self.confirm_when_narrow();
     }
@@ -368,7 +393,10 @@ impl MinMemory {
         }
         let (low, high) = (self.low.max(1) as f64, self.high as f64);
         let middle = match self.expected {
-            Some(expected) => expected::middle(low, high, expected),
+            Some(Expected { size, spread }) => {
+                let size = size.as_bytes() as f64 / self.parameters.step_bytes() as f64;
+                middle(low, high, size.max(1.0), spread)
+            }
             None => (low * high).sqrt(),
         };
         let middle = (middle * (1.0 - 1e-12)).ceil() as u64;
@@ -408,6 +436,33 @@ mod tests {
 
     fn mib(value: u64) -> Bytes {
         Bytes::from_mib(value)
+    }
+
+    #[test]
+    fn an_earlier_answer_is_tried_first_and_then_its_neighbours() {
+        let begun = Parameters {
+            begin: Some(mib(232)),
+            max: mib(4096),
+            ..Parameters::new(mib(64), mib(1024))
+        };
+        let first = |outcomes: &[(u64, Outcome)]| {
+            let outcomes = outcomes
+                .iter()
+                .map(|(size, outcome)| (mib(*size), *outcome));
+            let search = MinMemory::replay(begun, outcomes).expect("they are its own");
+            match search.next() {
+                Step::Try(size, _) => size,
+                other => panic!("{other:?}"),
+            }
+        };
+        use Outcome::{Fail, Pass};
+        assert_eq!(first(&[]), mib(232));
+        assert!(first(&[(232, Pass)]) < mib(232));
+        // 232 was enough: what is enough now is mostly not far.
+        assert_eq!(first(&[(232, Fail)]), mib(292));
+        assert_eq!(first(&[(232, Fail), (292, Fail)]), mib(584));
+        let next = first(&[(232, Fail), (292, Pass)]);
+        assert!(next > mib(232) && next < mib(292), "{next}");
     }
 
     /// The rules of the golden traces: finer and with more confirmations than the default.
@@ -477,7 +532,7 @@ mod tests {
                 high_passed: true,
                 ..Parameters::new(mib(64), mib(1024))
             });
-            search.expect(mib(size));
+            search.expect(Expected::of_a_start(mib(size)));
             trace_of(search, 300)
         };
         let lines = [300, 340, 250, 64, 4000].map(line);

@@ -11,7 +11,7 @@
 mod ahead;
 pub mod ascent;
 pub mod cheapest;
-mod expected;
+pub mod expected;
 pub mod lattice;
 pub mod matrix;
 pub mod max_rate;
@@ -24,12 +24,14 @@ mod seen;
 pub mod size;
 pub mod soak;
 pub mod tune;
+pub mod verify;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::record::{AppKo, Configuration, Purpose, TrialRecord, Verdict};
 
+pub use expected::expected as floor;
 pub use seen::{ByAsk, Seen};
 
 /// A trial that a search wants to see.

@@ -13,7 +13,7 @@ use super::size::Sizes;
 use super::{Ask, Search, Seen};
 use crate::interval::quantile;
 use crate::random::Random;
-use crate::record::{Evidence, SCHEMA, TrialRecord, Verdict};
+use crate::record::{Evidence, SCHEMA, SecondEvidence, TrialRecord, Verdict};
 use crate::slo::Slo;
 
 /// Services that are drawn: enough for a 95th percentile.
@@ -26,6 +26,10 @@ const MOST: u32 = 2000;
 /// much above the middle.
 const ANONYMOUS: f64 = 0.85;
 
+/// Warm-ups that a service may need, seconds, where the search lengthens them by itself: as likely in
+/// each octave. Assumed, not measured.
+const WARM: (f64, f64) = (1.0, 64.0);
+
 /// What a search takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlook {
@@ -33,32 +37,30 @@ pub struct Outlook {
     pub starts: u32,
     /// Starts, of 95 in 100 searches at most.
     pub starts_95: u32,
-    /// Length of a start.
+    /// Length of a start, with the warm-up given.
     pub each: Duration,
+    /// Time, of half of all searches at most; with the longer warm-ups that some of its starts have.
+    pub time: Duration,
+    /// Time, of 95 in 100 searches at most.
+    pub time_95: Duration,
 }
 
 impl Outlook {
     /// The outlook of a search whose trials take `each`.
     pub fn of(search: &Sizes, slo: &Slo, each: Duration) -> Self {
-        let starts: Vec<f64> = (0..SERVICES)
-            .map(|service| f64::from(Drawn::new(search, service).starts(slo)))
-            .collect();
-        let at = |share| quantile(&starts, share).unwrap_or_default().round() as u32;
+        let taken = (0..SERVICES).map(|service| Drawn::new(search, service).takes(slo, each));
+        let taken: Vec<(u32, Duration)> = taken.collect();
+        let starts: Vec<f64> = taken.iter().map(|(starts, _)| f64::from(*starts)).collect();
+        let times: Vec<f64> = taken.iter().map(|(_, time)| time.as_secs_f64()).collect();
+        let starts = |share| quantile(&starts, share).unwrap_or_default().round() as u32;
+        let time = |share| Duration::from_secs_f64(quantile(&times, share).unwrap_or_default());
         Self {
-            starts: at(0.5),
-            starts_95: at(0.95),
+            starts: starts(0.5),
+            starts_95: starts(0.95),
             each,
+            time: time(0.5),
+            time_95: time(0.95),
         }
-    }
-
-    /// Time, of half of all searches at most.
-    pub fn time(&self) -> Duration {
-        self.each * self.starts
-    }
-
-    /// Time, of 95 in 100 searches at most.
-    pub fn time_95(&self) -> Duration {
-        self.each * self.starts_95
     }
 }
 
@@ -68,6 +70,8 @@ struct Drawn<'a> {
     /// MiB at which half of the starts pass.
     middles: Vec<f64>,
     width: f64,
+    /// The warm-up after which it is warm.
+    warm: Duration,
     random: Random,
 }
 
@@ -85,24 +89,49 @@ impl<'a> Drawn<'a> {
             search,
             middles: search.bases.iter().map(middle).collect(),
             width,
+            warm: Duration::from_secs_f64(random.between(WARM.0.ln(), WARM.1.ln()).exp()),
             random,
         }
     }
 
-    /// How many starts the search takes on it.
-    fn starts(mut self, slo: &Slo) -> u32 {
+    /// How many starts the search takes on it, and how long they take where one with the warm-up
+    /// given takes `each`.
+    fn takes(mut self, slo: &Slo, each: Duration) -> (u32, Duration) {
         let mut seen = Seen::default();
+        let mut time = Duration::ZERO;
         for starts in 0..MOST {
             let Err(open) = self.search.next(&seen) else {
-                return starts;
+                return (starts, time);
             };
             let Some(ask) = open.wanted.first() else {
-                return starts;
+                return (starts, time);
             };
+            let given = self.given();
+            let warm_up = ask.configuration.warm_up.unwrap_or(given);
+            time += each + warm_up.saturating_sub(given);
             let record = self.start(ask, slo);
             seen.add(ask, record, Duration::ZERO);
         }
-        MOST
+        (MOST, time)
+    }
+
+    /// The warm-up that every search begins with; none where they do not lengthen it.
+    fn given(&self) -> Duration {
+        let first = self.search.bases.first();
+        first.and_then(|base| base.warm_up).unwrap_or_default()
+    }
+
+    /// Seconds of load in which a request gets cheaper until the service is warm.
+    fn seconds(&self, ask: &Ask) -> Vec<SecondEvidence> {
+        let warm_up = ask.configuration.warm_up.unwrap_or(self.given());
+        let first = if warm_up < self.warm { 2 } else { 1 };
+        let second = |cpu| SecondEvidence {
+            offered: Some(1),
+            achieved: Some(1),
+            cpu: Some(Duration::from_secs(cpu)),
+            ..SecondEvidence::default()
+        };
+        vec![second(first), second(1)]
     }
 
     fn start(&mut self, ask: &Ask, slo: &Slo) -> TrialRecord {
@@ -118,7 +147,10 @@ impl<'a> Drawn<'a> {
         let above = (size - middle) / (self.width * middle);
         let passes = self.random.chance(1.0 / (1.0 + (-above).exp()));
         let mib = |share: f64| Some(Bytes::from_bytes((share * middle * 1024.0 * 1024.0) as u64));
-        let mut evidence = Evidence::default();
+        let mut evidence = Evidence {
+            seconds: self.seconds(ask),
+            ..Evidence::default()
+        };
         evidence.start.ready = Some(Duration::from_secs(1));
         evidence.cgroup.peak_anon = mib(ANONYMOUS);
         evidence.cgroup.peak_working_set = mib(2.0 - ANONYMOUS);
@@ -156,6 +188,7 @@ mod tests {
                 jdk: Some(n.to_string()),
                 ..configuration(1)
             },
+            level: None,
             parameters: Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024)),
             start_deadline: Duration::from_secs(60),
             warm_up: None,
@@ -163,7 +196,6 @@ mod tests {
         Sizes {
             bases: (0..bases).map(base).collect(),
             prove,
-            by_jdk: false,
         }
     }
 
@@ -174,7 +206,7 @@ mod tests {
     #[test]
     fn it_follows_the_rules_of_the_search() {
         let (one, without, two) = (outlook(1, 20), outlook(1, 0), outlook(2, 20));
-        assert_eq!(one.time(), Duration::from_secs(30) * one.starts);
+        assert_eq!(one.time, Duration::from_secs(30) * one.starts);
         assert!(one.starts_95 > one.starts, "{one:?}");
         assert!(
             without.starts + 20 <= one.starts && one.starts <= without.starts + 22,
@@ -184,5 +216,19 @@ mod tests {
         assert!(two.starts >= one.starts + without.starts / 2, "{two:?}");
         assert!(two.starts <= one.starts * 2, "{two:?}");
         assert_eq!(outlook(1, 20), one, "the same each time");
+    }
+
+    #[test]
+    fn longer_warm_ups_are_in_the_time() {
+        let mut steady = search(1, 20);
+        steady.bases[0].warm_up = Some(Duration::from_secs(2));
+        let each = Duration::from_secs(30);
+        let (start, steady) = (outlook(1, 20), Outlook::of(&steady, &slo(), each));
+        // Some starts more, and of most services longer ones: up to 78 s more each.
+        assert!(steady.starts > start.starts, "{steady:?} {start:?}");
+        assert!(steady.time > each * steady.starts, "{steady:?}");
+        assert!(steady.time_95 > steady.time.mul_f64(1.5), "{steady:?}");
+        assert!(steady.time_95 < (each + Duration::from_secs(128)) * steady.starts_95);
+        assert_eq!(start.time, each * start.starts);
     }
 }

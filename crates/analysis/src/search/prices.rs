@@ -113,7 +113,10 @@ impl Search for Prices {
         spent += tuned.as_ref().map_or(Duration::ZERO, |t| t.spent);
         let best = tuned.as_ref().map_or(&configuration, |t| &t.configuration);
         let refined = match is_proven {
-            true => self.purchase.refine(best, spent, seen)?,
+            true => {
+                let started = searched.asked.iter().map(|asked| &*asked.record);
+                self.purchase.refine(best, started, spent, seen)?
+            }
             false => Refined::AsFound(None),
         };
         if let Refined::AsFound(Some(why)) = &refined {

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::expected::expected;
 use super::min_memory::{MemoryFound, Parameters};
 use super::purchase::Purchase;
 use super::size::{End, Smallest, add_neighbour, at, prove};
 use super::{Next, Search, Seen};
 use crate::proof::{Count, unproven};
-use crate::record::{Configuration, TrialRecord};
+use crate::record::{Configuration, TrialRecord, Verdict};
 
 /// Starts of a search of the smallest memory, as simulated searches need them on average (crate
 /// simulated, `tests/size_error_rates.rs`).
@@ -39,10 +40,12 @@ pub struct Smaller {
 }
 
 impl Purchase {
-    /// Searches less memory for the configuration that the search for the cheapest size came to.
-    pub(super) fn refine(
+    /// Searches less memory for the configuration that the search for the cheapest size came to; its
+    /// own starts there tell where to look first.
+    pub(super) fn refine<'a>(
         &self,
         found: &Configuration,
+        started: impl Iterator<Item = &'a TrialRecord>,
         spent: Duration,
         seen: &Seen,
     ) -> Next<Refined> {
@@ -68,10 +71,14 @@ impl Purchase {
             high: memory,
             max: memory,
             high_passed: true,
+            expected: started
+                .filter(|t| t.configuration == *found && t.verdict == Verdict::Pass)
+                .find_map(|t| expected(&t.evidence)),
             ..self.memory
         };
         let search = Smallest {
             base,
+            level: None,
             parameters,
             start_deadline: self.start_deadline,
             warm_up: None,

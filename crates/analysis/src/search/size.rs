@@ -16,7 +16,7 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use super::ahead::{self, Machine};
-use super::expected::expected;
+use super::expected::{Expected, expected};
 use super::min_memory::{MemoryFound, MinMemory, Parameters, Step};
 use super::{Ask, Next, Open, Outcome, Search, Seen, all, both, each};
 use crate::price;
@@ -38,9 +38,16 @@ pub struct Sizes {
     pub bases: Vec<Smallest>,
     /// Fresh starts that prove a size when none misses.
     pub prove: u32,
-    /// Whether each JDK is a question of its own, with a size that is proven, and not one more way to
-    /// the cheapest.
-    pub by_jdk: bool,
+}
+
+/// A level that is a question of its own, with a size that is proven, and not one more way to the
+/// cheapest: a JDK, an application.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Level {
+    /// The JDK's name; `None` where one is asked about.
+    pub jdk: Option<String>,
+    /// The application's label; `None` where there is one.
+    pub application: Option<String>,
 }
 
 /// What [`Sizes`] comes to.
@@ -50,15 +57,15 @@ pub struct Sized {
     pub searched: Vec<Searched>,
     /// The cheapest; `None` where no base has an answer.
     pub best: Option<Best>,
-    /// The cheapest of each JDK, in the order of the bases, where each is a question of its own.
-    pub by_jdk: Vec<OfJdk>,
+    /// The cheapest of each level that is a question of its own, in the order of the bases.
+    pub by_level: Vec<OfLevel>,
 }
 
-/// What one JDK of several comes to.
+/// What one level comes to.
 #[derive(Debug, Clone)]
-pub struct OfJdk {
-    /// Its name; `None` is the command as given.
-    pub jdk: Option<String>,
+pub struct OfLevel {
+    /// Which one.
+    pub level: Level,
     /// Its cheapest size; the reason where none of its bases has an answer.
     pub best: Result<Best, String>,
 }
@@ -101,26 +108,21 @@ impl Search for Sizes {
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
         });
         let best = best.cloned();
-        let by_jdk = match self.by_jdk {
-            true => of_jdks(&lots, &searched, answers),
-            false => Vec::new(),
-        };
+        let by_level = self.by_level(&lots, &searched, answers);
         Ok(Sized {
             searched,
             best,
-            by_jdk,
+            by_level,
         })
     }
 }
 
 impl Sizes {
-    /// Bases that are ways to one answer: all of them, or those of each JDK.
+    /// Bases that are ways to one answer: all of them, or those of each level that is a question.
     fn lots(&self) -> Vec<Vec<usize>> {
         let mut lots: Vec<Vec<usize>> = Vec::new();
         for (index, search) in self.bases.iter().enumerate() {
-            let is_own = |lot: &&mut Vec<usize>| {
-                !self.by_jdk || self.bases[lot[0]].base.jdk == search.base.jdk
-            };
+            let is_own = |lot: &&mut Vec<usize>| self.bases[lot[0]].level == search.level;
             match lots.iter_mut().find(is_own) {
                 Some(lot) => lot.push(index),
                 None => lots.push(vec![index]),
@@ -130,9 +132,9 @@ impl Sizes {
     }
 
     /// Every base's search. What was found with one JDK tells where to begin with the next: half as
-    /// much again, and that is then what a start with room is.
+    /// much again, and that is then what a start with room is. Of another application it tells nothing.
     fn search(&self, seen: &Seen) -> Next<Vec<Searched>> {
-        let is_first = |s: &&Smallest| !self.by_jdk || s.base.jdk == self.bases[0].base.jdk;
+        let is_first = |s: &&Smallest| s.level.is_none() || s.base.jdk == self.bases[0].base.jdk;
         let first = self.bases.iter().filter(is_first);
         let first = all(first.map(|search| search.next(seen)))?;
         let from = |search: &Smallest| first.iter().find(|f| differ_in_jdk(&f.base, &search.base));
@@ -184,19 +186,23 @@ fn differ_in_jdk(a: &Configuration, b: &Configuration) -> bool {
     rest(a) == rest(b)
 }
 
-fn of_jdks(lots: &[Vec<usize>], searched: &[Searched], answers: Vec<Option<Best>>) -> Vec<OfJdk> {
-    let lots = lots.iter().zip(answers);
-    lots.map(|(lot, best)| {
-        let first = &searched[lot[0]];
-        OfJdk {
-            jdk: first.base.jdk.clone(),
-            best: best.ok_or_else(|| first.end.why_none()),
-        }
-    })
-    .collect()
-}
-
 impl Sizes {
+    fn by_level(
+        &self,
+        lots: &[Vec<usize>],
+        searched: &[Searched],
+        answers: Vec<Option<Best>>,
+    ) -> Vec<OfLevel> {
+        let own = |(lot, best): (&Vec<usize>, Option<Best>)| {
+            let first = lot[0];
+            Some(OfLevel {
+                level: self.bases[first].level.clone()?,
+                best: best.ok_or_else(|| searched[first].end.why_none()),
+            })
+        };
+        lots.iter().zip(answers).filter_map(own).collect()
+    }
+
     /// Tests the cheapest size of a lot until one is proven: one that is refuted moves up, and may then
     /// no longer be the cheapest. Where none is proven, the one that was cheapest at first.
     fn prove(&self, lot: &[usize], searched: &[Searched], seen: &Seen) -> Next<Option<Proved>> {
@@ -241,6 +247,8 @@ impl Sizes {
 pub struct Smallest {
     /// The configuration without a memory limit of its own.
     pub base: Configuration,
+    /// Where its level is a question of its own.
+    pub level: Option<Level>,
     /// What to search and how carefully. The runner repeats what could not be measured, the search
     /// does not: `retries` is 0.
     pub parameters: Parameters,
@@ -305,12 +313,14 @@ impl End {
 }
 
 impl Smallest {
-    /// The same search, begun where another one ended: at its answer and half as much.
+    /// The same search, begun where another one ended: at its answer and half as much, and then
+    /// where that one's smallest lay.
     fn begun_at(&self, other: Option<&Searched>) -> Self {
         let mut search = self.clone();
         if let Some(End::Found(found)) = other.map(|o| &o.end) {
             let more = found.size.mul_ratio(3, 2).round_up(self.parameters.step);
             search.parameters.high = more.min(self.parameters.high);
+            search.parameters.expected = Some(Expected::of_a_search(found.confirmed));
         }
         search
     }
@@ -384,9 +394,9 @@ impl<'a> Steps<'a> {
     /// What every trial that passed teaches: where to look first.
     fn learn_memory(&mut self, record: &TrialRecord) {
         if record.verdict == Verdict::Pass
-            && let Some(size) = expected(&record.evidence)
+            && let Some(expected) = expected(&record.evidence)
         {
-            self.rules.expect(size);
+            self.rules.expect(expected);
         }
     }
 
@@ -623,6 +633,7 @@ mod tests {
                 memory: None,
                 ..fixture::configuration(1)
             },
+            level: None,
             parameters: Parameters {
                 retries: 0,
                 ..Parameters::new(mib(64), mib(1024))

@@ -188,7 +188,7 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
     APP_KO crash: it ended by itself with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter could not be read, so it may be that
     APP_KO cgroup_oom: the kernel killed one of its processes at the memory limit of 128Mi (peak 120 MiB), in the measure phase
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused
-    APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; throttled for 35s meanwhile (summed over CPUs); thrash: 14.8 M file refaults, 12 k major faults
+    APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; throttled for 35s meanwhile (summed over CPUs); thrash: the kernel kept dropping its code, 14.8 M pages were read again
     APP_KO hang: it stopped answering: no good response in the last 6 s of the measure phase, 1.80 k requests waiting (it was ready after 3s)
     APP_KO disk: it filled the disk: its files took 62Gi, 1023Mi were left, and it was ended in the measure phase
     ");
@@ -216,7 +216,7 @@ fn an_application_that_answers_errors_does_not_hang() {
     for second in evidence.seconds.iter_mut().skip(4) {
         second.errors = Some(300);
     }
-    insta::assert_snapshot!(line(&evidence), @"SLO_MISS: p99 lies in the requests that failed (http_5xx 1.80 k), the SLO allows 50ms; errors were 60 % (http_5xx 1.80 k), the SLO allows 1 %; it answered 120/s of the 300/s offered (40 %)");
+    insta::assert_snapshot!(line(&evidence), @"SLO_MISS: 1.80 k of 3 k requests failed (http_5xx 1.80 k): too many for p99<50ms; errors were 60 % (http_5xx 1.80 k), the SLO allows 1 %; it answered 120/s of the 300/s offered (40 %)");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_missed_slo_says_by_how_much_and_why() {
     let mut thrashing = evidence();
     thrashing.gc = Some(gc(Duration::from_millis(3900)));
     insta::assert_snapshot!(lines(&[slow, late, overloaded, thrashing]), @"
-    SLO_MISS: p99 was 83.0ms, the SLO allows 50ms; thrash: 900 k file refaults; GC took 40 % of the CPU; throttled in 80 of 100 periods
+    SLO_MISS: p99 was 83.0ms, the SLO allows 50ms; thrash: the kernel kept dropping its code, 900 k pages were read again; GC took 40 % of the CPU; throttled in 80 of 100 periods
     SLO_MISS: start time was 25s, the SLO allows 20s
     SLO_MISS: it answered 250/s of the 300/s offered (83.3 %)
     SLO_MISS: thrash: GC needed more than 50 % of the CPU; GC took 65 % of the CPU
@@ -310,7 +310,7 @@ fn what_cannot_count_is_invalid_and_says_so() {
     INVALID generator_saturated: the load generator was the bottleneck: send lag above 1 ms in 4 of 10 seconds
     INVALID generator_saturated: the load generator was late: send lag p99 7ms, at most 5ms for this SLO
     INVALID port_exhausted: the generator ran out of ports or descriptors: port_exhausted 12 times
-    INVALID noise: other programs used of the CPUs 30 % (at most 5 %)
+    INVALID noise: other programs used 30 % of the CPUs (at most 5 %)
     INVALID tool_error: the latency histogram of the record cannot be read: Invalid symbol 63, offset 0.
     INVALID tool_error: the application was ready, but no load was measured
     ");

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use loadline_analysis::record::Configuration;
+use loadline_analysis::record::{Configuration, Image};
 use loadline_engine::agenda::Agenda;
-use loadline_engine::cache::{Built, CacheError};
+use loadline_engine::cache::{Built, CacheError, application, in_image, use_options};
 use loadline_engine::command::assemble;
 use loadline_engine::experiment::wire::{
     CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
@@ -21,16 +21,20 @@ use loadline_engine::store::ResultKind;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::destination::{Destination, Writer};
+use loadline_jvm::cache::manifest::ManifestError;
 use loadline_jvm::cache::{self as caches, CacheKind, manifest, scc};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_load::spec::text::TimeOrNone;
 use loadline_load::{Spec, Target};
-use loadline_sizing::{Bytes, Version};
+use loadline_report::emit::cached_image;
+use loadline_sizing::Bytes;
 use loadline_trial::Account;
 
 use super::{OutputFlags, print};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, Given, app_table, checked, factor};
+use crate::extract::extracted;
+use crate::images;
 use crate::measuring::{MeasureFlags, Measuring, cache_refused, command_refused, sudo_caller};
 
 /// Where an application listens when nobody says so.
@@ -60,7 +64,13 @@ pub struct CacheArguments {
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     train_option: Vec<String>,
 
-    /// Directory the cache is written to [default: beside the application's jar]
+    /// A Spring Boot jar is taken apart first, its libraries beside it, because no cache can serve
+    /// classes from jars inside a jar; trained and compared is that, in a directory beside the jar
+    /// or in that of -o
+    #[arg(long, conflicts_with = "image")]
+    extract: bool,
+
+    /// Directory the cache is written to [default: beside the application's jar; of an image here]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -102,34 +112,49 @@ pub struct CacheArguments {
     #[command(flatten)]
     output: OutputFlags,
 
-    /// Refused, with what to do instead: the cache of an image is made where the image is built
-    #[arg(long, value_name = "REF", hide = true)]
+    /// Image to start in place of a program: trained in its own container, and a Dockerfile that
+    /// puts the cache into it
+    #[arg(long, value_name = "REF")]
     image: Option<String>,
 
-    /// The application's command, after --
+    /// What starts the image: podman or docker [default: whichever has it]
+    #[arg(long, value_name = "ENGINE", requires = "image")]
+    engine: Option<String>,
+
+    /// The application's command, after --; of an image its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "image")]
     command: Vec<String>,
 }
 
 /// Trains, puts in place, verifies, prints.
-pub fn run(arguments: CacheArguments) -> Result<Outcome, Error> {
+pub fn run(mut arguments: CacheArguments) -> Result<Outcome, Error> {
+    if arguments.extract {
+        arguments.command = extracted(&arguments.command, arguments.out.as_deref())?;
+    }
     let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
     let plain = experiment(&arguments, None)?;
-    let plain = checked(plain, None, &here, String::new())?.experiment;
+    let mut plain = checked(plain, None, &here, String::new())?.experiment;
+    images::find(&mut plain)?;
     let (jdk, application) = subject(&plain)?;
     let kind = kind(&arguments.kind, &jdk)?;
+    let name = match &arguments.image {
+        Some(reference) => images::name(reference),
+        None => stem(application.main()),
+    };
+    let beside = application.main().parent();
+    let beside = beside.filter(|_| arguments.image.is_none());
     let directory = match &arguments.out {
         Some(directory) => here.join(directory),
-        None => application.main().parent().unwrap_or(&here).to_owned(),
+        None => beside.unwrap_or(&here).to_owned(),
     };
     // Before an application is started for nothing.
     let caller = sudo_caller().map(|Account { uid, gid }| Writer { uid, gid });
     let there =
         Destination::open(&directory, caller).map_err(|e| cache_refused(&CacheError::File(e)))?;
-    let file = file_name(application.main(), kind);
+    let file = format!("{name}.{}", kind.extension());
     let given = experiment(&arguments, Some(kind))?;
-    let title = format!("{kind} cache of {}", name(application.main()));
-    let given = checked(given, None, &here, title)?;
+    let mut given = checked(given, None, &here, format!("{kind} cache of {name}"))?;
+    given.experiment.app.image = plain.app.image;
     let place = there.join(&file);
     let is_found = is_found(application.main(), &arguments.command, &place);
     verify(given, &arguments, (&there, &file), is_found)
@@ -150,13 +175,19 @@ fn verify(
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
     let agenda = Agenda::new(&measuring.experiment);
     let with = cached(&measuring.experiment)?;
+    let found = measuring.experiment.app.image.as_ref();
+    let image = found.and_then(|image| Some(images::recorded(image.found.as_ref()?)));
     let mut progress = measuring.progress(Some(agenda.trials()));
     let built = measuring.run(&mut progress, |runner| {
         let Some(built) = runner.cache(&with)? else {
             return Ok(None);
         };
         // At once: whoever has no patience for the pairs has the cache.
-        manifest::install(&built.file, there, file, &built.manifest).map_err(CacheError::File)?;
+        match &image {
+            None => manifest::install(&built.file, there, file, &built.manifest).map(drop),
+            Some(image) => put_beside_dockerfile(&built, image, there, file),
+        }
+        .map_err(CacheError::File)?;
         let classes = runner.witness(&with, &built)?;
         runner.run(&agenda.matrix)?;
         Ok(Some((built, classes)))
@@ -169,7 +200,11 @@ fn verify(
         ));
     };
     if !arguments.output.json {
-        print(&summary(&built, &there.join(file), is_found, classes))?;
+        let use_it = match &image {
+            None => use_it(&built, &there.join(file), is_found),
+            Some(image) => build_it(image, there, file),
+        };
+        print(&summary(&built, &there.join(file), &use_it, classes))?;
     }
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
     match classes {
@@ -187,20 +222,19 @@ fn subject(experiment: &Experiment) -> Result<(Jdk, Application), Error> {
     let jdks = Found::look(&places);
     let configurations = experiment.configurations();
     let base = configurations.first().unwrap_or(&experiment.base);
-    if experiment.app.image.is_some() {
-        let what = "a start-up cache inside an image is built by the image's own build";
-        return Err(Error::new(ErrorKind::Usage, what)
-            .hint("what it gains: loadline cache -- java -jar app.jar, on this machine")
-            .hint("what ships: a Dockerfile that builds it: loadline size -- java -jar app.jar, then loadline emit --cache appcds; then measure that image: loadline size --image"));
-    }
     let assembled = assemble(experiment, base, &jdks, &places);
     let assembled = assembled.map_err(|e| command_refused(&e))?;
+    if let (Some(image), None) = (&experiment.app.image, &assembled.jdk) {
+        let what = format!("the image {}: there is no JVM in it", image.reference);
+        return Err(Error::new(ErrorKind::Usage, what)
+            .hint("a start-up cache is a JVM's: name an image with one. Where the engine has no overlay driver (`info` says which), loadline sees no files of an image"));
+    }
     let no_jdk = || CacheError::NoJdk {
         program: experiment.app.command.first().cloned().unwrap_or_default(),
     };
     let jdk = assembled.jdk.clone().ok_or_else(no_jdk);
     let jdk = jdk.map_err(|e| cache_refused(&e))?;
-    let application = Application::of(&assembled.command()[1..], &experiment.app.directory)
+    let application = application(&experiment.app, assembled.command())
         .map_err(|e| cache_refused(&CacheError::Application(e)))?;
     Ok((jdk, application))
 }
@@ -247,14 +281,34 @@ fn openj9() -> Error {
     })
 }
 
-fn name(jar: &Path) -> String {
+fn stem(jar: &Path) -> String {
     jar.file_stem()
         .map(|stem| stem.to_string_lossy().into_owned())
         .unwrap_or_default()
 }
 
-fn file_name(jar: &Path, kind: CacheKind) -> String {
-    format!("{}.{}", name(jar), kind.extension())
+/// Puts the cache of an image in place, with the Dockerfile that puts it into the image. No manifest:
+/// what it fits stays as it is while the image's id does.
+fn put_beside_dockerfile(
+    built: &Built,
+    image: &Image,
+    there: &Destination,
+    file: &str,
+) -> Result<(), ManifestError> {
+    let place = in_image(built.manifest.kind);
+    let options = use_options(&built.manifest, &place);
+    let text = cached_image(image, file, &place.display().to_string(), &options);
+    let cache = std::fs::File::open(&built.file).map_err(|source| ManifestError {
+        action: "read",
+        path: built.file.clone(),
+        source,
+    })?;
+    there.put((file, cache), (&dockerfile(file), text.as_bytes()))
+}
+
+/// The Dockerfile of a cache: a name that no build has yet.
+fn dockerfile(file: &str) -> String {
+    format!("{file}.Dockerfile")
 }
 
 /// The experiment: the application as it is, and with a cache of this kind.
@@ -269,6 +323,7 @@ fn experiment(
     let mut app = app_table(&flags);
     let optional = |flag, text: &Option<String>| text.clone().map(|text| Said::flag(flag, text));
     app.image = optional("--image", &arguments.image);
+    app.engine = optional("--engine", &arguments.engine);
     app.start_deadline = optional("--start-deadline", &arguments.start_deadline);
     app.user = optional("--user", &arguments.user);
     app.network = optional("--network", &arguments.network);
@@ -282,6 +337,7 @@ fn experiment(
     factors.extend(kind.map(|kind| classes(kind, arguments.warm_requests)));
     Ok(ExperimentFile {
         compose: None,
+        manifest: None,
         dependency: Vec::new(),
         outage: Vec::new(),
         question: Some("How much faster is a start with a cache?".to_owned()),
@@ -361,10 +417,8 @@ fn cached(experiment: &Experiment) -> Result<Configuration, Error> {
     with.ok_or_else(|| Error::new(ErrorKind::Internal, "the experiment has no cache"))
 }
 
-fn summary(built: &Built, place: &Path, is_found: bool, classes: Option<Classes>) -> String {
+fn summary(built: &Built, place: &Path, use_it: &str, classes: Option<Classes>) -> String {
     let made = &built.manifest;
-    let jdk = made.build.parse().unwrap_or(Version::feature(0));
-    let option = caches::use_options(made.kind, place, jdk).join(" ");
     let mut text = format!(
         "{} ({:.1}Mi), trained in {:.1} s with {}\n",
         place.display(),
@@ -373,7 +427,7 @@ fn summary(built: &Built, place: &Path, is_found: bool, classes: Option<Classes>
         made.collector,
     );
     text += &format!(
-        "It fits JDK build {}, {} references, {} object headers, and {} of the class path.\n",
+        "It fits JDK build {}, {} references, {} object headers, and {}.\n",
         made.build,
         if made.compressed_oops {
             "compressed"
@@ -386,11 +440,12 @@ fn summary(built: &Built, place: &Path, is_found: bool, classes: Option<Classes>
             "ordinary"
         },
         match made.class_path.len() {
-            1 => "the one file".to_owned(),
-            n => format!("the {n} files"),
+            0 => "the class path of the image".to_owned(),
+            1 => "the one file of the class path".to_owned(),
+            n => format!("the {n} files of the class path"),
         },
     );
-    text += &format!("Use it: java {option} ...{}.\n", found_by(is_found));
+    text += &format!("Use it: {use_it}.\n");
     if let Some(classes) = classes {
         text += &format!(
             "{} of {} classes ({:.1} %) come from it and the JDK's archive.\n",
@@ -400,6 +455,23 @@ fn summary(built: &Built, place: &Path, is_found: bool, classes: Option<Classes>
         );
     }
     text + "\n"
+}
+
+/// How a program uses it.
+fn use_it(built: &Built, place: &Path, is_found: bool) -> String {
+    let options = use_options(&built.manifest, place).join(" ");
+    format!("java {options} ...{}", found_by(is_found))
+}
+
+/// How an image gets it.
+fn build_it(image: &Image, there: &Destination, file: &str) -> String {
+    format!(
+        "{} build -t {}:cached -f {} {}",
+        image.engine,
+        images::name(&image.reference),
+        there.join(&dockerfile(file)).display(),
+        there.directory().display(),
+    )
 }
 
 /// Who else uses it.

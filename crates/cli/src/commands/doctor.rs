@@ -49,6 +49,23 @@ pub fn run(arguments: DoctorArguments) -> Result<Outcome, Error> {
     }
 }
 
+/// Whether this machine can measure, in a sentence.
+pub fn in_short() -> String {
+    let mut checks: Vec<Check> = without_root().into_iter().collect();
+    checks.extend(preflight(&Options::default()));
+    let are = |status: Status| checks.iter().filter(|c| c.status == status).count();
+    match (are(Status::Broken), are(Status::Missing)) {
+        (0, 0) => "This machine can measure.".to_owned(),
+        (0, missing) => format!(
+            "This machine can measure; {missing} of what results could hold will lack: loadline doctor"
+        ),
+        (broken, _) => format!(
+            "This machine cannot measure yet, {broken} of {} things that trials need do not work: loadline doctor",
+            checks.len()
+        ),
+    }
+}
+
 /// Only where it does not work; the check of namespaces stands on it.
 fn without_root() -> Option<Check> {
     let refusal = rootless::enter().err()?;

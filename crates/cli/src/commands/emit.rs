@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::deployment::CellResult;
-use loadline_analysis::record::{Image, StartCache};
+use loadline_analysis::record::{Configuration, Image, StartCache, TrialRecord};
 use loadline_engine::experiment::Experiment;
 use loadline_files::{Directory, Part, Refused};
 use loadline_jvm::cache::application::Application as Jars;
@@ -116,6 +116,34 @@ pub struct EmitArguments {
     force: bool,
 }
 
+impl EmitArguments {
+    /// The patch of one container of a manifest, for a result (and the state directory it is in);
+    /// an older patch in the directory is replaced.
+    pub fn patch(
+        (id, state): (String, Option<PathBuf>),
+        manifest: PathBuf,
+        (workload, container): (String, String),
+        to: PathBuf,
+    ) -> Self {
+        Self {
+            result: ResultFlags { id, state },
+            to,
+            purposes: Vec::new(),
+            name: None,
+            image: None,
+            base_image: None,
+            replicas: None,
+            max_rate: None,
+            max_replicas: None,
+            plain: false,
+            cache: None,
+            node: None,
+            existing: Existing::manifest(manifest, workload, container),
+            force: true,
+        }
+    }
+}
+
 /// Writes them and says what to do next.
 pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
     let (mut view, mut experiment) = arguments.result.view_and_experiment()?;
@@ -126,6 +154,7 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
         view.node = node(&experiment, &view.machine, arguments.node);
     }
     let application = application(&arguments, &view, &experiment)?;
+    refuse_cache_of_image(&application)?;
     if let Some(patched) = arguments.existing.patched(&view, &application)? {
         write(&arguments, &view, &patched.artefacts)?;
         for note in &patched.notes {
@@ -220,6 +249,21 @@ fn purposes_of_image(arguments: &EmitArguments) -> Result<Vec<Purpose>, Error> {
     }
 }
 
+/// A variable of a manifest takes the place of the image's, so the cache must be the image's before
+/// it is measured: then its option is known as one of the image's own.
+fn refuse_cache_of_image(application: &Application) -> Result<(), Error> {
+    let has_cache = application.measured_image.is_some() && application.cache.is_some();
+    if !has_cache {
+        return Ok(());
+    }
+    let image = &application.image;
+    Err(Error::new(
+        ErrorKind::Usage,
+        format!("the start-up cache is not in {image}, and a manifest cannot put it there"),
+    )
+    .hint(format!("loadline cache --image {image} writes the cache and a Dockerfile that puts it into the image; build that, then size what it built: loadline size --image")))
+}
+
 fn application(
     arguments: &EmitArguments,
     view: &ResultView,
@@ -278,10 +322,7 @@ fn application(
 
 /// The image to build on: the one asked for, else the one that comes nearest to the JVM of the trials.
 fn base_image(arguments: &EmitArguments, view: &ResultView, jdk: u32) -> BaseImage {
-    let logged = view.trials.iter().rev();
-    let logged = logged
-        .filter_map(|t| t.evidence.gc.as_ref()?.jdk.as_deref())
-        .next();
+    let logged = logged(view).next();
     // `17 debian 17.0.15+6-Debian-1deb12u1`: name, vendor, version.
     let listed = view.machine.jdks.iter().filter_map(|jdk| {
         let (rest, version) = jdk.rsplit_once(' ')?;
@@ -372,6 +413,9 @@ fn command(experiment: &Experiment) -> Result<Command, Error> {
     let words = ["-jar".to_owned(), jar.display().to_string()];
     if let Ok(application) = Jars::of(&words, Path::new(".")) {
         command.is_read = true;
+        command
+            .extracted_from
+            .clone_from(&application.extracted_from);
         for name in beside(&jar, &application)? {
             if !command.beside.contains(&name) {
                 command.beside.push(name);
@@ -446,14 +490,25 @@ fn holds_secret(text: &str) -> bool {
     redact::line(text) != text || text.contains(redact::REDACTED)
 }
 
+/// JDKs as their own logs say them, the last trial's first; not those of other levels than the
+/// recommended one.
+fn logged(view: &ResultView) -> impl Iterator<Item = &str> {
+    let recommended = view.recommendation.as_ref().map(|r| &r.configuration);
+    let is_of = move |t: &&TrialRecord| {
+        let level = |c: &'_ Configuration| (c.jdk.clone(), c.application.clone());
+        recommended.is_none_or(|r| level(r) == level(&t.configuration))
+    };
+    let trials = view.trials.iter().rev().filter(is_of);
+    trials.filter_map(|t| t.evidence.gc.as_ref()?.jdk.as_deref())
+}
+
 /// The feature release of the JDK that was measured, from its own log, else from the machine.
 fn feature(view: &ResultView) -> Result<u32, Error> {
-    let logged = view.trials.iter().rev();
-    let logged = logged.filter_map(|t| t.evidence.gc.as_ref()?.jdk.clone());
     // `17 debian 17.0.15+6-Debian-1deb12u1`: name, vendor, version.
     let listed = view.machine.jdks.iter();
     let listed = listed.filter_map(|jdk| jdk.split(' ').next_back().map(str::to_owned));
-    logged
+    logged(view)
+        .map(str::to_owned)
         .chain(listed)
         .find_map(|text| text.parse::<Version>().ok())
         .map(|version| version.feature)

@@ -1,22 +1,122 @@
-//! `loadline init` (hidden): the processes between loadline and an application under test. All of
-//! it is in [`loadline_host::init`].
+//! `loadline init`: writes `loadline.toml` for the project in a directory, and says what it is from.
 
-use loadline_host::init::{self, InitError};
+use std::path::{Path, PathBuf};
 
+use clap::Args;
+use loadline_engine::project::{Project, Starts, Told};
+
+use super::print;
 use crate::error::{Error, ErrorKind, Outcome};
+use crate::files;
 
-/// Runs a stage; what it prints on failure goes into the application's output.
-pub fn run() -> Result<Outcome, Error> {
-    init::run().map(|()| Outcome::Done).map_err(|error| {
-        let kind = match &error {
-            InitError::NotForPeople => ErrorKind::Usage,
-            InitError::Line(_) => ErrorKind::Internal,
-            InitError::Sys(_) | InitError::Filter(_) | InitError::Step { .. } => {
-                ErrorKind::Environment
-            }
-        };
-        let hint = "see `loadline --help` for the commands for people";
-        let hint = matches!(error, InitError::NotForPeople).then_some(hint);
-        Error::new(kind, error).hint_if(hint)
-    })
+/// The file that `verify` reads.
+pub const FILE: &str = "loadline.toml";
+
+/// Write loadline.toml for the project in this directory, from what lies in it
+#[derive(Args)]
+pub struct InitArguments {
+    /// The project's directory
+    #[arg(value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// An image that starts it [default: the jar that was built, else the manifest's image]
+    #[arg(long, value_name = "REF", conflicts_with = "command")]
+    image: Option<String>,
+    /// What is requested: a path as /owners?lastName=Da, or a URL [default: where it says that it
+    /// is ready]
+    #[arg(long, value_name = "PATH|URL")]
+    url: Option<String>,
+    /// Path that answers when it is ready [default: that of the manifest's probe, or of the health
+    /// library that the build names]
+    #[arg(long, value_name = "PATH")]
+    ready: Option<String>,
+    /// Requests a second [default: 50/s]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<String>,
+    /// What "it works" means [default: p99<250ms,errors<1%]
+    #[arg(long, value_name = "SLO")]
+    slo: Option<String>,
+    /// CPU limit, where no manifest says it [default: 1]
+    #[arg(long, value_name = "CPUS")]
+    cpu: Option<String>,
+    /// Memory limit, where no manifest says it [default: 512Mi]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// The manifest that ships it, relative to DIR [default: the only one that has a JVM]
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Write to this file; - prints [default: loadline.toml in DIR]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print what would be written
+    #[arg(long, conflicts_with = "output")]
+    dry_run: bool,
+    /// Overwrite a file that is there
+    #[arg(long)]
+    force: bool,
+    /// The application's command, after --; relative to DIR
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Looks, says what it found, and writes.
+pub fn run(arguments: &InitArguments) -> Result<Outcome, Error> {
+    let directory = &arguments.directory;
+    if !directory.is_dir() {
+        let what = format!("there is no directory {}", directory.display());
+        return Err(Error::new(ErrorKind::Usage, what).hint("give the service's own directory"));
+    }
+    let is_printed = arguments.dry_run || arguments.output.as_deref() == Some(Path::new("-"));
+    let path = match &arguments.output {
+        Some(path) => path.clone(),
+        None if directory == Path::new(".") => PathBuf::from(FILE),
+        None => directory.join(FILE),
+    };
+    if !is_printed && path.symlink_metadata().is_ok() && !arguments.force {
+        let what = format!("{} is already there", path.display());
+        return Err(Error::new(ErrorKind::Usage, what)
+            .hint("--force overwrites it, --dry-run shows what would be written"));
+    }
+    let project = Project::look(directory, &told(arguments));
+    let project =
+        project.map_err(|refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))?;
+    let text = project.to_toml();
+    checked(&text, directory)?;
+    for line in project.said() {
+        eprintln!("{line}");
+    }
+    for what in &project.left_out {
+        eprintln!("not taken: {what}");
+    }
+    if is_printed {
+        print(&text)?;
+        return Ok(Outcome::Done);
+    }
+    files::write(&path, &text)?;
+    eprintln!("wrote {}; next: loadline verify", path.display());
+    Ok(Outcome::Done)
+}
+
+fn told(arguments: &InitArguments) -> Told {
+    let command = (!arguments.command.is_empty()).then(|| arguments.command.clone());
+    let image = arguments.image.clone().map(Starts::Image);
+    Told {
+        starts: command.map(Starts::Command).or(image),
+        url: arguments.url.clone(),
+        ready: arguments.ready.clone(),
+        rate: arguments.rate.clone(),
+        slo: arguments.slo.clone(),
+        cpu: arguments.cpu.clone(),
+        memory: arguments.memory.clone(),
+        manifest: arguments.manifest.clone(),
+    }
+}
+
+/// What is written is an experiment: a flag that makes it none is refused here.
+fn checked(text: &str, directory: &Path) -> Result<(), Error> {
+    let path = directory.join(FILE);
+    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
+    let parsed = loadline_engine::experiment::Experiment::parse(text, &path, &here);
+    parsed
+        .map(|_| ())
+        .map_err(|e| crate::experiment::refused(&e))
 }

@@ -9,9 +9,10 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use loadline_analysis::behaviour::behaviour;
 use loadline_analysis::lint::Measured;
 use loadline_analysis::offer::Offer;
-use loadline_analysis::record::{Configuration, JvmOption, Provenance, Verdict};
+use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord, Verdict};
 use loadline_engine::advice::{self, Advice, AdviceError};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::command::assemble;
@@ -20,6 +21,7 @@ use loadline_engine::store::ResultKind;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::jar;
 use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_sizing::compat::rightsize;
 use loadline_sizing::{Bytes, Version};
 
 use self::paper::Paper;
@@ -42,8 +44,9 @@ pub struct JudgeArguments {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     manifest: Vec<PathBuf>,
 
-    /// Advice to run: defaults, percent=75, paketo, boot-ui, fabric8, or a file (manifest, JSON of the
-    /// Vertical Pod Autoscaler or of KRR); may be given several times
+    /// Advice to run: defaults, percent=75, paketo, boot-ui, fabric8, rightsize (Argus; from the soak
+    /// in --measured), or a file (manifest, JSON of the Vertical Pod Autoscaler or of KRR); may be
+    /// given several times
     #[arg(long, value_name = "ADVICE")]
     advice: Vec<String>,
 
@@ -123,12 +126,7 @@ fn offer(arguments: &JudgeArguments) -> Result<Offer, Error> {
 
 /// The longest start and the highest memory use of the passing trials of a result.
 fn measured(arguments: &JudgeArguments) -> Result<Measured, Error> {
-    let Some(id) = &arguments.measured else {
-        return Ok(Measured::default());
-    };
-    let store = open_store_to_read(arguments.measure.state.as_deref())?;
-    let row = store.result(id).map_err(|e| store_refused(&e))?;
-    let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
+    let trials = measured_trials(arguments)?;
     let passed = trials.iter().filter(|t| t.verdict == Verdict::Pass);
     let starts = passed.clone().filter_map(|t| t.evidence.start.ready);
     let memory = passed.filter_map(|t| t.evidence.cgroup.peak_working_set);
@@ -138,13 +136,30 @@ fn measured(arguments: &JudgeArguments) -> Result<Measured, Error> {
     })
 }
 
+/// The trials of the result of --measured; none where it is not given.
+fn measured_trials(arguments: &JudgeArguments) -> Result<Vec<TrialRecord>, Error> {
+    let Some(id) = &arguments.measured else {
+        return Ok(Vec::new());
+    };
+    let store = open_store_to_read(arguments.measure.state.as_deref())?;
+    let row = store.result(id).map_err(|e| store_refused(&e))?;
+    store.trials(&row.id).map_err(|e| store_refused(&e))
+}
+
 /// Runs every advice and prints how it did.
 fn trials(arguments: &JudgeArguments, manifests: Vec<Advice>) -> Result<Outcome, Error> {
     let offer = offer(arguments)?;
     let plain = given(&arguments.flags, None)?;
     let places = Places::of_process();
     let found = Found::look(&places);
-    let start = start(&plain.experiment, arguments.memory, &found, &places);
+    let behaviour = behaviour(&measured_trials(arguments)?);
+    let start = start(
+        &plain.experiment,
+        arguments.memory,
+        behaviour,
+        &found,
+        &places,
+    );
     let advices = advices(arguments, &start, manifests)?;
     let given = judged(plain, &advices, arguments)?;
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
@@ -247,6 +262,7 @@ fn advices(
 fn start(
     experiment: &Experiment,
     memory: Option<Bytes>,
+    behaviour: Result<rightsize::Input, String>,
     found: &Found,
     places: &Places,
 ) -> advice::Given {
@@ -268,6 +284,7 @@ fn start(
             &experiment.app_of(&first).command,
             &experiment.app.directory,
         ),
+        behaviour,
     }
 }
 
@@ -343,7 +360,16 @@ mod tests {
             jdks: Vec::new(),
             unusable: Vec::new(),
         };
-        let of = |memory| start(&experiment, memory, &found, &Places::of_process());
+        let unknown = || Err(String::new());
+        let of = |memory| {
+            start(
+                &experiment,
+                memory,
+                unknown(),
+                &found,
+                &Places::of_process(),
+            )
+        };
         let from_file = of(None);
         assert_eq!(from_file.cpu, "1500m".parse().ok());
         assert_eq!(from_file.memory, Some(Bytes::from_gib(1)));

@@ -8,7 +8,9 @@ mod emit;
 mod explain;
 mod footprint;
 mod gc;
+mod help;
 mod init;
+mod init_part;
 mod judge;
 mod load;
 mod load_part;
@@ -25,7 +27,9 @@ mod size;
 mod soak;
 mod store;
 mod trial_part;
+mod verify;
 
+pub use help::{first, grouped};
 pub use load::load_error;
 pub use profile::say::bodiless;
 
@@ -38,11 +42,15 @@ use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Outcome};
 
-/// All subcommands, in the order of the help.
+/// All subcommands; the help groups them (`help`).
 #[derive(Subcommand)]
 pub enum Command {
     /// Show what this machine can measure, and what to fix
     Doctor(doctor::DoctorArguments),
+    /// Write loadline.toml for the project in this directory, from what lies in it
+    Init(init::InitArguments),
+    /// Say whether what is shipped still keeps the SLO and costs no more than before
+    Verify(verify::VerifyArguments),
     /// Find the smallest memory that keeps the SLO, and prove it
     Size(size::SizeArguments),
     /// Run an answer for hours and say what grows
@@ -79,7 +87,7 @@ pub enum Command {
     Show(show::ShowArguments),
     /// Write the report of a result: one offline HTML file
     Report(store::ReportArguments),
-    /// Write the files that ship a recommendation: JVM options, Dockerfile, Compose, Kubernetes
+    /// Write the files that ship a recommendation: options, Dockerfile, Compose, Kubernetes
     Emit(emit::EmitArguments),
     /// Show what changed between two results
     Compare(compare::CompareArguments),
@@ -91,7 +99,7 @@ pub enum Command {
     Clean(store::CleanArguments),
     /// The first processes of a trial; started by loadline itself.
     #[command(hide = true)]
-    Init,
+    InitPart,
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
@@ -113,6 +121,10 @@ pub struct OutputFlags {
     #[arg(long)]
     pub json: bool,
 
+    /// Print all that the records say, not the first screen of it
+    #[arg(long, conflicts_with = "json")]
+    pub full: bool,
+
     /// Also write the HTML report to this file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -122,6 +134,8 @@ pub struct OutputFlags {
 pub fn run(command: Command) -> Result<Outcome, Error> {
     match command {
         Command::Doctor(arguments) => doctor::run(arguments),
+        Command::Init(arguments) => init::run(&arguments),
+        Command::Verify(arguments) => verify::run(arguments),
         Command::Size(arguments) => size::run(arguments),
         Command::Soak(arguments) => soak::run(arguments),
         Command::Run(arguments) => run::run(arguments),
@@ -145,7 +159,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Gc(arguments) => gc::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
         Command::Footprint(arguments) => footprint::run(&arguments),
-        Command::Init => init::run(),
+        Command::InitPart => init_part::run(),
         Command::LoadPart => load_part::run(),
         Command::ProxyPart => proxy_part::run(),
         Command::TrialPart => trial_part::run(),

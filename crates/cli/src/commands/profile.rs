@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::slo::parse_duration;
+use loadline_engine::experiment::wire::StubFile;
 use loadline_load::profile::{
-    Builder, Format, NAMES, Profile, Rejected, Source, Templates, detect, named,
+    Builder, Format, NAMES, Profile, Rejected, Seen, Source, Templates, detect, named,
 };
 
 use self::input::{Log, cannot_read};
@@ -48,6 +49,10 @@ pub struct Arguments {
     /// them changes data
     #[arg(long)]
     all_methods: bool,
+    /// Write a stub instead: the answers that the log has seen, with their latencies, sizes and
+    /// statuses, for `stub = "FILE"` of a dependency
+    #[arg(long, conflicts_with_all = ["templates", "all_methods", "json"])]
+    stub: bool,
     /// Write the profile there instead of to stdout: files of bodies are named as seen from it, else
     /// from the working directory
     #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
@@ -56,6 +61,9 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// How requests were answered, and how many requests are in none of it.
+type Answers = (Vec<Seen>, u64);
 
 fn length(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| "it is no length; write for example 1h or 15m".to_owned())
@@ -108,12 +116,19 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
     input::sort(&mut logs, &format);
     let builder = || {
         let builder = Builder::new(format.clone(), arguments.interval, arguments.all_methods);
-        builder.templates(templates.clone())
+        let builder = builder.templates(templates.clone());
+        match arguments.stub {
+            true => builder.with_answers(),
+            false => builder,
+        }
     };
-    let mut profile = read(builder(), &mut logs)?;
+    let (mut profile, mut answers) = read(builder(), &mut logs)?;
     if let Some((window, share)) = intervals.and_then(|n| profile.busiest(n)) {
         say::window(&window, share);
-        profile = read(builder().within(window), &mut logs)?;
+        (profile, answers) = read(builder().within(window), &mut logs)?;
+    }
+    if arguments.stub {
+        return stub(arguments, profile.origin, answers);
     }
     let seen = profile.observed.clone().unwrap_or_default();
     say::seen(&seen, &profile);
@@ -121,6 +136,22 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
         _ if arguments.json => print(&super::json(&json::document(profile))?)?,
         Some(path) => files::write(path, &profile.text().map_err(load_error)?)?,
         None => print(&profile.text().map_err(load_error)?)?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// Writes what the logs have seen as a stub, and says what is not in it.
+fn stub(
+    arguments: &Arguments,
+    origin: String,
+    (seen, left_out): Answers,
+) -> Result<Outcome, Error> {
+    say::answers(&seen, left_out);
+    let text = StubFile::of(origin, seen).to_toml();
+    let text = text.map_err(|error| Error::new(ErrorKind::Environment, error))?;
+    match &arguments.output {
+        Some(path) => files::write(path, &text)?,
+        None => print(&text)?,
     }
     Ok(Outcome::Done)
 }
@@ -181,7 +212,7 @@ const HOW: &str = "say how the server writes its log with --format, in its own w
                    $status'";
 
 /// Reads all logs into a profile, and says which line was the first that was not understood.
-fn read(mut builder: Builder, logs: &mut [Log]) -> Result<Profile, Error> {
+fn read(mut builder: Builder, logs: &mut [Log]) -> Result<(Profile, Answers), Error> {
     let mut rejected: Option<(PathBuf, Rejected)> = None;
     for log in logs.iter_mut() {
         let text = log.text()?;
@@ -197,6 +228,7 @@ fn read(mut builder: Builder, logs: &mut [Log]) -> Result<Profile, Error> {
         .iter()
         .map(|log| log.path.display().to_string())
         .collect();
+    let answers = builder.answers();
     let profile = builder.finish(&names.join(", "));
     let place = rejected.map(|(path, line)| {
         let (path, Rejected { number, text }) = (path.display(), line);
@@ -216,5 +248,5 @@ fn read(mut builder: Builder, logs: &mut [Log]) -> Result<Profile, Error> {
     if let Some(place) = place {
         say::rejected(&place);
     }
-    Ok(profile)
+    Ok((profile, answers))
 }

@@ -25,6 +25,8 @@ pub struct SchemaArguments {
 enum Form {
     /// A result: size, run, drill, judge, cache, soak, resume, show and export
     Result,
+    /// Whether what is shipped still holds: verify
+    Verify,
     /// Manifests checked on paper: judge without a command
     Judge,
     /// A trial: show TRIAL
@@ -57,6 +59,7 @@ impl Form {
     fn schema(self) -> String {
         match self {
             Self::Result => schema_of::<loadline_report::Export>(),
+            Self::Verify => schema_of::<loadline_report::verified::Statement>(),
             Self::Judge => schema_of::<judge::paper::Document>(),
             Self::Trial => schema_of::<TrialRecord>(),
             Self::Compare => schema_of::<loadline_report::compare::Exported>(),

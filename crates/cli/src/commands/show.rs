@@ -56,13 +56,17 @@ pub fn print_result(store: &Store, id: &str, output: &OutputFlags) -> Result<(),
 fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(), Error> {
     let text = match output.json {
         true => loadline_report::json(view),
-        false => loadline_report::terminal(view, width()),
+        false if output.full => loadline_report::terminal(view, width()),
+        false => loadline_report::brief(view, width()),
     };
     print(&text)?;
-    if !output.json {
+    if !output.json && output.full {
         // The last lines are what stays on the screen.
         let answer = loadline_report::content::headline(view).sentence;
         eprintln!("answer: {}", loadline_report::text::one_line(&answer));
+    }
+    if !output.json && !output.full {
+        eprintln!("all of it: loadline show {name} --full");
     }
     if let Some(path) = &output.report {
         files::write(path, &loadline_report::html(view))?;

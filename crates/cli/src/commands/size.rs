@@ -7,7 +7,7 @@ mod prices;
 use std::sync::Arc;
 
 use clap::Args;
-use loadline_analysis::recommend::{Conclusion, JdkSize, NoAnswer, Recommendation, recommend};
+use loadline_analysis::recommend::{Conclusion, LevelSize, NoAnswer, Recommendation, recommend};
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::search::size::{End, Incomparable, Searched, Sized, comparable};
 use loadline_analysis::warming::Question;
@@ -19,6 +19,7 @@ use super::{OutputFlags, drill};
 use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, SearchFlags, given};
+use crate::extract::extracted;
 use crate::measuring::{MeasureFlags, Measuring};
 
 /// What helps when trials could not be measured.
@@ -38,6 +39,10 @@ pub struct SizeArguments {
     /// the largest size as a proof has, and say what that changed
     #[arg(long = "try", conflicts_with = "prices")]
     lever: bool,
+    /// A Spring Boot jar is taken apart first, its libraries in a directory beside it: that is sized,
+    /// and what `emit` ships; start-up caches need it
+    #[arg(long, conflicts_with_all = ["image", "compose"])]
+    extract: bool,
     #[command(flatten)]
     measure: MeasureFlags,
     #[command(flatten)]
@@ -45,7 +50,10 @@ pub struct SizeArguments {
 }
 
 /// Searches, proves and prints.
-pub fn run(arguments: SizeArguments) -> Result<Outcome, Error> {
+pub fn run(mut arguments: SizeArguments) -> Result<Outcome, Error> {
+    if arguments.extract {
+        arguments.flags.command = extracted(&arguments.flags.command, None)?;
+    }
     let given = given(&arguments.flags, Some(&arguments.search))?;
     drill::refuse(&given)?;
     if given.experiment.search.pricing.is_none() {
@@ -133,7 +141,7 @@ fn concluded(sized: &Sized, question: Question) -> Concluded {
     let (trials, others) = (owned(&best.trials), owned(&best.others));
     let configuration = best.configuration.clone();
     let mut recommendation = recommend(configuration, &best.answer, &trials, &others);
-    recommendation.by_jdk = sized.by_jdk.iter().map(JdkSize::of).collect();
+    recommendation.by_level = sized.by_level.iter().map(LevelSize::of).collect();
     recommendation.question = question;
     Concluded::Found(Box::new(recommendation))
 }
@@ -142,10 +150,10 @@ fn owned(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {
     records.iter().map(|r| (**r).clone()).collect()
 }
 
-/// An answer that is not proven, of any JDK, misses the SLO (exit 1), unless its starts could not be measured
+/// An answer that is not proven, of any JDK or application, misses the SLO (exit 1), unless its starts could not be measured
 /// (exit 4). A proof that was not asked for fails nothing.
 fn how_it_stands(best: &Recommendation, starts: u32) -> Result<Outcome, Error> {
-    if starts > 0 && best.is_proven() && !best.by_jdk.iter().all(JdkSize::is_proven) {
+    if starts > 0 && best.is_proven() && !best.by_level.iter().all(LevelSize::is_proven) {
         return Ok(Outcome::SloMissed);
     }
     if starts == 0 || best.is_proven() {

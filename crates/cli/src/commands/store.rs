@@ -98,6 +98,7 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
             ResultKind::Run => "run",
             ResultKind::Size => "size",
             ResultKind::Soak => "soak",
+            ResultKind::Verify => "verify",
         };
         let status = match row.status {
             Status::Running => "running",
@@ -165,12 +166,16 @@ pub fn resume(arguments: ResumeArguments) -> Result<Outcome, Error> {
         .result(&arguments.id)
         .map_err(|e| store_refused(&e))?;
     drop(looked);
+    if row.kind == ResultKind::Verify {
+        let what = "a verify takes a few starts and is begun anew";
+        return Err(Error::new(ErrorKind::Usage, what).hint("loadline verify"));
+    }
     let store = open_store(arguments.state.as_deref())?;
     super::soak::salvaged(&store, &row)?;
     let measuring = Measuring::again(&row, store, arguments.wait)?;
     match row.kind {
         ResultKind::Soak => super::soak::soaked(measuring, &arguments.output),
-        ResultKind::Run => super::run::matrix(measuring, &arguments.output),
+        ResultKind::Run | ResultKind::Verify => super::run::matrix(measuring, &arguments.output),
         ResultKind::Size => super::size::sized(measuring, &arguments.output),
     }
 }
@@ -267,9 +272,9 @@ pub struct CleanArguments {
     state: Option<PathBuf>,
 }
 
-/// Removes it and says what.
+/// Removes it and says what; where there is no state directory, none is made.
 pub fn clean(arguments: CleanArguments) -> Result<Outcome, Error> {
-    let store = open_store(arguments.state.as_deref())?;
+    let store = open_store_to_read(arguments.state.as_deref())?;
     let options = Options {
         scratch_root: Some(store.scratch_root()),
         ..Options::default()

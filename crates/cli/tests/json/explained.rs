@@ -187,7 +187,7 @@ fn a_result_shows_the_table_of_pauses() {
     let directory = tempfile::tempdir().expect("a directory");
     store(directory.path());
     let state = directory.path().display().to_string();
-    let output = loadline(&["show", "last", "--state", &state]);
+    let output = loadline(&["show", "last", "--full", "--state", &state]);
     let text = String::from_utf8(output.stdout).expect("text");
     let section = text.split("Why did it pause?").nth(1).unwrap_or_default();
     let row = section.lines().find(|line| line.starts_with("half"));

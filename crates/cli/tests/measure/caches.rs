@@ -31,8 +31,8 @@ pub const CASES: [Case; 7] = [
         what_is_never_ready_gives_no_cache,
     ),
     (
-        "jars_inside_a_jar_are_told_before_a_training",
-        jars_inside_a_jar_are_told_before_a_training,
+        "jars_inside_a_jar_are_told_before_a_training_and_extracted",
+        jars_inside_a_jar_are_told_before_a_training_and_extracted,
     ),
     (
         "the_dockerfile_stage_builds_a_cache",
@@ -87,7 +87,7 @@ fn a_cache_is_built_used_and_verified() -> Outcome {
     ] {
         symlink(&victim, lab.path().join(name)).expect("a link");
     }
-    let ended = cache(&lab, &["--kind=appcds"], 8080)
+    let ended = cache(&lab, &["--kind=appcds", "--full"], 8080)
         .into_end()
         .expect_code(0);
     ended.prints(&[
@@ -132,7 +132,10 @@ name = "classes"
 levels = [{ label = "without" }, { label = "with", cache = "appcds", cache-requests = 3 }]
 "#;
     fs::write(lab.path().join("exp.toml"), experiment).expect("a file");
-    let ended = lab.call("run").args(&["--wait", "exp.toml"]).into_end();
+    let ended = lab
+        .call("run")
+        .args(&["--wait", "--full", "exp.toml"])
+        .into_end();
     let ended = ended.expect_code(0);
     assert_eq!(
         ended.stderr.matches("training appcds").count(),
@@ -202,51 +205,47 @@ fn what_is_never_ready_gives_no_cache() -> Outcome {
     None
 }
 
-/// A jar with one empty entry: what of a Spring Boot jar tells that it has its libraries inside.
-fn nested_jar() -> Vec<u8> {
-    const NAME: &[u8] = b"BOOT-INF/lib/a.jar";
-    let length = [NAME.len() as u8, 0];
-    let mut entry = b"PK\x03\x04".to_vec();
-    entry.resize(26, 0);
-    entry.extend([&length[..], &[0, 0], NAME].concat());
-    let mut listed = b"PK\x01\x02".to_vec();
-    listed.resize(28, 0);
-    listed.extend(length);
-    listed.resize(46, 0);
-    listed.extend(NAME);
-    let mut end = b"PK\x05\x06".to_vec();
-    end.resize(8, 0);
-    end.extend([
-        1,
-        0,
-        1,
-        0,
-        listed.len() as u8,
-        0,
-        0,
-        0,
-        entry.len() as u8,
-        0,
-        0,
-        0,
-        0,
-        0,
-    ]);
-    [entry, listed, end].concat()
+/// Packs the application as Spring Boot's plugin does: a launcher that is not there starts it from
+/// jars inside the jar.
+fn pack(lab: &Lab, jar: &Path) {
+    let boot = lab.path().join("boot");
+    for directory in ["BOOT-INF/classes", "BOOT-INF/lib"] {
+        fs::create_dir_all(boot.join(directory)).expect("a directory");
+    }
+    fs::copy(jar, boot.join("BOOT-INF/lib/ping-1.jar")).expect("a copy");
+    let manifest =
+        "Main-Class: org.springframework.boot.loader.launch.JarLauncher\nStart-Class: Ping\n";
+    fs::write(lab.path().join("manifest"), manifest).expect("a file");
+    let words = "--create --no-compress --file ping.jar --manifest manifest -C boot .";
+    let jar = std::process::Command::new("jar")
+        .args(words.split(' '))
+        .current_dir(lab.path())
+        .status();
+    assert!(jar.expect("a JDK has it").success());
 }
 
-fn jars_inside_a_jar_are_told_before_a_training() -> Outcome {
+fn jars_inside_a_jar_are_told_before_a_training_and_extracted() -> Outcome {
     let lab = Lab::new();
     let jar = ping_or_skip!(&lab);
-    fs::write(jar, nested_jar()).expect("writable");
-    // It has no main class, so its training fails: what is said before that counts.
+    pack(&lab, &jar);
+    // Its launcher is not there, so its training fails: what is said before that counts.
     let ended = cache(&lab, &["--start-deadline=10s"], 8080).into_end();
     ended.says(&[
         "warning: ",
         "ping.jar holds the jars of its libraries",
-        "hint: java -Djarmode=tools -jar",
+        "hint: `loadline cache --extract`",
         "the training run was never ready",
     ]);
+    let extract = ["--extract", "--kind=appcds"];
+    let ended = cache(&lab, &extract, 8080).into_end().expect_code(0);
+    let ended = ended
+        .says(&["extracted ping.jar: ping/ping.jar and what it needs in lib beside it, 1 files"]);
+    ended.prints(&[
+        "ping/ping.jsa",
+        "and the 2 files of the class path",
+        "come from it and the JDK's archive",
+    ]);
+    assert!(lab.path().join("ping/lib/ping-1.jar").is_file());
     None
 }
 

@@ -52,6 +52,7 @@ fn measured(engine: &Engine) -> Outcome {
         let flags = [
             "--compose=compose.yaml",
             "--service=orders",
+            "--full",
             "--engine",
             engine.name,
         ];

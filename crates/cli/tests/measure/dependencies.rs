@@ -13,7 +13,9 @@ use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_killed_whole, assert_nothing_left, processes};
 
-pub const CASES: [Case; 9] = [
+pub const CASES: [Case; 11] = [
+    ("what_retries_add_in_an_outage_is_told", retried),
+    ("a_stub_answers_late_and_names_what_it_cannot", stubbed),
     ("a_dependency_is_on_localhost_and_in_the_record", reached),
     ("a_trial_has_its_own_redis", redis),
     ("a_dependency_that_never_gets_ready_is_quoted", never_ready),
@@ -55,11 +57,97 @@ fn dependency(lab: &Lab, application: &[&str], more: &str) -> String {
 
 fn run(lab: &Lab, text: &str) -> Ended {
     fs::write(lab.path().join("exp.toml"), text).expect("a file");
-    lab.call("run").args(&["--wait", "exp.toml"]).into_end()
+    lab.call("run")
+        .args(&["--wait", "--full", "exp.toml"])
+        .into_end()
 }
 
 fn first_trial(lab: &Lab) -> Value {
     lab.result("last")["trials"][0].clone()
+}
+
+/// The application asks a stub for each request, which has toxics of its own before it.
+fn stubbed() -> Outcome {
+    let lab = Lab::new();
+    let answers = "[[answer]]\nmatch = \"GET /prices/{id}\"\nbody = \"7\"\nlatency = \"20ms\"\n";
+    fs::write(lab.path().join("prices.toml"), answers).expect("a file");
+    let stub = |name: &str, port: u16, more: &str| {
+        format!("[[dependency]]\nname = \"{name}\"\nport = {port}\n{more}\n")
+    };
+    let toxic = "[[dependency.toxic]]\ntype = \"latency\"\nlatency = \"10ms\"";
+    let none = "[[dependency.answer]]\nmatch = \"PUT /x\"";
+    let tables = stub("prices", 9001, &format!("stub = \"prices.toml\"\n{toxic}"))
+        + &stub("stock", 9002, none);
+    let text = experiment(&lab, &tables).replace("[app]", "[app]\nready = { tcp = 8080 }");
+    let call = |text: &str, port: &str| {
+        let command = lab.application(&["serve"]);
+        let calls = lab.application(&["serve", port, "tries=3"]);
+        text.replace(&format!("{command:?}"), &format!("{calls:?}"))
+    };
+    run(&lab, &call(&text, "calls=9001"))
+        .expect_code(0)
+        .prints(&["On the way to prices (latency 10ms downstream)"]);
+    let evidence = first_trial(&lab)["evidence"].clone();
+    let prices = &evidence["dependencies"][0];
+    assert!(prices["stub"]["requests"].as_u64() >= Some(50), "{prices}");
+    assert!(
+        prices["link"]["total"]["exchanges"].as_u64() >= Some(50),
+        "{prices}"
+    );
+    assert_eq!(prices["stub"]["unanswered"], Value::Null, "{prices}");
+    assert!(evidence["proxy"]["cpu_ns"].as_u64() > Some(0));
+    let fastest = evidence["seconds"].as_array().expect("seconds").iter();
+    let fastest = fastest.filter_map(|second| second["p50_ns"].as_u64()).min();
+    assert!(fastest.is_some_and(|ns| ns >= 30_000_000), "{fastest:?}");
+    run(&lab, &call(&text, "calls=9002"))
+        .prints(&["had no answer, and got a 404: GET /prices/{id}"]);
+    let evidence = first_trial(&lab)["evidence"].clone();
+    let stock = &evidence["dependencies"][1]["stub"];
+    assert_eq!(
+        stock["unanswered"]["GET /prices/{id}"], stock["requests"],
+        "{stock}"
+    );
+    // Every request is tried three times, and fails.
+    assert!(stock["requests"].as_u64() >= Some(150), "{stock}");
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
+}
+
+/// An application that tries three times asks three times as much while its stub is away.
+fn retried() -> Outcome {
+    let lab = Lab::new();
+    let stub = "[[dependency]]\nname = \"prices\"\nport = 9001\n[[dependency.answer]]\nmatch = \"GET /**\"\n\
+                [[outage]]\ndependency = \"prices\"\nat = \"3s\"\nfor = \"3s\"";
+    let serve = lab.application(&["serve"]);
+    let calls = lab.application(&["serve", "calls=9001", "tries=3"]);
+    let text = experiment(&lab, stub)
+        .replace(&format!("{serve:?}"), &format!("{calls:?}"))
+        .replace("errors<99%", "errors<1%,recovers<3s")
+        .replace("duration = \"1s\"", "duration = \"9s\"");
+    fs::write(lab.path().join("exp.toml"), text).expect("a file");
+    let told = lab.call("drill").args(&["--wait", "exp.toml"]).into_end();
+    let told = told.prints(&["before", "during", "threads"]);
+    let times = told.stdout.split_whitespace();
+    let mut times = times.filter_map(|word| word.strip_suffix('x')?.parse::<f64>().ok());
+    assert!(times.any(|times| (2.7..3.3).contains(&times)), "{told}");
+    let trial = first_trial(&lab);
+    let link = &trial["evidence"]["dependencies"][0]["link"];
+    let asked = |from: usize, to: usize| -> u64 {
+        let seconds = &link["seconds"].as_array().expect("seconds")[from..to];
+        let of =
+            |s: &Value| s["exchanges"].as_u64().unwrap_or(0) + s["refused"].as_u64().unwrap_or(0);
+        seconds.iter().map(of).sum()
+    };
+    let (before, during) = (asked(0, 2) as f64 / 100.0, asked(3, 6) as f64 / 150.0);
+    assert!((0.9..1.1).contains(&before), "{before}");
+    assert!((2.7..3.3).contains(&during), "{during}");
+    let seconds = trial["evidence"]["seconds"].as_array().expect("seconds");
+    let seen = seconds
+        .iter()
+        .filter(|s| s["threads"].is_u64() && s["sockets"].is_u64());
+    assert!(seen.count() >= 7, "{trial}");
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
 }
 
 fn reached() -> Outcome {

@@ -6,18 +6,23 @@ use std::time::Duration;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 
+use crate::engines::Engine;
 use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::processes;
 
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 6] = [
     ("no_state_directory", no_state_directory),
     ("a_read_only_state_directory", a_read_only_state_directory),
     ("a_full_disk", a_full_disk),
     (
         "an_application_that_fills_the_disk_is_ended",
         fills_the_disk,
+    ),
+    (
+        "an_image_that_fills_its_engines_disk_is_ended",
+        fills_its_engines_disk,
     ),
     (
         "a_disk_that_others_fill_is_not_its_fault",
@@ -142,6 +147,39 @@ fn fills_the_disk() -> Outcome {
     let call = lab.measure("run").zoo(&lab, &["fill-disk", "mib=40"]);
     call.into_end().expect_code(0);
     drop(mounted);
+    None
+}
+
+/// What an image writes outside of /tmp lies on the disk of its engine.
+fn fills_its_engines_disk() -> Outcome {
+    let lab = Lab::new();
+    let storage = lab.path().join("storage");
+    fs::create_dir(&storage).expect("a directory");
+    let flags = MountFlags::empty();
+    mount("tmpfs", &storage, "tmpfs", flags, c"size=400m,mode=0700").expect("a mount");
+    let mounted = Mounted(storage);
+    let engine = match Engine::podman_in(&mounted.0) {
+        Ok(engine) => engine,
+        Err(reason) => return Some(reason),
+    };
+    let free = || rustix::fs::statvfs(&mounted.0).expect("its size").f_bavail;
+    let before = free();
+    let zoo = [
+        "/bin/measure",
+        "zoo",
+        "fill-disk",
+        "mib=4000",
+        "file=/filler",
+    ];
+    let call = engine.call(lab.measure("run")).arg("--").args(&zoo);
+    let texts = [
+        "APP_KO disk",
+        "it filled the disk: its files took ",
+        "it was ended",
+    ];
+    call.into_end().says(&texts);
+    assert!(free() * 20 > before * 19, "its files are gone");
+    assert_eq!(engine.containers(), Vec::<String>::new());
     None
 }
 

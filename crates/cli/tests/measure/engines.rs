@@ -21,7 +21,8 @@ const MODULES: &str = "java.base,java.logging,java.management,jdk.httpserver";
 /// An engine with the image. Dropping it removes the image, and ends the daemon that it started.
 pub struct Engine {
     pub name: &'static str,
-    socket: Option<String>,
+    /// What tells its program where things are.
+    variable: Option<(&'static str, String)>,
     daemon: Option<Child>,
 }
 
@@ -31,7 +32,25 @@ impl Engine {
         need("podman", "podman runc catatonit")?;
         Self::with_image(Self {
             name: "podman",
-            socket: None,
+            variable: None,
+            daemon: None,
+        })
+    }
+
+    /// podman that keeps its containers in a directory, or why there is none.
+    pub fn podman_in(storage: &Path) -> Result<Self, String> {
+        need("podman", "podman runc catatonit")?;
+        let file = storage.join("storage.conf");
+        let at = |name: &str| storage.join(name).display().to_string();
+        let text = format!(
+            "[storage]\ndriver = \"overlay\"\ngraphroot = \"{}\"\nrunroot = \"{}\"\n",
+            at("graph"),
+            at("run")
+        );
+        fs::write(&file, text).map_err(|e| e.to_string())?;
+        Self::with_image(Self {
+            name: "podman",
+            variable: Some(("CONTAINERS_STORAGE_CONF", file.display().to_string())),
             daemon: None,
         })
     }
@@ -41,7 +60,7 @@ impl Engine {
         need("docker", "docker.io")?;
         let mut engine = Self {
             name: "docker",
-            socket: None,
+            variable: None,
             daemon: None,
         };
         if engine.say(&["info"]).is_err() {
@@ -78,7 +97,7 @@ impl Engine {
             .stderr(log)
             .spawn();
         self.daemon = Some(daemon.map_err(|e| e.to_string())?);
-        self.socket = Some(socket);
+        self.variable = Some(("DOCKER_HOST", socket));
         let begin = Instant::now();
         while self.say(&["info"]).is_err() {
             if begin.elapsed() > Duration::from_secs(30) {
@@ -95,8 +114,8 @@ impl Engine {
     pub fn say(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(self.name);
         command.args(arguments).stdin(Stdio::null());
-        if let Some(socket) = &self.socket {
-            command.env("DOCKER_HOST", socket);
+        if let Some((name, value)) = &self.variable {
+            command.env(name, value);
         }
         let output = command.output().map_err(|e| e.to_string())?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -108,8 +127,8 @@ impl Engine {
 
     /// A call of loadline that finds this engine.
     pub fn environment(&self, call: Call) -> Call {
-        match &self.socket {
-            Some(socket) => call.env("DOCKER_HOST", socket),
+        match &self.variable {
+            Some((name, value)) => call.env(name, value),
             None => call,
         }
     }
@@ -208,7 +227,7 @@ fn packed() -> Result<PathBuf, String> {
     let jar = ping()?;
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
     let (root, packed) = (place.join("root"), place.join("root.tar"));
-    if !root.join("opt/jre/bin/java").exists() {
+    if !root.join("opt/jre/lib/server/classes.jsa").exists() {
         let _ = fs::remove_dir_all(&place);
         jlink(&root.join("opt/jre"))?;
     }
@@ -263,7 +282,9 @@ fn jlink(to: &Path) -> Result<(), String> {
     let java = PathBuf::from(String::from_utf8_lossy(&java.stdout).trim());
     let jlink = java.with_file_name("jlink");
     let output = Command::new(&jlink)
-        .args(["--strip-debug", "--add-modules", MODULES, "--output"])
+        // A cache of an application's classes lies on top of the JDK's archive.
+        .args(["--strip-debug", "--generate-cds-archive"])
+        .args(["--add-modules", MODULES, "--output"])
         .arg(to)
         .output()
         .map_err(|e| format!("{}: {e}", jlink.display()))?;

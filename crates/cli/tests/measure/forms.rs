@@ -16,10 +16,14 @@ pub const CASES: [Case; 1] = [(
 /// Asserts that what was printed is a result as the reference describes it.
 #[track_caller]
 pub fn assert_result(printed: &str) {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/reference/result.schema.json"
-    );
+    assert_form(printed, "result");
+}
+
+/// The same of another form.
+#[track_caller]
+pub fn assert_form(printed: &str, form: &str) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
+    let path = format!("{folder}/{form}.schema.json");
     let text = std::fs::read_to_string(path).expect("the reference is there");
     let wanted = serde_json::from_str(&text).expect("the reference is JSON");
     let faults = schema::faults_of(&wanted, printed.as_bytes());

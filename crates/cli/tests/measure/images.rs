@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::applications::ping;
 use crate::engines::{Engine, IMAGE, OwnImage};
-use crate::lab::Lab;
+use crate::lab::{Lab, QUICK};
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_dead, assert_nothing_left};
 
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 6] = [
     (
         "images_that_cannot_start_are_refused",
         images_that_cannot_start_are_refused,
@@ -25,6 +25,7 @@ pub const CASES: [Case; 5] = [
         "an_image_is_measured_by_docker",
         an_image_is_measured_by_docker,
     ),
+    ("an_image_gets_a_cache", an_image_gets_a_cache),
     (
         "loadline_runs_from_its_own_image",
         loadline_runs_from_its_own_image,
@@ -81,13 +82,9 @@ fn images_that_cannot_start_are_refused() -> Outcome {
         "from loadline's own image with --privileged --pid=host",
     ]);
     assert!(blind.results().is_empty(), "nothing was measured");
-    let cache = lab.call("cache").arg("--image=a:1").into_end();
-    refused(
-        &lab,
-        cache,
-        2,
-        &["built by the image's own build", "hint: what ships"],
-    );
+    let cache = lab.call("cache");
+    let cache = cache.args(&["--image=a:1", "--jdk=17"]).into_end();
+    refused(&lab, cache, 2, &["an image has its own", "hint: "]);
     for (engine, variable, host, hint) in [
         (
             "docker",
@@ -142,7 +139,50 @@ fn measured(engine: &Engine) -> Outcome {
     is_not_there(engine);
     has_an_image_for_a_dependency(engine);
     has_a_program_for_a_dependency(engine);
+    has_toxics_before_a_dependency(engine);
     assert_eq!(engine.containers(), Vec::<String>::new());
+    None
+}
+
+/// Trained in it, used by trials, and there in what the Dockerfile builds.
+fn an_image_gets_a_cache() -> Outcome {
+    const CACHED: &str = "localhost/loadline-test-cached:1";
+    let engine = match Engine::podman() {
+        Ok(engine) => engine,
+        Err(reason) => return Some(reason),
+    };
+    let lab = Lab::new();
+    let flags = ["--wait", "--accept-noise", "--runs=1", "-o", "out"];
+    let call = lab.call("cache").args(&flags);
+    let call = call.arg("--warm=http://localhost:8080/");
+    let ended = engine.call(call).into_end().expect_code(0);
+    ended.says(&["training appcds"]).prints(&[
+        "the class path of the image",
+        "Use it: podman build -t loadline-test:cached -f ",
+        "come from it and the JDK's archive",
+    ]);
+    let out = lab.path().join("out");
+    let file = out.join("loadline-test.jsa.Dockerfile");
+    let (file, out) = (file.display().to_string(), out.display().to_string());
+    let built = engine.say(&["build", "-q", "-t", CACHED, "-f", &file, &out]);
+    built.expect("it builds");
+    let call = lab.measure("run").args(&["--image", CACHED]);
+    let ended = engine.environment(call).into_end();
+    engine
+        .say(&["rmi", "--force", CACHED])
+        .expect("it is there");
+    ended.expect_code(0);
+    let start = &trial(&lab)["evidence"]["start"];
+    let of = |figure: &str| start[figure].as_u64().expect("a number");
+    assert!(
+        of("classes_archived") * 10 > of("classes") * 9,
+        "the image has its cache: {start}"
+    );
+    let without = engine.environment(lab.call("cache"));
+    let without = without.args(&["--image", IMAGE, "--engine", "podman", "--kind=aot"]);
+    let ended = without.into_end().expect_code(2);
+    ended.says(&["has no aot cache", "hint: an AOT cache needs JDK 25"]);
+    assert_nothing_left(&lab, &[], &Default::default());
     None
 }
 
@@ -320,8 +360,17 @@ fn is_not_there(engine: &Engine) {
 
 /// An experiment whose application, an image, starts only where it reaches `db` by its name.
 fn with_a_dependency(engine: &Engine, lab: &Lab, dependency: &str) -> Ended {
+    let table = format!("name = 'db'\nready = {{ tcp = 9000 }}\nmemory = '64Mi'\n{dependency}\n");
+    with_dependencies(engine, lab, &[&table])
+}
+
+fn with_dependencies(engine: &Engine, lab: &Lab, tables: &[&str]) -> Ended {
+    let tables: String = tables
+        .iter()
+        .map(|t| format!("[[dependency]]\n{t}\n"))
+        .collect();
     let file = format!(
-        "slo = 'errors<99%'\n[app]\nimage = '{IMAGE}'\ncommand = ['/bin/measure', 'zoo', 'serve', 'needs=db:9000']\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '1s'\nwarm-up = '0s'\n[[dependency]]\nname = 'db'\nready = {{ tcp = 9000 }}\nmemory = '64Mi'\n{dependency}\n"
+        "slo = 'errors<99%'\n[app]\nimage = '{IMAGE}'\ncommand = ['/bin/measure', 'zoo', 'serve', 'needs=db:9000', 'calls=9000']\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '1s'\nwarm-up = '0s'\n{tables}"
     );
     std::fs::write(lab.path().join("exp.toml"), file).expect("a file");
     let call = lab
@@ -362,6 +411,41 @@ fn has_an_image_for_a_dependency(engine: &Engine) {
     assert_nothing_left(&lab, &[], &Default::default());
 }
 
+/// The proxy stands before one image of an engine, beside another one that the application reaches
+/// directly; docker's application needs that one.
+fn has_toxics_before_a_dependency(engine: &Engine) {
+    let of = |name: &str, port: u16, rest: &str| {
+        let zoo = format!("['/bin/measure', 'zoo', 'serve', 'port={port}']");
+        format!(
+            "name = '{name}'\nport = {port}\nready = {{ tcp = {port} }}\nimage = '{IMAGE}'\ncommand = {zoo}\n{rest}"
+        )
+    };
+    let latency = "[[dependency.toxic]]\ntype = 'latency'\nlatency = '20ms'";
+    let (plain, slow) = (of("cache", 9001, ""), of("db", 9000, latency));
+    let lab = Lab::new();
+    let ended = with_dependencies(engine, &lab, &[&plain, &slow]);
+    ended.expect_code(0).says(&["PASS", "errors 0 %"]);
+    let db = &trial(&lab)["evidence"]["dependencies"][1];
+    let total = &db["link"]["total"];
+    let of = |figure: &str| total[figure].as_u64();
+    let bytes = of("downstream_bytes");
+    assert!(
+        of("opened") > Some(0) && bytes > Some(0),
+        "it was asked: {db}"
+    );
+    assert_nothing_left(&lab, &[], &Default::default());
+    if engine.name == "docker" {
+        let lab = Lab::new();
+        let ended = with_dependencies(engine, &lab, &[&slow]);
+        refused(
+            &lab,
+            ended,
+            3,
+            &["docker puts a container into the network of another"],
+        );
+    }
+}
+
 /// podman's containers join any network, docker's only each other's.
 fn has_a_program_for_a_dependency(engine: &Engine) {
     let lab = Lab::new();
@@ -369,10 +453,14 @@ fn has_a_program_for_a_dependency(engine: &Engine) {
     let ended = with_a_dependency(engine, &lab, &format!("command = {zoo:?}"));
     match engine.name {
         "podman" => ended.expect_code(0).says(&["PASS"]),
-        _ => ended.expect_code(3).says(&[
-            "docker puts a container into the network of another container of its own only",
-            "hint: make the first dependency an image",
-        ]),
+        _ => {
+            let texts = [
+                "docker puts a container into the network of another container of its own only",
+                "hint: make the first dependency an image",
+            ];
+            refused(&lab, ended, 3, &texts);
+            return;
+        }
     };
     assert_nothing_left(&lab, &[], &Default::default());
 }
@@ -403,29 +491,16 @@ fn loadline_runs_from_its_own_image() -> Outcome {
         "--cgroupns=host",
         "--pids-limit=-1",
     ];
-    let measure = [
-        "run",
-        "--state",
-        &state,
-        "--wait",
-        "--accept-noise",
-        "--slo=errors<99%",
-        "--rate=50/s",
-        "--warm-up=0s",
-        "--measure=300ms",
-        "--url=http://localhost:8080/",
-        "--image",
-        IMAGE,
-        "--engine=podman",
-        "--cpu=1",
-    ];
+    let image = ["--image", IMAGE, "--engine=podman", "--cpu=1"];
+    let measure = [&["run", "--state", &state], &QUICK[..], &image].concat();
     let said = own.run(&around, &measure);
     assert!(
         said.as_ref().is_ok_and(|out| out.contains("1 of 1")),
         "{said:?}"
     );
-    // What it went on as.
-    let _ = std::fs::remove_dir_all("/run/loadline-image");
+    let run = std::fs::read_dir("/run").expect("a directory").flatten();
+    let left = run.filter(|entry| entry.file_name() == "loadline-image");
+    assert_eq!(left.count(), 0, "it went there in memory");
     let trial = trial(&lab);
     assert_eq!(trial["evidence"]["gc"]["collector"], "Serial", "{trial}");
     assert_nothing_left(&lab, &[], &Default::default());

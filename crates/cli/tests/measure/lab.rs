@@ -141,7 +141,7 @@ pub const ANSWER: u64 = 48 << 20;
 /// Short trials with an SLO that a busy machine keeps too: these tests are about what loadline
 /// does, not about how fast the machine is. An SLO without a latency does not ask whether the
 /// application kept up, and one stall of the machine may outlast a whole load.
-const QUICK: [&str; 8] = [
+pub const QUICK: [&str; 8] = [
     "--wait",
     "--accept-noise",
     "--slo=errors<99%",

@@ -30,6 +30,7 @@ mod soaks;
 mod tls;
 mod traces;
 mod uml;
+mod verifies;
 
 use std::process::ExitCode;
 

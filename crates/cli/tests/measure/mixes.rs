@@ -42,7 +42,10 @@ accept-noise = true
     );
     fs::write(lab.path().join("mix.toml"), file).expect("a file");
     fs::write(lab.path().join("token"), SECRET).expect("a file");
-    let ended = lab.call("run").args(&["--wait", "mix.toml"]).into_end();
+    let ended = lab
+        .call("run")
+        .args(&["--wait", "--full", "mix.toml"])
+        .into_end();
     ended
         .expect_code(0)
         .prints(&["POST /orders: p99<20s", "Each request", "GET /owners"]);

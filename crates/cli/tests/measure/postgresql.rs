@@ -94,7 +94,7 @@ fn compile_each_search(lab: &Lab) {
 fn call(lab: &Lab, subcommand: &str) -> Call {
     let set = format!("DB_PASSWORD={SECRET}");
     lab.with_variable(subcommand, &set)
-        .args(&["--wait", "--file=exp.toml"])
+        .args(&["--wait", "--full", "--file=exp.toml"])
 }
 
 fn sized() -> Outcome {

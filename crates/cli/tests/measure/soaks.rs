@@ -35,7 +35,10 @@ fn a_leak_is_named_with_its_rate() -> Outcome {
         "--confirm=1",
         "--prove=1",
     ];
-    let sizing = lab.measure("size").args(&search).arg("--soak=60s");
+    let sizing = lab
+        .measure("size")
+        .args(&search)
+        .args(&["--soak=60s", "--full"]);
     let sized = sizing
         .args(&[
             "--",
@@ -77,7 +80,10 @@ fn number(value: &serde_json::Value) -> f64 {
 /// A soak of hours of a result, seen to measure.
 fn soaking(lab: &Lab) -> Running {
     lab.size().into_end().expect_code(0);
-    let mut soaking = lab.call("soak").args(&["--wait", "--for=3h"]).start();
+    let mut soaking = lab
+        .call("soak")
+        .args(&["--wait", "--full", "--for=3h"])
+        .start();
     soaking.until_it_measures();
     std::thread::sleep(Duration::from_secs(12));
     soaking
@@ -109,7 +115,8 @@ fn a_killed_soak_is_judged() -> Outcome {
     let mut soaking = soaking(&lab);
     soaking.kill();
     soaking.end();
-    let ended = lab.call("resume").arg("--wait").into_end().expect_code(4);
+    let resume = lab.call("resume").args(&["--wait", "--full"]);
+    let ended = resume.into_end().expect_code(4);
     ended
         .says(&["the soak was killed: what it had written is kept and judged"])
         .prints(&["it was killed"]);

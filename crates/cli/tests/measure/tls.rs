@@ -86,7 +86,10 @@ accept-noise = true
 "#
     );
     fs::write(lab.path().join("tls.toml"), file).expect("a file");
-    let ended = lab.call("run").args(&["--wait", "tls.toml"]).into_end();
+    let ended = lab
+        .call("run")
+        .args(&["--wait", "--full", "tls.toml"])
+        .into_end();
     ended
         .expect_code(0)
         .says(&["PASS"])

@@ -88,6 +88,8 @@ pub struct Found {
     pub workload: String,
     /// The container.
     pub container: Container,
+    /// The container as it is written.
+    pub raw: Value,
     /// Why it is not taken for a JVM; `None` where it is.
     pub skipped: Option<&'static str>,
 }
@@ -131,6 +133,7 @@ fn of_object(object: &Value) -> Vec<Found> {
         path: PathBuf::new(),
         workload: workload.clone(),
         container: container(value),
+        raw: value.clone(),
         skipped: match sign {
             Sign::Other => Some("its image or command is known to be no JVM"),
             Sign::None if has_jvm => Some("nothing in it says JVM, and another container does"),
@@ -193,7 +196,8 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn texts(value: &Value, name: &str) -> Vec<String> {
+/// The texts of a list; none where there is none.
+pub fn texts(value: &Value, name: &str) -> Vec<String> {
     let items = value.get(name).and_then(Value::as_array);
     items.map_or_else(Vec::new, |items| items.iter().map(plain).collect())
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::lint::Container;
 use loadline_sizing::compat::calculator::{self, Flavour};
-use loadline_sizing::compat::fabric8;
+use loadline_sizing::compat::{fabric8, rightsize};
 use loadline_sizing::options::Options;
 use loadline_sizing::{Bytes, Cpus, Version};
 use loadline_trial::Refusal;
@@ -59,7 +59,7 @@ impl Advice {
 }
 
 /// What rules start from.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Given {
     /// CPU limit.
     pub cpu: Option<Cpus>,
@@ -69,6 +69,8 @@ pub struct Given {
     pub jdk: Version,
     /// Classes in the application's jars; `None` where they could not be counted.
     pub classes: Option<u64>,
+    /// What a result says of its behaviour, or why that is not known.
+    pub behaviour: Result<rightsize::Input, String>,
 }
 
 /// Advice that cannot be read.
@@ -119,7 +121,7 @@ impl AdviceError {
     }
 }
 
-/// Reads advice by what it is called: `defaults`, `percent=75`, `paketo`, `boot-ui`, `fabric8`, or a file.
+/// Reads advice by what it is called: `defaults`, `percent=75`, `paketo`, `boot-ui`, `fabric8`, `rightsize`, or a file.
 ///
 /// # Errors
 /// [`AdviceError`].
@@ -135,6 +137,7 @@ pub fn read(named: &str, given: &Given) -> Result<Advice, AdviceError> {
         // boot-ui writes the formula of Paketo's calculator as YAML.
         "paketo" | "boot-ui" => paketo(named, given),
         "fabric8" => fabric8(given),
+        "rightsize" => rightsize(given),
         path => reports::read(Path::new(path)),
     }
 }
@@ -195,6 +198,26 @@ fn fabric8(given: &Given) -> Result<Advice, AdviceError> {
     })
 }
 
+/// Argus' rule; what it advises to request is taken as the limit, as its authors mean for memory.
+fn rightsize(given: &Given) -> Result<Advice, AdviceError> {
+    let no_answer = |why: String| AdviceError::NoAnswer {
+        rule: "rightsize".to_owned(),
+        why,
+        hint: "soak the application (loadline soak RESULT --for 10m) and name that result: --measured RESULT",
+    };
+    let input = given
+        .behaviour
+        .as_ref()
+        .map_err(|why| no_answer(why.clone()))?;
+    let answer = rightsize::calculate(input).map_err(|why| no_answer(why.to_string()))?;
+    Ok(Advice {
+        label: "rightsize".to_owned(),
+        cpu: Some(answer.cpu),
+        memory: Some(answer.memory),
+        jvm: answer.calculated.options,
+    })
+}
+
 /// The text of a file of reasonable size.
 fn text(path: &Path) -> Result<String, AdviceError> {
     let unreadable = |why: String| AdviceError::Unreadable {
@@ -218,6 +241,7 @@ mod tests {
             memory: Some(Bytes::from_gib(1)),
             jdk: "17".parse().expect("a version"),
             classes: None,
+            behaviour: Err("the result has no soak".to_owned()),
         }
     }
 
@@ -260,5 +284,33 @@ mod tests {
             "{error}"
         );
         assert!(read("percent=a", &small).is_err());
+        let unknown = read("rightsize", &small).expect_err("nothing was seen");
+        assert_eq!(
+            unknown.to_string(),
+            "rightsize gives no answer: the result has no soak"
+        );
+        assert!(unknown.hint().expect("a hint").contains("loadline soak"));
+    }
+
+    #[test]
+    fn a_rule_that_starts_from_behaviour_has_limits_of_its_own() {
+        let seen = Given {
+            behaviour: Ok(rightsize::Input {
+                live: Bytes::from_mib(100),
+                metaspace: Bytes::from_mib(50),
+                direct: Bytes::from_mib(0),
+                code_cache: Bytes::from_mib(10),
+                threads: 30,
+                allocation: 0.0,
+                promotion: 0.0,
+                observed: std::time::Duration::from_secs(90),
+                collections: 5,
+            }),
+            ..given()
+        };
+        let advice = read("rightsize", &seen).expect("enough was seen");
+        assert_eq!(advice.memory, Some(Bytes::from_mib(300)));
+        assert_eq!(advice.cpu, Some(Cpus::from_millis(500)));
+        assert_eq!(advice.jvm, ["-Xms150m", "-Xmx150m"]);
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::CpuSets;
+use loadline_host::networks::{self, Member};
 use loadline_jvm::detect::Places;
 use loadline_proxy::Toxic;
 use loadline_sizing::{Bytes, Cpus};
@@ -16,6 +17,7 @@ use super::error::Source;
 use super::references::{self, Filled};
 use super::resolve::{self, Checked};
 use super::said::Text;
+use super::stub::{self, Stub};
 use super::wire::{DependencyTable, ExperimentFile};
 use super::{Experiment, ExperimentError, Image, toxic};
 use crate::command::{CommandError, inherited, locate};
@@ -78,7 +80,34 @@ impl Experiment {
         references::fill(&self.app.env)?;
         // Nobody is started: any account will do.
         let nobody = Account { uid: 1, gid: 1 };
-        self.ordered_dependencies(places, nobody).map(drop)
+        self.ordered_stubs()?;
+        self.ordered_dependencies(places, nobody)?;
+        self.check_networks().map_err(RunError::Refused)
+    }
+
+    /// Whether every configuration's application can be where its dependencies are.
+    fn check_networks(&self) -> Result<(), Refusal> {
+        let engine = |image: &Option<Image>| {
+            let found = image.as_ref()?.found.as_ref();
+            found.map(|found| found.engine.kind)
+        };
+        let dependencies = self.dependencies.iter().map(|dependency| Member {
+            name: &dependency.name,
+            engine: engine(&dependency.image),
+            is_proxied: dependency.proxied().is_some(),
+        });
+        // The proxy answers for them, last and in the application's network.
+        let stubs = self.stubs.iter().map(|stub| Member {
+            name: &stub.name,
+            engine: None,
+            is_proxied: false,
+        });
+        let members: Vec<Member<'_>> = dependencies.chain(stubs).collect();
+        let all = self.configurations();
+        all.iter().try_for_each(|configuration| {
+            let app = self.app_of(configuration);
+            networks::check(app.network, &members, engine(&app.image))
+        })
     }
 
     /// The dependencies of a trial whose application runs as this account.
@@ -221,33 +250,52 @@ fn located(
 }
 
 /// Checks the dependencies of a file.
-pub(super) fn dependencies(file: &ExperimentFile, source: &Source<'_>) -> Checked<Vec<Dependency>> {
-    let mut all: Vec<Dependency> = Vec::new();
+pub(super) fn dependencies(
+    file: &ExperimentFile,
+    source: &Source<'_>,
+) -> Checked<(Vec<Dependency>, Vec<Stub>)> {
+    let (mut all, mut stubs) = (Vec::new(), Vec::new());
+    let mut known: Vec<(String, Option<u16>)> = Vec::new();
     for table in &file.dependency {
-        let one = dependency(table, source)?;
+        named(table, source)?;
+        let stub = stub::stub(table, source)?;
+        let port = match stub {
+            Some(stub) => {
+                let port = stub.port;
+                stubs.push(stub);
+                Some(port)
+            }
+            None => {
+                let one = dependency(table, source)?;
+                let port = one.port;
+                all.push(one);
+                port
+            }
+        };
+        let name = table.name.get();
         let at = |problem: String, hint: &str| Err(source.at(table.name.origin(), problem, hint));
-        if all.iter().any(|other| other.name == one.name) {
-            let problem = format!("two dependencies are called `{}`", one.name);
+        if known.iter().any(|(other, _)| other == name) {
+            let problem = format!("two dependencies are called `{name}`");
             return at(problem, "give each a name of its own");
         }
-        let same = |other: &&Dependency| one.port.is_some() && other.port == one.port;
-        if let (Some(other), Some(port)) = (all.iter().find(same), one.port) {
-            let problem = format!("`{}` and `{}` listen on port {port}", other.name, one.name);
+        let same = |(_, other): &&(String, Option<u16>)| port.is_some() && *other == port;
+        if let (Some((other, _)), Some(port)) = (known.iter().find(same), port) {
+            let problem = format!("`{other}` and `{name}` listen on port {port}");
             return at(
                 problem,
                 "they share one network: give one of them another port",
             );
         }
-        if one.port == Some(file.load.port()) {
-            let problem = format!("`{}` listens on the port of the application", one.name);
+        if port == Some(file.load.port()) {
+            let problem = format!("`{name}` listens on the port of the application");
             return at(
                 problem,
                 "they share one network: give one of them another port",
             );
         }
-        all.push(one);
+        known.push((name.clone(), port));
     }
-    Ok(all)
+    Ok((all, stubs))
 }
 
 /// Refuses several instances, whose networks are apart.
@@ -256,7 +304,8 @@ pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()>
         .configurations()
         .into_iter()
         .any(|c| c.instances > 1);
-    if several && !experiment.dependencies.is_empty() {
+    let is_alone = experiment.dependencies.is_empty() && experiment.stubs.is_empty();
+    if several && !is_alone {
         let problem = "several instances cannot share dependencies: each has a network of its own";
         let hint = "leave out instances, or [[dependency]]: take a service of the machine with app.network = \"host\"";
         return Err(source.whole(problem, hint));
@@ -264,17 +313,23 @@ pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()>
     Ok(())
 }
 
-fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependency> {
+fn named(table: &DependencyTable, source: &Source<'_>) -> Checked<()> {
     let name = table.name.get();
-    let at = |problem: String, hint: &str| source.at(table.name.origin(), problem, hint);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
         let hint = "letters, digits and -, at most 32: name = \"db\"";
-        return Err(at(format!("`{name}` is no name of a dependency"), hint));
+        let problem = format!("`{name}` is no name of a dependency");
+        return Err(source.at(table.name.origin(), problem, hint));
     }
+    Ok(())
+}
+
+fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependency> {
+    let name = table.name.get();
+    let at = |problem: String, hint: &str| source.at(table.name.origin(), problem, hint);
     let image = resolve::image::image((table.image.as_ref(), table.engine.as_ref()), source)?;
     if image.is_none() && table.command.first().is_none_or(String::is_empty) {
-        let hint = "command = [\"redis-server\", \"--port\", \"6379\"], or image = \"redis:7\"";
+        let hint = "command = [\"redis-server\", \"--port\", \"6379\"], or image = \"redis:7\", or stub = \"prices.toml\"";
         return Err(at(format!("the command of `{name}` is empty"), hint));
     }
     if let (Some(_), Some(first)) = (&image, table.directories.first()) {

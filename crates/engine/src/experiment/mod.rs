@@ -17,6 +17,8 @@ mod resolve;
 mod said;
 mod search;
 mod services;
+pub mod shipped;
+mod stub;
 #[cfg(test)]
 mod tests;
 mod toxic;
@@ -41,6 +43,7 @@ pub use error::ExperimentError;
 pub use load::Load;
 pub use loadline_analysis::search::purchase::Pricing;
 pub use said::Said;
+pub use stub::Stub;
 pub use wire::ExperimentFile;
 
 use loadline_trial::{Account, Network, Readiness, Sampling};
@@ -56,6 +59,8 @@ pub struct Experiment {
     pub app: App,
     /// What it needs beside it, in the order in which they start.
     pub dependencies: Vec<Dependency>,
+    /// What loadline stands in for.
+    pub stubs: Vec<Stub>,
     /// The load.
     pub load: Load,
     /// What "it works" means.
@@ -145,6 +150,8 @@ pub struct Search {
     pub min_memory: Bytes,
     /// Largest size to try; `None` doubles the first, 1 GiB, as far as the machine goes.
     pub max_memory: Option<Bytes>,
+    /// An earlier answer, at which the search begins.
+    pub begin: Option<Bytes>,
     /// Sizes are multiples of this.
     pub step: Bytes,
     /// Passes in a row that confirm a size.
@@ -175,8 +182,11 @@ impl Experiment {
         let beside = called_in.join(path.parent().unwrap_or(Path::new("")));
         let settled = file.settle(&beside);
         settled.map_err(|error| load::refused(&error, &source))?;
+        file.settle_stubs(&beside)?;
         let settled = file.settle_compose(&beside);
         settled.map_err(|refusal| source.whole(&refusal, &refusal.hint))?;
+        let shipped = file.settle_manifest(&beside);
+        shipped.map_err(|refusal| source.whole(&refusal, &refusal.hint))?;
         let mut experiment = Self::resolve(&file, &source)?;
         experiment.app.directory = match &file.app.directory {
             Some(directory) => inside(&beside, directory),
@@ -267,7 +277,8 @@ impl ExperimentFile {
                 *directory = base.join(&*directory);
             }
             for toxic in &mut dependency.toxic {
-                changed |= toxic::settle(toxic, base)?;
+                let recorded = toxic.recorded.as_ref();
+                changed |= toxic::settle_recorded(recorded, &mut toxic.histogram, base)?;
             }
         }
         Ok(changed)

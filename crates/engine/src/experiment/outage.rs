@@ -10,7 +10,7 @@ use loadline_proxy::{Effect, Span, Stream, Toxic};
 use super::error::Source;
 use super::resolve::Checked;
 use super::wire::{ExperimentFile, OutageTable};
-use super::{Dependency, Experiment};
+use super::{Dependency, Experiment, Stub};
 
 /// Least time before an outage; the last second of it counts for neither.
 const LEAST_BEFORE: Duration = Duration::from_secs(2);
@@ -22,11 +22,16 @@ const HINT: &str = "[[outage]] with dependency = \"db\", at = \"20s\", for = \"1
 pub(super) fn add(
     file: &ExperimentFile,
     dependencies: &mut [Dependency],
+    stubs: &mut [Stub],
     source: &Source<'_>,
 ) -> Checked<()> {
     for table in &file.outage {
         let name = table.dependency.get();
         let origin = table.dependency.origin();
+        if let Some(stub) = stubs.iter_mut().find(|stub| stub.name == *name) {
+            stub.toxics.extend(toxics(table, source)?);
+            continue;
+        }
         let Some(dependency) = dependencies.iter_mut().find(|d| d.name == *name) else {
             let hint = "an outage is of a [[dependency]] of this experiment, by its name";
             return Err(source.at(origin, format!("there is no dependency `{name}`"), hint));
@@ -81,6 +86,7 @@ impl Experiment {
 
     fn spans(&self) -> impl Iterator<Item = Span> {
         let toxics = self.dependencies.iter().flat_map(|d| &d.toxics);
+        let toxics = toxics.chain(self.stubs.iter().flat_map(|stub| &stub.toxics));
         toxics.filter_map(|toxic| toxic.span)
     }
 }
@@ -123,33 +129,7 @@ pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()>
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    fn parse(slo: &str, outage: &str) -> Result<Experiment, String> {
-        let text = format!(
-            r#"
-slo = "{slo}"
-[app]
-command = ["java", "-jar", "app.jar"]
-[load]
-url = "http://localhost:8080/"
-rate = "100/s"
-duration = "60s"
-[[dependency]]
-name = "db"
-command = ["postgres"]
-ready = {{ tcp = 5432 }}
-{outage}
-"#
-        );
-        let parsed = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x"));
-        parsed.map_err(|error| {
-            let hint = error.hint.clone().unwrap_or_default();
-            format!("{error} | {hint}").replace('\n', " ")
-        })
-    }
+    use super::super::toxic::tests::experiment as parse;
 
     #[test]
     fn an_outage_is_a_toxic_of_its_dependency_with_a_schedule() {

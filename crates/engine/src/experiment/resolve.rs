@@ -64,13 +64,14 @@ impl Experiment {
         }
         let repeats = file.run.repeats.as_ref();
         let search = search(&file.search, &file.limits, &load.model, &factors, source)?;
-        let mut dependencies = dependency::dependencies(file, source)?;
-        outage::add(file, &mut dependencies, source)?;
+        let (mut dependencies, mut stubs) = dependency::dependencies(file, source)?;
+        outage::add(file, &mut dependencies, &mut stubs, source)?;
         let experiment = Self {
             question: file.question.clone(),
             analysis: file.analysis.clone(),
             app,
             dependencies,
+            stubs,
             load,
             slo,
             base,

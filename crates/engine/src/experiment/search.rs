@@ -56,6 +56,11 @@ pub(super) fn search(
             .as_ref()
             .map(|t| memory(t, source))
             .transpose()?,
+        begin: table
+            .begin
+            .as_ref()
+            .map(|t| memory(t, source))
+            .transpose()?,
         step: size(table.step.as_ref(), Bytes::from_mib(4))?,
         confirm: source.in_range(table.confirm.as_ref(), CONFIRM, 1..101, "confirm")?,
         margin: table

@@ -106,6 +106,8 @@ fn dependency(service: Service, path: &Path) -> Result<DependencyTable, Refusal>
             },
         }),
         port: None,
+        stub: None,
+        answer: Vec::new(),
         toxic: Vec::new(),
         seed: Vec::new(),
         directory: None,

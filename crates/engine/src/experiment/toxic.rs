@@ -13,7 +13,7 @@ use loadline_proxy::{Delay, Effect, Span, Stream, Toxic};
 use super::error::Source;
 use super::resolve::Checked;
 use super::said::{Origin, Said, Text};
-use super::wire::ToxicTable;
+use super::wire::{AnswerTable, ToxicTable};
 
 /// Longest interval log that is read, bytes.
 const LARGEST: u64 = 64 << 20;
@@ -30,12 +30,12 @@ pub(super) fn toxics(tables: &[ToxicTable], source: &Source<'_>) -> Checked<Vec<
 ///
 /// # Errors
 /// [`LoadError::Histogram`] with the path.
-pub(super) fn settle(table: &mut ToxicTable, base: &Path) -> Result<bool, LoadError> {
-    let Some(recorded) = table
-        .recorded
-        .as_ref()
-        .filter(|_| table.histogram.is_none())
-    else {
+pub(super) fn settle_recorded(
+    recorded: Option<&Text>,
+    histogram: &mut Option<String>,
+    base: &Path,
+) -> Result<bool, LoadError> {
+    let Some(recorded) = recorded.filter(|_| histogram.is_none()) else {
         return Ok(false);
     };
     let path = base.join(recorded.get());
@@ -45,7 +45,7 @@ pub(super) fn settle(table: &mut ToxicTable, base: &Path) -> Result<bool, LoadEr
         std::fs::File::open(&path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
     read.map_err(|error| refused(error.to_string()))?;
     let all = histogram::of_log(&text).map_err(|error| refused(error.to_string()))?;
-    table.histogram = Some(histogram::encode(&all));
+    *histogram = Some(histogram::encode(&all));
     Ok(true)
 }
 
@@ -69,7 +69,11 @@ fn effect(table: &ToxicTable, source: &Source<'_>) -> Checked<Effect> {
     let or_zero =
         |text: &Option<Text>, name| source.time_or_zero(text.as_ref(), Duration::ZERO, name);
     Ok(match kind.get().as_str() {
-        "latency" => Effect::Latency(delay(table, source)?),
+        "latency" => {
+            let said = delay(&DelayKeys::of_toxic(table), source)?;
+            let hint = "latency = \"20ms\", or recorded = \"database.hlog\"";
+            Effect::Latency(said.ok_or_else(|| lacks("how much", hint))?)
+        }
         "bandwidth" => {
             let rate = table.rate.as_ref();
             let rate = rate.ok_or_else(|| lacks("how much", "rate = \"100KB/s\""))?;
@@ -118,32 +122,72 @@ fn effect(table: &ToxicTable, source: &Source<'_>) -> Checked<Effect> {
     })
 }
 
-fn delay(table: &ToxicTable, source: &Source<'_>) -> Checked<Delay> {
-    if let Some((name, histogram)) = table.recorded.as_ref().zip(table.histogram.as_ref()) {
-        let others = [&table.latency, &table.jitter, &table.distribution];
+/// The keys that say how late something is, in whatever table they stand.
+pub(super) struct DelayKeys<'a> {
+    latency: Option<&'a Text>,
+    jitter: Option<&'a Text>,
+    distribution: Option<&'a Text>,
+    shape: Option<&'a Said<f64>>,
+    recorded: Option<&'a Text>,
+    histogram: Option<&'a String>,
+}
+
+impl<'a> DelayKeys<'a> {
+    fn of_toxic(table: &'a ToxicTable) -> Self {
+        Self {
+            latency: table.latency.as_ref(),
+            jitter: table.jitter.as_ref(),
+            distribution: table.distribution.as_ref(),
+            shape: table.shape.as_ref(),
+            recorded: table.recorded.as_ref(),
+            histogram: table.histogram.as_ref(),
+        }
+    }
+
+    pub(super) fn of_answer(table: &'a AnswerTable) -> Self {
+        Self {
+            latency: table.latency.as_ref(),
+            jitter: table.jitter.as_ref(),
+            distribution: table.distribution.as_ref(),
+            shape: table.shape.as_ref(),
+            recorded: table.recorded.as_ref(),
+            histogram: table.histogram.as_ref(),
+        }
+    }
+}
+
+/// How late something is; `None` where nothing is said.
+pub(super) fn delay(keys: &DelayKeys<'_>, source: &Source<'_>) -> Checked<Option<Delay>> {
+    if let Some((name, histogram)) = keys.recorded.zip(keys.histogram) {
+        let others = [keys.latency, keys.jitter, keys.distribution];
         if let Some(other) = others.into_iter().flatten().next() {
             let problem = "a recorded latency is all there is to know of it";
             let hint = "leave out latency, jitter and distribution, or recorded";
             return Err(source.at(other.origin(), problem, hint));
         }
         let (name, histogram) = (name.get().clone(), histogram.clone());
-        return Ok(Delay::Recorded { name, histogram });
+        return Ok(Some(Delay::Recorded { name, histogram }));
     }
-    let Some(latency) = &table.latency else {
-        let problem = "`latency` does not say how much";
-        let hint = "latency = \"20ms\", or recorded = \"database.hlog\"";
-        return Err(source.at(table.kind.origin(), problem, hint));
+    let Some(latency) = keys.latency else {
+        let others = [keys.jitter, keys.distribution];
+        return match others.into_iter().flatten().next() {
+            None => Ok(None),
+            Some(other) => {
+                let problem = "it says how latency varies, and not how much it is";
+                Err(source.at(other.origin(), problem, "latency = \"20ms\""))
+            }
+        };
     };
     let latency = source.time_or_zero(Some(latency), Duration::ZERO, "latency")?;
-    let jitter = source.time_or_zero(table.jitter.as_ref(), Duration::ZERO, "jitter")?;
-    let shape = shape(table, source)?;
-    match table.distribution.as_ref() {
-        None if jitter.is_zero() => Ok(Delay::Fixed { latency }),
-        None => Ok(Delay::Uniform { latency, jitter }),
+    let jitter = source.time_or_zero(keys.jitter, Duration::ZERO, "jitter")?;
+    let shape = shape(keys.shape, source)?;
+    match keys.distribution {
+        None if jitter.is_zero() => Ok(Some(Delay::Fixed { latency })),
+        None => Ok(Some(Delay::Uniform { latency, jitter })),
         Some(said) => match said.get().as_str() {
-            "uniform" => Ok(Delay::Uniform { latency, jitter }),
-            "normal" => Ok(Delay::Normal { latency, jitter }),
-            "pareto" => Ok(Delay::Pareto { latency, shape }),
+            "uniform" => Ok(Some(Delay::Uniform { latency, jitter })),
+            "normal" => Ok(Some(Delay::Normal { latency, jitter })),
+            "pareto" => Ok(Some(Delay::Pareto { latency, shape })),
             other => {
                 let problem = format!("`{other}` is no distribution of latencies");
                 let hint =
@@ -154,8 +198,8 @@ fn delay(table: &ToxicTable, source: &Source<'_>) -> Checked<Delay> {
     }
 }
 
-fn shape(table: &ToxicTable, source: &Source<'_>) -> Checked<f64> {
-    let Some(shape) = &table.shape else {
+fn shape(said: Option<&Said<f64>>, source: &Source<'_>) -> Checked<f64> {
+    let Some(shape) = said else {
         return Ok(SHAPE);
     };
     match *shape.get() > 1.0 && shape.get().is_finite() {
@@ -276,14 +320,16 @@ fn refuse_others(table: &ToxicTable, effect: &Effect, source: &Source<'_>) -> Ch
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::Experiment;
     use super::*;
 
-    fn parse(toxic: &str) -> Result<Vec<Toxic>, String> {
+    /// An experiment with a database, what follows in its table, and an SLO; else the error and its
+    /// hint.
+    pub(in crate::experiment) fn experiment(slo: &str, more: &str) -> Result<Experiment, String> {
         let text = format!(
             r#"
-slo = "p99<250ms"
+slo = "{slo}"
 [app]
 command = ["java", "-jar", "app.jar"]
 [load]
@@ -294,15 +340,18 @@ duration = "60s"
 name = "db"
 command = ["postgres"]
 ready = {{ tcp = 5432 }}
-[[dependency.toxic]]
-{toxic}
+{more}
 "#
         );
         let parsed = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x"));
-        let parsed = parsed.map_err(|error| {
+        parsed.map_err(|error| {
             let hint = error.hint.clone().unwrap_or_default();
             format!("{error} | {hint}").replace('\n', " ")
-        });
+        })
+    }
+
+    fn parse(toxic: &str) -> Result<Vec<Toxic>, String> {
+        let parsed = experiment("p99<250ms", &format!("[[dependency.toxic]]\n{toxic}"));
         parsed.map(|experiment| experiment.dependencies[0].toxics.clone())
     }
 
@@ -454,9 +503,12 @@ ready = {{ tcp = 5432 }}
         std::fs::write(beside.path().join("db.hlog"), log).expect("a file");
         let text = "type = 'latency'\nrecorded = 'db.hlog'";
         let mut table: ToxicTable = toml::from_str(text).expect("it is one");
-        assert!(settle(&mut table, beside.path()).expect("it is read"));
+        let recorded = table.recorded.clone();
+        let mut settle =
+            |base: &Path| settle_recorded(recorded.as_ref(), &mut table.histogram, base);
+        assert!(settle(beside.path()).expect("it is read"));
         // What is stored needs the file no more.
-        assert!(!settle(&mut table, Path::new("/nowhere")).expect("nothing is read"));
+        assert!(!settle(Path::new("/nowhere")).expect("nothing is read"));
         let held = histogram::decode(table.histogram.as_deref().expect("it is there"));
         assert_eq!(held.expect("a histogram").len(), 1);
     }

@@ -5,6 +5,8 @@
 //! its line or its flag; [`super::resolve`] turns them into types.
 
 mod broken;
+mod short;
+mod stub;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::said::{Said, Text};
 pub use broken::{OutageTable, ToxicTable};
+pub use stub::{AnswerTable, StubFile};
 
 /// An experiment: one application, one load, one SLO, limits, and what is varied.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +45,10 @@ pub struct ExperimentFile {
     /// experiment; services that `[[dependency]]` adds start after them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compose: Option<ComposeTable>,
+    /// The manifest that ships it: limits, JVM options, environment and probes are read from it, so
+    /// that each stands in one place. A file, or a table that names the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<ManifestTable>,
     /// What it needs beside it, each fresh for every trial, in the order in which they start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependency: Vec<DependencyTable>,
@@ -83,6 +90,20 @@ pub struct ComposeTable {
     /// Services that run beside it, with all that they depend on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
+}
+
+/// What is taken of a Kubernetes manifest; a text is its `file`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ManifestTable {
+    /// The file, relative to the experiment file.
+    pub file: PathBuf,
+    /// The workload: `Deployment/orders`, or its name; default: the only one with a JVM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// The container; default: the only one with a JVM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
 }
 
 /// The application under test.
@@ -179,6 +200,14 @@ pub struct DependencyTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub image: Option<Text>,
+    /// A file with answers, relative to the experiment file: loadline itself answers in its place, and
+    /// nothing is started. Such a file may also stand here, as `[[dependency.answer]]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub stub: Option<Text>,
+    /// What a stub answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answer: Vec<AnswerTable>,
     /// Which engine starts the image: `podman` or `docker`; default: the application's, else the one
     /// that has the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -231,7 +260,8 @@ pub struct DependencyTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub memory: Option<Text>,
-    /// The port on which the application reaches it; needed with toxics where `ready` names none.
+    /// The port on which the application reaches it; needed of a stub, and with toxics where `ready`
+    /// names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u16>")]
     pub port: Option<Said<u16>>,
@@ -341,6 +371,10 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub node: Option<Said<u32>>,
+    /// An earlier answer: the search begins there and looks at its neighbours first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub begin: Option<Text>,
     /// Sizes are multiples of this: `4Mi` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

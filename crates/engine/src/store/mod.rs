@@ -104,6 +104,8 @@ pub enum ResultKind {
     Size,
     /// `loadline soak`: one long start of an answer.
     Soak,
+    /// `loadline verify`: starts of a shipped size.
+    Verify,
 }
 
 /// A trial that was begun and has no record.

@@ -5,8 +5,10 @@
 //! the overlay drivers of both engines name their directories, other drivers do not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use loadline_jvm::beneath;
 use loadline_jvm::detect::Jdk;
 use loadline_trial::{Engine, EngineKind, Refusal};
 use serde::Deserialize;
@@ -29,6 +31,8 @@ pub struct Image {
     pub entrypoint: Vec<String>,
     /// Arguments where none are given.
     pub cmd: Vec<String>,
+    /// Where it starts.
+    pub directory: PathBuf,
     /// Its variables.
     pub env: BTreeMap<String, String>,
     /// Ports that it says it listens on.
@@ -81,6 +85,7 @@ struct Config {
     cmd: Option<Vec<String>>,
     exposed_ports: Option<BTreeMap<String, serde_json::Value>>,
     stop_signal: Option<String>,
+    working_dir: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -163,6 +168,7 @@ impl Image {
                 .and_then(|digests| digests.into_iter().next()),
             entrypoint,
             cmd,
+            directory: Path::new("/").join(config.working_dir.unwrap_or_default()),
             env,
             ports: ports.collect(),
             stop_signal: config.stop_signal.as_deref().and_then(signal),
@@ -189,6 +195,16 @@ impl Image {
                 "say what to start in it, after --: -- java -jar /app/app.jar",
             )),
         }
+    }
+}
+
+impl Image {
+    /// Opens a regular file of it, by its path as it sees it; `None` also where it is not known where
+    /// its files lie. A link leads where it leads in its own layer.
+    pub fn open(&self, seen: &Path) -> Option<File> {
+        let seen = self.directory.join(seen);
+        let in_layer = |layer: &PathBuf| beneath::open_in_root(File::open(layer).ok()?, &seen).ok();
+        self.layers.iter().find_map(in_layer)
     }
 }
 
@@ -245,6 +261,8 @@ fn not_pulled(reference: &str, error: &EngineError) -> NotFound {
         "denied",
         "unauthorized",
         "short-name",
+        "lowercase",
+        "invalid reference",
         "not exist",
     ];
     let is_wrong = is_name.iter().any(|word| said.contains(word));
@@ -457,6 +475,8 @@ mod tests {
         let unknown = hint("manifest unknown");
         assert!(matches!(unknown, Some(NotFound::Wrong(_))), "{unknown:?}");
         assert!(hints(unknown, "check the name"));
+        let capital = hint("repository name must be lowercase");
+        assert!(matches!(capital, Some(NotFound::Wrong(_))), "{capital:?}");
         let unreachable = hint("dial tcp: lookup registry: no such host");
         assert!(
             matches!(unreachable, Some(NotFound::Here(_))),

@@ -30,6 +30,7 @@ use rustix::process::{Resource, Signal, getrlimit};
 use crate::container::{Container, Frame, Namespace, Net, Told};
 use crate::group::TrialGroup;
 use crate::halt::{self, Halt, refused};
+use crate::networks;
 use crate::pagecache;
 use crate::scratch::{self, Scratch};
 use watch::{Started, Watched};
@@ -89,7 +90,7 @@ impl Oci {
             .note(&image.engine, &name)
             .map_err(scratch::refused)?;
         if frame.evict_page_cache {
-            evict(&image.layers, warnings);
+            evict(image, warnings);
         }
         let making = |error| halt::cgroup("making the trial's cgroup with its limits", &error);
         let parent = TrialGroup::make(layout, &name, &Limits::default()).map_err(making)?;
@@ -246,14 +247,15 @@ pub fn labelled(engine: &Engine) -> Result<Vec<String>, engine::EngineError> {
     Ok(names.lines().map(str::to_owned).collect())
 }
 
-fn evict(layers: &[PathBuf], warnings: &mut Vec<String>) {
-    if layers.is_empty() {
+fn evict(image: &Image, warnings: &mut Vec<String>) {
+    if image.layers.is_empty() {
         let text = "where the image's files lie is not known, so they stayed in the page cache: a trial may need up to some 20 MiB more on a machine that has not read them";
         warnings.push(text.to_owned());
     }
-    layers
-        .iter()
-        .for_each(|layer| pagecache::evict(layer, pagecache::WHOLE));
+    let layers = image.layers.iter();
+    layers.for_each(|layer| pagecache::evict(layer, pagecache::WHOLE));
+    let volumes = image.volumes.iter();
+    volumes.for_each(|(source, _)| pagecache::evict(source, pagecache::NEAR));
 }
 
 /// Has the engine make the container; gives its id.
@@ -328,16 +330,7 @@ fn network(kind: EngineKind, network: &Net) -> Result<String, Halt> {
     match (kind, &namespace.container) {
         (EngineKind::Podman, _) => Ok(format!("ns:{}", namespace.path.display())),
         (EngineKind::Docker, Some((EngineKind::Docker, name))) => Ok(format!("container:{name}")),
-        (EngineKind::Docker, _) => {
-            let why =
-                "docker puts a container into the network of another container of its own only";
-            let hint = "make the first dependency an image of docker's too and give it no toxics, or let podman start all: engine = \"podman\"";
-            Err(refused(
-                "joining the network of the dependencies",
-                why,
-                hint,
-            ))
-        }
+        (EngineKind::Docker, _) => Err(networks::docker_cannot().into()),
     }
 }
 

@@ -64,7 +64,7 @@ impl Sandbox {
         let (socket, theirs) = UnixStream::pair().map_err(system("making a socket pair"))?;
         let mut process = Process::new(program);
         process
-            .arg("init")
+            .arg("init-part")
             .env_clear()
             .env("LOADLINE_TRIAL", trial)
             .current_dir("/")
@@ -72,7 +72,7 @@ impl Sandbox {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::from(output));
-        let holder = spawner::spawn(process).map_err(system("starting `loadline init`"))?;
+        let holder = spawner::spawn(process).map_err(system("starting `loadline init-part`"))?;
         let mut sandbox = Self {
             holder,
             socket,

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
-        Some("init") => code(loadline_host::init::run()),
+        Some("init-part") => code(loadline_host::init::run()),
         Some("trial-part") => trial_part(),
         Some("load-part") => code(loadline_host::load_part(
             std::io::stdin().lock(),

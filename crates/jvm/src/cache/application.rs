@@ -3,6 +3,7 @@
 //! Owns the reading of `-jar` and `-cp`, and the neighbours that a jar's manifest names. Never
 //! reads a class.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -19,6 +20,8 @@ pub struct Application {
     pub main_class: Option<String>,
     /// Its jar holds the jars of its libraries.
     pub has_nested_jars: bool,
+    /// The jar that loadline took its jar out of ([`super::extracted`]).
+    pub extracted_from: Option<String>,
 }
 
 /// A command whose class path cannot be told.
@@ -65,6 +68,7 @@ impl Application {
             files: Vec::new(),
             main_class: None,
             has_nested_jars: false,
+            extracted_from: None,
         };
         for name in &named {
             all.add(&directory.join(name))?;
@@ -72,6 +76,20 @@ impl Application {
         match all.files.is_empty() {
             true => Err(ApplicationError::None),
             false => Ok(all),
+        }
+    }
+
+    /// The same inside an image. Its files are not named: none of them changes while its id stays.
+    /// `open` opens one as the image has it.
+    pub fn in_image(arguments: &[String], open: impl Fn(&Path) -> Option<File>) -> Self {
+        let named = named(arguments).unwrap_or_default();
+        let jar = |name: &String| Jar::of(&mut open(Path::new(name))?).ok();
+        let first = named.first().and_then(jar).unwrap_or_default();
+        Self {
+            files: Vec::new(),
+            main_class: first.main_class,
+            has_nested_jars: first.has_nested_jars,
+            extracted_from: None,
         }
     }
 
@@ -86,6 +104,7 @@ impl Application {
         })?;
         if self.files.is_empty() {
             self.main_class = jar.main_class;
+            self.extracted_from = jar.extracted_from;
         }
         self.files.push(path.to_owned());
         self.has_nested_jars |= jar.has_nested_jars;
@@ -172,6 +191,24 @@ mod tests {
         assert_eq!(class_path[0].size, JAR.len() as u64);
         let both = Application::of(&words("-cp app.jar:app.jar Main"), home);
         assert!(both.is_ok());
+    }
+
+    #[test]
+    fn a_jar_in_an_image_is_read_and_not_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("app.jar");
+        std::fs::write(&place, JAR).expect("a file");
+        let open =
+            |seen: &Path| (seen == Path::new("/app.jar")).then(|| File::open(&place).ok())?;
+        let found = Application::in_image(&words("-jar /app.jar"), open);
+        assert!(
+            found.main_class.is_some() && !found.has_nested_jars,
+            "{found:?}"
+        );
+        assert_eq!(found.class_path(), Ok(Vec::new()));
+        // What a script starts is not seen.
+        let script = Application::in_image(&words("serve"), open);
+        assert_eq!(script.main_class, None);
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! with root's rights where another user could have chosen the place. How a file comes in whole is
 //! crate `files`'.
 
-use std::fs::{self, Permissions};
-use std::io::{self, Read};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -87,24 +87,36 @@ impl Destination {
         })
     }
 
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// A file in it.
     pub fn join(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     fn try_writing(&self) -> io::Result<()> {
-        self.write(|| Ok(self.part(".loadline-cache-probe", &b"x"[..]).map(drop)?))
+        let probe = |file: &mut File| file.write_all(b"x");
+        self.write(|| Ok(self.part(".loadline-cache-probe", probe).map(drop)?))
     }
 
     /// Puts two files in place, the first one first; neither while `second` is still the one of
     /// before. After a failure each is what it was, or not there.
-    pub(super) fn put(
+    ///
+    /// # Errors
+    /// With the first file and the system's answer.
+    pub fn put(
         &self,
         first: (&str, impl Read + Send),
         second: (&str, impl Read + Send),
     ) -> Result<(), ManifestError> {
         let put = || {
-            let parts = (self.part(first.0, first.1)?, self.part(second.0, second.1)?);
+            let parts = (
+                self.part(first.0, copied(first.1))?,
+                self.part(second.0, copied(second.1))?,
+            );
             match unlinkat(&self.directory, second.0, AtFlags::empty()) {
                 Ok(()) | Err(rustix::io::Errno::NOENT) => {}
                 Err(errno) => return Err(errno.into()),
@@ -115,10 +127,24 @@ impl Destination {
             .map_err(failed("write", &self.join(first.0)))
     }
 
+    /// Puts one file in place, whole or not at all, as `fill` writes it.
+    pub(super) fn put_one(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut File) -> io::Result<()> + Send,
+    ) -> Result<(), ManifestError> {
+        let put = || Ok(self.part(name, fill)?.put()?);
+        self.write(put).map_err(failed("write", &self.join(name)))
+    }
+
     /// A new file, readable by everybody: the application of the image is another user.
-    fn part(&self, name: &str, mut content: impl Read) -> Result<Part<'_>, Refused> {
+    fn part(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<Part<'_>, Refused> {
         self.directory.part(name, 0o600, |file| {
-            io::copy(&mut content, file)?;
+            fill(file)?;
             // Not by open: the umask would take bits away.
             file.set_permissions(Permissions::from_mode(0o644))
         })
@@ -127,6 +153,11 @@ impl Destination {
     fn write<T: Send>(&self, task: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         with_rights_of(self.writer.uid, self.writer.gid, task)?
     }
+}
+
+/// Writes a content to a file.
+fn copied(mut content: impl Read) -> impl FnOnce(&mut File) -> io::Result<()> {
+    move |file| io::copy(&mut content, file).map(drop)
 }
 
 /// Who can make a path lead elsewhere: the first owner other than root of a directory or link on

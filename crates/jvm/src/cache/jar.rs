@@ -1,20 +1,26 @@
 //! What a jar says about itself: class path and main class of its manifest, whether it has jars
 //! inside, and how many classes there are.
 //!
-//! Owns as much of the zip form as that takes: the central directory and one entry, stored or
-//! deflated. Nothing is unpacked to disk, sizes are capped. Source: PKWARE APPNOTE 6.3, sections
-//! 4.3.7, 4.3.12, 4.3.16; JAR specification, "Class-Path" and line continuation.
+//! Nothing is unpacked to disk, sizes are capped. Source: JAR specification, "Class-Path" and line
+//! continuation.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 
-/// The end record with the longest comment.
-const END: u64 = 22 + 65_535;
+use super::zip::{Entry, central_directory};
 
-/// Largest central directory and manifest that are read.
-const DIRECTORY: usize = 64 << 20;
+/// Largest manifest that is read.
 const MANIFEST: u64 = 1 << 20;
+
+/// Header of a jar that loadline wrote: the name of the one it was taken out of.
+pub(super) const EXTRACTED_FROM: &str = "Extracted-From:";
+
+/// The manifest's name.
+pub(super) const MANIFEST_NAME: &[u8] = b"META-INF/MANIFEST.MF";
+
+/// Where Spring Boot packs libraries.
+pub(super) const LIBRARIES: &[u8] = b"BOOT-INF/lib/";
 
 /// Largest jar inside a jar whose classes are counted.
 const NESTED: u64 = 256 << 20;
@@ -28,6 +34,8 @@ pub struct Jar {
     pub main_class: Option<String>,
     /// It holds the jars of its libraries, as Spring Boot packs them; no cache can serve those.
     pub has_nested_jars: bool,
+    /// The jar that loadline took it out of ([`super::extracted`]).
+    pub extracted_from: Option<String>,
 }
 
 impl Jar {
@@ -48,13 +56,14 @@ impl Jar {
         let mut jar = Self::default();
         let mut rest = directory.as_slice();
         while let Some((entry, next)) = Entry::first(rest) {
-            if entry.name.starts_with(b"BOOT-INF/lib/") && entry.name.ends_with(b".jar") {
+            if is_library(entry.name) {
                 jar.has_nested_jars = true;
             }
-            if entry.name == b"META-INF/MANIFEST.MF" {
-                let manifest = entry.text(file)?;
+            if entry.name == MANIFEST_NAME {
+                let manifest = text(&entry, file)?;
                 jar.class_path = class_path(&manifest);
                 jar.main_class = value(&manifest, "Main-Class:");
+                jar.extracted_from = value(&manifest, EXTRACTED_FROM);
             }
             rest = next;
         }
@@ -86,90 +95,25 @@ fn count(file: &mut (impl Read + Seek), has_inner: bool) -> io::Result<u64> {
     Ok(classes)
 }
 
-fn no_zip(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+/// Whether Spring Boot put a library there.
+pub(super) fn is_library(name: &[u8]) -> bool {
+    name.starts_with(LIBRARIES) && name.ends_with(b".jar")
 }
 
-fn short(bytes: &[u8], at: usize) -> Option<usize> {
-    let bytes = bytes.get(at..at + 2)?.try_into().ok()?;
-    Some(usize::from(u16::from_le_bytes(bytes)))
+/// A manifest, unpacked.
+pub(super) fn text(entry: &Entry<'_>, file: &mut (impl Read + Seek)) -> io::Result<String> {
+    let bytes = entry.bytes(file, MANIFEST)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<usize> {
-    let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
-    usize::try_from(u32::from_le_bytes(bytes)).ok()
+/// A manifest with a header a line. Lines are at most 72 bytes; one that begins with a blank goes on.
+pub(super) fn unfolded(manifest: &str) -> String {
+    manifest.replace("\r\n ", "").replace("\n ", "")
 }
 
-fn central_directory(file: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
-    let length = file.seek(SeekFrom::End(0))?;
-    let begin = length.saturating_sub(END);
-    file.seek(SeekFrom::Start(begin))?;
-    let mut tail = Vec::new();
-    file.take(END).read_to_end(&mut tail)?;
-    let at = memchr::memmem::rfind(&tail, b"PK\x05\x06").ok_or_else(|| no_zip("no zip file"))?;
-    let (size, offset) = long(&tail, at + 12)
-        .zip(long(&tail, at + 16))
-        .filter(|(size, _)| *size <= DIRECTORY)
-        .ok_or_else(|| no_zip("a zip file whose directory is cut or too large"))?;
-    file.seek(SeekFrom::Start(offset as u64))?;
-    let mut directory = vec![0; size.min(usize::try_from(length).unwrap_or(size))];
-    file.read_exact(&mut directory)?;
-    Ok(directory)
-}
-
-struct Entry<'a> {
-    name: &'a [u8],
-    method: usize,
-    packed: usize,
-    offset: usize,
-}
-
-impl<'a> Entry<'a> {
-    /// The first entry of a directory and what comes after it.
-    fn first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        if bytes.get(..4)? != b"PK\x01\x02" {
-            return None;
-        }
-        let (name, extra, comment) = (short(bytes, 28)?, short(bytes, 30)?, short(bytes, 32)?);
-        let entry = Self {
-            name: bytes.get(46..46 + name)?,
-            method: short(bytes, 10)?,
-            packed: long(bytes, 20)?,
-            offset: long(bytes, 42)?,
-        };
-        Some((entry, bytes.get(46 + name + extra + comment..)?))
-    }
-
-    fn text(&self, file: &mut (impl Read + Seek)) -> io::Result<String> {
-        let bytes = self.bytes(file, MANIFEST)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    /// The entry unpacked, no more than `most` of it.
-    fn bytes(&self, file: &mut (impl Read + Seek), most: u64) -> io::Result<Vec<u8>> {
-        let mut header = [0; 30];
-        file.seek(SeekFrom::Start(self.offset as u64))?;
-        file.read_exact(&mut header)?;
-        let skip = short(&header, 26).zip(short(&header, 28));
-        let (name, extra) = skip.ok_or_else(|| no_zip("an entry is cut"))?;
-        file.seek(SeekFrom::Current((name + extra) as i64))?;
-        let packed = file.take(self.packed as u64);
-        let mut bytes = Vec::new();
-        match self.method {
-            0 => packed.take(most).read_to_end(&mut bytes)?,
-            8 => flate2::read::DeflateDecoder::new(packed)
-                .take(most)
-                .read_to_end(&mut bytes)?,
-            _ => return Err(no_zip("an entry is packed in an unknown way")),
-        };
-        Ok(bytes)
-    }
-}
-
-/// The value of a header. Lines of a manifest are at most 72 bytes; a line that begins with a blank
-/// goes on.
-fn value(manifest: &str, header: &str) -> Option<String> {
-    let text = manifest.replace("\r\n ", "").replace("\n ", "");
+/// The value of a header.
+pub(super) fn value(manifest: &str, header: &str) -> Option<String> {
+    let text = unfolded(manifest);
     let value = text.lines().find_map(|l| l.strip_prefix(header))?;
     Some(value.trim().to_owned())
 }
@@ -180,7 +124,7 @@ fn class_path(manifest: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Made by `jar --create` of JDK 17.0.15 with this manifest line, stored here byte for byte.
@@ -223,7 +167,7 @@ mod tests {
     }
 
     /// A zip file of stored entries, as `jar --create --no-compress` writes it, without checksums.
-    fn stored(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    pub(in crate::cache) fn stored(entries: &[(&str, &[u8])]) -> Vec<u8> {
         let (mut file, mut directory) = (Vec::new(), Vec::new());
         for (name, content) in entries {
             let at = u32::try_from(file.len()).expect("a small file");

@@ -9,9 +9,11 @@
 pub mod application;
 pub mod classes;
 pub mod destination;
+pub mod extracted;
 pub mod jar;
 pub mod manifest;
 pub mod scc;
+mod zip;
 
 use std::path::Path;
 

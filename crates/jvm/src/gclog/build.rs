@@ -48,6 +48,8 @@ pub struct Builder {
     begun: VecDeque<Option<u64>>,
     clock: Clock,
     heap_in_use: Option<u64>,
+    /// The heap after the last pause.
+    heap_left: Option<u64>,
     cycles: Cycles,
 }
 
@@ -78,6 +80,7 @@ impl Builder {
             begun: VecDeque::new(),
             clock: Clock::default(),
             heap_in_use: None,
+            heap_left: None,
             cycles: Cycles::default(),
         }
     }
@@ -235,6 +238,7 @@ impl Builder {
         if let Some(heap) = pause.heap {
             self.summary.heap(heap, pause.name.is_full());
             self.allocated(heap);
+            self.promoted(heap, pause.name.is_full());
         }
         self.starvation(&pause);
         let window = self.window.as_mut();
@@ -314,6 +318,14 @@ impl Builder {
     fn allocated(&mut self, heap: Heap) {
         self.in_use(heap.before);
         self.in_use(heap.after);
+    }
+
+    /// What a pause left more than the one before it.
+    fn promoted(&mut self, heap: Heap, is_full: bool) {
+        let promoted = self.summary.promoted.get_or_insert(0);
+        if let Some(last) = self.heap_left.replace(heap.after).filter(|_| !is_full) {
+            *promoted += heap.after.saturating_sub(last);
+        }
     }
 
     /// A later figure of the heap in use: what it has grown by was allocated.
@@ -401,6 +413,7 @@ impl Builder {
         self.input.unfinished_pauses += self.begun.len() as u64;
         self.begun.clear();
         self.heap_in_use = None;
+        self.heap_left = None;
         self.cycles = Cycles::default();
         self.numbering.restart();
     }

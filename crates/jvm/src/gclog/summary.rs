@@ -83,6 +83,10 @@ pub struct Summary {
     /// Bytes allocated between the first and the last figure of the heap. A lower bound where
     /// collectors work beside the application.
     pub allocated: u64,
+    /// What the heap after a pause rose by from each to the next, but to a full collection: near
+    /// what came into the old generation, survivors of the last one included; `None` when no pause
+    /// has a heap.
+    pub promoted: Option<u64>,
     /// CPU time of the collections that report it. Concurrent work is not in it.
     pub cpu: CpuTimes,
     /// Collections that report it.

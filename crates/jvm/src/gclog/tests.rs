@@ -132,6 +132,26 @@ fn cpu_of_concurrent_phases_is_no_cpu_of_collections() {
     assert_eq!(summary.cpu.real, Duration::from_millis(20));
 }
 
+/// A pause promotes what it leaves more than the one before; a full collection only starts anew.
+#[test]
+fn what_pauses_leave_more_was_promoted() {
+    let pause = |second: u32, kind: &str, after: u32| {
+        format!("[{second}.0s][gc] GC({second}) Pause {kind} 40M->{after}M(61M) 10.000ms\n")
+    };
+    let text = [
+        pause(1, "Young (Allocation Failure)", 5),
+        pause(2, "Young (Allocation Failure)", 8),
+        pause(3, "Full (Ergonomics)", 20),
+        pause(4, "Young (Allocation Failure)", 21),
+        pause(5, "Young (Allocation Failure)", 19),
+    ];
+    assert_eq!(read_text(&text.concat()).summary.promoted, Some(4 << 20));
+    assert_eq!(
+        read_text("[1.0s][gc] Using Serial\n").summary.promoted,
+        None
+    );
+}
+
 /// What is allocated is a lower bound: 80 MiB before each minor collection but the first, of which
 /// the major one sees 50.
 #[test]

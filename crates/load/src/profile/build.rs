@@ -9,6 +9,7 @@ use std::hash::BuildHasherDefault;
 use std::io::BufRead;
 use std::ops::Range;
 
+use super::answered::{Answered, Seen};
 use super::class::{KeyHasher, normalise};
 use super::json::Fields;
 use super::known::shown;
@@ -60,6 +61,8 @@ pub struct Builder {
     clients: Followed,
     /// What needs no more than counting.
     observed: Observed,
+    /// How requests were answered, where that is wanted.
+    answered: Option<Answered>,
 }
 
 /// The first line of all logs that is not of the format.
@@ -111,7 +114,20 @@ impl Builder {
                 .expect("the bounds are constants that are allowed"),
             clients: Followed::new(),
             observed: Observed::default(),
+            answered: None,
         }
+    }
+
+    /// Counts how requests were answered too: [`Builder::answers`].
+    pub fn with_answers(mut self) -> Self {
+        self.answered = Some(Answered::default());
+        self
+    }
+
+    /// How requests were answered, and how many are in none of these: too many classes, or no status
+    /// from 200 to 599. Nothing without [`Builder::with_answers`].
+    pub fn answers(&mut self) -> (Vec<Seen>, u64) {
+        self.answered.take().unwrap_or_default().finish()
     }
 
     /// Requests that a template matches are replayed with its body and headers, whatever their
@@ -205,7 +221,11 @@ impl Builder {
             return;
         }
         self.describe(line);
-        match self.classify(line) {
+        let replay = self.classify(line);
+        if let Some(answered) = &mut self.answered {
+            answered.count(&self.key, line);
+        }
+        match replay {
             Replay::LeftOut => self.observed.left_out_methods += 1,
             Replay::AsLogged | Replay::Filled(_) => self.intervals.count(line.arrival),
         }
@@ -398,6 +418,40 @@ mod tests {
         assert!(profile.requests[0].path.starts_with("{pick:/owners/"));
         assert_eq!(profile.requests[1].path, "/health");
         assert_eq!(Profile::parse(&profile.text().unwrap()).unwrap(), profile);
+    }
+
+    #[test]
+    fn answers_are_counted_by_class_and_status_whatever_the_method() {
+        let format = Format::parse("%t \"%r\" %s %B %D", Source::Httpd).unwrap();
+        let mut builder = Builder::new(format, 60.0, false).with_answers();
+        let mut log = String::new();
+        for (request, status, bytes, us) in [
+            ("GET /p/1", 200, 10, 2000),
+            ("GET /p/2", 200, 30, 4000),
+            ("GET /p/2", 503, 0, 9000),
+            ("POST /p", 201, 2, 1000),
+            ("GET /p/3?day=1", 200, 1, 1000),
+            ("GET /p/3", 101, 1, 1000),
+        ] {
+            log += &format!(
+                "[10/Oct/2000:13:00:00 +0000] \"{request} HTTP/1.1\" {status} {bytes} {us}\n"
+            );
+        }
+        builder.read(log.as_bytes()).unwrap();
+        let (seen, left_out) = builder.answers();
+        let said: Vec<_> = seen
+            .iter()
+            .map(|s| (s.class.as_str(), s.status, s.requests, s.mean_bytes))
+            .collect();
+        let expected = [
+            ("GET /p/{id}?day", 200, 1, 1),
+            ("GET /p/{id}", 200, 2, 20),
+            ("GET /p/{id}", 503, 1, 0),
+            ("POST /p", 201, 1, 2),
+        ];
+        assert_eq!((said.as_slice(), left_out), (&expected[..], 1));
+        let largest = seen[1].durations.max();
+        assert!((4_000_000..4_010_000).contains(&largest), "{largest}");
     }
 
     #[test]

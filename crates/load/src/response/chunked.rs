@@ -7,7 +7,7 @@ const MAX_SIZE_LINE: usize = 4096;
 
 /// Where in the coding the last byte was.
 #[derive(Debug, Default)]
-pub(super) struct Chunked {
+pub struct Chunked {
     state: State,
     /// Bytes of the current size line or of the trailer so far.
     line: usize,
@@ -48,7 +48,10 @@ impl Default for State {
 
 impl Chunked {
     /// Takes bytes; returns how many belong to the body and whether it is complete.
-    pub(super) fn feed(
+    ///
+    /// # Errors
+    /// What is not of the coding.
+    pub fn feed(
         &mut self,
         bytes: &[u8],
         body: &mut impl FnMut(&[u8]),

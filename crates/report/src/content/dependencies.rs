@@ -3,19 +3,52 @@
 //! Owns the words and the table; `loadline_analysis::dependency` says which of them was a bottleneck.
 //! There is nothing to say about results without dependencies.
 
+use std::collections::BTreeMap;
+
 use loadline_analysis::dependency::busy_share;
-use loadline_analysis::record::{DependencyEvidence, TrialRecord};
+use loadline_analysis::record::{DependencyEvidence, StubEvidence, TrialRecord};
 
 use super::section::{Block, Section};
+use super::toxics;
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
+
+/// Requests without an answer that are named.
+const NAMED: usize = 5;
 
 /// One dependency in one trial.
 type Seen<'a> = (&'a TrialRecord, &'a DependencyEvidence);
 
 /// The section; `None` where no trial had a dependency.
 pub fn section(view: &ResultView) -> Option<Section> {
+    let (all, names) = seen(view);
+    names.first()?;
+    let words = "Fresh for each trial, outside the application's limits. Each figure is the largest of all trials, in the measured phase; share is of the CPU time that it could have had. A trial that fails while one of them is at its limit says nothing about the application: it is INVALID.";
+    let section = Section::new("dependencies", "What it depended on")
+        .with(Block::Paragraph(words.to_owned()))
+        .with(Block::Table(table(&names, &all)));
+    let section = match stubs(&names, &all) {
+        lines if lines.is_empty() => section,
+        mut lines => {
+            // Where it has toxics too, that is said beside them.
+            if all.iter().all(|(_, d)| d.link.is_none()) {
+                lines.push(toxics::itself(view));
+            }
+            section.with(Block::Paragraph(lines.join(" ")))
+        }
+    };
+    let failed = failed(view, &all);
+    Some(match failed {
+        Some((lead, lines)) => section
+            .with(Block::Paragraph(lead))
+            .with(Block::Verbatim(lines)),
+        None => section,
+    })
+}
+
+/// All dependencies of all trials, and their names.
+fn seen(view: &ResultView) -> (Vec<Seen<'_>>, Vec<&str>) {
     let all: Vec<Seen<'_>> = view
         .trials
         .iter()
@@ -27,18 +60,22 @@ pub fn section(view: &ResultView) -> Option<Section> {
             names.push(&dependency.name);
         }
     }
-    names.first()?;
-    let words = "Fresh for each trial, outside the application's limits. Each figure is the largest of all trials, in the measured phase; share is of the CPU time that it could have had. A trial that fails while one of them is at its limit says nothing about the application: it is INVALID.";
-    let section = Section::new("dependencies", "What it depended on")
-        .with(Block::Paragraph(words.to_owned()))
-        .with(Block::Table(table(&names, &all)));
-    let failed = failed(view, &all);
-    Some(match failed {
-        Some((lead, lines)) => section
-            .with(Block::Paragraph(lead))
-            .with(Block::Verbatim(lines)),
-        None => section,
-    })
+    (all, names)
+}
+
+/// What a headline says of stubs: which requests had no answer, which may be why a trial failed.
+pub(super) fn sentences(view: &ResultView) -> Vec<String> {
+    let (all, names) = seen(view);
+    let of = |name: &&str| {
+        let said = unanswered(&stubs_of(name, &all))?;
+        Some(format!("Of the stub {name}: {said}"))
+    };
+    names.iter().filter_map(of).collect()
+}
+
+fn stubs_of<'a>(name: &str, all: &[Seen<'a>]) -> Vec<&'a StubEvidence> {
+    let mine = all.iter().filter(|(_, d)| d.name == name);
+    mine.filter_map(|(_, d)| d.stub.as_ref()).collect()
 }
 
 fn table(names: &[&str], all: &[Seen<'_>]) -> Table {
@@ -78,6 +115,50 @@ fn table(names: &[&str], all: &[Seen<'_>]) -> Table {
         ]);
     }
     table
+}
+
+/// What stubs were asked for, a sentence each.
+fn stubs(names: &[&str], all: &[Seen<'_>]) -> Vec<String> {
+    let of = |name: &&str| {
+        let mine = stubs_of(name, all);
+        mine.first()?;
+        let requests: u64 = mine.iter().map(|stub| stub.requests).sum();
+        let mut said = format!(
+            "{name} is a stub: loadline answered {requests} requests in its place, in all trials together."
+        );
+        if let Some(unanswered) = unanswered(&mine) {
+            said += &format!(" {unanswered}");
+        }
+        Some(said)
+    };
+    names.iter().filter_map(of).collect()
+}
+
+/// `12 requests had no answer, and got a 404: GET /x (11), GET /y (1).`
+fn unanswered(stubs: &[&StubEvidence]) -> Option<String> {
+    let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, count) in stubs.iter().flat_map(|stub| &stub.unanswered) {
+        *by_name.entry(name).or_default() += count;
+    }
+    let all: u64 = by_name.values().sum();
+    let mut named: Vec<_> = by_name.into_iter().collect();
+    named.sort_by_key(|(name, count)| (u64::MAX - count, *name));
+    let rest = named.len().saturating_sub(NAMED);
+    let mut texts: Vec<String> = named
+        .iter()
+        .take(NAMED)
+        .map(|(name, count)| format!("{name} ({count})"))
+        .collect();
+    if rest > 0 {
+        texts.push(format!("{rest} others"));
+    }
+    let requests = if all == 1 { "request" } else { "requests" };
+    (all > 0).then(|| {
+        format!(
+            "{all} {requests} had no answer, and got a 404: {}.",
+            texts.join(", ")
+        )
+    })
 }
 
 /// The last words of the first that failed.

@@ -22,27 +22,14 @@ pub fn section(view: &ResultView) -> Option<Section> {
             .map(|why| format!("The result is not complete: {why}.")),
     );
     items.extend(view.warnings.iter().cloned());
-    let excluded: Vec<&TrialRecord> = view
-        .trials
-        .iter()
-        .filter(|t| !t.verdict.is_evidence())
-        .collect();
-    items.extend(excluded.iter().map(|t| left_out(view, t)));
+    items.extend(excluded(view).map(|t| why_not(view, t)));
     items.extend(damaged(view));
     items.extend(warnings(view));
     let section = Section::new("distrust", "What was not trusted");
-    let lead = if excluded.is_empty() {
-        format!(
-            "All {} were valid.",
-            format::count(view.trials.len(), "trial")
-        )
-    } else {
-        format!(
-            "Left out of every figure above, because they say nothing about the application: {} of {}.",
-            excluded.len(),
-            format::count(view.trials.len(), "trial")
-        )
-    };
+    let lead = left_out(view).unwrap_or_else(|| {
+        let all = format::count(view.trials.len(), "trial");
+        format!("All {all} were valid.")
+    });
     let section = section.with(Block::Paragraph(lead));
     Some(if items.is_empty() {
         section
@@ -51,7 +38,23 @@ pub fn section(view: &ResultView) -> Option<Section> {
     })
 }
 
-fn left_out(view: &ResultView, trial: &TrialRecord) -> String {
+/// How many trials no figure has in it.
+pub(crate) fn left_out(view: &ResultView) -> Option<String> {
+    let excluded = excluded(view).count();
+    let all = format::count(view.trials.len(), "trial");
+    (excluded > 0).then(|| {
+        format!(
+            "Left out of every figure above, because they say nothing about the application: {excluded} of {all}."
+        )
+    })
+}
+
+fn excluded(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
+    let trials = view.trials.iter();
+    trials.filter(|t| !t.verdict.is_evidence())
+}
+
+fn why_not(view: &ResultView, trial: &TrialRecord) -> String {
     let number = view.number(&trial.id).unwrap_or(0);
     let reason = match trial.verdict {
         Verdict::Invalid(cause) if trial.reason.is_empty() => {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use loadline_analysis::outage::{Course, Part};
+use loadline_analysis::outage::{self, Course, Part};
 use loadline_analysis::record::{Phase, SecondEvidence, TrialRecord};
 use loadline_analysis::slo::Quantile;
 
@@ -13,6 +13,8 @@ use super::section::{Block, Section};
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
+
+const STATES: &str = "Whether what the outage made grow or fall came back: the most before it, what was furthest from that from its begin on, and from how long after its end on it stays within 10 % of before. A pool that loses its connections shows in the sockets.";
 
 /// The section; `None` where there was no outage.
 pub fn section(view: &ResultView) -> Option<Section> {
@@ -28,15 +30,56 @@ pub fn section(view: &ResultView) -> Option<Section> {
         )
     });
     let words = format!(
-        "Away or slow: {}. A request belongs to the second in which it was due. Asked is what went to dependencies for each request: round trips, and connections that were refused; more than before is what retries add. It has recovered when from then on every {} s keep the SLO. Other tables are about all of the measured load.",
+        "Away or slow: {}. A request belongs to the second in which it was due. Asked is what went to dependencies for each request: round trips, and connections that were refused; more than before is what retries add. It has recovered when from then on every {} s keep the SLO. Latencies in other tables are those before the outage.",
         each.collect::<Vec<_>>().join(", "),
         course.stretch.as_secs()
     );
-    Some(
-        Section::new("drill", "Around the outage")
-            .with(Block::Paragraph(words))
-            .with(Block::Table(table(view, &courses))),
-    )
+    let section = Section::new("drill", "Around the outage")
+        .with(Block::Paragraph(words))
+        .with(Block::Table(table(view, &courses)));
+    let states = states(view, &courses);
+    Some(match states.is_empty() {
+        true => section,
+        false => section
+            .with(Block::Paragraph(STATES.to_owned()))
+            .with(Block::Table(states)),
+    })
+}
+
+/// What latencies are about where there was an outage.
+pub(super) fn before(view: &ResultView) -> Option<&'static str> {
+    let any = view.trials.iter().any(|t| !t.evidence.outages.is_empty());
+    any.then_some("Latencies are those before the outage, as the verdict is.")
+}
+
+/// What came back, a row a state.
+fn states(view: &ResultView, courses: &[(&TrialRecord, Course)]) -> Table {
+    let mut table = Table::new()
+        .right("Trial")
+        .left("What")
+        .right("Before")
+        .right("Furthest")
+        .right("At the end")
+        .left("As before");
+    for (trial, course) in courses {
+        for returned in outage::returned(&trial.evidence, course) {
+            let show = |value| returned.state.show(value);
+            let back = match (returned.changed, returned.back) {
+                (false, _) => "all the time".to_owned(),
+                (true, Some(time)) => format!("after {} s", time.as_secs()),
+                (true, None) => "not in this time".to_owned(),
+            };
+            table.row([
+                view.number(&trial.id).unwrap_or(0).to_string().into(),
+                returned.state.name().into(),
+                show(returned.before).into(),
+                show(returned.furthest).into(),
+                show(returned.last).into(),
+                back.into(),
+            ]);
+        }
+    }
+    table
 }
 
 fn table(view: &ResultView, courses: &[(&TrialRecord, Course)]) -> Table {

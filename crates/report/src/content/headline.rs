@@ -15,7 +15,8 @@ use loadline_analysis::warming;
 
 use super::groups::{self, Group, Names};
 use super::growth;
-use super::{money, node, throttling, toxics};
+use super::proven::{proven_how, together};
+use super::{dependencies, money, node, throttling, toxics};
 use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
@@ -59,6 +60,7 @@ pub fn headline(view: &ResultView) -> Headline {
             .insert(0, format!("The result is not complete: {why}."));
     }
     headline.details.extend(toxics::sentence(view));
+    headline.details.extend(dependencies::sentences(view));
     headline.details.push(measured_where(view));
     headline
 }
@@ -278,26 +280,6 @@ fn memory_margin(
     ))
 }
 
-fn proven_how(proof: &Proof) -> String {
-    if proof.starts == 0 {
-        return "It has not been proven by fresh starts.".to_owned();
-    }
-    format!(
-        "{} of {} fresh starts of exactly this size kept the SLO: with 95 % confidence fewer than {} of all starts miss it.",
-        proof.passes,
-        proof.starts,
-        format::percent(proof.failure_upper_bound),
-    )
-}
-
-/// What all starts say together where one has too few requests.
-fn together(proof: &Proof) -> impl Iterator<Item = String> {
-    proof
-        .pooled
-        .iter()
-        .map(|pooled| sentence(&pooled.sentence()))
-}
-
 /// The fresh starts at the recommended size.
 fn proofs<'a>(
     view: &'a ResultView,
@@ -371,7 +353,7 @@ pub fn slo_words(view: &ResultView) -> String {
 }
 
 /// A text as a sentence: it ends in a full stop.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let text = text.trim_end();
     if text.ends_with(['.', '!', '?']) {
         text.to_owned()

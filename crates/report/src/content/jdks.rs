@@ -1,8 +1,8 @@
-//! "Which JDK needs how much?": the proven size of each JDK that was asked about.
+//! "Which JDK needs how much?": the proven size of each JDK, or application, that was asked about.
 //!
 //! Owns the table; every size comes from the recommendation.
 
-use loadline_analysis::recommend::JdkSize;
+use loadline_analysis::recommend::LevelSize;
 
 use super::groups;
 use super::section::{Block, Section};
@@ -11,31 +11,43 @@ use crate::table::{Cell, Table, Tone};
 use crate::text;
 use crate::view::ResultView;
 
-/// The section; `None` where one JDK was asked about.
+/// The section; `None` where one was asked about.
 pub fn section(view: &ResultView) -> Option<Section> {
-    let all = &view.recommendation.as_ref()?.by_jdk;
-    all.first()?;
+    let all = &view.recommendation.as_ref()?.by_level;
+    let first = all.first()?;
+    let (what, title) = match first.application {
+        None => ("JDK", "Which JDK needs how much?"),
+        Some(_) => ("Application", "Which application needs how much?"),
+    };
     let mut table = Table::new()
-        .left("JDK")
+        .left(what)
         .left("Size")
         .right("Confirmed")
         .left("Proof");
     for of in all {
         table.row(row(of));
     }
-    let words = "Each by its own search and its own fresh starts; the first tells the others where to begin, not what to show. The recommended one is the cheapest of those that are proven.";
+    let hint = match first.application {
+        None => "; the first tells the others where to begin, not what to show",
+        Some(_) => "",
+    };
+    let words = format!(
+        "Each by its own search and its own fresh starts{hint}. The recommended one is the cheapest of those that are proven."
+    );
     Some(
-        Section::new("jdks", "Which JDK needs how much?")
-            .with(Block::Paragraph(words.to_owned()))
+        Section::new("jdks", title)
+            .with(Block::Paragraph(words))
             .with(Block::Table(table)),
     )
 }
 
-fn row(of: &JdkSize) -> [Cell; 4] {
-    let name = of
-        .jdk
-        .as_deref()
-        .map_or_else(|| "as given".to_owned(), text::label);
+fn row(of: &LevelSize) -> [Cell; 4] {
+    let name = match (&of.application, &of.jdk) {
+        (None, None) => "as given".to_owned(),
+        (None, Some(jdk)) => text::label(jdk),
+        (Some(application), None) => text::label(application),
+        (Some(application), Some(jdk)) => text::label(&format!("{application}, JDK {jdk}")),
+    };
     let (Some(configuration), Some(proof)) = (&of.configuration, &of.proof) else {
         let why = of.why_none.as_deref().unwrap_or("no size");
         let why = Cell::new(text::one_line(why), Tone::Bad);

@@ -1,8 +1,8 @@
 //! Latency by percentile, a row a configuration: the table below the chart.
 
-use super::groups;
 use super::headline::slo_words;
 use super::section::{Block, Section};
+use super::{drill, groups};
 use loadline_analysis::latency::Latency;
 
 use crate::figures::{self, QUANTILES};
@@ -40,10 +40,11 @@ pub fn section(view: &ResultView) -> Option<Section> {
     if table.is_empty() {
         return None;
     }
+    let before = drill::before(view).map_or_else(String::new, |words| format!(" {words}"));
     Some(
         Section::new("latency", "Latency by percentile")
             .with(Block::Paragraph(format!(
-                "From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A request that failed counts as slower than every other; a dash means that the median lies there. The SLO: {}.",
+                "From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A request that failed counts as slower than every other; a dash means that the median lies there. The SLO: {}.{before}",
                 slo_words(view)
             )))
             .with(Block::Table(table)),

@@ -5,6 +5,7 @@ use loadline_analysis::record::{TrialRecord, Verdict};
 use loadline_analysis::verdict::{self, Thresholds};
 use loadline_sizing::Bytes;
 
+use super::drill;
 use super::groups::{self, Group, Names};
 use super::section::{Block, Section};
 use crate::figures::{self, FAILED, Figures, Seen, spread};
@@ -64,6 +65,7 @@ fn meanings(view: &ResultView) -> Option<String> {
         let thrash = "Thrash: to stay below the limit the kernel dropped pages of code and jars, and they were read again (file refaults).";
         words.push(thrash.to_owned());
     }
+    words.extend(drill::before(view).map(str::to_owned));
     (!words.is_empty()).then(|| words.join(" "))
 }
 
@@ -73,10 +75,14 @@ fn is_thrash(trial: &TrialRecord) -> bool {
 }
 
 fn legend(view: &ResultView) -> String {
-    format!(
+    let words = format!(
         "In each cell: the verdict, how many of the trials kept the SLO, the worst {} and the start time.",
         figures::headline_quantile(&view.slo.objectives)
-    )
+    );
+    match drill::before(view) {
+        Some(before) => format!("{words} {before}"),
+        None => words,
+    }
 }
 
 /// One row a size, the largest first.

@@ -18,6 +18,7 @@ pub(crate) mod money;
 pub(crate) mod node;
 pub(crate) mod options;
 pub(crate) mod pauses;
+mod proven;
 mod reproduce;
 mod requests;
 pub(crate) mod scaling;
@@ -29,10 +30,13 @@ mod toxics;
 pub mod trials;
 pub(crate) mod warm_up;
 
+pub(crate) use distrust::left_out;
 pub use growth::growth_of;
 pub use headline::{Headline, headline, slo_words};
 pub use reproduce::quoted;
 pub use section::{Block, Section};
+
+use loadline_analysis::record::Purpose;
 
 use crate::view::ResultView;
 
@@ -61,6 +65,28 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     distrust::section,
     reproduce::section,
 ];
+
+/// What the answer stands on, for a reader who has one screen: the first of these that there is.
+const LEADS: &[fn(&ResultView) -> Option<Section>] = &[
+    money::section,
+    drill::section,
+    jdks::section,
+    scaling::section,
+    instances::section,
+    startup::section,
+    matrix::section,
+];
+
+/// The one section of a short page.
+pub fn lead(view: &ResultView) -> Option<Section> {
+    LEADS.iter().find_map(|section| section(view))
+}
+
+/// What grows, where all that ran is a soak.
+pub fn soaked(view: &ResultView) -> Option<Section> {
+    let is_soak = !view.trials.is_empty() && view.trials.iter().all(|t| t.purpose == Purpose::Soak);
+    is_soak.then(|| growth::section(view)).flatten()
+}
 
 /// All sections that have something to say, in the order of the page.
 pub fn sections(view: &ResultView) -> Vec<Section> {

@@ -66,7 +66,7 @@ pub fn evidence(view: &ResultView, r: &Recommendation, provenance: Provenance) -
         Provenance::Default => "what the JVM does by itself at this size".to_owned(),
         Provenance::Calculated => "from the limits, by formula".to_owned(),
         Provenance::Measured => trial_numbers(view, &r.evidence),
-        Provenance::User => "given; not searched".to_owned(),
+        Provenance::User => "as given".to_owned(),
     }
 }
 

@@ -108,7 +108,7 @@ fn requests(trial: &TrialRecord) -> u64 {
 }
 
 /// What the proxy took itself.
-fn itself(view: &ResultView) -> String {
+pub(super) fn itself(view: &ResultView) -> String {
     let all: Vec<&ProxyEvidence> = (view.trials.iter())
         .filter_map(|trial| trial.evidence.proxy.as_ref())
         .collect();

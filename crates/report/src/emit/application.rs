@@ -114,6 +114,8 @@ pub struct Command {
     pub beside: Vec<String>,
     /// Whether the jar's manifest was read.
     pub is_read: bool,
+    /// The jar that loadline took this one out of, with its libraries beside it.
+    pub extracted_from: Option<String>,
 }
 
 impl Command {
@@ -125,6 +127,7 @@ impl Command {
             arguments: arguments.to_vec(),
             beside: Vec::new(),
             is_read: true,
+            extracted_from: None,
         }
     }
 
@@ -172,6 +175,7 @@ impl Command {
             arguments: rest[2..].to_vec(),
             beside,
             is_read: false,
+            extracted_from: None,
         })
     }
 

@@ -4,11 +4,13 @@
 //! bash (for `/dev/tcp`) and nothing else: an image of a JRE has no curl. The application lies at
 //! the same path in all stages, because HotSpot compares paths, lengths and times of the jars.
 
-use loadline_analysis::record::StartCache;
+use loadline_analysis::record::{Image, StartCache};
 use loadline_sizing::Version;
 use loadline_sizing::cache::{CacheKind, workaround};
 
 use super::application::Ready;
+use super::container::{env, json, word};
+use crate::text;
 
 /// How often a training run asks, where the trials say nothing.
 pub const REQUESTS: u64 = 20;
@@ -68,6 +70,29 @@ pub fn cache_stage(
             .chain([format!("{using}/app/{file}")])
             .collect(),
     })
+}
+
+/// A Dockerfile that puts a cache, the file `file` beside it, to `place` in the image that it was
+/// trained in. `options` are those that use it.
+pub fn cached_image(image: &Image, file: &str, place: &str, options: &[String]) -> String {
+    let own = image.tool_options.iter().map(String::as_str);
+    let all: Vec<&str> = own.chain(options.iter().map(String::as_str)).collect();
+    let from = image.pinned.as_ref().unwrap_or(&image.reference);
+    let pinned = match image.pinned {
+        Some(_) => "",
+        None => {
+            "# No registry gave it a digest: build on the same image, or the JVM passes the cache over.\n"
+        }
+    };
+    format!(
+        "# A start-up cache for {}, trained in a container of it ({}).\n# It fits this image: the build of its JVM and the files of its class path.\n{pinned}FROM {}\nCOPY [{}, {}]\n# Behind what the image has in the variable; a start script that sets it anew loses the cache.\nENV JAVA_TOOL_OPTIONS={}\n",
+        text::one_line(&image.reference),
+        text::one_line(&image.id),
+        word(from),
+        json(file),
+        json(place),
+        env(&all.join(" ")),
+    )
 }
 
 /// A bash script: starts `command`, waits until it is ready, asks `requests` times, ends it, and fails
@@ -166,6 +191,32 @@ mod tests {
             "{}",
             words[4]
         );
+    }
+
+    #[test]
+    fn an_image_gets_the_cache_that_was_trained_in_it() {
+        let mut image = Image {
+            engine: "podman".to_owned(),
+            reference: "registry/orders:1.4".to_owned(),
+            id: "00ff".to_owned(),
+            pinned: Some("registry/orders@sha256:00".to_owned()),
+            tool_options: Some("-Dcost=$1".to_owned()),
+        };
+        let options = ["-XX:SharedArchiveFile=/jvm-cache/app.jsa".to_owned()];
+        let of = |image: &Image| cached_image(image, "orders.jsa", "/jvm-cache/app.jsa", &options);
+        let text = of(&image);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            lines,
+            [
+                "FROM registry/orders@sha256:00",
+                "COPY [\"orders.jsa\", \"/jvm-cache/app.jsa\"]",
+                "ENV JAVA_TOOL_OPTIONS=\"-Dcost=\\$1 -XX:SharedArchiveFile=/jvm-cache/app.jsa\"",
+            ]
+        );
+        image.pinned = None;
+        assert!(of(&image).contains("# No registry gave it a digest"));
+        assert!(of(&image).contains("\nFROM registry/orders:1.4\n"));
     }
 
     #[test]

@@ -64,6 +64,12 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
         let place = format!("/app/{name}");
         out.push_str(&format!("COPY [{}, {}]\n", json(name), json(&place)));
     }
+    if let Some(jar) = &application.command.extracted_from {
+        let jar = text::one_line(jar);
+        out.push_str(&format!(
+            "# Measured extracted: this jar and lib are {jar}, taken apart by --extract. Take it apart again\n# (loadline size --extract, cache --extract) after each build of it, or what is copied is the old one.\n"
+        ));
+    }
     if !application.command.is_read {
         out.push_str(UNREAD);
     }
@@ -174,7 +180,7 @@ pub fn json(text: &str) -> String {
 }
 
 /// A value of an `ENV` line: quoted, `$` literal.
-fn env(value: &str) -> String {
+pub(super) fn env(value: &str) -> String {
     let mut out = String::from("\"");
     for c in value.chars() {
         if matches!(c, '"' | '\\' | '$') {
@@ -187,7 +193,7 @@ fn env(value: &str) -> String {
 }
 
 /// An image name: nothing but the characters of a reference.
-fn word(text: &str) -> String {
+pub(super) fn word(text: &str) -> String {
     let is_reference = |c: &char| c.is_ascii_alphanumeric() || "._-/:@".contains(*c);
     text.chars().filter(is_reference).collect()
 }

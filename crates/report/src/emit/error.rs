@@ -46,7 +46,29 @@ impl EmitError {
             Self::File { .. } => "an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form".to_owned(),
             Self::Manifest { hint, .. } => hint.clone(),
             Self::ToolOptions => "let the image's command have them: --for docker,kubernetes".to_owned(),
+            Self::Command { command } if !is_java(command) => "a program that is no java is shipped as an image: measure that one (--image), or make its manifest by hand; `loadline show` has the size of every level".to_owned(),
             Self::Command { .. } => "the files are made for `java [options] -jar JAR [arguments]`; measure it in this form: a main class with -cp packed into a jar whose manifest names it, an @file written out, a start script replaced by what it starts".to_owned(),
         }
+    }
+}
+
+/// Whether a command starts the `java` launcher.
+fn is_java(command: &str) -> bool {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    program.rsplit('/').next() == Some("java")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_native_server_is_told_to_be_an_image() {
+        let hint = |command: &str| {
+            let command = command.to_owned();
+            EmitError::Command { command }.hint()
+        };
+        assert!(hint("build/orders --port=1").contains("--image"));
+        assert!(hint("/opt/jdk/bin/java -cp a Main").contains("java [options] -jar JAR"));
     }
 }

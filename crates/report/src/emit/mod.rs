@@ -28,7 +28,9 @@ mod yaml;
 
 pub use application::{Application, Command, Pinned, Ready, Scaling};
 pub use base_image::{BaseImage, Likeness};
-pub use cache::{CacheStage, REQUESTS as CACHE_REQUESTS, cache_stage, script as cache_script};
+pub use cache::{
+    CacheStage, REQUESTS as CACHE_REQUESTS, cache_stage, cached_image, script as cache_script,
+};
 pub use error::EmitError;
 pub use given::{Secret, secret};
 pub use names::slug;

@@ -88,6 +88,11 @@ impl Charts {
         !self.percentile.lines.is_empty()
     }
 
+    /// Whether a dependency was slow or away in one of the trials.
+    pub fn has_outages(&self) -> bool {
+        self.trials.iter().any(|trial| !trial.outages.is_empty())
+    }
+
     /// The names of the trials with a course, the one to show first, first.
     pub fn course_names(&self) -> impl Iterator<Item = &str> {
         self.trials.iter().map(|t| t.name.as_str())
@@ -269,6 +274,8 @@ fn words(series: &Series, memory_limit: Option<f64>, cpu_limit: Option<f64>) -> 
         largest(4, "throttled at most", " ms in a second", None),
         largest(5, "CPU at most", " CPUs", cpu_limit),
         largest(6, "memory at most", "Mi", memory_limit),
+        largest(9, "threads at most", "", None),
+        largest(10, "sockets at most", "", None),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
@@ -277,7 +284,8 @@ fn words(series: &Series, memory_limit: Option<f64>, cpu_limit: Option<f64>) -> 
     parts.join("; ")
 }
 
-/// Columns: p50, p99, max (ms); GC, throttled (ms in a second); CPUs; memory, working set, anon (Mi).
+/// Columns: p50, p99, max (ms); GC, throttled (ms in a second); CPUs; memory, working set, anon (Mi);
+/// threads, sockets; heap committed, heap after collections (Mi); errors (requests in a second).
 fn series(trial: &TrialRecord, since: impl Fn(u64) -> f64) -> Series {
     let seconds = &trial.evidence.seconds;
     let mut previous = None;
@@ -295,6 +303,7 @@ fn series(trial: &TrialRecord, since: impl Fn(u64) -> f64) -> Series {
         d.and_then(|d| round(d.as_secs_f64() / lengths[i]))
     };
     let mib = |b: Option<loadline_sizing::Bytes>| b.and_then(|b| round(b.as_mib()));
+    let count = |number: Option<u64>| number.map(|number| number as f64);
     let column = |read: &dyn Fn(usize) -> Option<f64>| (0..seconds.len()).map(read).collect();
     Series {
         t: seconds
@@ -311,6 +320,11 @@ fn series(trial: &TrialRecord, since: impl Fn(u64) -> f64) -> Series {
             column(&|i| mib(seconds[i].memory)),
             column(&|i| mib(seconds[i].working_set)),
             column(&|i| mib(seconds[i].anon)),
+            column(&|i| count(seconds[i].threads)),
+            column(&|i| count(seconds[i].sockets)),
+            column(&|i| mib(seconds[i].heap_committed)),
+            column(&|i| mib(seconds[i].heap_after)),
+            column(&|i| count(seconds[i].errors)),
         ],
     }
 }

@@ -217,6 +217,16 @@ fn drawing(svg: Option<String>, caption: &str) -> String {
     })
 }
 
+/// Charts that say something around an outage only.
+const AROUND_OUTAGE: [(&str, &str); 3] = [
+    (
+        "errors",
+        "Errors: requests without a good answer in each second",
+    ),
+    ("heap", "Heap: committed, and what collections left (Mi)"),
+    ("threads", "Threads, and sockets"),
+];
+
 /// The charts of one trial over time, with the choice of the trial.
 fn over_time(charts: &charts::Charts) -> String {
     let names: Vec<&str> = charts.course_names().collect();
@@ -248,6 +258,11 @@ fn over_time(charts: &charts::Charts) -> String {
         ("memory", "Memory against the limit (Mi)"),
     ] {
         out.push_str(&figure(id, caption));
+    }
+    if charts.has_outages() {
+        for (id, caption) in AROUND_OUTAGE {
+            out.push_str(&figure(id, caption));
+        }
     }
     out.push_str("<details><summary>The same in words</summary>\n<ul>\n");
     for (name, words) in charts.course_words() {

@@ -24,6 +24,7 @@ pub fn application() -> Application {
         base_image: BaseImage::nearest("debian", "17.0.13+11-Debian-2", 17),
         command: Command {
             is_read: true,
+            extracted_from: None,
             ..command("java -jar build/spring-web.jar --server.port=8080")
         },
         env: BTreeMap::new(),
@@ -59,7 +60,7 @@ fn jvm_options_carry_their_evidence() {
     # Written by loadline 0.1.0 from result 01936f2a-ffff-7000-8000-000000000001.
     # Keeps p99<50ms,errors<0.1%,start<20s under GET /owners?lastName=Da at 300/s (open model, 30 s): 8 of 8 fresh starts passed: less than 31.2 % fail (95 % confidence).
     # Use: java @jvm.options -jar ...   (JDK 9 and later)
-    # the user: given; not searched
+    # the user: as given
     -XX:+UseSerialGC
     # measured: trials 1-4, 6-22
     -XX:MaxMetaspaceSize=88m
@@ -73,7 +74,7 @@ fn the_environment_file() {
     insta::assert_snapshot!(text(&search(), "java-tool-options.env"), @"
     # Written by loadline 0.1.0 from result 01936f2a-ffff-7000-8000-000000000001.
     # Keeps p99<50ms,errors<0.1%,start<20s under GET /owners?lastName=Da at 300/s (open model, 30 s): 8 of 8 fresh starts passed: less than 31.2 % fail (95 % confidence).
-    # -XX:+UseSerialGC: the user: given; not searched
+    # -XX:+UseSerialGC: the user: as given
     # -XX:MaxMetaspaceSize=88m: measured: trials 1-4, 6-22
     # -XX:ReservedCodeCacheSize=48m: calculated: from the limits, by formula
     JAVA_TOOL_OPTIONS=-XX:+UseSerialGC -XX:MaxMetaspaceSize=88m -XX:ReservedCodeCacheSize=48m
@@ -395,6 +396,7 @@ fn hostile_records_make_harmless_artefacts() {
             arguments: vec!["\nRUN evil".to_owned(), "${HOME}$(id)".to_owned()],
             beside: vec!["lib\nRUN evil".to_owned()],
             is_read: false,
+            extracted_from: Some("a.jar\nRUN evil".to_owned()),
         },
         env: BTreeMap::from([
             ("A".to_owned(), "\"\nRUN evil\nkind: Evil".to_owned()),
@@ -511,6 +513,7 @@ fn what_no_line_can_hold_is_left_out_whole() {
             arguments: vec!["\u{1b}[31m".to_owned(), "--fine".to_owned()],
             beside: Vec::new(),
             is_read: true,
+            extracted_from: None,
         },
         env: BTreeMap::from([("PEM".to_owned(), "a\nb".to_owned())]),
         ..application()
@@ -579,6 +582,21 @@ fn a_dockerfile_says_that_the_jar_was_not_read() {
         dockerfile.contains("# The jar could not be read"),
         "{dockerfile}"
     );
+}
+
+#[test]
+fn a_dockerfile_says_that_the_jar_was_taken_apart() {
+    let mut application = application();
+    application.command.beside = vec!["lib".to_owned()];
+    application.command.extracted_from = Some("orders-1.2.jar".to_owned());
+    let artefacts = all(&fixture::search(), &application).expect("it has a recommendation");
+    let dockerfile = text(&artefacts, "Dockerfile");
+    for line in [
+        "COPY [\"lib\", \"/app/lib\"]\n",
+        "# Measured extracted: this jar and lib are orders-1.2.jar, taken apart by --extract.",
+    ] {
+        assert!(dockerfile.contains(line), "{line}{dockerfile}");
+    }
 }
 
 #[test]

@@ -279,6 +279,8 @@ fn gc_evidence(sum: Duration, longest: Duration, pauses: u64) -> GcEvidence {
         parallel_workers: None,
         heap_after_max: Some(Bytes::from_mib(47)),
         heap_max: Some(Bytes::from_mib(64)),
+        allocated: None,
+        promoted: None,
         pause_spans_ns: Vec::new(),
     }
 }

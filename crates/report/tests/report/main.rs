@@ -7,6 +7,7 @@ mod artefacts;
 mod browser;
 mod comparison;
 mod drawings;
+mod drills;
 mod fixture;
 mod formats;
 mod growth;

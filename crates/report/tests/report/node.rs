@@ -1,6 +1,6 @@
 //! The answer on a host with more CPUs: what is said, and what the files pin.
 
-use loadline_analysis::recommend::JdkSize;
+use loadline_analysis::recommend::LevelSize;
 use loadline_report::content::headline;
 use loadline_report::emit::{Purpose, emit};
 use loadline_report::{Node, ResultView, node_sentences, terminal};
@@ -113,28 +113,42 @@ fn the_answer_says_what_throttling_could_do_elsewhere() {
 fn each_jdk_has_its_size_and_its_proof() {
     let mut view = fixture::search();
     let answer = view.recommendation.as_mut().expect("an answer");
-    let own = JdkSize {
+    let own = LevelSize {
         jdk: Some("17".to_owned()),
+        application: None,
         configuration: Some(answer.configuration.clone()),
         confirmed: Some(answer.confirmed),
         proof: Some(answer.proof.clone()),
         why_none: None,
     };
-    let other = JdkSize {
+    let other = LevelSize {
         jdk: Some("25".to_owned()),
+        application: None,
         configuration: None,
         confirmed: None,
         proof: None,
         why_none: Some("1Gi fails too: p99 was 80ms, the SLO allows 50ms".to_owned()),
     };
-    answer.by_jdk = vec![own, other];
-    let text = terminal(&view, 100);
-    let begin = text.find("Which JDK").expect("its section");
-    let section: Vec<&str> = text[begin..].lines().skip(4).take(5).collect();
-    insta::assert_snapshot!(section.join("\n"), @r"
+    answer.by_level = vec![own.clone(), other];
+    let section = |view: &ResultView, title: &str| {
+        let text = terminal(view, 100);
+        let begin = text.find(title).expect("its section");
+        let lines: Vec<&str> = text[begin..].lines().skip(4).take(5).collect();
+        lines.join("\n")
+    };
+    insta::assert_snapshot!(section(&view, "Which JDK"), @r"
     JDK  Size             Confirmed  Proof
     ───  ───────────────  ─────────  ────────────────────────────────────────────────
     17   1 CPU and 212Mi      197Mi  8 of 8 starts kept the SLO
     25   none                     –  1Gi fails too: p99 was 80ms, the SLO allows 50ms
     ");
+    let native = LevelSize {
+        jdk: None,
+        application: Some("native".to_owned()),
+        ..own
+    };
+    let answer = view.recommendation.as_mut().expect("an answer");
+    answer.by_level = vec![native];
+    let applications = section(&view, "Which application needs how much?");
+    assert!(applications.contains("\nnative "), "{applications}");
 }

@@ -212,7 +212,7 @@ fn the_pod_says_what_each_option_rests_on() {
     image: "registry.example/spring-web:1.4.2"
     env:
     - name: "JAVA_TOOL_OPTIONS"
-    # part of the size: -XX:+UseSerialGC (the user: given; not searched); -XX:MaxMetaspaceSize=88m (measured: trials 1-4, 6-22); -XX:ReservedCodeCacheSize=48m (calculated: from the limits, by formula)
+    # part of the size: -XX:+UseSerialGC (the user: as given); -XX:MaxMetaspaceSize=88m (measured: trials 1-4, 6-22); -XX:ReservedCodeCacheSize=48m (calculated: from the limits, by formula)
     value: "-XX:+UseSerialGC -XX:MaxMetaspaceSize=88m -XX:ReservedCodeCacheSize=48m"
     "#);
 }

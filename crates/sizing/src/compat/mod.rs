@@ -1,12 +1,13 @@
 //! What other launchers would compute: to compare with, and to migrate from.
 //!
 //! Owns the formulas of Paketo libjvm, the Cloud Foundry memory calculator v4, fabric8 run-java.sh
-//! and OpenJ9's own defaults, with their texts. Written from their behaviour and checked against
+//! Argus `rightsize` and OpenJ9's own defaults, with their texts. Written from their behaviour and checked against
 //! recorded rows (`tests/data/memory-calculator.csv`); contains none of their code.
 
 pub mod calculator;
 pub mod fabric8;
 pub mod openj9;
+pub mod rightsize;
 
 /// What a launcher says about a container.
 #[derive(Debug, Clone, PartialEq, Eq)]

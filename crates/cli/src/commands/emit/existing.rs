@@ -40,6 +40,17 @@ pub struct Existing {
 }
 
 impl Existing {
+    /// One container of a manifest.
+    pub fn manifest(manifest: PathBuf, workload: String, container: String) -> Self {
+        Self {
+            manifest: Some(manifest),
+            workload: Some(workload),
+            container: Some(container),
+            values: None,
+            places: Vec::new(),
+        }
+    }
+
     /// The files, where a manifest or values are given.
     pub fn patched(
         &self,

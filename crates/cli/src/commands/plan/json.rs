@@ -115,8 +115,8 @@ impl Document {
             starts_95: outlook.starts_95,
             trial_seconds: outlook.each.as_secs_f64(),
             is_from_earlier_trials: told.is_seen,
-            total_seconds: outlook.time().as_secs_f64(),
-            total_seconds_95: outlook.time_95().as_secs_f64(),
+            total_seconds: outlook.time.as_secs_f64(),
+            total_seconds_95: outlook.time_95.as_secs_f64(),
         })
     }
 

@@ -56,6 +56,8 @@ impl Told {
             starts,
             starts_95,
             each,
+            time,
+            time_95,
         } = self.outlook;
         let source = match self.is_seen {
             true => "as this application's took here before".to_owned(),
@@ -64,15 +66,15 @@ impl Told {
         let longer = match self.question {
             Question::Start => String::new(),
             Question::Steady => format!(
-                "; more where the warm-up must be longer, up to {}, for the JVM to be warm",
+                "; with warm-ups that get longer, up to {}, for the JVM to be warm",
                 span(LONGEST)
             ),
         };
         format!(
             "a search takes about {starts} starts of {} ({source}): {}; 95 in 100 searches take at most {starts_95} starts, {}{longer}",
             span(each),
-            minutes(self.outlook.time()),
-            minutes(self.outlook.time_95()),
+            minutes(time),
+            minutes(time_95),
         )
     }
 }

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use loadline_load::profile::{Distribution, Found, Observed, Profile};
+use loadline_load::profile::{Distribution, Found, Observed, Profile, Seen};
 use loadline_report::format::date;
 
 /// The format that was found.
@@ -30,6 +30,25 @@ pub fn window(window: &Range<f64>, share: f64) {
         date((window.start * 1e3) as u64),
         date((window.end * 1e3) as u64),
         share * 100.0
+    );
+}
+
+/// What a stub is made of.
+pub fn answers(seen: &[Seen], left_out: u64) {
+    let requests: u64 = seen.iter().map(|seen| seen.requests).sum();
+    eprintln!(
+        "{} answers from {requests} requests; {left_out} requests left out, without a status from 200 to \
+         599 or of too many kinds",
+        seen.len()
+    );
+    if seen.iter().all(|seen| seen.durations.is_empty()) {
+        eprintln!(
+            "the log has no durations: write `latency` beside each answer, or it comes at once"
+        );
+    }
+    eprintln!(
+        "a log has no bodies: each is as many bytes as the mean; write body or body-file, and headers, \
+         where the application reads them"
     );
 }
 

@@ -45,12 +45,6 @@ pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()>
                 "build an image with that JDK and measure it as well; `loadline compare` shows both",
             ));
         }
-        if configuration.cache.is_some() {
-            return Err(source.whole(
-                format!("`{label}` has a start-up cache, and loadline builds none inside an image"),
-                "build it in the Dockerfile (`loadline emit --cache` shows how) and measure that image",
-            ));
-        }
     }
     Ok(())
 }

@@ -4,12 +4,12 @@ use loadline_sys::SysError;
 
 use crate::own::protocol::ProtocolError;
 
-/// A stage of `loadline init` that failed.
+/// A stage of `loadline init-part` that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
     /// Someone typed it.
     #[error(
-        "`loadline init` is a part of loadline: it takes its order from a socket on standard input"
+        "`loadline init-part` is a part of loadline: it takes its order from a socket on standard input"
     )]
     NotForPeople,
     /// The socket to loadline.

@@ -1,4 +1,4 @@
-//! The processes between loadline and the application: `loadline init`.
+//! The processes between loadline and the application: `loadline init-part`.
 //!
 //! One program start, then two forks. The *holder* makes the namespaces and dies with loadline;
 //! its child is *init*, PID 1 of the new PID namespace: it makes the mounts, reaps orphans, sends

@@ -1,0 +1,52 @@
+#!/bin/sh
+# What `loadline verify` finds of the bundled service, on a machine with nothing else to do: a release
+# that is as it was (A/A), and one that does a quarter of its requests twice. Needs root and
+# `make workloads`. 20 starts for the baseline, then RUNS of each (default 5); 20 minutes.
+set -eu
+cd "$(dirname "$0")/.."
+loadline=${LOADLINE:-target/release/loadline}
+jar=$PWD/build/workloads/spring-web.jar
+twice=${TWICE:-0.25}
+runs=${RUNS:-5}
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+mkdir "$place/k8s"
+cat >"$place/k8s/deploy.yaml" <<'YAML'
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: spring-web}
+spec:
+  template:
+    spec:
+      containers:
+      - name: spring-web
+        image: spring-web:1
+        env: [{name: JAVA_TOOL_OPTIONS, value: "-XX:TieredStopAtLevel=1"}]
+        ports: [{name: http, containerPort: 8080}]
+        resources: {requests: {cpu: "1", memory: 232Mi}, limits: {cpu: "1", memory: 232Mi}}
+        readinessProbe: {httpGet: {path: /health, port: http}}
+YAML
+"$loadline" init "$place" --rate 100/s --url '/owners?lastName=Da' --force -- java -jar "$jar"
+cd "$place"
+printf 'warm-up = "8s"\nmeasure = "10s"\n' >>loadline.toml
+"$loadline" verify --state state --wait --accept
+for run in $(seq "$runs"); do
+    "$loadline" verify --state state --wait --json >"same.$run" 2>/dev/null || true
+done
+sed -i "s|\.jar\"\]|.jar\", \"--workload.twice=$twice\"]|" loadline.toml
+for run in $(seq "$runs"); do
+    "$loadline" verify --state state --wait --json >"more.$run" 2>/dev/null || true
+done
+python3 - <<'PY'
+import glob, json
+for name in ("same", "more"):
+    for path in sorted(glob.glob(name + ".*")):
+        try:
+            seen = json.load(open(path))
+        except ValueError:
+            print(f"{path}: nothing was measured")
+            continue
+        cpu, memory = seen["cpu_per_request_s"], seen["memory_bytes"]
+        show = lambda c: "-" if c["ratio"] is None else f"{c['ratio']:.3f} ({c['interval'][0]:.3f} to {c['interval'][1]:.3f})"
+        print(f"{path}: {seen['answer']:12} {seen['starts']:2} starts, CPU a request {show(cpu)}, memory {show(memory)}")
+PY

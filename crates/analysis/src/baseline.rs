@@ -1,0 +1,315 @@
+//! What starts of a shipped size were like when somebody accepted it, and what of that can be held
+//! against starts of today.
+//!
+//! Owns the figures of a start that are compared, the stored form of a baseline, and when two hosts
+//! are of one kind. Unlike things are never compared: what does not carry over is named with why.
+
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Configuration, Machine, Phase, TrialRecord, Verdict};
+use crate::search::floor;
+use crate::wire;
+
+/// Version of the stored form. It grows when a field changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// What a service was like when it was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Baseline {
+    /// [`SCHEMA`] at the time of writing.
+    pub schema: u32,
+    /// loadline's version.
+    pub loadline: String,
+    /// The result that it is from.
+    pub result: String,
+    /// What the starts stood on.
+    pub ground: Ground,
+    /// Each start.
+    pub starts: Vec<Figures>,
+}
+
+/// What figures stand on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ground {
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model as the kernel names it.
+    pub cpu_model: String,
+    /// CPUs that loadline could use.
+    pub cpus: u32,
+    /// `v1`, `v2` or `hybrid`.
+    pub cgroup: String,
+    /// The JDKs of the machine that were used; empty where the application is an image, whose JDK is a
+    /// part of what is shipped.
+    pub jdks: Vec<String>,
+    /// The load in words.
+    pub load: String,
+    /// The CPU limit.
+    #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
+    pub cpu: Option<loadline_sizing::Cpus>,
+    /// The memory limit.
+    #[serde(rename = "memory_bytes", with = "wire::bytes_opt", default)]
+    pub memory: Option<Bytes>,
+    /// Instances that shared the load.
+    pub instances: u32,
+}
+
+impl Ground {
+    /// That of starts of a configuration on a machine; `load` is in words.
+    pub fn new(machine: &Machine, configuration: &Configuration, load: String) -> Self {
+        Self {
+            kernel: machine.kernel.clone(),
+            cpu_model: machine.cpu_model.clone(),
+            cpus: machine.cpus,
+            cgroup: machine.cgroup.clone(),
+            jdks: match machine.image {
+                Some(_) => Vec::new(),
+                None => machine.jdks.clone(),
+            },
+            load,
+            cpu: configuration.cpu,
+            memory: configuration.memory,
+            instances: configuration.instances,
+        }
+    }
+
+    /// Whether both are of the kind of host on which everything can be compared.
+    pub fn is_same_host(&self, other: &Self) -> bool {
+        self.other_cpus(other).is_none() && self.cgroup == other.cgroup && self.jdks == other.jdks
+    }
+
+    /// Why CPU time is not to be compared.
+    fn other_cpus(&self, now: &Self) -> Option<String> {
+        let differs = |what: &str, was: &dyn std::fmt::Display, is: &dyn std::fmt::Display| {
+            Some(format!("the {what} was {was} and is {is}"))
+        };
+        if self.cpu_model != now.cpu_model {
+            return differs("CPU", &self.cpu_model, &now.cpu_model);
+        }
+        if self.cpus != now.cpus {
+            return differs("number of CPUs", &self.cpus, &now.cpus);
+        }
+        if series(&self.kernel) != series(&now.kernel) {
+            return differs("kernel", &self.kernel, &now.kernel);
+        }
+        None
+    }
+
+    /// Why nothing is to be compared.
+    fn other_service(&self, now: &Self) -> Option<String> {
+        if self.load != now.load {
+            return Some(format!("the load was {} and is {}", self.load, now.load));
+        }
+        let size = |g: &Self| {
+            let cpu = g
+                .cpu
+                .map_or("no CPU limit".to_owned(), |c| format!("{c} CPU"));
+            let memory = g
+                .memory
+                .map_or("no memory limit".to_owned(), |m| m.to_string());
+            match g.instances {
+                1 => format!("{cpu}, {memory}"),
+                n => format!("{n} of {cpu}, {memory}"),
+            }
+        };
+        if size(self) != size(now) {
+            return Some(format!("the size was {} and is {}", size(self), size(now)));
+        }
+        if self.jdks != now.jdks {
+            let names = |g: &Self| g.jdks.join(", ");
+            return Some(format!("the JDK was {} and is {}", names(self), names(now)));
+        }
+        None
+    }
+}
+
+/// `Linux 6.1.0-27` is of the series `Linux 6.1`: patches change neither scheduler nor accounting.
+fn series(kernel: &str) -> &str {
+    let dots = kernel.match_indices('.').nth(1);
+    dots.map_or(kernel, |(at, _)| &kernel[..at])
+}
+
+/// Why a figure is not compared; `None` where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unlike {
+    /// CPU time a request.
+    pub cpu: Option<String>,
+    /// Memory that is needed.
+    pub memory: Option<String>,
+}
+
+/// What does not carry over from a baseline to starts of today.
+pub fn unlike(was: &Ground, now: &Ground) -> Unlike {
+    if let Some(why) = was.other_service(now) {
+        return Unlike {
+            cpu: Some(why.clone()),
+            memory: Some(why),
+        };
+    }
+    let accounting = (was.cgroup != now.cgroup)
+        .then(|| format!("cgroups were {} and are {}", was.cgroup, now.cgroup));
+    // Without a CPU limit a JVM sizes its pools by the machine.
+    let pools = (was.cpu.is_none() && was.cpus != now.cpus).then(|| {
+        format!(
+            "without a CPU limit the JVM goes by the machine's CPUs: {} then, {} now",
+            was.cpus, now.cpus
+        )
+    });
+    Unlike {
+        cpu: was.other_cpus(now).or_else(|| accounting.clone()),
+        memory: accounting.or(pools),
+    }
+}
+
+/// The figures of one start.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
+    /// Whether it kept the SLO.
+    pub kept: bool,
+    /// CPU time of a good response in the measure phase.
+    #[serde(rename = "cpu_per_request_ns", with = "wire::nanos_opt", default)]
+    pub cpu_per_request: Option<Duration>,
+    /// Memory that it cannot do without: anonymous memory and half of the files in use.
+    #[serde(rename = "memory_bytes", with = "wire::bytes_opt", default)]
+    pub memory: Option<Bytes>,
+    /// CPUs in use in the measure phase, on average.
+    #[serde(default)]
+    pub cpus_used: Option<f64>,
+    /// Good responses a second.
+    #[serde(default)]
+    pub rate_per_second: Option<f64>,
+}
+
+impl Figures {
+    /// Those of a start that could be measured; of one that was cut short only how it ended.
+    pub fn of(record: &TrialRecord) -> Option<Self> {
+        if !record.verdict.is_evidence() {
+            return None;
+        }
+        let kept = record.verdict == Verdict::Pass;
+        let is_whole = record.evidence.ended_early.is_none()
+            && matches!(record.verdict, Verdict::Pass | Verdict::SloMiss);
+        let cpu = record.evidence.cgroup.measure_cpu.filter(|_| is_whole);
+        let parts = record.evidence.load.iter();
+        let measured: Vec<_> = parts.filter(|l| l.phase == Phase::Measure).collect();
+        let good: u64 = measured.iter().map(|l| l.ok).sum();
+        let length = measured.iter().map(|l| l.duration).max();
+        let seconds = length.map_or(0.0, |l| l.as_secs_f64());
+        Some(Self {
+            kept,
+            cpu_per_request: cpu
+                .filter(|_| good > 0)
+                .map(|cpu| Duration::from_secs_f64(cpu.as_secs_f64() / good as f64)),
+            memory: floor(&record.evidence)
+                .filter(|_| is_whole)
+                .map(|expected| expected.size),
+            cpus_used: cpu
+                .filter(|_| seconds > 0.0)
+                .map(|cpu| cpu.as_secs_f64() / seconds),
+            rate_per_second: (is_whole && seconds > 0.0)
+                .then(|| measured.iter().map(|l| l.achieved_rate).sum::<f64>()),
+        })
+    }
+}
+
+/// The CPU times a request, in seconds.
+pub fn cpu_per_request(starts: &[Figures]) -> Vec<f64> {
+    let seconds = |f: &Figures| f.cpu_per_request.map(|c| c.as_secs_f64());
+    starts.iter().filter_map(seconds).collect()
+}
+
+/// The memory that is needed, in bytes.
+pub fn memory(starts: &[Figures]) -> Vec<f64> {
+    let bytes = |f: &Figures| f.memory.map(|m| m.as_bytes() as f64);
+    starts.iter().filter_map(bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::{AppKo, EarlyEnd, Invalid, Purpose};
+
+    fn ground() -> Ground {
+        let machine = Machine {
+            kernel: "Linux 6.1.0-27-amd64".to_owned(),
+            cpu_model: "A".to_owned(),
+            cpus: 4,
+            cgroup: "v2".to_owned(),
+            jdks: vec!["17 debian 17.0.15".to_owned()],
+            ..Machine::default()
+        };
+        Ground::new(&machine, &fixture::configuration(256), "GET /".to_owned())
+    }
+
+    fn changed(change: impl FnOnce(&mut Ground)) -> Unlike {
+        let mut now = ground();
+        change(&mut now);
+        assert!(
+            now == ground()
+                || !ground().is_same_host(&now)
+                || unlike(&ground(), &now).cpu.is_some()
+                || now.kernel != ground().kernel
+        );
+        unlike(&ground(), &now)
+    }
+
+    #[test]
+    fn what_does_not_carry_over_is_named_with_why() {
+        assert_eq!(unlike(&ground(), &ground()), Unlike::default());
+        let patch = changed(|g| g.kernel = "Linux 6.1.0-28-amd64".to_owned());
+        assert_eq!(patch, Unlike::default(), "a patch of the same kernel");
+        let kernel = changed(|g| g.kernel = "Linux 6.8.0-1-azure".to_owned());
+        assert!(
+            kernel.cpu.is_some() && kernel.memory.is_none(),
+            "{kernel:?}"
+        );
+        let cpu = changed(|g| g.cpu_model = "B".to_owned());
+        assert_eq!(cpu.cpu.as_deref(), Some("the CPU was A and is B"));
+        assert_eq!(cpu.memory, None, "memory carries over");
+        let cgroup = changed(|g| g.cgroup = "v1".to_owned());
+        assert!(cgroup.cpu.is_some() && cgroup.memory.is_some());
+        for both in [
+            changed(|g| g.jdks = vec!["21".to_owned()]),
+            changed(|g| g.load = "GET /x".to_owned()),
+            changed(|g| g.memory = Some(Bytes::from_mib(512))),
+        ] {
+            assert!(both.cpu.is_some() && both.cpu == both.memory, "{both:?}");
+        }
+        let mut free = ground();
+        free.cpu = None;
+        let fewer = Ground {
+            cpus: 2,
+            ..free.clone()
+        };
+        assert!(
+            unlike(&free, &fewer).memory.is_some(),
+            "the JVM goes by the machine"
+        );
+    }
+
+    #[test]
+    fn a_start_that_was_not_whole_has_no_figures() {
+        let of = |verdict| fixture::trial("t", Purpose::Prove, 256, verdict);
+        let mut whole = of(Verdict::Pass);
+        whole.evidence.cgroup.peak_anon = Some(Bytes::from_mib(100));
+        whole.evidence.cgroup.peak_working_set = Some(Bytes::from_mib(140));
+        let figures = Figures::of(&whole).expect("figures");
+        assert!(figures.kept);
+        assert_eq!(figures.cpu_per_request, Some(Duration::from_millis(2)));
+        assert_eq!(figures.memory, Some(Bytes::from_mib(120)));
+        assert_eq!(Figures::of(&of(Verdict::Invalid(Invalid::Noise))), None);
+        let killed = Figures::of(&of(Verdict::AppKo(AppKo::CgroupOom)));
+        assert_eq!(killed, Some(Figures::default()));
+        whole.evidence.ended_early = Some(EarlyEnd {
+            phase: Phase::Measure,
+            reason: String::new(),
+        });
+        let cut = Figures::of(&whole).expect("figures");
+        assert_eq!(cut.cpu_per_request, None);
+    }
+}

@@ -1,0 +1,227 @@
+//! Did what an outage made grow or fall come back: threads, connections, heap, memory?
+//!
+//! Owns the rule: before it a state was from its least to its most then, and a little beside; it has
+//! come back from when on it stays there. Heap and memory that fall are no harm. Figures are those of
+//! the seconds of a record.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use super::Course;
+use crate::record::{Evidence, Phase, SecondEvidence};
+
+/// Of what a state was before, so much more is the same.
+const ROOM: f64 = 0.1;
+
+/// So many threads or sockets more are the same in any case: one timer, one connection.
+const FEW: u64 = 2;
+
+/// So much heap or memory more is the same in any case.
+const LITTLE: u64 = 4 << 20;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Threads of the application's processes.
+    Threads,
+    /// Their sockets: connections, and what they listen on.
+    Sockets,
+    /// Heap that is left after collections.
+    Heap,
+    /// Anonymous memory.
+    Memory,
+}
+
+impl State {
+    const ALL: [Self; 4] = [Self::Threads, Self::Sockets, Self::Heap, Self::Memory];
+
+    /// Its name in sentences.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Threads => "threads",
+            Self::Sockets => "sockets",
+            Self::Heap => "heap after collections",
+            Self::Memory => "memory",
+        }
+    }
+
+    fn of(self, second: &SecondEvidence) -> Option<u64> {
+        match self {
+            Self::Threads => second.threads,
+            Self::Sockets => second.sockets,
+            Self::Heap => second.heap_after.map(Bytes::as_bytes),
+            Self::Memory => second.anon.map(Bytes::as_bytes),
+        }
+    }
+
+    /// A value as people read it.
+    pub fn show(self, value: u64) -> String {
+        match self {
+            Self::Threads | Self::Sockets => value.to_string(),
+            Self::Heap | Self::Memory => format!("{:.0}Mi", value as f64 / f64::from(1 << 20)),
+        }
+    }
+
+    /// What is as these values before were.
+    fn like(self, calm: &[(u64, u64)]) -> Option<RangeInclusive<u64>> {
+        let values = || calm.iter().map(|(_, value)| *value);
+        let (least, most) = (values().min()?, values().max()?);
+        let room = |value: u64, few: u64| few.max((value as f64 * ROOM) as u64);
+        Some(match self {
+            Self::Threads | Self::Sockets => {
+                least.saturating_sub(room(least, FEW))..=most + room(most, FEW)
+            }
+            Self::Heap | Self::Memory => 0..=most + room(most, LITTLE),
+        })
+    }
+}
+
+/// How one state went around an outage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Returned {
+    /// Which.
+    pub state: State,
+    /// The most before the outage; threads and sockets, or bytes.
+    pub before: u64,
+    /// The value from its begin on that is furthest from before; the most, where none is outside it.
+    pub furthest: u64,
+    /// At the end of the load.
+    pub last: u64,
+    /// Whether it grew or fell at all.
+    pub changed: bool,
+    /// From the end of the outage until it is as before and stays so; `None` is not in this time, or
+    /// that it never changed.
+    pub back: Option<Duration>,
+}
+
+/// `threads 24 -> 61, back to 25 after 6 s`.
+impl fmt::Display for Returned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |value| self.state.show(value);
+        let (name, before, most) = (self.state.name(), show(self.before), show(self.furthest));
+        match (self.changed, self.back) {
+            (false, _) => write!(f, "{name} {before}, at most {most}"),
+            (true, Some(time)) => {
+                let last = show(self.last);
+                write!(
+                    f,
+                    "{name} {before} -> {most}, back to {last} after {} s",
+                    time.as_secs()
+                )
+            }
+            (true, None) => {
+                let last = show(self.last);
+                write!(
+                    f,
+                    "{name} {before} -> {most}, still {last} at the end of the load"
+                )
+            }
+        }
+    }
+}
+
+/// How each state went that was seen before an outage and after it.
+pub fn returned(evidence: &Evidence, course: &Course) -> Vec<Returned> {
+    let measured = evidence.phases.iter().find(|p| p.phase == Phase::Measure);
+    let Some(begin) = measured.map(|phase| phase.start) else {
+        return Vec::new();
+    };
+    let at = |second: usize| begin + second as u64 * SECOND;
+    let of = |state: State| {
+        let seen = evidence.seconds.iter();
+        let seen = seen.filter_map(|second| Some((second.at_ns, state.of(second)?)));
+        let seen: Vec<(u64, u64)> = seen
+            .filter(|(time, _)| (at(0)..=at(course.after.seconds.1)).contains(time))
+            .collect();
+        one(
+            state,
+            &seen,
+            at(course.during.seconds.0),
+            at(course.during.seconds.1),
+        )
+    };
+    State::ALL.into_iter().filter_map(of).collect()
+}
+
+/// Of (time, value) pairs in order; the outage lasts `from` to `to`.
+fn one(state: State, seen: &[(u64, u64)], from: u64, to: u64) -> Option<Returned> {
+    let first = seen.partition_point(|(time, _)| *time < from);
+    let (calm, rest) = seen.split_at(first);
+    let most = |part: &[(u64, u64)]| part.iter().map(|(_, value)| *value).max();
+    let like = state.like(calm)?;
+    let last = rest.last().filter(|(time, _)| *time > to)?.1;
+    let is_other = |value: u64| !like.contains(&value);
+    let others = rest
+        .iter()
+        .map(|(_, value)| *value)
+        .filter(|value| is_other(*value));
+    let before = most(calm)?;
+    let furthest = others.max_by_key(|value| value.abs_diff(before));
+    let other = rest.iter().rposition(|(_, value)| is_other(*value));
+    // The first second from which on none is outside.
+    let back = other.and_then(|index| rest.get(index + 1));
+    let back = back.map(|(time, _)| Duration::from_nanos(time.saturating_sub(to)));
+    Some(Returned {
+        state,
+        before,
+        furthest: furthest.or_else(|| most(rest))?,
+        last,
+        changed: furthest.is_some(),
+        back,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One value a second; the outage lasts from 3 s to 6 s.
+    fn said(state: State, values: &[u64]) -> String {
+        let seen: Vec<_> = (1..)
+            .zip(values)
+            .map(|(n, value)| (n * SECOND, *value))
+            .collect();
+        one(state, &seen, 3 * SECOND, 6 * SECOND)
+            .map_or_else(|| "not seen".to_owned(), |returned| returned.to_string())
+    }
+
+    #[test]
+    fn what_grew_comes_back_or_not() {
+        let mi = |values: &[u64]| values.iter().map(|value| value << 20).collect::<Vec<_>>();
+        let all = [
+            said(State::Threads, &[24, 24, 30, 61, 61, 61, 60, 40, 25, 25]),
+            said(State::Threads, &[24, 24, 30, 61, 61, 61, 60, 58, 58, 58]),
+            // A relapse counts.
+            said(State::Sockets, &[10, 10, 40, 40, 10, 10, 10, 40, 10, 10]),
+            said(State::Sockets, &[10, 10, 12, 11, 10, 10, 10, 10, 10, 10]),
+            // A pool that loses its connections.
+            said(State::Sockets, &[32, 32, 22, 23, 22, 22, 22, 24, 32, 32]),
+            said(State::Heap, &mi(&[80, 82, 70, 30, 30, 30, 80, 80, 80, 80])),
+            // Back while it still lasts.
+            said(State::Threads, &[10, 10, 40, 10, 10, 10, 10, 10, 10, 10]),
+            said(
+                State::Heap,
+                &mi(&[80, 82, 90, 120, 120, 120, 120, 84, 83, 83]),
+            ),
+            said(State::Threads, &[24, 24, 30, 30]),
+            said(State::Threads, &[]),
+        ];
+        insta::assert_snapshot!(all.join("\n"), @"
+        threads 24 -> 61, back to 25 after 3 s
+        threads 24 -> 61, still 58 at the end of the load
+        sockets 10 -> 40, back to 10 after 3 s
+        sockets 10, at most 12
+        sockets 32 -> 22, back to 32 after 3 s
+        heap after collections 82Mi, at most 80Mi
+        threads 10 -> 40, back to 10 after 0 s
+        heap after collections 82Mi -> 120Mi, back to 83Mi after 2 s
+        not seen
+        not seen
+        ");
+    }
+}

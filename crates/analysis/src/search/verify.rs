@@ -1,0 +1,232 @@
+//! Whether a shipped size still holds: fresh starts of it, one after the other, until they decide.
+//!
+//! Owns when starts are enough: for the SLO by Wald's sequential test, against a baseline by
+//! the rule of `crate::shift`, whichever needs more; a rise or a miss that is shown ends it. From
+//! [`FEWEST`] to [`MOST`] starts. Source: Wald, "Sequential Tests of Statistical Hypotheses", Annals
+//! of Mathematical Statistics 16 (1945).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Ask, Next, Open, Search, Seen};
+use crate::baseline::{self, Baseline, Figures, Ground, Unlike, unlike};
+use crate::proof::is_proof;
+use crate::record::{Configuration, Purpose, TrialRecord};
+use crate::shift::{self, Shift, Standing, shift};
+
+/// Fewest starts.
+pub const FEWEST: u32 = 3;
+/// Most starts that count.
+pub const MOST: u32 = 20;
+/// Starts that become a baseline: those of every later day are held against them.
+pub const FIRST: u32 = MOST;
+
+/// The promise of a size: one start in twenty may miss.
+const KEPT: f64 = 0.05;
+/// A size that no longer holds misses every second start.
+const BROKEN: f64 = 0.5;
+/// Share of sizes that keep their promise and are called broken, at most.
+const FALSE_ALARM: f64 = 0.01;
+/// Share of broken ones that are not called so, at most.
+const OVERLOOKED: f64 = 0.1;
+
+/// Starts that could not be measured for each that could, before it is given up.
+const INVALID: u32 = 1;
+
+/// Fresh starts of what is shipped.
+#[derive(Debug, Clone)]
+pub struct Verify {
+    /// What is shipped.
+    pub configuration: Configuration,
+    /// How long a start may take.
+    pub start_deadline: Duration,
+    /// What the starts of today stand on.
+    pub ground: Ground,
+    /// What was accepted before.
+    pub baseline: Option<Baseline>,
+    /// Go on until there are so many starts, whatever they say: they become the next baseline.
+    pub at_least: u32,
+}
+
+/// What the starts say of the SLO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slo {
+    /// It is kept.
+    Holds,
+    /// It is not.
+    Broken,
+    /// More starts decide.
+    Open,
+    /// Too many starts could not be measured.
+    NotMeasured,
+}
+
+/// What it comes to.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// Every start, in order.
+    pub trials: Vec<Arc<TrialRecord>>,
+    /// The figures of those that could be measured.
+    pub starts: Vec<Figures>,
+    /// Whether the SLO is kept.
+    pub slo: Slo,
+    /// CPU time a request against the baseline's.
+    pub cpu: Option<Shift>,
+    /// Memory against the baseline's.
+    pub memory: Option<Shift>,
+    /// What was not compared, and why.
+    pub unlike: Unlike,
+}
+
+impl Verified {
+    /// Whether a figure rose against the baseline.
+    pub fn has_risen(&self) -> bool {
+        let rose = |shift: &Option<Shift>| shift.is_some_and(|s| s.standing == Standing::Rose);
+        rose(&self.cpu) || rose(&self.memory)
+    }
+
+    /// Whether what is shipped is as good as it was.
+    pub fn holds(&self) -> bool {
+        self.slo == Slo::Holds && !self.has_risen()
+    }
+}
+
+impl Search for Verify {
+    type Answer = Verified;
+
+    fn next(&self, seen: &Seen) -> Next<Verified> {
+        let mut verified = Verified {
+            trials: Vec::new(),
+            starts: Vec::new(),
+            slo: Slo::Open,
+            cpu: None,
+            memory: None,
+            unlike: self.unlike(),
+        };
+        for repeat in 1.. {
+            if self.is_over(&mut verified) {
+                break;
+            }
+            let Some(record) = seen.get(&self.ask(repeat)) else {
+                return Err(self.open(repeat, &verified, seen));
+            };
+            verified.starts.extend(Figures::of(record));
+            verified.trials.push(Arc::clone(record));
+        }
+        Ok(verified)
+    }
+}
+
+impl Verify {
+    fn ask(&self, repeat: u32) -> Ask {
+        Ask {
+            configuration: self.configuration.clone(),
+            purpose: Purpose::Prove,
+            repeat,
+            start_deadline: self.start_deadline,
+            pair: None,
+        }
+    }
+
+    /// What is needed in any case, then the next ones as guesses.
+    fn open(&self, from: u32, verified: &Verified, seen: &Seen) -> Open {
+        let measured = verified.starts.len() as u32;
+        let needed = FEWEST.max(self.at_least).saturating_sub(measured).max(1);
+        let asks = (from..from + MOST).map(|repeat| self.ask(repeat));
+        let missing = asks.filter(|ask| seen.get(ask).is_none());
+        let mut all = missing.collect::<Vec<_>>().into_iter();
+        Open {
+            wanted: all.by_ref().take(needed as usize).collect(),
+            guesses: all.take(FEWEST as usize).collect(),
+        }
+    }
+
+    fn unlike(&self) -> Unlike {
+        let baseline = self.baseline.as_ref();
+        baseline.map_or_else(Unlike::default, |b| unlike(&b.ground, &self.ground))
+    }
+
+    /// Judges the starts so far; whether they decide.
+    fn is_over(&self, verified: &mut Verified) -> bool {
+        let measured = verified.starts.len() as u32;
+        let not_measured = verified.trials.len() as u32 - measured;
+        if not_measured > FEWEST.max(measured * INVALID) {
+            verified.slo = Slo::NotMeasured;
+            return true;
+        }
+        if measured < FEWEST {
+            return false;
+        }
+        verified.slo = slo(&verified.starts);
+        if let Some(baseline) = &self.baseline {
+            let compare = |why: &Option<String>, of: fn(&[Figures]) -> Vec<f64>, bounds| match why {
+                Some(_) => None,
+                None => shift(&of(&baseline.starts), &of(&verified.starts), bounds),
+            };
+            verified.cpu = compare(&verified.unlike.cpu, baseline::cpu_per_request, shift::CPU);
+            verified.memory = compare(&verified.unlike.memory, baseline::memory, shift::MEMORY);
+        }
+        let shifts = [verified.cpu, verified.memory];
+        let mut shifts = shifts.iter().flatten();
+        let is_decided = verified.slo != Slo::Open && shifts.all(|s| s.standing != Standing::Open);
+        if measured >= MOST {
+            if verified.slo == Slo::Open {
+                verified.slo = by_count(&verified.starts);
+            }
+            return true;
+        }
+        let is_enough = measured >= self.at_least;
+        verified.slo == Slo::Broken || is_enough && (is_decided || verified.has_risen())
+    }
+}
+
+fn kept(starts: &[Figures]) -> u64 {
+    starts.iter().filter(|start| start.kept).count() as u64
+}
+
+/// The sequential test: the likelihood of these starts if the size is broken over that if it holds.
+fn slo(starts: &[Figures]) -> Slo {
+    let passes = kept(starts) as f64;
+    let misses = starts.len() as f64 - passes;
+    let likelihood = misses * (BROKEN / KEPT).ln() + passes * ((1.0 - BROKEN) / (1.0 - KEPT)).ln();
+    if likelihood >= ((1.0 - OVERLOOKED) / FALSE_ALARM).ln() {
+        Slo::Broken
+    } else if likelihood <= (OVERLOOKED / (1.0 - FALSE_ALARM)).ln() {
+        Slo::Holds
+    } else {
+        Slo::Open
+    }
+}
+
+/// Where the test came to no end: the rule of every proof.
+fn by_count(starts: &[Figures]) -> Slo {
+    match is_proof(kept(starts), starts.len() as u64) {
+        true => Slo::Holds,
+        false => Slo::Broken,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starts(passes: usize, misses: usize) -> Vec<Figures> {
+        let of = |kept| Figures {
+            kept,
+            ..Figures::default()
+        };
+        [vec![of(true); passes], vec![of(false); misses]].concat()
+    }
+
+    #[test]
+    fn four_starts_that_keep_it_hold_and_two_that_miss_break_it() {
+        assert_eq!(slo(&starts(3, 0)), Slo::Open);
+        assert_eq!(slo(&starts(4, 0)), Slo::Holds);
+        assert_eq!(slo(&starts(0, 2)), Slo::Broken);
+        assert_eq!(slo(&starts(2, 1)), Slo::Open);
+        assert_eq!(slo(&starts(7, 1)), Slo::Open);
+        assert_eq!(slo(&starts(8, 1)), Slo::Holds);
+        assert_eq!(by_count(&starts(19, 1)), Slo::Holds);
+        assert_eq!(by_count(&starts(18, 2)), Slo::Broken);
+    }
+}

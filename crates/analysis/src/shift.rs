@@ -1,0 +1,163 @@
+//! Whether a figure of fresh starts rose against those of a baseline, decided with as few starts as
+//! that takes.
+//!
+//! Owns the two bounds of each figure and the rule that looks after every start. What the figures
+//! are is [`crate::baseline`]'s. Values are compared as logarithms, because starts differ by shares;
+//! the spread is that of both sides together (Student's t with a pooled variance).
+
+use crate::interval::Interval;
+
+/// Standard errors by which a rise must be beyond what is tolerated. It is looked at after every
+/// start, so more than the 2.3 of one look. Its error rates: crate simulated,
+/// `tests/verify_error_rates.rs`.
+const SHOWN: f64 = 2.7;
+
+/// Standard errors by which a rise must be below what has to be found, and half of the width of the
+/// interval that is shown.
+const RULED_OUT: f64 = 2.5;
+
+/// The least spread of starts, as a share: a few that agree by chance do not show that all do.
+const LEAST_SPREAD: f64 = 0.01;
+
+/// Fewest starts on each side.
+pub const FEWEST: usize = 3;
+
+/// What a rise means for one figure, both as shares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Rises up to this are none: two days of one service differ by as much.
+    pub tolerated: f64,
+    /// A rise that is to be found.
+    pub found: f64,
+}
+
+/// CPU time a request.
+pub const CPU: Bounds = Bounds {
+    tolerated: 0.04,
+    found: 0.15,
+};
+
+/// Memory that is needed.
+pub const MEMORY: Bounds = Bounds {
+    tolerated: 0.02,
+    found: 0.10,
+};
+
+/// What starts say of a figure so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It rose by more than is tolerated.
+    Rose,
+    /// It did not rise by what has to be found.
+    Held,
+    /// More starts decide.
+    Open,
+}
+
+/// A figure against its baseline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shift {
+    /// Now over before; the interval is that of [`RULED_OUT`] standard errors below and above.
+    pub ratio: Interval,
+    /// What it says.
+    pub standing: Standing,
+}
+
+/// Compares the values of starts, all above 0; `None` with fewer than [`FEWEST`] on a side.
+pub fn shift(before: &[f64], now: &[f64], bounds: Bounds) -> Option<Shift> {
+    let sides = [before, now].map(logarithms);
+    if sides.iter().any(|side| side.len() < FEWEST) {
+        return None;
+    }
+    let [(mean_before, squares_before), (mean_now, squares_now)] =
+        sides.each_ref().map(|side| spread(side));
+    let [n, m] = sides.each_ref().map(|side| side.len() as f64);
+    let freedom = n + m - 2.0;
+    let deviation = ((squares_before + squares_now) / freedom).sqrt();
+    let error = deviation.max(LEAST_SPREAD) * (1.0 / n + 1.0 / m).sqrt();
+    let rise = mean_now - mean_before;
+    let shown = rise - student(SHOWN, freedom) * error;
+    let around = student(RULED_OUT, freedom) * error;
+    let standing = if shown > bounds.tolerated.ln_1p() {
+        Standing::Rose
+    } else if rise + around < bounds.found.ln_1p() {
+        Standing::Held
+    } else {
+        Standing::Open
+    };
+    Some(Shift {
+        ratio: Interval {
+            estimate: rise.exp(),
+            low: (rise - around).exp(),
+            high: (rise + around).exp(),
+        },
+        standing,
+    })
+}
+
+fn logarithms(values: &[f64]) -> Vec<f64> {
+    let sound = values.iter().filter(|v| v.is_finite() && **v > 0.0);
+    sound.map(|v| v.ln()).collect()
+}
+
+/// Mean and the sum of squares around it.
+fn spread(values: &[f64]) -> (f64, f64) {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    (mean, values.iter().map(|v| (v - mean).powi(2)).sum())
+}
+
+/// The quantile of Student's t at the probability of this normal quantile.
+///
+/// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5. From 4 degrees of
+/// freedom on within 2 % of the table at these quantiles.
+fn student(z: f64, freedom: f64) -> f64 {
+    let square = z * z;
+    let one = z * (square + 1.0) / 4.0;
+    let two = z * ((5.0 * square + 16.0) * square + 3.0) / 96.0;
+    let three = z * (((3.0 * square + 19.0) * square + 17.0) * square - 15.0) / 384.0;
+    let four = z
+        * ((((79.0 * square + 776.0) * square + 1482.0) * square - 1920.0) * square - 945.0)
+        / 92_160.0;
+    z + one / freedom + two / freedom.powi(2) + three / freedom.powi(3) + four / freedom.powi(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn students_quantiles_are_those_of_the_table() {
+        // 0.95 and 0.995, one-sided.
+        for (z, freedom, table) in [
+            (1.644_854, 4.0, 2.132),
+            (1.644_854, 10.0, 1.812),
+            (2.575_829, 4.0, 4.604),
+            (2.575_829, 10.0, 3.169),
+            (2.575_829, 30.0, 2.750),
+        ] {
+            let quantile = student(z, freedom);
+            assert!((quantile / table - 1.0).abs() < 0.02, "{quantile} {table}");
+        }
+    }
+
+    #[test]
+    fn a_rise_is_shown_ruled_out_or_open() {
+        let standing =
+            |now: &[f64]| shift(&[100.0, 101.0, 99.0, 100.0], now, CPU).map(|s| s.standing);
+        assert_eq!(standing(&[115.0, 116.0, 114.0]), Some(Standing::Rose));
+        assert_eq!(standing(&[100.0, 102.0, 101.0]), Some(Standing::Held));
+        assert_eq!(standing(&[90.0, 130.0, 115.0]), Some(Standing::Open));
+        assert_eq!(standing(&[115.0, 116.0]), None, "two starts say nothing");
+        assert_eq!(standing(&[f64::NAN, 0.0, 115.0, 116.0]), None);
+        // Less is no rise.
+        assert_eq!(standing(&[50.0, 51.0, 49.0]), Some(Standing::Held));
+    }
+
+    #[test]
+    fn starts_that_agree_by_chance_do_not_decide() {
+        let same = shift(&[100.0; 3], &[105.0; 3], CPU).expect("enough");
+        assert_ne!(same.standing, Standing::Rose, "{same:?}");
+        assert!((same.ratio.estimate - 1.05).abs() < 1e-9);
+        assert!(same.ratio.low < 1.05 && same.ratio.high > 1.05);
+    }
+}

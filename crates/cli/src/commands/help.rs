@@ -1,0 +1,98 @@
+//! What `loadline --help` lists, by what people want to do, and what `loadline` alone says.
+//!
+//! Owns the groups only: a command's sentence is that of its declaration in [`super::Command`].
+
+use std::fmt::Write as _;
+
+use clap::Command;
+use loadline_report::table::wrap;
+
+use super::{doctor, print, width};
+use crate::error::{Error, Outcome};
+
+/// The commands by purpose; every visible one stands in one group.
+const GROUPS: [(&str, &[&str]); 6] = [
+    (
+        "Measure",
+        &[
+            "init", "size", "verify", "run", "judge", "soak", "drill", "plan", "resume",
+        ],
+    ),
+    ("Read", &["show", "report", "explain", "compare", "list"]),
+    ("Ship", &["emit", "export"]),
+    ("Load", &["load", "profile", "merge"]),
+    ("JVM", &["cache", "gc", "predict", "footprint"]),
+    ("Upkeep", &["doctor", "clean", "schema", "help"]),
+];
+
+/// Around the groups.
+const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
+
+/// The same command line, with its commands in groups.
+pub fn grouped(mut command: Command) -> Command {
+    // Without it the command `help` is not there yet.
+    command.build();
+    let groups = listed(&command);
+    command
+        .override_usage("loadline <COMMAND>")
+        .help_template(TEMPLATE)
+        .after_help(groups)
+}
+
+fn listed(command: &Command) -> String {
+    let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
+    let column = names.map(|name| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (group, names) in GROUPS {
+        let _ = writeln!(text, "{group}:");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let indent = column + 4;
+            let lines = wrap(&about, width().saturating_sub(indent));
+            let about = lines.join(&format!("\n{:indent$}", ""));
+            let _ = writeln!(text, "  {name:column$}  {about}");
+        }
+        text.push('\n');
+    }
+    text.trim_end().to_owned()
+}
+
+/// What to do first on this machine.
+pub fn first() -> Result<Outcome, Error> {
+    print(&format!(
+        "loadline finds how much a JVM in a container can carry.
+
+{}
+
+size an image      loadline size --image REF --slo 'p99<250ms' --rate 100/s --url http://localhost:8080/
+or a command       loadline size --slo 'p99<250ms' --rate 100/s --url http://localhost:8080/ -- java -jar app.jar
+how long it takes  loadline plan, with the same flags
+read the answer    loadline show, loadline report -o report.html
+ship it            loadline emit --to DIR
+all commands       loadline --help
+",
+        doctor::in_short()
+    ))?;
+    Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::Arguments;
+
+    #[test]
+    fn every_command_stands_in_one_group() {
+        let mut command = Arguments::command();
+        command.build();
+        let visible = command.get_subcommands().filter(|c| !c.is_hide_set());
+        let mut visible: Vec<&str> = visible.map(Command::get_name).collect();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|g| g.1).copied().collect();
+        visible.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(visible, listed);
+    }
+}

@@ -1,0 +1,58 @@
+//! `--extract`: the application's Spring Boot jar is taken apart, and what is measured is that.
+//!
+//! Owns which word of a command is the jar. What the layout is belongs to crate `jvm`.
+
+use std::path::Path;
+
+use loadline_jvm::cache::destination::Writer;
+use loadline_jvm::cache::extracted::{ExtractError, extract, place_of};
+use loadline_trial::Account;
+
+use crate::error::{Error, ErrorKind};
+use crate::measuring::sudo_caller;
+
+/// What Spring Boot's launcher reads, and an extracted application does not have.
+const LAUNCHERS: &str = "-Dloader.";
+
+/// The command that starts the extracted application, after it was extracted into `to`, or beside
+/// its jar. Relative paths start here.
+///
+/// # Errors
+/// With what is wrong with the command or its jar.
+pub fn extracted(command: &[String], to: Option<&Path>) -> Result<Vec<String>, Error> {
+    let usage = |what: String| Error::new(ErrorKind::Usage, what);
+    let at = command.iter().position(|word| word == "-jar");
+    let Some((at, jar)) = at.and_then(|at| Some((at + 1, command.get(at + 1)?))) else {
+        return Err(usage("--extract: the command has no -jar".to_owned()).hint(
+            "give the application's own command, also where a file has it: -- java -jar app.jar",
+        ));
+    };
+    if let Some(option) = command[..at].iter().find(|w| w.starts_with(LAUNCHERS)) {
+        return Err(usage(format!(
+            "--extract: {option} is for Spring Boot's launcher, which an extracted application starts without"
+        ))
+        .hint("put what it names on the class path by hand, and measure that"));
+    }
+    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
+    let path = here.join(jar);
+    let to = to.map_or_else(|| place_of(&path), |to| here.join(to));
+    let caller = sudo_caller().map(|Account { uid, gid }| Writer { uid, gid });
+    let done = extract(&path, &to, caller).map_err(|e| refused(&e))?;
+    let place = done.jar.strip_prefix(&here).unwrap_or(&done.jar);
+    let place = place.display().to_string();
+    eprintln!(
+        "extracted {jar}: {place} and what it needs in lib beside it, {} files; this is measured",
+        done.libraries
+    );
+    let mut command = command.to_vec();
+    command[at] = place;
+    Ok(command)
+}
+
+fn refused(error: &ExtractError) -> Error {
+    let kind = match error {
+        ExtractError::File(_) => ErrorKind::Environment,
+        _ => ErrorKind::Usage,
+    };
+    Error::new(kind, format!("--extract: {error}")).hint(error.hint())
+}

@@ -1,0 +1,216 @@
+//! Baselines as files of a repository: one file, or a directory with one for each kind of host.
+//!
+//! Owns where they are read from and written to, and which of a directory is meant. What is in them
+//! and what of it can be compared: `loadline_analysis::baseline`.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use loadline_analysis::baseline::{Baseline, Ground, SCHEMA};
+use loadline_trial::Refusal;
+use sha2::{Digest, Sha256};
+
+/// Largest file: twenty starts are a few KiB.
+const LARGEST: u64 = 1 << 20;
+
+/// Most files of a directory.
+const MOST: usize = 1000;
+
+/// Characters of the name of a file in a directory: of a few kinds of host, none is like another.
+const NAME: usize = 12;
+
+/// Where a baseline is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// This file, whatever the host.
+    File(PathBuf),
+    /// This directory, a file for each kind of host.
+    Directory(PathBuf),
+}
+
+impl Place {
+    /// A path that is a directory, or ends in a slash, is one.
+    pub fn of(path: &Path) -> Self {
+        let ends = path.as_os_str().to_string_lossy().ends_with('/');
+        match path.is_dir() || ends {
+            true => Self::Directory(path.to_owned()),
+            false => Self::File(path.to_owned()),
+        }
+    }
+
+    /// Whether what is there can be read, before anything is measured.
+    ///
+    /// # Errors
+    /// As [`Place::read`].
+    pub fn check(&self) -> Result<(), Refusal> {
+        match self {
+            Self::File(path) => one(path).map(|_| ()),
+            Self::Directory(directory) => {
+                let mut all = files(directory)?.into_iter();
+                all.try_for_each(|path| one(&path).map(|_| ()))
+            }
+        }
+    }
+
+    /// The baseline for starts on this ground: of a directory that of the same kind of host, else the
+    /// first of another, of which not everything carries over. `None` where there is none yet.
+    ///
+    /// # Errors
+    /// [`Refusal`] where a file cannot be read or is no baseline.
+    pub fn read(&self, ground: &Ground) -> Result<Option<Baseline>, Refusal> {
+        match self {
+            Self::File(path) => one(path),
+            Self::Directory(directory) => {
+                let own = one(&self.file(ground))?;
+                if own.is_some() {
+                    return Ok(own);
+                }
+                let mut others = Vec::new();
+                for path in files(directory)? {
+                    others.extend(one(&path)?);
+                }
+                let memory =
+                    |b: &Baseline| loadline_analysis::baseline::unlike(&b.ground, ground).memory;
+                let best = others.iter().position(|b| memory(b).is_none());
+                Ok(others.into_iter().nth(best.unwrap_or(0)))
+            }
+        }
+    }
+
+    /// Where the baseline of starts on this ground is written.
+    pub fn file(&self, ground: &Ground) -> PathBuf {
+        match self {
+            Self::File(path) => path.clone(),
+            Self::Directory(directory) => directory.join(format!("{}.json", name(ground))),
+        }
+    }
+}
+
+/// The text of a baseline: a key a line, so that a change can be reviewed.
+pub fn text(baseline: &Baseline) -> String {
+    let mut text = serde_json::to_string_pretty(baseline).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn name(ground: &Ground) -> String {
+    let kind = format!(
+        "{}\n{}\n{}\n{:?}",
+        ground.cpu_model, ground.cpus, ground.cgroup, ground.jdks
+    );
+    let digest = Sha256::digest(kind);
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex.chars().take(NAME).collect()
+}
+
+fn files(directory: &Path) -> Result<Vec<PathBuf>, Refusal> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Ok(Vec::new());
+    };
+    let named = entries.take(MOST).flatten();
+    let named = named.filter(|e| e.file_type().is_ok_and(|kind| kind.is_file()));
+    let mut files: Vec<PathBuf> = named
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+fn one(path: &Path) -> Result<Option<Baseline>, Refusal> {
+    let what = format!("the baseline {}", path.display());
+    let mut text = String::new();
+    match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(Refusal::new(
+                what,
+                error,
+                "give a file that you may read: --baseline FILE",
+            ));
+        }
+        Ok(file) => {
+            let read = file.take(LARGEST).read_to_string(&mut text);
+            read.map_err(|e| Refusal::new(&what, e, "give a file of `loadline verify --accept`"))?;
+        }
+    }
+    let baseline: Baseline = serde_json::from_str(&text).map_err(|error| {
+        Refusal::new(
+            &what,
+            format!("it is none: {error}"),
+            "give a file of `loadline verify --accept`, or write it anew: --accept",
+        )
+    })?;
+    match baseline.schema > SCHEMA {
+        true => Err(Refusal::new(
+            what,
+            format!("a newer loadline wrote it ({})", baseline.loadline),
+            "use that loadline, or write it anew: --accept",
+        )),
+        false => Ok(Some(baseline)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_analysis::record::{Configuration, Machine};
+
+    use super::*;
+
+    fn baseline(cpu_model: &str) -> Baseline {
+        let machine = Machine {
+            cpu_model: cpu_model.to_owned(),
+            ..Machine::default()
+        };
+        Baseline {
+            schema: SCHEMA,
+            loadline: "1".to_owned(),
+            result: "r".to_owned(),
+            ground: Ground::new(&machine, &Configuration::default(), "GET /".to_owned()),
+            starts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_directory_has_one_for_each_kind_of_host() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = Place::of(place.path());
+        let (one, two) = (baseline("A"), baseline("B"));
+        assert_eq!(directory.read(&one.ground), Ok(None));
+        fs::write(directory.file(&one.ground), text(&one)).expect("a file");
+        assert_eq!(directory.read(&one.ground), Ok(Some(one.clone())));
+        let other = directory.read(&two.ground).expect("it is read");
+        assert_eq!(other.as_ref(), Some(&one), "of which memory carries over");
+        fs::write(directory.file(&two.ground), text(&two)).expect("a file");
+        assert_eq!(directory.read(&two.ground), Ok(Some(two)));
+        assert_eq!(directory.read(&one.ground), Ok(Some(one)));
+    }
+
+    #[test]
+    fn what_is_no_baseline_is_refused_and_none_is_none() {
+        let place = tempfile::tempdir().expect("a directory");
+        let file = place.path().join("base.json");
+        let of = Place::of(&file);
+        let ground = baseline("A").ground;
+        assert_eq!(of.read(&ground), Ok(None));
+        fs::write(&file, "{}").expect("a file");
+        assert!(
+            of.read(&ground)
+                .expect_err("it is none")
+                .hint
+                .contains("--accept")
+        );
+        let newer = Baseline {
+            schema: SCHEMA + 1,
+            ..baseline("A")
+        };
+        fs::write(&file, text(&newer)).expect("a file");
+        assert!(
+            of.read(&ground)
+                .expect_err("it is newer")
+                .why
+                .contains("newer")
+        );
+    }
+}

@@ -1,0 +1,395 @@
+//! What is shipped, read from the manifest that ships it: limits, JVM options, environment, probes.
+//!
+//! Owns how a container becomes a part of an experiment, so that a size stands in one place and what
+//! is stored needs the manifest for nothing. What it cannot take it says. A value that the experiment
+//! gives too is refused where both would have to be kept equal (limits), else the experiment's own
+//! words win. Source: Kubernetes API reference, core/v1 Container and Probe.
+
+use std::path::{Path, PathBuf};
+
+use loadline_trial::Refusal;
+use serde_json::Value;
+
+use super::references;
+use super::said::{Said, Text};
+use super::wire::{AppTable, ExperimentFile, LimitsTable, ManifestTable, ReadyTable};
+use crate::advice::manifest::{Found, containers, texts};
+use crate::manifest;
+
+/// What a refusal of a value names.
+const ORIGIN: &str = "the manifest";
+
+/// Probes that say when the application is ready, the likeliest first.
+const READY: [&str; 2] = ["readinessProbe", "startupProbe"];
+
+impl ExperimentFile {
+    /// Makes the container of its manifest a part of it; the file is relative to `base`. What of the
+    /// container is not taken, a sentence each; `None` where no manifest is named.
+    ///
+    /// # Errors
+    /// [`Refusal`] names the manifest and what of it cannot be used.
+    pub fn settle_manifest(&mut self, base: &Path) -> Result<Option<Vec<String>>, Refusal> {
+        let Some(table) = self.manifest.take() else {
+            return Ok(None);
+        };
+        let path: PathBuf = base.join(&table.file).components().collect();
+        let shipped = Shipped {
+            found: find(&path, table.workload.as_deref(), table.container.as_deref())?,
+            path,
+        };
+        let mut left_out = Vec::new();
+        shipped.limit(&mut self.limits)?;
+        shipped.start(&mut self.app, &mut left_out);
+        shipped.environment(&mut self.app, &mut left_out);
+        shipped.ready(&mut self.app);
+        Ok(Some(left_out))
+    }
+}
+
+/// The path and port that a workload's probe asks, where it is one over HTTP.
+pub fn probe(
+    path: &Path,
+    workload: &str,
+    container: Option<&str>,
+) -> Option<(String, Option<u16>)> {
+    let found = find(path, Some(workload), container).ok()?;
+    let probe = READY.iter().find_map(|kind| found.raw.get(*kind))?;
+    http(&found.raw, probe)
+}
+
+/// Workload and container that a table of an experiment means.
+///
+/// # Errors
+/// [`Refusal`] where there is none, or more than one.
+pub fn container(path: &Path, table: &ManifestTable) -> Result<(String, String), Refusal> {
+    let found = find(path, table.workload.as_deref(), table.container.as_deref())?;
+    Ok((found.workload, found.container.name))
+}
+
+/// The one container with a JVM that the names leave.
+fn find(path: &Path, workload: Option<&str>, container: Option<&str>) -> Result<Found, Refusal> {
+    let source = manifest::one(path)?;
+    let is_it = |found: &Found| {
+        let short = found.workload.rsplit('/').next();
+        workload.is_none_or(|named| named == found.workload || Some(named) == short)
+            && match container {
+                Some(named) => named == found.container.name,
+                None => found.skipped.is_none(),
+            }
+    };
+    let all = containers(std::slice::from_ref(&source));
+    let names = |found: &[Found]| {
+        let name = |f: &Found| format!("{} container {}", f.workload, f.container.name);
+        found.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    let mut fitting: Vec<Found> = all.iter().filter(|f| is_it(f)).cloned().collect();
+    let what = format!("the manifest {}", path.display());
+    let hint =
+        "name it: [manifest] file = \"...\", workload = \"Deployment/orders\", container = \"app\"";
+    match (fitting.len(), fitting.pop()) {
+        (1, Some(one)) => Ok(one),
+        (0, _) if all.is_empty() => Err(Refusal::new(
+            what,
+            "no workload in it has containers",
+            "name the file that has your Deployment or StatefulSet",
+        )),
+        (0, _) => Err(Refusal::new(
+            what,
+            format!(
+                "no container in it is the one that is meant; there are: {}",
+                names(&all)
+            ),
+            hint,
+        )),
+        _ => Err(Refusal::new(
+            what,
+            format!("several containers in it may be meant: {}", names(&all)),
+            hint,
+        )),
+    }
+}
+
+/// A container that is shipped.
+struct Shipped {
+    path: PathBuf,
+    found: Found,
+}
+
+impl Shipped {
+    fn name(&self) -> String {
+        format!(
+            "{} of the manifest {}",
+            self.found.workload,
+            self.path.display()
+        )
+    }
+
+    fn limit(&self, limits: &mut LimitsTable) -> Result<(), Refusal> {
+        let container = &self.found.container;
+        if let Some(wrong) = container
+            .unreadable
+            .iter()
+            .find(|w| w.starts_with("limits"))
+        {
+            let why = format!("{wrong} is no quantity");
+            return Err(Refusal::new(
+                self.name(),
+                why,
+                "write 500m, 1.5, 512Mi or 1Gi",
+            ));
+        }
+        // A limit is whole KiB: decimal units are rounded down.
+        let memory = container.limits.memory.map(|memory| {
+            let whole = memory.as_bytes() / 1024 * 1024;
+            loadline_sizing::Bytes::from_bytes(whole).to_string()
+        });
+        let cpu = container.limits.cpu.map(|cpu| cpu.to_string());
+        for (key, own, shipped) in [
+            ("cpu", &mut limits.cpu, cpu),
+            ("memory", &mut limits.memory, memory),
+        ] {
+            match (own.is_some(), shipped) {
+                (true, Some(_)) => {
+                    return Err(Refusal::new(
+                        self.name(),
+                        format!("limits.{key} stands in it and in the experiment too"),
+                        format!("leave one of them out: {key} of [limits], or the manifest's"),
+                    ));
+                }
+                (false, Some(text)) => *own = Some(said(text)),
+                (_, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The image and its arguments, where the experiment starts nothing itself; else the JVM options
+    /// of the container's command.
+    fn start(&self, app: &mut AppTable, left_out: &mut Vec<String>) {
+        let raw = &self.found.raw;
+        let (command, arguments) = (texts(raw, "command"), texts(raw, "args"));
+        if app.command.is_empty() && app.image.is_none() {
+            app.image = raw
+                .get("image")
+                .and_then(Value::as_str)
+                .map(|i| said(i.to_owned()));
+        }
+        if app.image.is_some() {
+            if !command.is_empty() {
+                left_out.push("its command: an image starts by its own entry point".to_owned());
+            }
+            if app.command.is_empty() {
+                app.command = arguments;
+            }
+            return;
+        }
+        let words = [command, arguments].concat();
+        let before_jar = words.iter().take_while(|word| *word != "-jar");
+        let options = before_jar.filter(|word| word.starts_with("-X") || word.starts_with("-D"));
+        let is_java = app
+            .command
+            .first()
+            .is_some_and(|c| c.rsplit('/').next() == Some("java"));
+        match is_java {
+            true => {
+                app.command.splice(1..1, options.cloned());
+            }
+            false if options.clone().next().is_some() => left_out.push(
+                "the JVM options of its command: the experiment's command does not begin with java"
+                    .to_owned(),
+            ),
+            false => {}
+        }
+    }
+
+    fn environment(&self, app: &mut AppTable, left_out: &mut Vec<String>) {
+        let variables = self.found.raw.get("env").and_then(Value::as_array);
+        for variable in variables.into_iter().flatten() {
+            let Some(name) = variable.get("name").and_then(Value::as_str) else {
+                continue;
+            };
+            if app.env.contains_key(name) {
+                continue;
+            }
+            let value = match variable.get("value") {
+                Some(Value::String(text)) => text.clone(),
+                Some(value) if !value.is_null() => value.to_string(),
+                _ => {
+                    let why = "it refers to something of the cluster; give it in [app.env]";
+                    left_out.push(format!("the variable {name}: {why}"));
+                    continue;
+                }
+            };
+            if references::is_secret_name(name) {
+                left_out.push(format!(
+                    "the variable {name}, a credential: give it as a reference, [app.env] {name} = \"{{env:{name}}}\""
+                ));
+                continue;
+            }
+            app.env.insert(name.to_owned(), value);
+        }
+        if self.found.raw.get("envFrom").is_some() {
+            left_out.push("what envFrom refers to: give those variables in [app.env]".to_owned());
+        }
+    }
+
+    fn ready(&self, app: &mut AppTable) {
+        let raw = &self.found.raw;
+        let probe = READY.iter().find_map(|kind| raw.get(*kind));
+        if let (None, Some((path, port))) = (&app.ready, probe.and_then(|p| http(raw, p))) {
+            app.ready = Some(ReadyTable {
+                http: Some(said(path)),
+                port,
+                ..ReadyTable::default()
+            });
+        }
+        let startup = self.found.container.probes.iter();
+        let mut startup = startup.filter(|probe| probe.kind == "startupProbe");
+        if let (None, Some(probe)) = (&app.start_deadline, startup.next()) {
+            app.start_deadline = Some(said(format!("{}ms", probe.patience().as_millis())));
+        }
+    }
+}
+
+/// Path and port of a probe over HTTP; a port by its name is one of the container's.
+fn http(container: &Value, probe: &Value) -> Option<(String, Option<u16>)> {
+    let get = probe.get("httpGet")?;
+    let path = get.get("path").and_then(Value::as_str).unwrap_or("/");
+    let number = |value: &Value| u16::try_from(value.as_u64()?).ok();
+    let named = |name: &str| {
+        let ports = container.get("ports")?.as_array()?;
+        let port = ports
+            .iter()
+            .find(|p| p.get("name").and_then(Value::as_str) == Some(name))?;
+        number(port.get("containerPort")?)
+    };
+    let port = get.get("port").and_then(|port| match port.as_str() {
+        Some(text) => text.parse().ok().or_else(|| named(text)),
+        None => number(port),
+    });
+    Some((path.to_owned(), port))
+}
+
+fn said(text: String) -> Text {
+    Said::flag(ORIGIN, text)
+}
+
+/// The table that a file names.
+impl From<PathBuf> for ManifestTable {
+    fn from(file: PathBuf) -> Self {
+        Self {
+            file,
+            workload: None,
+            container: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::experiment::Experiment;
+
+    const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: orders}\n\
+        spec:\n  template:\n    spec:\n      containers:\n      - name: app\n        image: registry/orders:1.4\n        \
+        command: [java, -XX:+UseSerialGC, -Dx=y, -jar, /app.jar]\n        \
+        ports: [{name: http, containerPort: 9090}]\n        \
+        env: [{name: A, value: b}, {name: DB_PASSWORD, value: x}, {name: POD, valueFrom: {fieldRef: {}}}]\n        \
+        resources: {limits: {cpu: 500m, memory: 300M}}\n        \
+        readinessProbe: {httpGet: {path: /ready, port: http}}\n        \
+        startupProbe: {httpGet: {path: /ready, port: http}, periodSeconds: 2, failureThreshold: 20}\n";
+
+    fn place(manifest: &str) -> tempfile::TempDir {
+        let place = tempfile::tempdir().expect("a directory");
+        fs::write(place.path().join("deploy.yaml"), manifest).expect("a file");
+        place
+    }
+
+    fn file(more: &str) -> String {
+        format!(
+            "slo = \"p99<50ms\"\n{more}\n[load]\nurl = \"http://localhost:9090/\"\nrate = \"100/s\"\n"
+        )
+    }
+
+    fn parse(manifest: &str, more: &str) -> Result<Experiment, String> {
+        let place = place(manifest);
+        let path = place.path().join("loadline.toml");
+        Experiment::parse(&file(more), &path, place.path())
+            .map_err(|e| format!("{e} {}", e.hint.clone().unwrap_or_default()))
+    }
+
+    #[test]
+    fn what_is_shipped_is_read_from_the_manifest_and_nowhere_else() {
+        let more = "manifest = \"deploy.yaml\"\napp.command = [\"java\", \"-jar\", \"a.jar\"]";
+        let experiment = parse(DEPLOYMENT, more).expect("an experiment");
+        assert_eq!(
+            experiment.app.command,
+            ["java", "-XX:+UseSerialGC", "-Dx=y", "-jar", "a.jar"]
+        );
+        assert_eq!(experiment.base.cpu, "500m".parse().ok());
+        let whole = loadline_sizing::Bytes::from_bytes(300_000_000 / 1024 * 1024);
+        assert_eq!(experiment.base.memory, Some(whole));
+        assert_eq!(experiment.app.env.keys().collect::<Vec<_>>(), ["A"]);
+        assert_eq!(
+            experiment.app.readiness,
+            loadline_trial::Readiness::Http {
+                port: 9090,
+                path: "/ready".to_owned()
+            }
+        );
+        assert_eq!(experiment.app.start_deadline.as_secs(), 40);
+        let of_image = parse(DEPLOYMENT, "manifest = { file = \"deploy.yaml\" }").expect("it");
+        assert_eq!(
+            of_image.app.image.map(|i| i.reference),
+            Some("registry/orders:1.4".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_size_that_stands_in_two_places_is_refused() {
+        let more = "manifest = \"deploy.yaml\"\napp.command = [\"java\"]\nlimits.memory = \"1Gi\"";
+        let refused = parse(DEPLOYMENT, more).expect_err("twice");
+        assert!(
+            refused.contains("limits.memory stands in it and in the experiment too"),
+            "{refused}"
+        );
+        assert!(refused.contains("leave one of them out"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_not_taken_is_said() {
+        let place = place(DEPLOYMENT);
+        let text = file("manifest = \"deploy.yaml\"");
+        let mut parsed = ExperimentFile::parse(&text, Path::new("x.toml")).expect("a file");
+        let said = parsed.settle_manifest(place.path()).expect("it is read");
+        let said = said.expect("there is a manifest").join("\n");
+        for part in ["command", "DB_PASSWORD", "{env:DB_PASSWORD}", "POD"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(parsed.settle_manifest(place.path()), Ok(None));
+        let stored = parsed.to_toml().expect("TOML");
+        assert!(
+            !stored.contains("deploy.yaml") && !stored.contains("DB_PASSWORD"),
+            "{stored}"
+        );
+    }
+
+    #[test]
+    fn the_container_is_found_by_its_names_or_refused_with_all() {
+        let two = DEPLOYMENT.to_owned() + "---\n" + &DEPLOYMENT.replace("orders}", "bills}");
+        let refused = |more: &str| parse(&two, more).expect_err("two");
+        assert!(refused("manifest = \"deploy.yaml\"").contains("Deployment/bills"));
+        let none = "manifest = { file = \"deploy.yaml\", workload = \"x\" }";
+        assert!(refused(none).contains("there are: Deployment/orders container app"));
+        let one = "manifest = { file = \"deploy.yaml\", workload = \"Deployment/bills\" }";
+        assert!(parse(&two, one).is_ok());
+        assert!(parse("kind: Service\n", "manifest = \"deploy.yaml\"").is_err());
+        assert!(
+            parse("", "manifest = 3")
+                .expect_err("no text")
+                .contains("manifest")
+        );
+    }
+}

@@ -1,0 +1,402 @@
+//! Dependencies that loadline stands in for: checked, and as a trial gets them.
+//!
+//! Owns which keys a stub has, their defaults and ranges, and that its file becomes a part of the
+//! experiment. What a stub does with a request is `loadline-proxy`'s.
+
+use std::io::Read;
+use std::path::Path;
+
+use loadline_proxy::Toxic;
+use loadline_proxy::stub::{Answer, Body, LARGEST_BODY};
+use loadline_trial::Refusal;
+
+use super::error::Source;
+use super::resolve::Checked;
+use super::toxic::{self, DelayKeys};
+use super::wire::{AnswerTable, DependencyTable, ExperimentFile, StubFile};
+use super::{Experiment, ExperimentError};
+use crate::runner::RunError;
+
+/// What loadline stands in for.
+#[derive(Debug, Clone)]
+pub struct Stub {
+    /// Its name.
+    pub name: String,
+    /// Where it listens.
+    pub port: u16,
+    /// What it answers, in the order of the file.
+    pub answers: Vec<Answer>,
+    /// What is wrong on the way to it, in the order in which bytes meet it.
+    pub toxics: Vec<Toxic>,
+}
+
+impl ExperimentFile {
+    /// Makes the files of stubs a part of it; they are relative to `base`. Whether that changed anything.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] with the line of the file and a hint.
+    pub fn settle_stubs(&mut self, base: &Path) -> Result<bool, ExperimentError> {
+        let mut changed = false;
+        for dependency in &mut self.dependency {
+            if let Some(file) = dependency
+                .stub
+                .as_ref()
+                .filter(|_| dependency.answer.is_empty())
+            {
+                dependency.answer = read(&base.join(file.get()))?;
+                changed = true;
+            }
+            let path = Path::new("");
+            for answer in &mut dependency.answer {
+                changed |= settle(answer, base)
+                    .map_err(|why| Source::file("", path).whole(why, HISTOGRAM))?;
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// Longest file of a stub, bytes: it becomes a part of the experiment.
+const LARGEST: usize = ExperimentFile::LARGEST / 2;
+
+const HISTOGRAM: &str =
+    "recorded = \"prices.hlog\", an interval log as `loadline load --hlog` writes it";
+
+/// The answers of a stub's file; what they name is absolute.
+fn read(path: &Path) -> Result<Vec<AnswerTable>, ExperimentError> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| {
+        let most = LARGEST as u64 + 1;
+        file.take(most).read_to_string(&mut text)
+    });
+    let source = Source::file(&text, path);
+    let hint =
+        "stub names a file beside the experiment file; `loadline profile --stub LOG` writes one";
+    read.map_err(|error| Source::file("", path).whole(error, hint))?;
+    if text.len() > LARGEST {
+        let hint =
+            "keep the requests that count; large bodies stand in files of their own: body-file";
+        return Err(source.whole("the file is larger than 512 KiB", hint));
+    }
+    let file: StubFile = toml::from_str(&text).map_err(|error| source.syntax(&error))?;
+    if file.answer.is_empty() {
+        let hint = "[[answer]] with match = \"GET /prices/*\", body = \"...\", latency = \"20ms\"";
+        return Err(source.whole("it has no [[answer]]", hint));
+    }
+    let mut tables = file.answer;
+    let beside = path.parent().unwrap_or(Path::new(""));
+    for table in &mut tables {
+        settle(table, beside).map_err(|why| source.at(table.r#match.origin(), why, HISTOGRAM))?;
+        answer(table, &source)?;
+    }
+    Ok(tables)
+}
+
+fn settle(table: &mut AnswerTable, base: &Path) -> Result<bool, String> {
+    let mut changed = false;
+    if let Some(file) = &mut table.body_file {
+        changed |= file.get().is_relative();
+        *file = file.here(base.join(file.get()));
+    }
+    let read = toxic::settle_recorded(table.recorded.as_ref(), &mut table.histogram, base);
+    Ok(changed | read.map_err(|error| error.to_string())?)
+}
+
+/// A dependency that is a stub; `None` where it is none.
+pub(super) fn stub(table: &DependencyTable, source: &Source<'_>) -> Checked<Option<Stub>> {
+    if table.stub.is_none() && table.answer.is_empty() {
+        return Ok(None);
+    }
+    let name = table.name.get();
+    let at = |problem: String, hint: &str| source.at(table.name.origin(), problem, hint);
+    let others = [
+        ("command", !table.command.is_empty()),
+        ("image", table.image.is_some()),
+        ("engine", table.engine.is_some()),
+        ("ready", table.ready.is_some()),
+        ("seed", !table.seed.is_empty()),
+        ("env", !table.env.is_empty()),
+        ("volumes", !table.volumes.is_empty()),
+        ("directory", table.directory.is_some()),
+        ("directories", !table.directories.is_empty()),
+        ("user", table.user.is_some()),
+        ("start-deadline", table.start_deadline.is_some()),
+        ("cpu", table.cpu.is_some()),
+        ("cpuset", table.cpuset.is_some()),
+        ("memory", table.memory.is_some()),
+    ];
+    if let Some((key, _)) = others.iter().find(|(_, is_said)| *is_said) {
+        let problem = format!("`{name}` is a stub, and a stub has no {key}");
+        let hint = "loadline itself answers in its place: it has name, stub (or [[dependency.answer]]), port and toxics";
+        return Err(at(problem, hint));
+    }
+    let Some(port) = table
+        .port
+        .as_ref()
+        .map(|port| *port.get())
+        .filter(|port| *port > 0)
+    else {
+        let problem = format!("`{name}` does not say on which port it is reached");
+        return Err(at(problem, "name it: port = 8081"));
+    };
+    let answers = table.answer.iter().map(|table| answer(table, source));
+    Ok(Some(Stub {
+        name: name.clone(),
+        port,
+        answers: answers.collect::<Checked<_>>()?,
+        toxics: toxic::toxics(&table.toxic, source)?,
+    }))
+}
+
+fn answer(table: &AnswerTable, source: &Source<'_>) -> Checked<Answer> {
+    let pattern = table.r#match.get().parse();
+    let pattern = pattern.map_err(|problem: String| {
+        source.at(
+            table.r#match.origin(),
+            problem,
+            "a method and a path: match = \"GET /prices/*\"",
+        )
+    })?;
+    let weight = match &table.weight {
+        None => 1.0,
+        Some(weight) if *weight.get() > 0.0 && weight.get().is_finite() => *weight.get(),
+        Some(weight) => {
+            let problem = format!("weight = {} is no weight", weight.get());
+            return Err(source.at(weight.origin(), problem, "a number above 0"));
+        }
+    };
+    let status = match &table.status {
+        None => 200,
+        Some(status) if (200..600).contains(status.get()) => *status.get(),
+        Some(status) => {
+            let problem = format!("{} is no status of an answer", status.get());
+            return Err(source.at(status.origin(), problem, "from 200 to 599: status = 200"));
+        }
+    };
+    headers(table, source)?;
+    let headers = table.headers.iter();
+    Ok(Answer {
+        pattern,
+        weight,
+        status,
+        headers: headers
+            .map(|(name, value)| (name.clone(), value.get().clone()))
+            .collect(),
+        body: body(table, source)?,
+        delay: toxic::delay(&DelayKeys::of_answer(table), source)?,
+    })
+}
+
+fn headers(table: &AnswerTable, source: &Source<'_>) -> Checked<()> {
+    let framing = ["content-length", "transfer-encoding", "connection"];
+    let is_token = |name: &str| {
+        let is_one = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        !name.is_empty() && name.chars().all(is_one)
+    };
+    for (name, value) in &table.headers {
+        let at = |problem: String, hint: &str| Err(source.at(value.origin(), problem, hint));
+        if framing.contains(&name.to_ascii_lowercase().as_str()) {
+            let problem = format!("`{name}` is what the stub says itself");
+            return at(problem, "leave it out: it follows from the body");
+        }
+        if !is_token(name) || value.get().contains(|c: char| c.is_control() && c != '\t') {
+            let problem = format!("`{name}` is no header");
+            return at(problem, "headers = { content-type = \"application/json\" }");
+        }
+    }
+    Ok(())
+}
+
+fn body(table: &AnswerTable, source: &Source<'_>) -> Checked<Body> {
+    match (&table.body, &table.body_file, &table.body_bytes) {
+        (None, None, None) => Ok(Body::Text(String::new())),
+        (Some(text), None, None) => Ok(Body::Text(text.clone())),
+        (None, Some(file), None) => Ok(Body::File(file.get().clone())),
+        (None, None, Some(bytes)) => {
+            let length = source.in_range(Some(bytes), 0, 0..LARGEST_BODY + 1, "body-bytes")?;
+            Ok(Body::Filler(length))
+        }
+        _ => {
+            let problem = format!("`{}` says twice what its body is", table.r#match.get());
+            let hint = "one of body, body-file and body-bytes";
+            Err(source.at(table.r#match.origin(), problem, hint))
+        }
+    }
+}
+
+impl Experiment {
+    /// The stubs of a trial; each trial has a seed of its own.
+    ///
+    /// # Errors
+    /// [`RunError`] names a file of a body that is not there.
+    pub(crate) fn ordered_stubs(&self) -> Result<Vec<loadline_trial::Stub>, RunError> {
+        let ordered = |stub: &Stub| {
+            stub.answers
+                .iter()
+                .try_for_each(|answer| is_there(stub, answer))?;
+            Ok(loadline_trial::Stub {
+                name: stub.name.clone(),
+                port: stub.port,
+                answers: stub.answers.clone(),
+                toxics: stub.toxics.clone(),
+                seed: 0,
+            })
+        };
+        self.stubs.iter().map(ordered).collect()
+    }
+}
+
+fn is_there(stub: &Stub, answer: &Answer) -> Result<(), Refusal> {
+    let Body::File(path) = &answer.body else {
+        return Ok(());
+    };
+    let refused = |why: String| {
+        let hint = "body-file is relative to the file that names it";
+        Refusal::new(
+            format!("the stub {}", stub.name),
+            format!("{}: {why}", path.display()),
+            hint,
+        )
+    };
+    match std::fs::metadata(path) {
+        Err(error) => Err(refused(error.to_string())),
+        Ok(file) if !file.is_file() => Err(refused("it is no file".to_owned())),
+        Ok(file) if file.len() > LARGEST_BODY => {
+            Err(refused("a body is at most 16 MiB".to_owned()))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An experiment with a stub whose table goes on like this; else the error and its hint.
+    fn parse(more: &str) -> Result<Experiment, String> {
+        let text = format!(
+            r#"
+slo = "p99<50ms"
+[app]
+command = ["java", "-jar", "app.jar"]
+[load]
+url = "http://localhost:8080/"
+rate = "100/s"
+duration = "60s"
+[[dependency]]
+name = "prices"
+{more}
+"#
+        );
+        let parsed = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x"));
+        parsed.map_err(|error| {
+            let hint = error.hint.clone().unwrap_or_default();
+            format!("{error} | {hint}").replace('\n', " ")
+        })
+    }
+
+    const ANSWER: &str = "[[dependency.answer]]\nmatch = \"GET /prices/*\"\n";
+
+    #[test]
+    fn an_answer_has_its_defaults_and_the_keys_of_a_latency() {
+        let more = "latency = '5ms'\njitter = '2ms'\ndistribution = 'normal'\nbody = 'x'";
+        let stub = parse(&format!(
+            "port = 81\n{ANSWER}{more}\n{ANSWER}status = 503\nweight = 0.01"
+        ));
+        let stub = stub.expect("it is good").stubs.remove(0);
+        let said: Vec<_> = stub
+            .answers
+            .iter()
+            .map(|answer| {
+                let delay = answer.delay.as_ref().map(ToString::to_string);
+                (answer.status, answer.weight, delay, answer.body.clone())
+            })
+            .collect();
+        let normal = Some("5ms ± 2ms (normal)".to_owned());
+        assert_eq!(
+            said,
+            [
+                (200, 1.0, normal, Body::Text("x".to_owned())),
+                (503, 0.01, None, Body::Text(String::new())),
+            ]
+        );
+        assert_eq!((stub.port, stub.name.as_str()), (81, "prices"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_to_write() {
+        let refused: Vec<String> = [
+            ANSWER.to_owned(),
+            format!("port = 8080\n{ANSWER}"),
+            format!("port = 81\ncpu = '1'\n{ANSWER}"),
+            format!("port = 81\n{ANSWER}status = 99"),
+            format!("port = 81\n{ANSWER}weight = 0"),
+            format!("port = 81\n{ANSWER}body = 'x'\nbody-bytes = 3"),
+            format!("port = 81\n{ANSWER}headers = {{ Connection = 'close' }}"),
+            format!("port = 81\n{ANSWER}jitter = '2ms'"),
+            format!("port = 81\n{ANSWER}latency = '2ms'\ndistribution = 'gamma'"),
+            "port = 81\n[[dependency.answer]]\nmatch = '/prices'".to_owned(),
+            "port = 81\nstub = 'nowhere.toml'".to_owned(),
+        ]
+        .iter()
+        .map(|more| parse(more).expect_err("it is wrong"))
+        .collect();
+        insta::assert_snapshot!(refused.join("\n"), @r#"
+        exp.toml:10:8: `prices` does not say on which port it is reached     name = "prices" | name it: port = 8081
+        exp.toml:10:8: `prices` listens on the port of the application     name = "prices" | they share one network: give one of them another port
+        exp.toml:10:8: `prices` is a stub, and a stub has no cpu     name = "prices" | loadline itself answers in its place: it has name, stub (or [[dependency.answer]]), port and toxics
+        exp.toml:14:10: 99 is no status of an answer     status = 99 | from 200 to 599: status = 200
+        exp.toml:14:10: weight = 0 is no weight     weight = 0 | a number above 0
+        exp.toml:13:9: `GET /prices/*` says twice what its body is     match = "GET /prices/*" | one of body, body-file and body-bytes
+        exp.toml:14:26: `Connection` is what the stub says itself     headers = { Connection = 'close' } | leave it out: it follows from the body
+        exp.toml:14:10: it says how latency varies, and not how much it is     jitter = '2ms' | latency = "20ms"
+        exp.toml:15:16: `gamma` is no distribution of latencies     distribution = 'gamma' | uniform, normal or pareto; as it was seen: recorded = "database.hlog"
+        exp.toml:13:9: match = "/prices" is no method and path, such as "POST /orders/*"     match = '/prices' | a method and a path: match = "GET /prices/*"
+        /x/nowhere.toml: No such file or directory (os error 2) | stub names a file beside the experiment file; `loadline profile --stub LOG` writes one
+        "#);
+    }
+
+    #[test]
+    fn a_file_becomes_a_part_of_the_experiment() {
+        let folder = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(folder.path().join("stubs")).expect("a directory");
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).expect("it can be written");
+        };
+        write(
+            "stubs/prices.toml",
+            "[[answer]]\nmatch = \"GET /p\"\nbody-file = \"p.json\"\n",
+        );
+        let text = "slo = \"p99<50ms\"\n[load]\nurl = \"http://localhost:8080/\"\n[[dependency]]\nname = \"prices\"\nport = 81\nstub = \"stubs/prices.toml\"";
+        let mut file = ExperimentFile::parse(text, Path::new("e.toml")).expect("it is good");
+        assert!(file.settle_stubs(folder.path()).expect("it is read"));
+        let stored = file.to_toml().expect("it can be written");
+        let mut again = ExperimentFile::parse(&stored, Path::new("e.toml")).expect("it is good");
+        assert!(
+            !again
+                .settle_stubs(Path::new("/elsewhere"))
+                .expect("nothing is read"),
+            "{stored}"
+        );
+        let source = Source::file(&stored, Path::new("e.toml"));
+        let stub = stub(&again.dependency[0], &source)
+            .expect("it is good")
+            .expect("it is one");
+        let body = folder.path().join("stubs/p.json");
+        assert_eq!(stub.answers[0].body, Body::File(body));
+        write(
+            "stubs/prices.toml",
+            "[[answer]]\nmatch = \"GET /p\"\nstatus = 7\n",
+        );
+        let mut wrong = ExperimentFile::parse(text, Path::new("e.toml")).expect("it is good");
+        let refused = wrong
+            .settle_stubs(folder.path())
+            .expect_err("7 is no status")
+            .to_string();
+        assert!(
+            refused.contains("prices.toml:3:10: 7 is no status"),
+            "{refused}"
+        );
+    }
+}

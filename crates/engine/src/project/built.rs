@@ -1,0 +1,127 @@
+//! What builds a project, and the jar that it built.
+
+use std::fs;
+
+use loadline_trial::Refusal;
+
+use super::{Guess, Place};
+
+/// A build tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// `pom.xml`.
+    Maven,
+    /// `build.gradle` or `build.gradle.kts`.
+    Gradle,
+}
+
+impl Tool {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Maven => "Maven",
+            Self::Gradle => "Gradle",
+        }
+    }
+
+    /// What builds the jar; the project's own wrapper where it has one.
+    pub(super) fn build(self, place: &Place<'_>) -> &'static str {
+        match self {
+            Self::Maven if place.has("mvnw") => "./mvnw package",
+            Self::Maven => "mvn package",
+            Self::Gradle if place.has("gradlew") => "./gradlew assemble",
+            Self::Gradle => "gradle assemble",
+        }
+    }
+}
+
+/// Build files, with what reads them.
+const FILES: [(&str, Tool); 3] = [
+    ("pom.xml", Tool::Maven),
+    ("build.gradle.kts", Tool::Gradle),
+    ("build.gradle", Tool::Gradle),
+];
+
+/// Directories in which jars are left, and the one jar of a directory of its own that Quarkus starts.
+const RUNNERS: [&str; 2] = [
+    "target/quarkus-app/quarkus-run.jar",
+    "build/quarkus-app/quarkus-run.jar",
+];
+const DIRECTORIES: [&str; 3] = ["target", "build/libs", "."];
+
+/// Endings and beginnings of jars that are built beside the one that starts.
+const BESIDE: [&str; 5] = [
+    "-sources.jar",
+    "-javadoc.jar",
+    "-tests.jar",
+    "-plain.jar",
+    "-stubs.jar",
+];
+const BEFORE: &str = "original-";
+
+/// Most entries of a directory that are looked at.
+const MOST: usize = 10_000;
+
+pub(super) fn tool(place: &Place<'_>) -> Option<Guess<Tool>> {
+    let found = FILES.iter().find(|(name, _)| place.has(name));
+    found.map(|(name, tool)| Guess::new(*tool, *name))
+}
+
+/// The jar, relative to the directory; `None` where none is built.
+pub(super) fn jar(
+    place: &Place<'_>,
+    tool: Option<&Guess<Tool>>,
+) -> Result<Option<Guess<String>>, Refusal> {
+    if let Some(runner) = RUNNERS.iter().find(|name| place.has(name)) {
+        return Ok(Some(Guess::new(
+            (*runner).to_owned(),
+            "the jar that Quarkus starts",
+        )));
+    }
+    for directory in DIRECTORIES {
+        let jars = jars(place, directory);
+        let by = tool.map_or(String::new(), |tool| {
+            format!(", built by {}", tool.value.name())
+        });
+        match jars.as_slice() {
+            [] => {}
+            [jar] => {
+                return Ok(Some(Guess::new(
+                    jar.clone(),
+                    format!("the only jar in {directory}{by}"),
+                )));
+            }
+            several => {
+                return Err(Refusal::new(
+                    place.name(),
+                    format!(
+                        "it has several jars that may start it: {}",
+                        several.join(", ")
+                    ),
+                    format!("say which: loadline init -- java -jar {}", several[0]),
+                ));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn jars(place: &Place<'_>, directory: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(place.directory.join(directory)) else {
+        return Vec::new();
+    };
+    let named = entries.take(MOST).flatten().filter_map(|entry| {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let name = entry.file_name().into_string().ok()?;
+        let is_it = name.ends_with(".jar")
+            && !name.starts_with(BEFORE)
+            && !BESIDE.iter().any(|ending| name.ends_with(ending));
+        (is_file && is_it).then(|| match directory {
+            "." => name,
+            _ => format!("{directory}/{name}"),
+        })
+    });
+    let mut all: Vec<String> = named.collect();
+    all.sort();
+    all
+}

@@ -1,0 +1,219 @@
+//! How a project is shipped: its manifest, its compose file.
+
+use std::path::{Path, PathBuf};
+
+use loadline_trial::Refusal;
+use serde_json::Value;
+
+use super::{Guess, Place};
+use crate::advice::manifest::{Found, containers};
+use crate::manifest;
+
+/// A manifest and its one container with a JVM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// The file, relative to the directory.
+    pub file: PathBuf,
+    /// `Deployment/orders`.
+    pub workload: String,
+    /// Its container, where the file has several.
+    pub container: Option<String>,
+    /// The image that it starts.
+    pub image: Option<String>,
+    /// Whether it says a memory limit.
+    pub has_memory: bool,
+}
+
+/// What a compose file has of an application and what it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Composed {
+    /// The file.
+    pub file: String,
+    /// The service that is the application.
+    pub application: Option<String>,
+    /// Its image, where it names one.
+    pub image: Option<String>,
+    /// A port of it.
+    pub port: Option<u16>,
+    /// Services that it depends on.
+    pub needs: Vec<String>,
+}
+
+/// Directories in which manifests are kept.
+const DIRECTORIES: [&str; 8] = [
+    "k8s",
+    "kubernetes",
+    "deploy",
+    "deployment",
+    "manifests",
+    "k8s/base",
+    "deploy/base",
+    ".",
+];
+
+/// Names of compose files (the Compose Specification, "Compose file").
+const COMPOSE: [&str; 4] = [
+    "compose.yaml",
+    "compose.yml",
+    "docker-compose.yaml",
+    "docker-compose.yml",
+];
+
+/// The manifest that is given, else the only one with a container of a JVM and a memory limit.
+pub(super) fn manifest(
+    place: &Place<'_>,
+    given: Option<&Path>,
+    left_out: &mut Vec<String>,
+) -> Result<Option<Guess<Manifest>>, Refusal> {
+    if let Some(file) = given {
+        let sources = manifest::read(&place.directory.join(file))?;
+        let found = jvms(&sources);
+        return match found.as_slice() {
+            [] => Err(Refusal::new(
+                file.display().to_string(),
+                "no container in it looks like a JVM",
+                "give the manifest with your Deployment or StatefulSet",
+            )),
+            [one] => Ok(Some(Guess::new(of(place, one, false), "given"))),
+            several => Err(Refusal::new(
+                file.display().to_string(),
+                format!("it has several containers: {}", names(several)),
+                "keep one workload a file, or write workload and container into loadline.toml by hand",
+            )),
+        };
+    }
+    for directory in DIRECTORIES {
+        let path = place.directory.join(directory);
+        if !path.is_dir() {
+            continue;
+        }
+        let sources = match manifest::read(&path) {
+            Ok(sources) => sources,
+            Err(_) => one_by_one(&path),
+        };
+        let found = jvms(&sources);
+        match found.as_slice() {
+            [] => {}
+            [one] => {
+                let file = of(place, one, sources.len() > 1);
+                let from = format!("{} in {}", one.workload, file.file.display());
+                return Ok(Some(Guess::new(file, from)));
+            }
+            several => left_out.push(format!(
+                "manifests in {directory}: they have several containers ({}); take one with --manifest",
+                names(several)
+            )),
+        }
+    }
+    Ok(None)
+}
+
+/// The files of a directory of which one cannot be read: a chart's template beside a manifest.
+fn one_by_one(directory: &Path) -> Vec<manifest::Source> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .filter(|e| e.file_type().is_ok_and(|kind| kind.is_file()))
+        .map(|e| e.path())
+        .filter(|p| p.extension().is_some_and(|e| e == "yaml" || e == "yml"))
+        .take(1000)
+        .collect();
+    files.sort();
+    files.iter().filter_map(|f| manifest::one(f).ok()).collect()
+}
+
+fn jvms(sources: &[manifest::Source]) -> Vec<Found> {
+    let all = containers(sources).into_iter();
+    all.filter(|found| found.skipped.is_none()).collect()
+}
+
+fn names(found: &[Found]) -> String {
+    let name = |f: &Found| format!("{} {}", f.workload, f.container.name);
+    found.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn of(place: &Place<'_>, found: &Found, is_one_of_several: bool) -> Manifest {
+    let file = found.path.strip_prefix(place.directory);
+    let file = file.map_or(found.path.clone(), Path::to_owned);
+    let file = file.strip_prefix(".").map_or(file.clone(), Path::to_owned);
+    let image = found.raw.get("image").and_then(Value::as_str);
+    Manifest {
+        file,
+        workload: found.workload.clone(),
+        container: is_one_of_several.then(|| found.container.name.clone()),
+        image: image.map(str::to_owned),
+        has_memory: found.container.limits.memory.is_some(),
+    }
+}
+
+/// The application and what it needs, as far as the first compose file there tells.
+pub(super) fn compose(place: &Place<'_>, left_out: &mut Vec<String>) -> Option<Guess<Composed>> {
+    let file = COMPOSE.iter().find(|name| place.has(name))?;
+    let text = place.text(file)?;
+    let documents = manifest::documents(&text, file).ok()?;
+    let services = documents.first()?.get("services")?.as_object()?;
+    let builds = |service: &Value| service.get("build").is_some();
+    let mut own = services.iter().filter(|(_, service)| builds(service));
+    let (application, table) = match (own.next(), own.next()) {
+        (Some((name, table)), None) => (Some(name.clone()), Some(table)),
+        (Some(_), Some(_)) => {
+            left_out.push(format!("{file}: it builds several services"));
+            return None;
+        }
+        // None is built: those that are there are what a developer starts beside the program.
+        (None, _) => (None, None),
+    };
+    let needs = match table {
+        Some(table) => depends(table),
+        None => Vec::new(),
+    };
+    let unused: Vec<&str> = services
+        .keys()
+        .filter(|name| Some(*name) != application.as_ref() && !needs.contains(name))
+        .map(String::as_str)
+        .collect();
+    if !unused.is_empty() {
+        left_out.push(format!(
+            "services of {file} on which nothing that it builds depends: {}; write [compose] services = [..] for those that the application needs",
+            unused.join(", ")
+        ));
+    }
+    let image = table.and_then(|t| t.get("image")?.as_str());
+    Some(Guess::new(
+        Composed {
+            file: (*file).to_owned(),
+            image: image.map(str::to_owned),
+            port: table.and_then(port),
+            application: application.clone(),
+            needs,
+        },
+        match application {
+            Some(name) => format!("what {name} depends on in {file}"),
+            None => (*file).to_owned(),
+        },
+    ))
+}
+
+/// `depends_on`, as a list or a map.
+fn depends(service: &Value) -> Vec<String> {
+    match service.get("depends_on") {
+        Some(Value::Array(names)) => names
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        Some(Value::Object(names)) => names.keys().cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The port inside the container: what follows the last colon of `ports`.
+fn port(service: &Value) -> Option<u16> {
+    let first = service.get("ports")?.as_array()?.first()?;
+    let text = match first {
+        Value::Object(long) => long.get("target")?.to_string(),
+        Value::String(text) => text.clone(),
+        number => number.to_string(),
+    };
+    let last = text.rsplit(':').next()?;
+    last.split('/').next()?.parse().ok()
+}

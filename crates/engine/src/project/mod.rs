@@ -1,0 +1,462 @@
+//! What a service's own directory says about it: what starts it, where it answers, what is shipped.
+//!
+//! Owns the guesses of `loadline init`, each with where it is from. Reads files of known names in the
+//! directory and in a few known ones below it, each up to a bound; runs nothing, builds nothing,
+//! writes nothing. Facts: the default layouts of Maven ("Introduction to the Standard Directory
+//! Layout"), Gradle ("The Java Plugin", `build/libs`) and Quarkus ("Maven tooling",
+//! `quarkus-app/quarkus-run.jar`); Spring Boot, "Common Application Properties".
+
+mod built;
+mod deployed;
+mod served;
+mod text;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use loadline_trial::Refusal;
+
+pub use built::Tool;
+pub use deployed::{Composed, Manifest};
+
+/// Largest file that is read whole.
+const LARGEST: u64 = 1 << 20;
+
+/// A guess and what it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guess<T> {
+    /// What is guessed.
+    pub value: T,
+    /// The file that says it, or `default` with why.
+    pub from: String,
+}
+
+impl<T> Guess<T> {
+    /// Said by something.
+    pub fn new(value: T, from: impl Into<String>) -> Self {
+        Self {
+            value,
+            from: from.into(),
+        }
+    }
+}
+
+/// CPU and memory.
+pub type Limits = (Guess<String>, Guess<String>);
+
+/// What starts the application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Starts {
+    /// A program with its arguments.
+    Command(Vec<String>),
+    /// An image.
+    Image(String),
+}
+
+/// What the caller says already; it wins over every guess.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// What starts it.
+    pub starts: Option<Starts>,
+    /// Path, or URL, of the load.
+    pub url: Option<String>,
+    /// Path that answers when it is ready.
+    pub ready: Option<String>,
+    /// Requests a second, as `50/s`.
+    pub rate: Option<String>,
+    /// The SLO.
+    pub slo: Option<String>,
+    /// CPU limit.
+    pub cpu: Option<String>,
+    /// Memory limit.
+    pub memory: Option<String>,
+    /// The manifest.
+    pub manifest: Option<PathBuf>,
+}
+
+/// Everything that goes into the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// What builds it; `None` where no build file is known.
+    pub tool: Option<Guess<Tool>>,
+    /// What starts it.
+    pub starts: Guess<Starts>,
+    /// What is requested.
+    pub url: Guess<String>,
+    /// The path that answers when it is ready; `None` is that of the load.
+    pub ready: Option<Guess<String>>,
+    /// Requests a second.
+    pub rate: Guess<String>,
+    /// What "it works" means.
+    pub slo: Guess<String>,
+    /// CPU and memory limit, where no manifest says them.
+    pub limits: Option<Limits>,
+    /// Where limits, options, environment and probes stand.
+    pub manifest: Option<Guess<Manifest>>,
+    /// Services of a compose file that it needs.
+    pub needs: Option<Guess<Composed>>,
+    /// What was seen and not taken, and why.
+    pub left_out: Vec<String>,
+}
+
+const RATE: &str = "50/s";
+const SLO: &str = "p99<250ms,errors<1%";
+const CPU: &str = "1";
+const MEMORY: &str = "512Mi";
+
+impl Project {
+    /// Looks at a directory.
+    ///
+    /// # Errors
+    /// [`Refusal`] when nothing in it can be started, or what the caller named cannot be read.
+    pub fn look(directory: &Path, told: &Told) -> Result<Self, Refusal> {
+        let place = Place { directory };
+        let mut left_out = Vec::new();
+        let tool = built::tool(&place);
+        let composed = deployed::compose(&place, &mut left_out);
+        let manifest = deployed::manifest(&place, told.manifest.as_deref(), &mut left_out)?;
+        let starts = match &told.starts {
+            Some(starts) => Guess::new(starts.clone(), "given"),
+            None => starts(&place, tool.as_ref(), manifest.as_ref(), composed.as_ref())?,
+        };
+        let served = served::look(&place, manifest.as_ref(), composed.as_ref());
+        let ready = match &told.ready {
+            Some(path) => Some(Guess::new(path.clone(), "given")),
+            None => served.ready.clone(),
+        };
+        let limits = limits(&place, told, manifest.as_ref())?;
+        Ok(Self {
+            url: url(told, &served),
+            rate: given_or(told.rate.as_ref(), RATE, "your users send"),
+            slo: given_or(told.slo.as_ref(), SLO, "you promise them"),
+            needs: needs(&starts.value, composed),
+            tool,
+            starts,
+            ready,
+            limits,
+            manifest,
+            left_out,
+        })
+    }
+}
+
+fn given_or(told: Option<&String>, default: &str, what: &str) -> Guess<String> {
+    match told {
+        Some(text) => Guess::new(text.clone(), "given"),
+        None => Guess::new(default.to_owned(), format!("default: write what {what}")),
+    }
+}
+
+/// The jar that was built, else the image that is shipped.
+fn starts(
+    place: &Place<'_>,
+    tool: Option<&Guess<Tool>>,
+    manifest: Option<&Guess<Manifest>>,
+    composed: Option<&Guess<Composed>>,
+) -> Result<Guess<Starts>, Refusal> {
+    if let Some(jar) = built::jar(place, tool)? {
+        let command = ["java", "-jar", &jar.value].map(str::to_owned);
+        return Ok(Guess::new(Starts::Command(command.into()), jar.from));
+    }
+    let of_manifest = manifest.and_then(|m| Some((m.value.image.clone()?, &m.from)));
+    let of_compose = composed.and_then(|c| Some((c.value.image.clone()?, &c.from)));
+    // A project that builds a jar is measured by its own build, not by what was shipped before.
+    if let (Some((image, from)), None) = (of_manifest.or(of_compose), tool) {
+        return Ok(Guess::new(Starts::Image(image), from.clone()));
+    }
+    if place.has("Dockerfile") && tool.is_none() {
+        return Err(Refusal::new(
+            place.name(),
+            "its Dockerfile says how an image is built, and nothing says its name",
+            "build it and name it: docker build -t NAME . && loadline init --image NAME",
+        ));
+    }
+    Err(match tool {
+        Some(tool) => Refusal::new(
+            place.name(),
+            format!("{} builds it, and no jar is built yet", tool.value.name()),
+            format!(
+                "{}, then loadline init again; or say what starts it: loadline init -- java -jar PATH",
+                tool.value.build(place)
+            ),
+        ),
+        None => Refusal::new(
+            place.name(),
+            "no jar, image, manifest or build file was found in it",
+            "go to the service's own directory, or say what starts it: loadline init -- java -jar PATH, or --image NAME",
+        ),
+    })
+}
+
+fn url(told: &Told, served: &served::Served) -> Guess<String> {
+    let port = served.port.value;
+    let from = &served.port.from;
+    match (&told.url, &served.ready) {
+        (Some(url), _) if url.starts_with('/') => Guess::new(
+            format!("http://localhost:{port}{url}"),
+            format!("path given, port {port}: {from}"),
+        ),
+        (Some(url), _) => Guess::new(url.clone(), "given"),
+        (None, ready) => {
+            let path = ready.as_ref().map_or("/", |ready| ready.value.as_str());
+            Guess::new(
+                format!("http://localhost:{port}{path}"),
+                format!(
+                    "port {port}: {from}; the path is no request of your users: give theirs, or a profile of your access log"
+                ),
+            )
+        }
+    }
+}
+
+/// Those that are given, else none where a manifest has them, else a beginning.
+fn limits(
+    place: &Place<'_>,
+    told: &Told,
+    manifest: Option<&Guess<Manifest>>,
+) -> Result<Option<Limits>, Refusal> {
+    let of = |told: Option<&String>, default: &str| match told {
+        Some(text) => Guess::new(text.clone(), "given"),
+        None => Guess::new(
+            default.to_owned(),
+            "default: nothing says what is shipped; `loadline size` finds it",
+        ),
+    };
+    let shipped = manifest.filter(|m| m.value.has_memory);
+    let is_given = told.cpu.is_some() || told.memory.is_some();
+    match shipped {
+        Some(manifest) if is_given => Err(Refusal::new(
+            place.name(),
+            format!(
+                "limits are given, and {} says what is shipped",
+                manifest.from
+            ),
+            "leave out --cpu and --memory: one of two would be wrong some day",
+        )),
+        Some(_) => Ok(None),
+        None => Ok(Some((
+            of(told.cpu.as_ref(), CPU),
+            of(told.memory.as_ref(), MEMORY),
+        ))),
+    }
+}
+
+/// What is beside the application, where the application itself is not that compose file's.
+fn needs(starts: &Starts, composed: Option<Guess<Composed>>) -> Option<Guess<Composed>> {
+    let is_needed = |c: &Guess<Composed>| !c.value.needs.is_empty();
+    composed.filter(is_needed).map(|mut composed| {
+        if matches!(starts, Starts::Command(_)) {
+            composed.value.application = None;
+        }
+        composed
+    })
+}
+
+/// The directory that is looked at.
+struct Place<'a> {
+    directory: &'a Path,
+}
+
+impl Place<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.directory.join(name).is_file()
+    }
+
+    /// The text of a file, where it is there and of sensible length.
+    fn text(&self, name: &str) -> Option<String> {
+        let mut text = String::new();
+        let file = File::open(self.directory.join(name)).ok()?;
+        let is_file = file.metadata().ok()?.is_file();
+        if !is_file {
+            return None;
+        }
+        file.take(LARGEST).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
+    fn name(&self) -> String {
+        format!("the project in {}", self.directory.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::experiment::Experiment;
+
+    /// A project of these files.
+    fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let place = tempfile::tempdir().expect("a directory");
+        for (name, text) in files {
+            let path = place.path().join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+            fs::write(path, text).expect("a file");
+        }
+        place
+    }
+
+    fn looked(place: &tempfile::TempDir, told: &Told) -> Result<Project, Refusal> {
+        Project::look(place.path(), told)
+    }
+
+    /// What is written is an experiment.
+    fn written(place: &tempfile::TempDir, project: &Project) -> (String, Experiment) {
+        let text = project.to_toml();
+        let path = place.path().join("loadline.toml");
+        let read = Experiment::parse(&text, &path, place.path());
+        (text.clone(), read.unwrap_or_else(|e| panic!("{e}\n{text}")))
+    }
+
+    const POM: &str = "<project><parent><version>3.5.0</version></parent>\
+        <artifactId>orders</artifactId><version>1</version><dependencies><dependency>\
+        <artifactId>spring-boot-starter-actuator</artifactId></dependency></dependencies></project>";
+
+    const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: orders}\n\
+        spec:\n  template:\n    spec:\n      containers:\n      - name: orders\n        image: registry/orders:1.4\n        \
+        ports: [{name: http, containerPort: 9090}]\n        \
+        env: [{name: JAVA_TOOL_OPTIONS, value: -Xmx200m}]\n        \
+        resources: {limits: {cpu: 500m, memory: 300Mi}}\n        \
+        readinessProbe: {httpGet: {path: /ready, port: http}}\n";
+
+    #[test]
+    fn a_maven_project_with_a_manifest_is_taken_from_both() {
+        let place = project(&[
+            ("pom.xml", POM),
+            ("target/orders-1.jar", "x"),
+            ("target/orders-1-sources.jar", "x"),
+            ("target/original-orders-1.jar", "x"),
+            (
+                "src/main/resources/application.properties",
+                "server.port = 9090\n",
+            ),
+            ("k8s/deploy.yaml", DEPLOYMENT),
+        ]);
+        let twice = Told {
+            memory: Some("1Gi".to_owned()),
+            ..Told::default()
+        };
+        let refused = looked(&place, &twice).expect_err("two sizes");
+        assert!(refused.why.contains("says what is shipped"), "{refused}");
+        let found = looked(&place, &Told::default()).expect("a project");
+        let (text, experiment) = written(&place, &found);
+        insta::assert_snapshot!(text, @r#"
+        # What this service promises, and how it is tried: `loadline verify` reads it.
+        # Every key: docs/reference/experiment.schema.json (loadline plan --schema).
+
+        slo = "p99<250ms,errors<1%" # default: write what you promise them
+
+        # Limits, JVM options, environment and probes are read from it.
+        manifest = "k8s/deploy.yaml" # Deployment/orders in k8s/deploy.yaml
+
+        [app]
+        command = ["java", "-jar", "target/orders-1.jar"] # the only jar in target, built by Maven
+        directory = "." # where this file lies
+
+        [load]
+        url = "http://localhost:9090/ready" # port 9090: the probe in k8s/deploy.yaml; the path is no request of your users: give theirs, or a profile of your access log
+        rate = "50/s" # default: write what your users send
+        "#);
+        assert_eq!(
+            experiment.base.memory.map(|m| m.to_string()),
+            Some("300Mi".to_owned())
+        );
+        assert_eq!(
+            experiment.base.cpu.map(|c| c.to_string()),
+            Some("500m".to_owned())
+        );
+        assert_eq!(experiment.app.env["JAVA_TOOL_OPTIONS"], "-Xmx200m");
+    }
+
+    #[test]
+    fn a_gradle_project_has_its_jar_its_port_and_what_it_needs() {
+        let compose = "services:\n  app:\n    build: .\n    depends_on: [db]\n    ports: ['8085:8085']\n  \
+                       db:\n    image: postgres:17\n    expose: [5432]\n  adminer:\n    image: adminer\n";
+        let place = project(&[
+            (
+                "build.gradle.kts",
+                "dependencies { implementation(\"org.springframework.boot:spring-boot-starter-actuator\") }",
+            ),
+            ("gradlew", ""),
+            ("build/libs/shop-2-plain.jar", "x"),
+            ("build/libs/shop-2.jar", "x"),
+            (
+                "src/main/resources/application.yml",
+                "server:\n  port: 8085\n  servlet:\n    context-path: /shop\n",
+            ),
+            ("compose.yaml", compose),
+        ]);
+        let told = Told {
+            url: Some("/items?page=1".to_owned()),
+            memory: Some("256Mi".to_owned()),
+            ..Told::default()
+        };
+        let found = looked(&place, &told).expect("a project");
+        let text = found.to_toml();
+        insta::assert_snapshot!(text, @r#"
+        # What this service promises, and how it is tried: `loadline verify` reads it.
+        # Every key: docs/reference/experiment.schema.json (loadline plan --schema).
+
+        slo = "p99<250ms,errors<1%" # default: write what you promise them
+
+        [app]
+        command = ["java", "-jar", "build/libs/shop-2.jar"] # the only jar in build/libs, built by Gradle
+        directory = "." # where this file lies
+        ready = { http = "/shop/actuator/health" } # spring-boot-starter-actuator in build.gradle.kts
+
+        # What it needs beside it.
+        [compose]
+        file = "compose.yaml" # what app depends on in compose.yaml
+        services = ["db"]
+
+        [load]
+        url = "http://localhost:8085/items?page=1" # path given, port 8085: src/main/resources/application.yml
+        rate = "50/s" # default: write what your users send
+
+        [limits]
+        cpu = "1" # default: nothing says what is shipped; `loadline size` finds it
+        memory = "256Mi" # given
+        "#);
+        let read = crate::experiment::ExperimentFile::parse(&text, Path::new("loadline.toml"));
+        read.expect("an experiment file");
+    }
+
+    #[test]
+    fn an_image_alone_is_taken_from_the_manifest() {
+        let place = project(&[("deploy/app.yaml", DEPLOYMENT), ("Dockerfile", "FROM x\n")]);
+        let found = looked(&place, &Told::default()).expect("a project");
+        assert_eq!(
+            found.starts.value,
+            Starts::Image("registry/orders:1.4".to_owned())
+        );
+        let (text, experiment) = written(&place, &found);
+        assert!(
+            text.contains("ready") && !text.contains("[limits]"),
+            "{text}"
+        );
+        assert!(experiment.app.image.is_some());
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_what_makes_it() {
+        let maven = project(&[("pom.xml", POM), ("mvnw", "")]);
+        let refused = looked(&maven, &Told::default()).expect_err("no jar");
+        assert!(refused.why.contains("no jar is built"), "{refused}");
+        assert!(refused.hint.contains("./mvnw package"), "{}", refused.hint);
+        let image = project(&[("Dockerfile", "FROM x\n")]);
+        let refused = looked(&image, &Told::default()).expect_err("no name");
+        assert!(refused.hint.contains("--image"), "{}", refused.hint);
+        let empty = project(&[]);
+        let refused = looked(&empty, &Told::default()).expect_err("nothing");
+        assert!(refused.why.contains("no jar"), "{refused}");
+        let two = project(&[
+            ("pom.xml", POM),
+            ("target/a.jar", "x"),
+            ("target/b.jar", "x"),
+        ]);
+        let refused = looked(&two, &Told::default()).expect_err("two jars");
+        assert!(refused.why.contains("a.jar, target/b.jar"), "{refused}");
+    }
+}

@@ -1,0 +1,363 @@
+//! A Spring Boot jar as the JVM likes it: its libraries beside it, where the JDK's own class loaders,
+//! and so a start-up cache, find their classes.
+//!
+//! Owns the layout, that of `java -Djarmode=tools -jar app.jar extract`: a jar of the application's
+//! own classes whose manifest names `lib/*.jar` in the order of the class path index. Starts no JVM:
+//! loadline may be root, and that program is the application's; it also takes no jar that begins
+//! with a launch script, and there is none before Spring Boot 3.3. Source: Spring Boot reference,
+//! "The Executable Jar Format" and "Class Data Sharing".
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::destination::{Destination, Writer as Owner};
+use super::jar::{self, EXTRACTED_FROM, LIBRARIES, MANIFEST_NAME};
+use super::manifest::ManifestError;
+use super::zip::{self, Entry, central_directory};
+
+/// Largest library, and all of them together, unpacked.
+const LIBRARY: u64 = 256 << 20;
+const ALL: u64 = 2 << 30;
+
+/// Largest class path index.
+const INDEX: u64 = 1 << 20;
+
+/// Where the application's own classes are.
+const CLASSES: &[u8] = b"BOOT-INF/classes/";
+const METADATA: &[u8] = b"META-INF/";
+
+/// A provider that Spring Boot's launcher brings for jars inside a jar, and that stays behind with it.
+const LAUNCHERS: &[u8] = b"META-INF/services/java.nio.file.spi.FileSystemProvider";
+
+/// Headers that are told anew, or are about the layout that was.
+const REPLACED: [&str; 8] = [
+    "Manifest-Version:",
+    "Main-Class:",
+    "Start-Class:",
+    "Class-Path:",
+    "Spring-Boot-Classes:",
+    "Spring-Boot-Lib:",
+    "Spring-Boot-Classpath-Index:",
+    "Spring-Boot-Layers-Index:",
+];
+
+/// Bytes of a manifest's line without its end.
+const LINE: usize = 72;
+
+/// What is there now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extracted {
+    /// The application's jar.
+    pub jar: PathBuf,
+    /// Libraries beside it.
+    pub libraries: usize,
+}
+
+/// A jar that is not extracted.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtractError {
+    /// It is another one.
+    #[error("{path} is no Spring Boot jar: it holds no BOOT-INF/lib/*.jar")]
+    NoLibraries {
+        /// The jar.
+        path: String,
+    },
+    /// Nobody says what starts.
+    #[error("the manifest of {path} has no Start-Class")]
+    NoStartClass {
+        /// The jar.
+        path: String,
+    },
+    /// A library whose name cannot stand in a class path.
+    #[error("{path} holds {name}, which cannot stand in a class path")]
+    Name {
+        /// The jar.
+        path: String,
+        /// The entry.
+        name: String,
+    },
+    /// Something else lies where the libraries go.
+    #[error("{path} is there already, and no library of this jar")]
+    Foreign {
+        /// The file.
+        path: String,
+    },
+    /// It cannot be read.
+    #[error("{path}: {why}")]
+    Unreadable {
+        /// The jar.
+        path: String,
+        /// The cause.
+        why: String,
+    },
+    /// The layout cannot be written.
+    #[error(transparent)]
+    File(#[from] ManifestError),
+}
+
+impl ExtractError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoLibraries { .. } => "leave --extract out: its classes are found as it is",
+            Self::NoStartClass { .. } => {
+                "build it with Spring Boot's plugin, which writes it there"
+            }
+            Self::Name { .. } => "give the library another name",
+            Self::Foreign { .. } => {
+                "it may be left of an earlier version: remove that directory, which is made anew"
+            }
+            Self::Unreadable { .. } => "check the path, and that it is a jar",
+            Self::File(error) if error.is_disk_full() => "free some space",
+            Self::File(_) => "the directory must be writable",
+        }
+    }
+}
+
+/// Where it goes when nobody says: a directory beside the jar with its name.
+pub fn place_of(jar: &Path) -> PathBuf {
+    match jar.extension() {
+        Some(_) => jar.with_extension(""),
+        None => jar.with_extension("extracted"),
+    }
+}
+
+/// Writes the layout of a jar into a directory. All files have the jar's own time, so the same jar
+/// gives the same files, as a cache compares them.
+///
+/// # Errors
+/// [`ExtractError`]; then the application's jar is what it was, or not there.
+pub fn extract(
+    jar: &Path,
+    directory: &Path,
+    caller: Option<Owner>,
+) -> Result<Extracted, ExtractError> {
+    let shown = jar.display().to_string();
+    let unreadable = |e: io::Error| ExtractError::Unreadable {
+        path: shown.clone(),
+        why: e.to_string(),
+    };
+    let mut file = File::open(jar).map_err(unreadable)?;
+    let metadata = file.metadata().and_then(|m| m.modified());
+    let modified = metadata.map_err(unreadable)?;
+    let entries = central_directory(&mut file).map_err(unreadable)?;
+    let entries = Entries::of(&entries);
+    let layout = entries.layout(&mut file, &shown)?;
+    let beside = directory.join("lib");
+    nothing_else(&beside, &layout.libraries)?;
+    let there = Destination::open(directory, caller)?;
+    let libraries = Destination::open(&beside, caller)?;
+    let mut left = ALL;
+    for (name, entry) in &layout.libraries {
+        let bytes = entry
+            .bytes(&mut file, LIBRARY.min(left))
+            .map_err(unreadable)?;
+        if bytes.len() != entry.size {
+            return Err(unreadable(zip::no_zip("a library is cut or too large")));
+        }
+        left -= bytes.len() as u64;
+        libraries.put_one(name, |to| {
+            to.write_all(&bytes)?;
+            to.set_modified(modified)
+        })?;
+    }
+    let name = jar.file_name().map(|n| n.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    let manifest = manifest(&layout, &name);
+    there.put_one(&name, |to| {
+        entries.write(&manifest, &mut file, to)?;
+        to.set_modified(modified)
+    })?;
+    Ok(Extracted {
+        jar: there.join(&name),
+        libraries: layout.libraries.len(),
+    })
+}
+
+/// A library that another version left would be copied into images.
+fn nothing_else(directory: &Path, libraries: &[(String, &Entry<'_>)]) -> Result<(), ExtractError> {
+    let Ok(there) = fs::read_dir(directory) else {
+        return Ok(());
+    };
+    let is_ours = |name: &str| libraries.iter().any(|(library, _)| library == name);
+    let names = there
+        .flatten()
+        .map(|e| e.file_name().to_string_lossy().into_owned());
+    match names.into_iter().find(|name| !is_ours(name)) {
+        None => Ok(()),
+        Some(name) => Err(ExtractError::Foreign {
+            path: directory.join(name).display().to_string(),
+        }),
+    }
+}
+
+/// What a jar amounts to.
+struct Layout<'a> {
+    /// The main section of its manifest, a header a line.
+    manifest: String,
+    start_class: String,
+    /// In the order of the class path.
+    libraries: Vec<(String, &'a Entry<'a>)>,
+}
+
+/// All entries of a jar.
+struct Entries<'a>(Vec<Entry<'a>>);
+
+impl<'a> Entries<'a> {
+    fn of(mut directory: &'a [u8]) -> Self {
+        let mut all = Vec::new();
+        while let Some((entry, rest)) = Entry::first(directory) {
+            all.push(entry);
+            directory = rest;
+        }
+        Self(all)
+    }
+
+    fn named(&self, name: &[u8]) -> Option<&Entry<'a>> {
+        self.0.iter().find(|entry| entry.name == name)
+    }
+
+    fn layout(&self, file: &mut File, shown: &str) -> Result<Layout<'_>, ExtractError> {
+        let path = || shown.to_owned();
+        let unreadable = |e: io::Error| ExtractError::Unreadable {
+            path: path(),
+            why: e.to_string(),
+        };
+        let mut libraries = self.libraries(shown)?;
+        if libraries.is_empty() {
+            return Err(ExtractError::NoLibraries { path: path() });
+        }
+        let manifest = self
+            .named(MANIFEST_NAME)
+            .map(|entry| jar::text(entry, file));
+        let manifest = manifest
+            .transpose()
+            .map_err(unreadable)?
+            .unwrap_or_default();
+        let start_class = jar::value(&manifest, "Start-Class:");
+        let start_class = start_class.ok_or_else(|| ExtractError::NoStartClass { path: path() })?;
+        let index = jar::value(&manifest, "Spring-Boot-Classpath-Index:");
+        let index = index.and_then(|name| self.named(name.as_bytes()));
+        let index = index.map(|entry| entry.bytes(file, INDEX));
+        let index = index.transpose().map_err(unreadable)?.unwrap_or_default();
+        let order = order(&String::from_utf8_lossy(&index));
+        // What the index leaves out goes last, as in Spring Boot's own class path.
+        libraries.sort_by_key(|(name, _)| {
+            let at = order.iter().position(|listed| listed == name);
+            at.unwrap_or(order.len())
+        });
+        Ok(Layout {
+            manifest: main_section(&manifest),
+            start_class,
+            libraries,
+        })
+    }
+
+    fn libraries(&self, shown: &str) -> Result<Vec<(String, &Entry<'a>)>, ExtractError> {
+        let inside = self.0.iter().filter(|entry| jar::is_library(entry.name));
+        let named = inside.map(|entry| {
+            let name = String::from_utf8_lossy(&entry.name[LIBRARIES.len()..]).into_owned();
+            match is_plain(&name) {
+                true => Ok((name, entry)),
+                false => Err(ExtractError::Name {
+                    path: shown.to_owned(),
+                    name: String::from_utf8_lossy(entry.name)
+                        .escape_debug()
+                        .to_string(),
+                }),
+            }
+        });
+        named.collect()
+    }
+
+    /// The application's jar: its classes and what its metadata says, without Spring Boot's launcher.
+    fn write(&self, manifest: &str, from: &mut File, to: &mut impl Write) -> io::Result<()> {
+        let Some(first) = self.0.first() else {
+            return Ok(());
+        };
+        let mut jar = zip::Writer::new(io::BufWriter::new(to));
+        let mut written = BTreeSet::from([MANIFEST_NAME]);
+        jar.store(MANIFEST_NAME, manifest.as_bytes(), first)?;
+        let own = self.0.iter().map(|e| (e.name.strip_prefix(CLASSES), e));
+        // Where both have a file, the classes' own is what the application found.
+        let metadata = self.0.iter().filter(|e| e.name.starts_with(METADATA));
+        let metadata = metadata.map(|e| (Some(e.name), e));
+        for (name, entry) in own.chain(metadata) {
+            let Some(name) = name.filter(|name| !name.is_empty() && !is_left(name)) else {
+                continue;
+            };
+            if written.insert(name) {
+                jar.copy(name, entry, from)?;
+            }
+        }
+        jar.finish()
+    }
+}
+
+/// What no longer holds: lists of files, and signatures over them.
+fn is_left(name: &[u8]) -> bool {
+    let is_signature = |end: &&[u8]| name.starts_with(METADATA) && name.ends_with(end);
+    let endings: [&[u8]; 4] = [b".SF", b".RSA", b".DSA", b".EC"];
+    name == LAUNCHERS || name == b"META-INF/INDEX.LIST" || endings.iter().any(is_signature)
+}
+
+/// A file name that needs no escapes in a class path.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._+~@,()=$!".contains(c);
+    name.chars().all(is_plain) && !name.starts_with('.')
+}
+
+/// Names of libraries: `- "BOOT-INF/lib/spring-core-6.1.11.jar"`, or without the directory in older
+/// ones.
+fn order(index: &str) -> Vec<String> {
+    let named = index.lines().filter_map(|line| line.strip_prefix("- "));
+    let named = named.map(|name| name.trim().trim_matches('"'));
+    named
+        .map(|name| name.rsplit('/').next().unwrap_or(name).to_owned())
+        .collect()
+}
+
+/// What stands before the first empty line, a header a line.
+fn main_section(manifest: &str) -> String {
+    let text = jar::unfolded(manifest);
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+fn manifest(layout: &Layout<'_>, from: &str) -> String {
+    let libraries: Vec<String> = layout
+        .libraries
+        .iter()
+        .map(|(name, _)| format!("lib/{name}"))
+        .collect();
+    let ours = [
+        "Manifest-Version: 1.0".to_owned(),
+        format!("Main-Class: {}", layout.start_class),
+        format!("Class-Path: {}", libraries.join(" ")),
+        format!("{EXTRACTED_FROM} {from}"),
+    ];
+    let is_kept = |line: &&str| !REPLACED.iter().any(|header| line.starts_with(header));
+    let kept = layout.manifest.lines().filter(is_kept).map(str::to_owned);
+    let lines = ours.into_iter().chain(kept).map(|line| folded(&line));
+    lines.chain(["\r\n".to_owned()]).collect()
+}
+
+/// A header in lines of a manifest.
+fn folded(line: &str) -> String {
+    let mut out = String::new();
+    let mut length = 0;
+    for c in line.chars() {
+        if length + c.len_utf8() > LINE {
+            out.push_str("\r\n ");
+            length = 1;
+        }
+        out.push(c);
+        length += c.len_utf8();
+    }
+    out + "\r\n"
+}
+
+#[cfg(test)]
+mod tests;

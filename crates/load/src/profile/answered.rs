@@ -1,0 +1,80 @@
+//! How requests of a log were answered: by class and status, how often, how late, how large.
+//!
+//! Owns what is counted for a stub. Every method counts: a stub changes nothing. Memory is bounded by
+//! the number of classes that are told apart.
+
+use std::collections::BTreeMap;
+
+use super::line::Line;
+use crate::histogram::{self, Histogram};
+
+/// Classes with a status that are told apart: about 150 KB each.
+const MOST: usize = 500;
+
+/// The answers to requests of one class with one status.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Method and path with identifiers replaced, and keys of its query.
+    pub class: String,
+    /// The status.
+    pub status: u16,
+    /// How many.
+    pub requests: u64,
+    /// Mean length of the body, bytes; 0 where the log does not say.
+    pub mean_bytes: u64,
+    /// How late, ns; empty where the log does not say.
+    pub durations: Histogram,
+}
+
+/// Counts them.
+#[derive(Debug, Default)]
+pub(super) struct Answered {
+    all: BTreeMap<(Vec<u8>, u16), Counted>,
+    left_out: u64,
+}
+
+#[derive(Debug)]
+struct Counted {
+    requests: u64,
+    bytes: u64,
+    durations: Histogram,
+}
+
+impl Answered {
+    pub(super) fn count(&mut self, class: &[u8], line: &Line<'_>) {
+        let Some(status) = line.status.filter(|status| (200..600).contains(status)) else {
+            self.left_out += 1;
+            return;
+        };
+        let key = (class.to_vec(), status);
+        if self.all.len() >= MOST && !self.all.contains_key(&key) {
+            self.left_out += 1;
+            return;
+        }
+        let counted = self.all.entry(key).or_insert_with(|| Counted {
+            requests: 0,
+            bytes: 0,
+            durations: histogram::growing(),
+        });
+        counted.requests += 1;
+        counted.bytes = counted.bytes.saturating_add(line.bytes.unwrap_or(0));
+        if let Some(ns) = line.duration_ns {
+            histogram::record(&mut counted.durations, ns.max(1));
+        }
+    }
+
+    /// All, and how many requests are in none. Classes with a query come first, because one without
+    /// fits their requests as well; then the most frequent.
+    pub(super) fn finish(self) -> (Vec<Seen>, u64) {
+        let of = |((class, status), counted): ((Vec<u8>, u16), Counted)| Seen {
+            class: String::from_utf8_lossy(&class).into_owned(),
+            status,
+            requests: counted.requests,
+            mean_bytes: counted.bytes / counted.requests.max(1),
+            durations: counted.durations,
+        };
+        let mut all: Vec<Seen> = self.all.into_iter().map(of).collect();
+        all.sort_by_key(|seen| (!seen.class.contains('?'), u64::MAX - seen.requests));
+        (all, self.left_out)
+    }
+}

@@ -1,0 +1,299 @@
+//! Which answer a request gets, and how late.
+//!
+//! Owns the choice and the bytes of an answer, which are made once. No socket, no clock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::rc::Rc;
+
+use loadline_analysis::random::Random;
+use loadline_load::profile::class_of;
+
+use super::{Answer, Body, LARGEST_BODY};
+use crate::delay::Draw;
+
+/// Requests whose answers are remembered; more are looked up again.
+const REMEMBERED: usize = 4096;
+
+/// Requests without an answer that are told apart; those of others are counted together.
+const NAMED: usize = 100;
+
+/// How all others without an answer are called.
+const OTHERS: &str = "others";
+
+/// How bytes are called that are no request: TLS, HTTP/2.
+const MALFORMED: &str = "bytes that are no HTTP/1.1";
+
+/// An answer as bytes.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    /// Head, empty line and body.
+    pub(crate) bytes: Vec<u8>,
+    /// Of it the head, without the empty line.
+    pub(crate) head: usize,
+}
+
+/// What a request gets.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    pub(crate) rendered: Rc<Rendered>,
+    /// From the end of the request until it is sent, ns.
+    pub(crate) delay: u64,
+}
+
+/// The answers of one stub.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    /// Those of one pattern together, in the order of the file.
+    groups: Vec<Group>,
+    none: Rc<Rendered>,
+    known: HashMap<Vec<u8>, Option<usize>>,
+    /// Requests that came.
+    pub(crate) requests: u64,
+    /// Those without an answer, by what they ask for.
+    pub(crate) unanswered: BTreeMap<String, u64>,
+}
+
+#[derive(Debug)]
+struct Group {
+    pattern: loadline_load::profile::Pattern,
+    /// Sums of weights, each with its answer.
+    members: Vec<(f64, Rc<Rendered>, Option<Draw>)>,
+}
+
+impl Answers {
+    /// Reads bodies and histograms.
+    ///
+    /// # Errors
+    /// In words: a file that cannot be read, a histogram that is none.
+    pub(crate) fn new(answers: &[Answer]) -> Result<Self, String> {
+        let mut groups: Vec<Group> = Vec::new();
+        for answer in answers {
+            let rendered = Rc::new(render(answer.status, &answer.headers, &body(&answer.body)?));
+            let draw = answer.delay.as_ref().map(Draw::new).transpose()?;
+            let pattern = &answer.pattern;
+            let known = groups.iter_mut().find(|group| group.pattern == *pattern);
+            match known {
+                Some(group) => {
+                    let before = group.members.last().map_or(0.0, |(sum, ..)| *sum);
+                    group.members.push((before + answer.weight, rendered, draw));
+                }
+                None => groups.push(Group {
+                    pattern: pattern.clone(),
+                    members: vec![(answer.weight, rendered, draw)],
+                }),
+            }
+        }
+        Ok(Self {
+            groups,
+            none: Rc::new(render(404, &BTreeMap::new(), b"")),
+            known: HashMap::new(),
+            requests: 0,
+            unanswered: BTreeMap::new(),
+        })
+    }
+
+    /// What a request for this path, with its query, gets; it is counted.
+    pub(crate) fn reply(&mut self, method: &[u8], path: &[u8], random: &mut Random) -> Reply {
+        self.requests += 1;
+        let Some(group) = self.group(method, path) else {
+            let class = class_of(method, path);
+            self.count_unanswered(String::from_utf8_lossy(&class).into_owned());
+            let rendered = Rc::clone(&self.none);
+            return Reply { rendered, delay: 0 };
+        };
+        let members = &self.groups[group].members;
+        let all = members.last().map_or(0.0, |(sum, ..)| *sum);
+        let drawn = match members.len() {
+            1 => 0.0,
+            _ => random.uniform() * all,
+        };
+        let at = members.partition_point(|(sum, ..)| *sum <= drawn);
+        let (_, rendered, draw) = &members[at.min(members.len() - 1)];
+        Reply {
+            rendered: Rc::clone(rendered),
+            delay: draw.as_ref().map_or(0, |draw| draw.next_ns(random)),
+        }
+    }
+
+    /// The path counts as it is, and with its identifiers replaced.
+    fn group(&mut self, method: &[u8], path: &[u8]) -> Option<usize> {
+        let request = [method, b" ", path].concat();
+        if let Some(known) = self.known.get(&request) {
+            return *known;
+        }
+        let class = class_of(method, path);
+        let fits = |group: &Group| group.pattern.fits(&request) || group.pattern.fits(&class);
+        let found = self.groups.iter().position(fits);
+        if self.known.len() < REMEMBERED {
+            self.known.insert(request, found);
+        }
+        found
+    }
+
+    /// Something came that is no request.
+    pub(crate) fn count_malformed(&mut self) {
+        self.requests += 1;
+        self.count_unanswered(MALFORMED.to_owned());
+    }
+
+    fn count_unanswered(&mut self, class: String) {
+        let is_new = !self.unanswered.contains_key(&class);
+        let name = match is_new && self.unanswered.len() >= NAMED {
+            true => OTHERS.to_owned(),
+            false => class,
+        };
+        *self.unanswered.entry(name).or_default() += 1;
+    }
+}
+
+fn body(body: &Body) -> Result<Vec<u8>, String> {
+    match body {
+        Body::Text(text) => Ok(text.as_bytes().to_vec()),
+        Body::File(path) => read(path).map_err(|why| format!("{}: {why}", path.display())),
+        Body::Filler(length) => {
+            let length = usize::try_from((*length).min(LARGEST_BODY)).unwrap_or(0);
+            Ok(vec![b' '; length])
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    let read = file.take(LARGEST_BODY + 1).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    match bytes.len() as u64 > LARGEST_BODY {
+        true => Err("a body is at most 16 MiB".to_owned()),
+        false => Ok(bytes),
+    }
+}
+
+/// A status that has no body has none. Source: RFC 9110, sections 15.3.5 and 15.4.5.
+fn render(status: u16, headers: &BTreeMap<String, String>, body: &[u8]) -> Rendered {
+    let mut head = format!("HTTP/1.1 {status} \r\n");
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    let has_body = !matches!(status, 204 | 304);
+    if has_body {
+        head += &format!("content-length: {}\r\n", body.len());
+    }
+    let mut bytes = head.into_bytes();
+    let head = bytes.len();
+    bytes.extend_from_slice(b"\r\n");
+    if has_body {
+        bytes.extend_from_slice(body);
+    }
+    Rendered { bytes, head }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::delay::Delay;
+
+    fn answer(pattern: &str, status: u16, weight: f64) -> Answer {
+        Answer {
+            pattern: pattern.parse().expect("a pattern"),
+            weight,
+            status,
+            headers: [("content-type".to_owned(), "text/plain".to_owned())].into(),
+            body: Body::Text(format!("{status}")),
+            delay: None,
+        }
+    }
+
+    fn text(reply: &Reply) -> String {
+        String::from_utf8_lossy(&reply.rendered.bytes).into_owned()
+    }
+
+    #[test]
+    fn the_first_pattern_counts_by_path_and_by_class() {
+        let answers = [
+            answer("GET /prices/7", 200, 1.0),
+            answer("GET /prices/{id}", 201, 1.0),
+            answer("* /prices/**", 202, 1.0),
+        ];
+        let mut answers = Answers::new(&answers).expect("they are good");
+        let mut random = Random::from_seed(1);
+        let mut status = |method: &str, path: &str| {
+            let reply = answers.reply(method.as_bytes(), path.as_bytes(), &mut random);
+            text(&reply)[9..12].to_owned()
+        };
+        assert_eq!(status("GET", "/prices/7"), "200");
+        assert_eq!(status("GET", "/prices/8?day=1"), "201");
+        assert_eq!(status("PUT", "/prices/8/x"), "202");
+        assert_eq!(status("GET", "/stock/8"), "404");
+        assert_eq!(status("GET", "/stock/9"), "404");
+        assert_eq!(answers.requests, 5);
+        let unanswered: Vec<_> = answers.unanswered.into_iter().collect();
+        assert_eq!(unanswered, [("GET /stock/{id}".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn those_of_one_pattern_come_by_their_weights_and_late_as_drawn() {
+        let mut slow = answer("GET /a", 503, 1.0);
+        slow.delay = Some(Delay::Fixed {
+            latency: Duration::from_millis(30),
+        });
+        let mut answers = Answers::new(&[answer("GET /a", 200, 9.0), slow]).expect("they are good");
+        let mut random = Random::from_seed(1);
+        let replies: Vec<Reply> = (0..10_000)
+            .map(|_| answers.reply(b"GET", b"/a", &mut random))
+            .collect();
+        let late = replies.iter().filter(|r| text(r).contains("503"));
+        let late: Vec<u64> = late.map(|r| r.delay).collect();
+        assert!((900..1100).contains(&late.len()), "{}", late.len());
+        assert!(late.iter().all(|ns| *ns == 30_000_000));
+    }
+
+    #[test]
+    fn an_answer_is_a_response() {
+        let mut none = answer("GET /a", 204, 1.0);
+        none.body = Body::Filler(3);
+        let filled = Answer {
+            body: Body::Filler(3),
+            ..answer("GET /b", 200, 1.0)
+        };
+        let mut answers = Answers::new(&[none, filled]).expect("they are good");
+        let mut random = Random::from_seed(1);
+        let a = text(&answers.reply(b"GET", b"/a", &mut random));
+        let b = text(&answers.reply(b"GET", b"/b", &mut random));
+        insta::assert_snapshot!(format!("{a}|{b}|").replace('\r', ""), @r"
+        HTTP/1.1 204 
+        content-type: text/plain
+
+        |HTTP/1.1 200 
+        content-type: text/plain
+        content-length: 3
+
+           |
+        ");
+    }
+
+    #[test]
+    fn a_body_that_is_not_there_is_named() {
+        let gone = Answer {
+            body: Body::File("/nowhere/price.json".into()),
+            ..answer("GET /a", 200, 1.0)
+        };
+        let refused = Answers::new(&[gone]).expect_err("it is not there");
+        assert!(refused.contains("/nowhere/price.json"), "{refused}");
+    }
+
+    #[test]
+    fn names_of_unanswered_requests_are_bounded() {
+        let mut answers = Answers::new(&[]).expect("nothing is good");
+        let mut random = Random::from_seed(1);
+        for n in 0..1000 {
+            answers.reply(b"GET", format!("/x{n}").as_bytes(), &mut random);
+        }
+        assert_eq!(answers.unanswered.len(), NAMED + 1);
+        assert_eq!(answers.unanswered[OTHERS], 900);
+    }
+}

@@ -1,0 +1,359 @@
+//! One connection to a stub: requests in, answers out, one after the other.
+//!
+//! Owns HTTP/1.1 as far as a stub speaks it: heads, bodies by length or in chunks, connections that
+//! stay. No socket, no clock. Rules: RFC 9112 sections 6.3 (length), 9.3 (persistence); RFC 9110
+//! section 10.1.1 (100-continue).
+
+use std::rc::Rc;
+
+use loadline_analysis::random::Random;
+use loadline_load::response::{Chunked, MAX_HEAD};
+
+use super::answers::{Answers, Rendered, Reply};
+
+const MAX_HEADERS: usize = 100;
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+const MALFORMED: &[u8] = b"HTTP/1.1 400 \r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+const CLOSE: &[u8] = b"connection: close\r\n\r\n";
+
+/// The state of one connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    input: Vec<u8>,
+    state: State,
+    random: Random,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Until the head of a request is whole.
+    Head,
+    /// Until its body is.
+    Body(Request, Left),
+    /// The answer waits for its time.
+    Due(Request, Reply, u64),
+    /// Nothing is read any more.
+    Over,
+}
+
+/// What is known of a request by its head.
+#[derive(Debug)]
+struct Request {
+    method: Vec<u8>,
+    path: Vec<u8>,
+    closes: bool,
+    expects: bool,
+}
+
+#[derive(Debug)]
+enum Left {
+    Bytes(u64),
+    Chunks(Chunked),
+}
+
+/// What a session wants next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// More bytes.
+    Bytes,
+    /// This time to come.
+    Time(u64),
+    /// Bytes are to be sent; then it goes on, or with `true` it is over.
+    Send(Vec<u8>, bool),
+    /// An answer that was due then is to be sent, the same.
+    Answer(Vec<u8>, u64, bool),
+    /// The connection is over.
+    End,
+}
+
+impl Session {
+    pub(crate) fn new(random: Random) -> Self {
+        Self {
+            input: Vec::new(),
+            state: State::Head,
+            random,
+        }
+    }
+
+    /// Takes bytes that have come.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// Whether it has no use for more bytes now: what comes waits in its socket.
+    pub(crate) fn is_full(&self) -> bool {
+        self.input.len() >= MAX_HEAD
+    }
+
+    /// Goes on as far as it can.
+    pub(crate) fn next(&mut self, now: u64, answers: &mut Answers) -> Want {
+        loop {
+            match std::mem::replace(&mut self.state, State::Over) {
+                State::Over => return Want::End,
+                State::Head => match self.head() {
+                    Ok(Some((mut request, left))) => {
+                        let waits = std::mem::take(&mut request.expects);
+                        self.state = State::Body(request, left);
+                        if waits {
+                            return Want::Send(CONTINUE.to_vec(), false);
+                        }
+                    }
+                    Ok(None) => {
+                        self.state = State::Head;
+                        return Want::Bytes;
+                    }
+                    Err(()) => return malformed(answers),
+                },
+                State::Body(request, mut left) => match self.body(&mut left) {
+                    Ok(true) => {
+                        let (method, path) = (&request.method, &request.path);
+                        let reply = answers.reply(method, path, &mut self.random);
+                        let due = now.saturating_add(reply.delay);
+                        self.state = State::Due(request, reply, due);
+                    }
+                    Ok(false) => {
+                        self.state = State::Body(request, left);
+                        return Want::Bytes;
+                    }
+                    Err(()) => return malformed(answers),
+                },
+                State::Due(request, reply, due) => {
+                    if due > now {
+                        self.state = State::Due(request, reply, due);
+                        return Want::Time(due);
+                    }
+                    if !request.closes {
+                        self.state = State::Head;
+                    }
+                    return Want::Answer(bytes(&request, &reply.rendered), due, request.closes);
+                }
+            }
+        }
+    }
+
+    /// The next request; `None` while it is not whole.
+    fn head(&mut self) -> Result<Option<(Request, Left)>, ()> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut parsed = httparse::Request::new(&mut headers);
+        let length = match parsed.parse(&self.input) {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) if self.is_full() => return Err(()),
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(_) => return Err(()),
+        };
+        let read = request(&parsed);
+        self.input.drain(..length);
+        read.map(Some)
+    }
+
+    /// Drops what has come of the body; whether it is whole.
+    fn body(&mut self, left: &mut Left) -> Result<bool, ()> {
+        let (used, is_whole) = match left {
+            Left::Bytes(left) => {
+                let used = usize::try_from(*left).unwrap_or(usize::MAX);
+                let used = used.min(self.input.len());
+                *left -= used as u64;
+                (used, *left == 0)
+            }
+            Left::Chunks(chunks) => {
+                let fed = chunks.feed(&self.input, &mut |_| ());
+                fed.map_err(drop)?
+            }
+        };
+        self.input.drain(..used);
+        Ok(is_whole)
+    }
+}
+
+fn request(parsed: &httparse::Request<'_, '_>) -> Result<(Request, Left), ()> {
+    let is_old = parsed.version == Some(0);
+    let mut request = Request {
+        method: parsed.method.unwrap_or_default().as_bytes().to_vec(),
+        path: path(parsed.path.unwrap_or_default()).as_bytes().to_vec(),
+        closes: is_old,
+        expects: false,
+    };
+    let mut left = Left::Bytes(0);
+    for header in parsed.headers.iter() {
+        let value = str::from_utf8(header.value).unwrap_or_default().trim();
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        let has = |word: &str| {
+            let mut words = value.split(',');
+            words.any(|each| each.trim().eq_ignore_ascii_case(word))
+        };
+        if is("content-length") && !matches!(left, Left::Chunks(_)) {
+            left = Left::Bytes(value.parse().map_err(drop)?);
+        } else if is("transfer-encoding") && has("chunked") {
+            left = Left::Chunks(Chunked::default());
+        } else if is("connection") {
+            request.closes = (is_old && !has("keep-alive")) || has("close");
+        } else if is("expect") {
+            request.expects = has("100-continue");
+        }
+    }
+    Ok((request, left))
+}
+
+fn malformed(answers: &mut Answers) -> Want {
+    answers.count_malformed();
+    Want::Send(MALFORMED.to_vec(), true)
+}
+
+/// A request to a proxy names its host too: `http://prices/x`.
+fn path(target: &str) -> &str {
+    let Some(rest) = target.strip_prefix("http://") else {
+        return target;
+    };
+    rest.find('/').map_or("/", |at| &rest[at..])
+}
+
+fn bytes(request: &Request, rendered: &Rc<Rendered>) -> Vec<u8> {
+    let end = match request.method == b"HEAD" {
+        true => rendered.head + 2,
+        false => rendered.bytes.len(),
+    };
+    match request.closes {
+        false => rendered.bytes[..end].to_vec(),
+        true => [
+            &rendered.bytes[..rendered.head],
+            CLOSE,
+            &rendered.bytes[rendered.head + 2..end],
+        ]
+        .concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::{Answer, Body};
+    use super::*;
+    use crate::delay::Delay;
+
+    fn answers() -> Answers {
+        let answer = |pattern: &str, ms| Answer {
+            pattern: pattern.parse().expect("a pattern"),
+            weight: 1.0,
+            status: 200,
+            headers: [].into(),
+            body: Body::Text("hi".to_owned()),
+            delay: Some(Delay::Fixed {
+                latency: Duration::from_millis(ms),
+            }),
+        };
+        Answers::new(&[answer("* /a", 0), answer("* /slow", 20)]).expect("they are good")
+    }
+
+    /// All that it says to these bytes at once, and what it wants then.
+    fn said(bytes: &[u8]) -> (Vec<String>, Want) {
+        let mut session = Session::new(Random::from_seed(1));
+        let mut answers = answers();
+        session.take(bytes);
+        let mut all = Vec::new();
+        loop {
+            match session.next(1000, &mut answers) {
+                Want::Send(bytes, _) | Want::Answer(bytes, ..) => {
+                    let text = String::from_utf8_lossy(&bytes).replace("\r\n", "|");
+                    all.push(text);
+                }
+                want => return (all, want),
+            }
+        }
+    }
+
+    const HI: &str = "HTTP/1.1 200 |content-length: 2||hi";
+
+    #[test]
+    fn requests_are_answered_one_after_the_other_with_their_bodies_read() {
+        let get = "GET /a HTTP/1.1\r\nhost: x\r\n\r\n";
+        let post = "POST /a HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc";
+        let chunks = "PUT /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+        let head = "HEAD /a HTTP/1.1\r\n\r\n";
+        let (all, want) = said([get, post, chunks, head, "GET /a HT"].concat().as_bytes());
+        assert_eq!(all, [HI, HI, HI, "HTTP/1.1 200 |content-length: 2||"]);
+        assert_eq!(want, Want::Bytes);
+    }
+
+    #[test]
+    fn bytes_may_come_one_by_one() {
+        let text = "POST /a HTTP/1.1\r\ncontent-length: 3\r\n\r\nabcGET /a HTTP/1.1\r\n\r\n";
+        let mut session = Session::new(Random::from_seed(1));
+        let mut answers = answers();
+        let mut sent = 0;
+        for byte in text.as_bytes() {
+            session.take(&[*byte]);
+            while let Want::Answer(..) = session.next(1, &mut answers) {
+                sent += 1;
+            }
+        }
+        assert_eq!((sent, answers.requests), (2, 2));
+    }
+
+    #[test]
+    fn an_answer_waits_for_its_time_and_the_next_request_for_it() {
+        let mut session = Session::new(Random::from_seed(1));
+        let mut answers = answers();
+        session.take(b"GET /slow HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\n");
+        let due = 1000 + 20_000_000;
+        assert_eq!(session.next(1000, &mut answers), Want::Time(due));
+        assert_eq!(session.next(due - 1, &mut answers), Want::Time(due));
+        let Want::Answer(_, at, false) = session.next(due + 5, &mut answers) else {
+            panic!("it is due");
+        };
+        assert_eq!(at, due);
+        let Want::Answer(_, at, false) = session.next(due + 9, &mut answers) else {
+            panic!("it is due");
+        };
+        assert_eq!(at, due + 9);
+    }
+
+    #[test]
+    fn who_says_close_or_speaks_an_older_version_is_closed() {
+        let closes = "HTTP/1.1 200 |content-length: 2|connection: close||hi";
+        for text in [
+            "GET /a HTTP/1.1\r\nConnection: close\r\n\r\nGET /a HTTP/1.1\r\n\r\n",
+            "GET /a HTTP/1.0\r\n\r\n",
+            "GET http://prices:81/a HTTP/1.1\r\nConnection: x, Close\r\n\r\n",
+        ] {
+            assert_eq!(said(text.as_bytes()), (vec![closes.to_owned()], Want::End));
+        }
+        let kept = "GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n";
+        assert_eq!(said(kept.as_bytes()), (vec![HI.to_owned()], Want::Bytes));
+    }
+
+    #[test]
+    fn who_waits_to_be_told_to_go_on_is_told() {
+        let text = "POST /a HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\nx";
+        let (all, _) = said(text.as_bytes());
+        assert_eq!(all, ["HTTP/1.1 100 Continue||", HI]);
+    }
+
+    #[test]
+    fn what_is_no_request_ends_the_connection() {
+        let endless = format!("GET /{} HTTP/1.1\r\n", "x".repeat(MAX_HEAD));
+        for text in [
+            "\x16\x03\x01 TLS",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            "POST /a HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+            "PUT /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+            &endless,
+        ] {
+            let (all, want) = said(text.as_bytes());
+            assert!(
+                all.last().is_some_and(|last| last.contains(" 400 ")),
+                "{text:.20}"
+            );
+            assert_eq!(want, Want::End, "{text:.20}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic_or_loop(bytes in proptest::collection::vec(0_u8.., 0..400), cut in 0_usize..60) {
+            let good = b"POST /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+            said(&[&good[..cut], &bytes].concat());
+        }
+    }
+}

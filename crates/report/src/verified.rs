@@ -1,0 +1,513 @@
+//! What `verify` says: does the shipped size still hold, by how much, and what is left of it.
+//!
+//! Owns its words and forms (terminal, Markdown of at most a screen, JSON). Judges nothing: the
+//! answer is [`loadline_analysis::search::verify`]'s.
+
+use std::fmt::Write;
+
+use loadline_analysis::baseline::{self, Baseline, Figures};
+use loadline_analysis::interval::{failure_upper_bound, median};
+use loadline_analysis::proof::CONFIDENCE;
+use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
+use loadline_analysis::search::verify::{Slo, Verified};
+use loadline_analysis::shift::{Shift, Standing};
+use loadline_sizing::Bytes;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::format;
+use crate::text;
+
+/// A margin that a search adds to what suffices; more than twice of it is more than is needed.
+const MARGIN: f64 = 0.115;
+/// A size is more than enough where so much of it could go although a margin stays.
+const TOO_WELL: f64 = 0.20;
+
+/// Everything that is said.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Statement {
+    /// The result with the trials.
+    pub result: String,
+    /// What is shipped, in words.
+    pub size: String,
+    /// `holds`, `slo_missed`, `worse` or `not_measured`.
+    pub answer: Answer,
+    /// The answer in a sentence.
+    pub sentence: String,
+    /// Starts that could be measured.
+    pub starts: usize,
+    /// Of them, those that kept the SLO.
+    pub kept: usize,
+    /// With 95 % confidence the probability of a failing start is below this, in [0, 1].
+    pub failure_upper_bound: f64,
+    /// Objectives that were missed, with what was measured; each text once.
+    pub missed: Vec<String>,
+    /// CPU time a request, in seconds.
+    pub cpu_per_request_s: Compared,
+    /// Memory that it cannot do without, in bytes.
+    pub memory_bytes: Compared,
+    /// What is left.
+    pub headroom: Headroom,
+    /// Whether so much is left that a smaller size should do; `None` where that is not known.
+    pub holds_too_well: Option<bool>,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The SLO is kept, and nothing rose against the baseline.
+    Holds,
+    /// The SLO is not kept.
+    SloMissed,
+    /// The SLO is kept, and a figure rose.
+    Worse,
+    /// Too many starts could not be measured.
+    NotMeasured,
+}
+
+/// A figure beside the baseline's; medians of the starts.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+pub struct Compared {
+    /// Of today.
+    pub now: Option<f64>,
+    /// Of the baseline.
+    pub before: Option<f64>,
+    /// Now over before.
+    pub ratio: Option<f64>,
+    /// Lower and upper end of what it may be.
+    pub interval: Option<[f64; 2]>,
+    /// Whether it rose; `None` where it was not compared, or the starts did not decide.
+    pub rose: Option<bool>,
+    /// Why it was not compared.
+    pub not_compared: Option<String>,
+}
+
+/// What is left of the limits, as shares of them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+pub struct Headroom {
+    /// Of the memory limit, beside what it cannot do without.
+    pub memory: Option<f64>,
+    /// The same of the baseline.
+    pub memory_before: Option<f64>,
+    /// Of the CPU limit, on average over the measure phase.
+    pub cpu: Option<f64>,
+    /// The same of the baseline.
+    pub cpu_before: Option<f64>,
+    /// Requests a second at which the CPU limit would be full at today's CPU time a request;
+    /// computed, not measured: latency breaks before.
+    pub full_rate_per_second: Option<f64>,
+    /// The same of the baseline.
+    pub full_rate_before_per_second: Option<f64>,
+}
+
+impl Statement {
+    /// Puts it together.
+    pub fn new(
+        result: &str,
+        size: String,
+        configuration: &Configuration,
+        verified: &Verified,
+        baseline: Option<&Baseline>,
+    ) -> Self {
+        let starts = &verified.starts;
+        let kept = starts.iter().filter(|s| s.kept).count();
+        let before = baseline.map_or(&[][..], |b| &b.starts);
+        let answer = match verified.slo {
+            Slo::NotMeasured => Answer::NotMeasured,
+            Slo::Broken => Answer::SloMissed,
+            // A rise ends it before the SLO is decided.
+            Slo::Holds | Slo::Open if verified.has_risen() => Answer::Worse,
+            Slo::Holds => Answer::Holds,
+            Slo::Open => Answer::NotMeasured,
+        };
+        let why = |unlike: &Option<String>| match baseline {
+            Some(_) => unlike.clone(),
+            None => Some("there is no baseline".to_owned()),
+        };
+        let compared = |of: fn(&[Figures]) -> Vec<f64>, shift: Option<Shift>, unlike| Compared {
+            now: median(&of(starts)),
+            before: median(&of(before)),
+            ratio: shift.map(|s| s.ratio.estimate),
+            interval: shift.map(|s| [s.ratio.low, s.ratio.high]),
+            rose: shift.and_then(|s| match s.standing {
+                Standing::Rose => Some(true),
+                Standing::Held => Some(false),
+                Standing::Open => None,
+            }),
+            not_compared: why(unlike),
+        };
+        let headroom = headroom(configuration, starts, baseline);
+        let failures = (starts.len() - kept) as u64;
+        let mut statement = Self {
+            result: result.to_owned(),
+            size,
+            answer,
+            sentence: String::new(),
+            starts: starts.len(),
+            kept,
+            failure_upper_bound: failure_upper_bound(failures, starts.len() as u64, CONFIDENCE),
+            missed: missed(&verified.trials),
+            cpu_per_request_s: compared(
+                baseline::cpu_per_request,
+                verified.cpu,
+                &verified.unlike.cpu,
+            ),
+            memory_bytes: compared(baseline::memory, verified.memory, &verified.unlike.memory),
+            holds_too_well: headroom
+                .memory
+                .filter(|_| answer == Answer::Holds)
+                .map(|left| {
+                    // What would be left if only what is needed and a margin stayed.
+                    left - MARGIN / (1.0 + MARGIN) > TOO_WELL
+                }),
+            headroom,
+        };
+        statement.sentence = statement.said(baseline.is_some());
+        statement
+    }
+
+    fn said(&self, is_known: bool) -> String {
+        let size = &self.size;
+        let keeps = match is_known {
+            true => "no longer keeps",
+            false => "does not keep",
+        };
+        let of = format!("{} of {} starts", self.kept, self.starts);
+        match self.answer {
+            Answer::Holds => format!("{size} holds: {of} kept the SLO."),
+            Answer::SloMissed => match self.missed.first() {
+                Some(why) => format!("{size} {keeps} the SLO: {of} kept it; {why}."),
+                None => format!("{size} {keeps} the SLO: {of} kept it."),
+            },
+            Answer::Worse => {
+                let rose: Vec<String> = self.rose().collect();
+                format!(
+                    "{size} costs more: {}; {of} kept the SLO.",
+                    rose.join(", and ")
+                )
+            }
+            Answer::NotMeasured => {
+                format!(
+                    "{size} could not be measured: only {} starts could.",
+                    self.starts
+                )
+            }
+        }
+    }
+
+    /// `CPU time a request rose by +16 % (+11 % to +21 %)`.
+    fn rose(&self) -> impl Iterator<Item = String> {
+        let figures = [
+            ("CPU time a request", &self.cpu_per_request_s),
+            ("the memory it needs", &self.memory_bytes),
+        ];
+        figures.into_iter().filter_map(|(name, compared)| {
+            let by = change(compared)?;
+            (compared.rose == Some(true)).then(|| format!("{name} rose by {by}"))
+        })
+    }
+
+    /// Rows of the table: figure, now, baseline, change.
+    fn rows(&self) -> Vec<[String; 4]> {
+        let cpu = |v: f64| {
+            std::time::Duration::try_from_secs_f64(v)
+                .map_or_else(|_| format::NONE.to_owned(), format::time)
+        };
+        let memory = |v: f64| format::bytes(Bytes::from_bytes(v.max(0.0) as u64));
+        let row = |name: &str, compared: &Compared, show: &dyn Fn(f64) -> String| {
+            let shown = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), show);
+            let word = match (compared.rose, change(compared), &compared.not_compared) {
+                (_, _, Some(why)) => format!("not compared: {}", text::one_line(why)),
+                (Some(true), Some(by), _) => format!("more: {by}"),
+                (Some(false), Some(by), _) => format!("no rise shown: {by}"),
+                (None, Some(by), _) => format!("the starts do not decide: {by}"),
+                _ => "too few starts".to_owned(),
+            };
+            [
+                name.to_owned(),
+                shown(compared.now),
+                shown(compared.before),
+                word,
+            ]
+        };
+        let left = &self.headroom;
+        let share = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), format::percent);
+        let rate = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), format::rate);
+        let plain = |name: &str, now: String, before: String, word: &str| {
+            [name.to_owned(), now, before, word.to_owned()]
+        };
+        vec![
+            row("CPU time a request", &self.cpu_per_request_s, &cpu),
+            row("Memory it needs", &self.memory_bytes, &memory),
+            plain(
+                "Memory left",
+                share(left.memory),
+                share(left.memory_before),
+                "of the limit",
+            ),
+            plain(
+                "CPU left",
+                share(left.cpu),
+                share(left.cpu_before),
+                "of the limit, on average",
+            ),
+            plain(
+                "Rate at a full CPU",
+                rate(left.full_rate_per_second),
+                rate(left.full_rate_before_per_second),
+                "computed; latency breaks before",
+            ),
+        ]
+    }
+
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let mut out = format!("{}\n\n", self.sentence);
+        let rows = self.rows();
+        let width = |i: usize, head: &str| {
+            let longest = rows.iter().map(|r| r[i].chars().count()).max();
+            longest.unwrap_or(0).max(head.len())
+        };
+        let widths = [width(0, ""), width(1, "now"), width(2, "baseline")];
+        let head = ["", "now", "baseline", ""].map(str::to_owned);
+        for row in std::iter::once(&head).chain(&rows) {
+            let line = format!(
+                "{:<a$}  {:>b$}  {:>c$}  {}",
+                row[0],
+                row[1],
+                row[2],
+                row[3],
+                a = widths[0],
+                b = widths[1],
+                c = widths[2],
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        for line in self.notes() {
+            let _ = write!(out, "\n{line}");
+        }
+        out
+    }
+
+    /// For a job summary or a comment.
+    pub fn markdown(&self) -> String {
+        let mut out = format!("**{}**\n\n", text::one_line(&self.sentence));
+        out += "| | now | baseline | |\n|---|---:|---:|---|\n";
+        for row in self.rows() {
+            let cells = row.map(|cell| text::cell(&cell));
+            let _ = writeln!(out, "| {} |", cells.join(" | "));
+        }
+        for line in self.notes() {
+            let _ = write!(out, "\n{}\n", text::one_line(&line));
+        }
+        out
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = vec![format!(
+            "{} of {} fresh starts kept the SLO: less than {} fail ({} confidence).",
+            self.kept,
+            self.starts,
+            format::percent(self.failure_upper_bound),
+            format::percent(CONFIDENCE)
+        )];
+        for missed in self
+            .missed
+            .iter()
+            .skip(usize::from(self.answer == Answer::SloMissed))
+            .take(3)
+        {
+            notes.push(format!("Missed: {missed}."));
+        }
+        if self.holds_too_well == Some(true) {
+            notes.push(
+                "More is shipped than it needs: `loadline verify --tune` looks for less."
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+
+    /// JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// `+16 % (+11 % to +21 %)`.
+fn change(compared: &Compared) -> Option<String> {
+    let signed = |ratio: f64| {
+        let share = ratio - 1.0;
+        let sign = if share < 0.0 { "-" } else { "+" };
+        format!("{sign}{}", format::percent(share.abs()))
+    };
+    let [low, high] = compared.interval?;
+    Some(format!(
+        "{} ({} to {})",
+        signed(compared.ratio?),
+        signed(low),
+        signed(high)
+    ))
+}
+
+/// Why starts missed, each reason once, in the order of the starts.
+fn missed(trials: &[std::sync::Arc<TrialRecord>]) -> Vec<String> {
+    let bad = trials
+        .iter()
+        .filter(|t| t.verdict.is_evidence() && t.verdict != Verdict::Pass);
+    let mut all: Vec<String> = Vec::new();
+    for trial in bad {
+        let why = crate::redact::line(&text::one_line(&trial.reason.to_string()));
+        let why = why.trim_end_matches('.').to_owned();
+        if !all.contains(&why) {
+            all.push(why);
+        }
+    }
+    all
+}
+
+fn headroom(
+    configuration: &Configuration,
+    now: &[Figures],
+    baseline: Option<&Baseline>,
+) -> Headroom {
+    let memory = |limit: Option<Bytes>, starts: &[Figures]| {
+        let needed = median(&baseline::memory(starts))?;
+        Some(1.0 - needed / limit?.as_bytes() as f64)
+    };
+    let instances = f64::from(configuration.instances);
+    let cpu = |limit: Option<loadline_sizing::Cpus>, starts: &[Figures]| {
+        let used: Vec<f64> = starts.iter().filter_map(|s| s.cpus_used).collect();
+        Some(1.0 - median(&used)? / (limit?.as_f64() * instances))
+    };
+    let full = |limit: Option<loadline_sizing::Cpus>, starts: &[Figures]| {
+        let each = median(&baseline::cpu_per_request(starts))?;
+        Some(limit?.as_f64() * instances / each).filter(|r| r.is_finite())
+    };
+    let was = baseline.map(|b| (&b.ground, &b.starts));
+    Headroom {
+        memory: memory(configuration.memory, now),
+        memory_before: was.and_then(|(g, s)| memory(g.memory, s)),
+        cpu: cpu(configuration.cpu, now),
+        cpu_before: was.and_then(|(g, s)| cpu(g.cpu, s)),
+        full_rate_per_second: full(configuration.cpu, now),
+        full_rate_before_per_second: was.and_then(|(g, s)| full(g.cpu, s)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use loadline_analysis::baseline::{Ground, SCHEMA, Unlike};
+    use loadline_analysis::record::Machine;
+    use loadline_analysis::shift::{CPU, MEMORY, shift};
+
+    use super::*;
+
+    fn start(cpu_ms: f64, mib: u64) -> Figures {
+        Figures {
+            kept: true,
+            cpu_per_request: Some(Duration::from_secs_f64(cpu_ms / 1e3)),
+            memory: Some(Bytes::from_mib(mib)),
+            cpus_used: Some(cpu_ms / 10.0),
+            rate_per_second: Some(100.0),
+        }
+    }
+
+    fn configuration() -> Configuration {
+        Configuration {
+            cpu: "1".parse().ok(),
+            memory: Some(Bytes::from_mib(232)),
+            ..Configuration::default()
+        }
+    }
+
+    fn baseline() -> Baseline {
+        Baseline {
+            schema: SCHEMA,
+            loadline: "1".to_owned(),
+            result: "r".to_owned(),
+            ground: Ground::new(&Machine::default(), &configuration(), "GET /".to_owned()),
+            starts: [start(4.0, 200), start(4.1, 201), start(3.9, 199)].into(),
+        }
+    }
+
+    fn said(starts: Vec<Figures>, baseline: Option<&Baseline>, unlike: Unlike) -> Statement {
+        let before = baseline.map_or(&[][..], |b| &b.starts);
+        let cpu = shift(
+            &baseline::cpu_per_request(before),
+            &baseline::cpu_per_request(&starts),
+            CPU,
+        );
+        let memory = shift(
+            &baseline::memory(before),
+            &baseline::memory(&starts),
+            MEMORY,
+        );
+        let verified = Verified {
+            trials: Vec::new(),
+            slo: Slo::Holds,
+            cpu: cpu.filter(|_| unlike.cpu.is_none()),
+            memory,
+            starts,
+            unlike,
+        };
+        let size = "1 CPU and 232Mi".to_owned();
+        Statement::new("r", size, &configuration(), &verified, baseline)
+    }
+
+    #[test]
+    fn a_rise_is_named_with_its_number_and_fits_a_screen() {
+        let more = vec![start(4.8, 200), start(4.9, 201), start(4.7, 200)];
+        let statement = said(more, Some(&baseline()), Unlike::default());
+        assert_eq!(statement.answer, Answer::Worse);
+        insta::assert_snapshot!(statement.text(), @"
+        1 CPU and 232Mi costs more: CPU time a request rose by +20.0 % (+10.7 % to +30.1 %); 3 of 3 starts kept the SLO.
+
+                               now  baseline
+        CPU time a request  4.80ms       4ms  more: +20.0 % (+10.7 % to +30.1 %)
+        Memory it needs      200Mi     200Mi  no rise shown: +0.17 % (-3.30 % to +3.76 %)
+        Memory left         13.8 %    13.8 %  of the limit
+        CPU left              52 %      60 %  of the limit, on average
+        Rate at a full CPU   208/s     250/s  computed; latency breaks before
+
+        3 of 3 fresh starts kept the SLO: less than 63.2 % fail (95 % confidence).
+        ");
+        let markdown = statement.markdown();
+        assert!(markdown.lines().count() < 25, "{markdown}");
+        assert!(
+            markdown.starts_with("**1 CPU and 232Mi costs more:"),
+            "{markdown}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_compared_says_why_and_what_is_too_much_says_so() {
+        let unlike = Unlike {
+            cpu: Some("the CPU was A and is B".to_owned()),
+            memory: None,
+        };
+        let small = vec![start(9.0, 100); 4];
+        let statement = said(small.clone(), Some(&baseline()), unlike);
+        assert_eq!(statement.answer, Answer::Holds, "CPU is not compared");
+        assert!(
+            statement
+                .text()
+                .contains("not compared: the CPU was A and is B")
+        );
+        assert_eq!(statement.holds_too_well, Some(true));
+        assert!(statement.text().contains("--tune"));
+        let first = said(small, None, Unlike::default());
+        assert!(
+            first.text().contains("there is no baseline"),
+            "{}",
+            first.text()
+        );
+        assert_eq!(
+            said(vec![start(4.0, 200); 4], None, Unlike::default()).holds_too_well,
+            Some(false)
+        );
+    }
+}
