@@ -412,6 +412,7 @@ mod tests {
             cpu_per_request: Some(Duration::from_secs_f64(cpu_ms / 1e3)),
             memory: Some(Bytes::from_mib(mib)),
             cpus_used: Some(cpu_ms / 10.0),
+            requests: 2_000,
             rate_per_second: Some(100.0),
         }
     }

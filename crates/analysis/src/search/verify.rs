@@ -159,6 +159,9 @@ impl Verify {
         }
         verified.slo = slo(&verified.starts);
         if let Some(baseline) = &self.baseline {
+            let too_few = |starts: &[Figures]| baseline::too_few_requests(starts);
+            let of_few = || too_few(&baseline.starts).or_else(|| too_few(&verified.starts));
+            verified.unlike.cpu = verified.unlike.cpu.take().or_else(of_few);
             let compare = |why: &Option<String>, of: fn(&[Figures]) -> Vec<f64>, bounds| match why {
                 Some(_) => None,
                 None => shift(&of(&baseline.starts), &of(&verified.starts), bounds),

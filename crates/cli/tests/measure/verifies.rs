@@ -45,7 +45,10 @@ fn a_release_that_needs_more_is_found() -> Outcome {
     assert!(same["starts"].as_u64() <= Some(20), "{same:#}");
     write(&lab, 50);
     let more = verify().arg("--tune").into_end().expect_code(1);
-    let more = more.prints(&["costs more: the memory it needs rose by +"]);
+    let more = more.prints(&[
+        "costs more: the memory it needs rose by +",
+        "a start measured 10 requests, and it takes 100",
+    ]);
     more.says(&[
         "searching from the shipped size on",
         "loadline verify --accept",
