@@ -3,7 +3,7 @@
 //!
 //! Owns the lock file and the tickets of those who wait. The kernel lets go of both when their holder
 //! dies, however it dies; the lock file itself stays and names the last holder, a ticket of a dead
-//! one is passed over.
+//! one is passed over, and removed by who gets the lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -109,6 +109,7 @@ impl MachineLock {
         lock(&mut file, path)?;
         file.set_len(0).and_then(|()| file.rewind()).map_err(io)?;
         writeln!(file, "{}", holder_line(std::env::args())).map_err(io)?;
+        remove_dead(path);
         Ok(Self { _file: file })
     }
 }
@@ -150,17 +151,33 @@ fn prefix(lock_path: &Path) -> String {
     format!("{}.wait-", name.to_string_lossy())
 }
 
-/// The ticket of who has waited longest.
-fn first_of(lock_path: &Path) -> Option<PathBuf> {
+/// The tickets, who came first first.
+fn tickets(lock_path: &Path) -> Vec<PathBuf> {
     let prefix = prefix(lock_path);
-    let beside = fs::read_dir(lock_path.parent()?).ok()?;
-    let names = beside.take(MOST).flatten().map(|entry| entry.file_name());
+    let beside = lock_path.parent().and_then(|d| fs::read_dir(d).ok());
+    let names = beside.into_iter().flatten().take(MOST).flatten();
     let mut tickets: Vec<_> = names
+        .map(|entry| entry.file_name())
         .filter(|name| name.to_string_lossy().starts_with(&prefix))
+        .map(|name| lock_path.with_file_name(name))
         .collect();
     tickets.sort();
-    let tickets = tickets.iter().map(|name| lock_path.with_file_name(name));
-    tickets.into_iter().find(|ticket| is_meant(ticket))
+    tickets
+}
+
+/// The ticket of who has waited longest.
+fn first_of(lock_path: &Path) -> Option<PathBuf> {
+    tickets(lock_path).into_iter().find(|t| is_meant(t))
+}
+
+/// Removes the tickets of who died waiting. One that is empty may be about to be locked by who made
+/// it; another user's stays.
+fn remove_dead(lock_path: &Path) {
+    let is_written = |ticket: &PathBuf| fs::symlink_metadata(ticket).is_ok_and(|m| m.len() > 0);
+    let written = tickets(lock_path).into_iter().filter(is_written);
+    for dead in written.filter(|ticket| !is_meant(ticket)) {
+        let _ = fs::remove_file(dead);
+    }
 }
 
 /// Whether somebody holds a ticket; of who died it is only a file.
@@ -258,6 +275,9 @@ mod tests {
         let held = MachineLock::acquire_at(&path).unwrap();
         // Left by one that was killed: it is first, and nobody's.
         fs::write(directory.path().join("lock.wait-0000-1"), "pid 1: dead").unwrap();
+        // Made and not yet locked: whose it is cannot be known.
+        let made = directory.path().join("lock.wait-0001-2");
+        fs::write(&made, "").unwrap();
         let came = std::sync::Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for n in 0..4 {
@@ -276,11 +296,8 @@ mod tests {
         });
         assert_eq!(*came.lock().unwrap(), [0, 1, 2, 3]);
         assert_eq!(first_of(&path), None);
-        assert_eq!(
-            first_tickets(&path),
-            1,
-            "tickets are taken away, but not another's"
-        );
+        let left = tickets(&path);
+        assert_eq!(left, [made], "a dead one is taken away, not another's");
     }
 
     fn first_tickets(path: &Path) -> usize {
