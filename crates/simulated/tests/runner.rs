@@ -211,6 +211,17 @@ fn a_guess_does_not_take_the_slot_that_a_wanted_trial_waits_for() {
 }
 
 #[test]
+fn options_that_do_not_arrive_are_not_tried_again() {
+    let mut host = Faulty::new(1, |order, _| {
+        is_first(order).then(|| invalid(Invalid::OtherOptions))
+    });
+    let (verdicts, kept) = run(&mut host);
+    let said = verdicts.unwrap()["512Mi"];
+    assert_eq!(said, Verdict::Invalid(Invalid::OtherOptions));
+    assert_eq!(kept, 4, "an attempt each");
+}
+
+#[test]
 fn what_cannot_be_measured_is_said_so_after_three_attempts_that_waited_longer_each() {
     let mut host = Faulty::new(4, |order, _| {
         is_first(order).then(|| invalid(Invalid::Noise))

@@ -47,6 +47,12 @@ fn is_enough_alone(record: &TrialRecord) -> bool {
     record.verdict.is_evidence() || has_soaked
 }
 
+/// Whether another attempt would come to the same: what an image makes of its options does not pass
+/// as a disturbance does.
+fn is_lasting(record: &TrialRecord) -> bool {
+    record.verdict == Verdict::Invalid(Invalid::OtherOptions)
+}
+
 impl Runner<'_> {
     pub(super) fn key(&self, ask: &Ask, attempt: u32) -> TrialKey {
         TrialKey {
@@ -86,7 +92,8 @@ impl Runner<'_> {
         }
         self.tried.set(ask, tried);
         let is_over = |record: &TrialRecord| {
-            is_enough_alone(record) || (tried.is_enough() && !self.of.retries)
+            let is_given_up = tried.is_enough() || is_lasting(record);
+            is_enough_alone(record) || (is_given_up && !self.of.retries)
         };
         let Some(record) = last.filter(is_over) else {
             return Ok(false);
@@ -99,7 +106,7 @@ impl Runner<'_> {
     pub(super) fn attempted(&mut self, ask: &Ask, record: TrialRecord) -> Result<bool, RunError> {
         let mut tried = self.tried.get(ask).copied().unwrap_or_default();
         tried.count(&record);
-        let is_over = is_enough_alone(&record) || tried.is_enough();
+        let is_over = is_enough_alone(&record) || is_lasting(&record) || tried.is_enough();
         if !is_over {
             if record.verdict == Verdict::Invalid(Invalid::DiskFull) {
                 let path = self.of.store.directory().to_owned();
