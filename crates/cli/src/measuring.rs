@@ -506,6 +506,8 @@ pub fn store_refused(error: &StoreError) -> Error {
         StoreError::Unknown { .. } => Error::new(ErrorKind::Usage, error)
             .hint("loadline list shows the results; `last` is the newest"),
         StoreError::Ambiguous { .. } => Error::new(ErrorKind::Usage, error),
+        StoreError::Log { .. } => Error::new(ErrorKind::Environment, error)
+            .hint("look after the disk (dmesg), then: loadline resume"),
         StoreError::Database { .. } | StoreError::Record { .. } => {
             Error::new(ErrorKind::Environment, error)
                 .hint("give another directory with --state DIR; the file is left as it is")

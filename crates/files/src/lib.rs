@@ -9,6 +9,7 @@
 //! (StrictModes).
 
 mod directory;
+mod durable;
 mod owners;
 mod refused;
 mod tree;
@@ -16,6 +17,7 @@ mod way;
 mod whole;
 
 pub use directory::Directory;
+pub use durable::sync;
 pub use refused::Refused;
 pub use tree::remove_tree;
 pub use whole::{Part, create, write};

@@ -14,6 +14,7 @@ mod schema;
 mod tests;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -83,6 +84,14 @@ pub enum StoreError {
         path: PathBuf,
         /// The cause.
         source: rusqlite::Error,
+    },
+    /// The raw evidence of a trial is not on disk.
+    #[error("cannot put the event log {} on disk: {source}", path.display())]
+    Log {
+        /// The event log.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
     },
     /// A stored record cannot be read.
     #[error("a record in {} cannot be read: {why}", path.display())]
@@ -353,11 +362,13 @@ impl Store {
         Ok(id)
     }
 
-    /// Commits the record of a trial that was begun.
+    /// Commits the record of a trial that was begun, once its event log is on disk: a record
+    /// without its evidence would look finished after a power loss.
     ///
     /// # Errors
     /// [`StoreError`]; the trial then counts as interrupted.
     pub fn finish_trial(&self, record: &TrialRecord) -> Stored<()> {
+        self.sync_log(&record.id)?;
         let json = self.json(record)?;
         let blob = zstd::encode_all(json.as_bytes(), 3).map_err(|e| self.unreadable(&e))?;
         self.check(self.connection.execute(
@@ -365,6 +376,18 @@ impl Store {
             params![record.id, blob],
         ))?;
         Ok(())
+    }
+
+    fn sync_log(&self, trial: &str) -> Stored<()> {
+        let path = self.log(trial);
+        match loadline_files::sync(&path) {
+            // What was lost before it had a log.
+            Err(source) if source.kind() == ErrorKind::NotFound => Ok(()),
+            Err(source) if source.kind() == ErrorKind::StorageFull => Err(StoreError::Full {
+                path: self.directory.clone(),
+            }),
+            synced => synced.map_err(|source| StoreError::Log { path, source }),
+        }
     }
 
     /// Notes that a trial was stopped before it had a record.

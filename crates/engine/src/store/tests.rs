@@ -230,6 +230,25 @@ fn a_store_is_read_without_a_change_its_log_of_changes_included() {
 }
 
 #[test]
+fn a_trial_whose_log_is_not_on_disk_is_not_finished() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let key = key(&new_result(&store), "64Mi", 1);
+    let id = store.begin_trial(&key).unwrap();
+    // No disk takes a pipe: fsync(2) refuses it.
+    let fifo = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::RUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, store.log(&id), fifo, mode, 0).unwrap();
+    let refused = store.finish_trial(&record(&id, &key)).unwrap_err();
+    assert!(matches!(refused, StoreError::Log { .. }), "{refused}");
+    assert_eq!(store.find_trial(&key).unwrap(), None);
+    fs::remove_file(store.log(&id)).unwrap();
+    fs::write(store.log(&id), "evidence").unwrap();
+    store.finish_trial(&record(&id, &key)).unwrap();
+    assert!(store.find_trial(&key).unwrap().is_some());
+}
+
+#[test]
 fn last_is_what_began_last_also_when_the_clock_went_back() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
