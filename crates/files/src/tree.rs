@@ -46,7 +46,18 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 }
 
 /// Removes what can be removed at once; gives the first directory that holds something.
-fn empty(directory: &OwnedFd) -> io::Result<Option<CString>> {
+fn empty(directory: &OwnedFd) -> Result<Option<CString>, Errno> {
+    match empty_as_is(directory) {
+        Err(Errno::ACCESS) => {
+            // Its own maker may have closed it to itself: without root that counts.
+            rustix::fs::fchmod(directory, Mode::RWXU)?;
+            empty_as_is(directory)
+        }
+        emptied => emptied,
+    }
+}
+
+fn empty_as_is(directory: &OwnedFd) -> Result<Option<CString>, Errno> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -116,6 +127,40 @@ mod tests {
         drop(here);
         remove_tree(&root).expect("it goes");
         assert!(!root.exists());
+    }
+
+    /// This thread without root's right to write everywhere, as a trial without root.
+    fn without_root() {
+        use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+        let none = CapabilitySets {
+            effective: CapabilitySet::empty(),
+            permitted: CapabilitySet::empty(),
+            inheritable: CapabilitySet::empty(),
+        };
+        set_capabilities(None, none).expect("less is always allowed");
+    }
+
+    #[test]
+    fn directories_that_are_closed_to_their_maker_go_without_root() {
+        let outside = tempfile::tempdir().expect("a directory");
+        for mode in [0o0, 0o100, 0o200, 0o400, 0o500] {
+            let root = outside.path().join(format!("{mode:o}"));
+            fs::create_dir_all(root.join("a/b")).expect("a directory");
+            fs::write(root.join("a/b/file"), "x").expect("a file");
+            fs::write(root.join("a/file"), "x").expect("a file");
+            for closed in ["a/b", "a", ""] {
+                let rights = fs::Permissions::from_mode(mode);
+                fs::set_permissions(root.join(closed), rights).expect("closed");
+            }
+            let removing = root.clone();
+            let removed = std::thread::spawn(move || {
+                without_root();
+                remove_tree(&removing)
+            });
+            let removed = removed.join().expect("it ends");
+            removed.unwrap_or_else(|error| panic!("{mode:o}: {error}"));
+            assert!(!root.exists(), "{mode:o}");
+        }
     }
 
     #[test]
