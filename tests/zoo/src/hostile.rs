@@ -121,14 +121,22 @@ pub(crate) fn fill_disk(settings: &Settings) -> u8 {
     server::serve(settings)
 }
 
+/// A tree deeper than any path may be long, with a link out of it in each level.
 pub(crate) fn deep_tree(settings: &Settings) -> u8 {
     let made = rustix::fs::open("/tmp", OFlags::DIRECTORY, Mode::empty());
     let mut made = made.ok();
+    let length = usize::try_from(settings.number("name", 1)).unwrap_or(1);
+    let name = "d".repeat(length);
+    let target = settings.text("target", "/etc");
     for _ in 0..settings.number("levels", 2000) {
         made = made.and_then(|here| {
-            rustix::fs::mkdirat(&here, "d", Mode::RWXU).ok()?;
-            rustix::fs::openat(&here, "d", OFlags::DIRECTORY, Mode::empty()).ok()
+            rustix::fs::symlinkat(&target, &here, "link").ok()?;
+            rustix::fs::mkdirat(&here, &name, Mode::RWXU).ok()?;
+            rustix::fs::openat(&here, &name, OFlags::DIRECTORY, Mode::empty()).ok()
         });
+    }
+    if made.is_none() {
+        return 1;
     }
     server::serve(settings)
 }

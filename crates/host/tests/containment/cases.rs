@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::lab::{Lab, PORT, Part, Spec, UID, load};
 use crate::runner::Case;
 
-pub const CASES: [Case; 23] = [
+pub const CASES: [Case; 24] = [
     ("confined", confined),
     ("served_and_measured", served_and_measured),
     ("shared_cpus", shared_cpus),
@@ -35,6 +35,7 @@ pub const CASES: [Case; 23] = [
     ("output_flood", output_flood),
     ("planted_link", planted_link),
     ("planted_terabyte", planted_terabyte),
+    ("deep_tree_left", deep_tree_left),
     ("planted_counters", planted_counters),
     ("foreign_server", foreign_server),
     ("interrupted", interrupted),
@@ -457,6 +458,20 @@ fn planted_link() {
     let kept = std::io::copy(&mut log.join(Content::GcLog, 0), &mut std::io::sink());
     assert_eq!(kept.expect("it is whole"), 0);
     lab.assert_clean();
+}
+
+/// Deeper than any path may be long, with links out of it: it goes, and what they name stays.
+fn deep_tree_left() {
+    let kept = tempfile::tempdir().expect("a directory");
+    std::fs::write(kept.path().join("file"), "x").expect("a file");
+    let mut lab = Lab::new();
+    let target = format!("target={}", kept.path().display());
+    let spec = lab.spec(&["deep-tree", "levels=3000", "name=255", &target]);
+    let trial = lab.run(&spec, None);
+    assert!(trial.start.ready.is_some(), "the tree could not be made");
+    assert_eq!(trial.evidence.failure, None);
+    lab.assert_clean();
+    assert!(kept.path().join("file").is_file());
 }
 
 /// A file that is handed over is copied only where it can be one that was meant.
