@@ -1,10 +1,12 @@
 //! `loadline list`, `resume`, `export`, `report`, `clean`: the store and what can be made of it.
 
+mod filter;
+
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
-use loadline_engine::store::{ResultKind, ResultRow, Status};
+use loadline_engine::store::{ResultKind, ResultRow, Status, unix_ms};
 use loadline_host::oci::engine;
 use loadline_host::{Options, Site};
 use loadline_report::ResultView;
@@ -22,6 +24,8 @@ use crate::ui::text::short;
 /// List the results
 #[derive(Args)]
 pub struct ListArguments {
+    #[command(flatten)]
+    filter: filter::Filter,
     /// Where results are kept
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -35,7 +39,7 @@ pub struct ListArguments {
 pub struct Listed {
     /// Version of this form.
     schema: u32,
-    /// Every result, in the order of the text.
+    /// Every result that fits the flags, in the order of the text.
     results: Vec<ListedRow>,
 }
 
@@ -76,13 +80,21 @@ impl Listed {
 /// Prints the list.
 pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
     let store = open_store_to_read(arguments.state.as_deref())?;
-    let rows = store.results().map_err(|e| store_refused(&e))?;
+    let mut rows = store.results().map_err(|e| store_refused(&e))?;
+    let (all, now) = (rows.len(), unix_ms());
+    rows.retain(|row| arguments.filter.fits(row, now));
+    if rows.is_empty() && all > 0 {
+        let place = store.directory().display();
+        eprintln!("no result in {place} fits these flags; without them there are {all}");
+    }
     if arguments.json {
         print(&json(&Listed::of(&rows))?)?;
         return Ok(Outcome::Done);
     }
-    if rows.is_empty() {
+    if all == 0 {
         eprintln!("no results in {}", store.directory().display());
+    }
+    if rows.is_empty() {
         return Ok(Outcome::Done);
     }
     let mut table = Table::new()
@@ -125,10 +137,7 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
 
 /// What a search concluded, in a few words; empty when it did not.
 fn answer(row: &ResultRow) -> String {
-    let stored = row.outcome.as_deref();
-    // A recommendation that cannot be read is an error where it is shown, not in a list.
-    let read = stored.and_then(|text| serde_json::from_str::<Conclusion>(text).ok());
-    match read {
+    match conclusion(row) {
         Some(Conclusion::Answer(r)) => {
             let proof = &r.proof;
             format!(
@@ -140,6 +149,12 @@ fn answer(row: &ResultRow) -> String {
         }
         Some(Conclusion::NoAnswer(_)) | None => String::new(),
     }
+}
+
+/// How a search ended; `None` when it did not.
+fn conclusion(row: &ResultRow) -> Option<Conclusion> {
+    // A recommendation that cannot be read is an error where it is shown, not in a list.
+    serde_json::from_str(row.outcome.as_deref()?).ok()
 }
 
 /// Go on with a result that was stopped
