@@ -88,6 +88,8 @@ fn a_list_has_what_fits_all_flags() {
     assert_eq!(of(&["--before", "30d"]), [""; 0]);
     assert_eq!(of(&["--before", "2020-01-01"]), [""; 0]);
     assert_eq!(of(&["--since", "2020-01-01"]).len(), 4);
+    assert_eq!(of(&["--since", "9000-01-01"]), [""; 0]);
+    assert_eq!(of(&["--before", "9000-01-01"]).len(), 4);
 
     let (text, _) = out(&loadline(place.path(), &["list", "--service", "cart"]));
     assert!(
