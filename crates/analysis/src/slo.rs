@@ -292,6 +292,23 @@ fn of_request(text: &str) -> Result<Option<RequestObjective>, ParseSloError> {
     }))
 }
 
+/// Objectives that something else than commas separates, with commas; `None` where it is one.
+fn with_commas(text: &str) -> Option<String> {
+    let between = |c: char| c == ';' || c == '&' || c == '|' || c.is_whitespace();
+    let parts: Vec<&str> = text.split(between).filter(|p| !p.is_empty()).collect();
+    let is_each = parts.iter().all(|part| part.contains('<'));
+    (parts.len() > 1 && is_each).then(|| parts.join(","))
+}
+
+/// Why a bound on a time is refused; a number alone mostly means milliseconds.
+fn no_duration(name: &str, bound: &str) -> String {
+    let why = "the bound is no duration (50ms, 1.5s)";
+    match bound.parse::<f64>() {
+        Ok(_) => format!("{why}: it has no unit; did you mean `{name}<{bound}ms`?"),
+        Err(_) => why.to_owned(),
+    }
+}
+
 fn objective(text: &str) -> Result<Objective, ParseSloError> {
     let text = text.trim();
     let error = |why: &str| ParseSloError {
@@ -302,8 +319,10 @@ fn objective(text: &str) -> Result<Objective, ParseSloError> {
         .split_once('<')
         .ok_or_else(|| error("there is no `<`"))?;
     let (name, bound) = (name.trim(), bound.trim().trim_start_matches('='));
-    let time =
-        || parse_duration(bound).ok_or_else(|| error("the bound is no duration (50ms, 1.5s)"));
+    if let Some(several) = with_commas(text) {
+        return Err(error(&format!("commas separate objectives: `{several}`")));
+    }
+    let time = || parse_duration(bound).ok_or_else(|| error(&no_duration(name, bound)));
     match name {
         "max" => Ok(Objective::MaxLatency { bound: time()? }),
         "start" => Ok(Objective::Start { bound: time()? }),
@@ -374,6 +393,21 @@ fn round(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_meant_is_shown() {
+        let why = |text: &str| text.parse::<Slo>().map_err(|e| e.why).err();
+        for text in ["p95<250ms;errors<1%", "p95<250ms errors<1%"] {
+            let wanted = "commas separate objectives: `p95<250ms,errors<1%`";
+            assert_eq!(why(text).as_deref(), Some(wanted), "{text}");
+        }
+        let wanted =
+            "the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?";
+        assert_eq!(why("p99 < 250").as_deref(), Some(wanted));
+        let wanted = "the bound is no duration (50ms, 1.5s)";
+        assert_eq!(why("p99<fast").as_deref(), Some(wanted));
+        assert_eq!(why("p99 < 250ms, errors < 1 %"), None);
+    }
 
     #[test]
     fn an_slo_prints_and_parses_back() {

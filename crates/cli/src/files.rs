@@ -2,8 +2,11 @@
 //!
 //! How they come into their place is `loadline_files`'.
 
+use std::io::Write;
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use loadline_files::Refused;
 
 use crate::error::{Error, ErrorKind};
@@ -14,6 +17,19 @@ use crate::error::{Error, ErrorKind};
 /// When it cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     loadline_files::write(path, text.as_bytes()).map_err(|e| cannot_write(&e))
+}
+
+/// The same packed with gzip.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_packed(path: &Path, text: &str) -> Result<(), Error> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    let packed = packer.write_all(text.as_bytes());
+    let packed = packed
+        .and_then(|()| packer.finish())
+        .map_err(|e| Error::new(ErrorKind::Internal, e))?;
+    loadline_files::write(path, &packed).map_err(|e| cannot_write(&e))
 }
 
 /// The error of a file that could not be written.

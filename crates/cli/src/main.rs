@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let matches = commands::grouped(Arguments::command()).try_get_matches();
     let arguments = match matches.and_then(|found| Arguments::from_arg_matches(&found)) {
         Ok(arguments) => arguments,
-        Err(refusal) => return error::usage(&refusal),
+        Err(refusal) => return error::usage(refusal),
     };
     match arguments
         .command

@@ -71,13 +71,39 @@ pub fn result(id: &str, state: Option<&Path>) -> Result<ResultView, Error> {
     found(id, state).map(|(view, _)| view)
 }
 
+/// What is named is a file, there or not, and no id of the store.
+pub fn is_file(id: &str) -> bool {
+    let path = Path::new(id);
+    path.is_file() || path.extension().is_some_and(|e| e == "json" || e == "gz")
+}
+
+/// Refuses a file where a command goes on with a result, for which the store is needed.
+///
+/// # Errors
+/// When `id` is a file.
+pub fn of_store(id: &str) -> Result<(), Error> {
+    if !is_file(id) {
+        return Ok(());
+    }
+    let what = format!("{id} is a file, and trials are added only to results of this machine");
+    Err(Error::new(ErrorKind::Usage, what)
+        .hint("give an id that `loadline list` shows; `loadline show FILE` reads a file"))
+}
+
 /// The same with its row, where it is one of the store.
 fn found(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow>), Error> {
     let path = Path::new(id);
     if path.is_file() {
         return Ok((exported(path)?, None));
     }
-    if path.extension().is_some_and(|e| e == "json" || e == "gz") {
+    if path.is_dir() {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("{} is a directory, not a result", path.display()),
+        )
+        .hint("name a file that `loadline export` wrote; a directory of results is named with --state DIR"));
+    }
+    if is_file(id) {
         return Err(Error::new(
             ErrorKind::Usage,
             format!("there is no file {}", path.display()),

@@ -49,6 +49,14 @@ pub enum LoadError {
         /// Why not.
         why: String,
     },
+    /// The name of the target's host is not known on this machine.
+    #[error("{authority}: the name of the host is not known here: {why}")]
+    UnknownHost {
+        /// Host and port as given.
+        authority: String,
+        /// What the resolver said.
+        why: String,
+    },
     /// The order on standard input is no order.
     #[error("the order on standard input is not valid: {0}")]
     Order(serde_json::Error),
@@ -80,6 +88,9 @@ impl LoadError {
             Self::Part { hint, .. } => Some(hint),
             Self::System { hint, .. } => Some(hint),
             Self::Namespace { .. } => Some("it needs CAP_SYS_ADMIN and a running application"),
+            Self::UnknownHost { .. } => Some(
+                "check the spelling; names of containers and of services in a cluster are known only there",
+            ),
             Self::Target { .. } => Some("is the server running and listening there?"),
             _ => None,
         }

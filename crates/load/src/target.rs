@@ -112,7 +112,8 @@ impl Target {
     /// The address that load is sent to: the first one that accepts a connection.
     ///
     /// # Errors
-    /// [`LoadError::Target`] when the name is unknown or nothing listens.
+    /// [`LoadError::UnknownHost`] when the name is unknown, [`LoadError::Target`] when nothing
+    /// listens.
     pub fn address(&self) -> Result<SocketAddr, LoadError> {
         let refuse = |why: std::io::Error| LoadError::Target {
             authority: self.authority.clone(),
@@ -120,7 +121,10 @@ impl Target {
         };
         let addresses = (self.host.as_str(), self.port)
             .to_socket_addrs()
-            .map_err(refuse)?;
+            .map_err(|why| LoadError::UnknownHost {
+                authority: self.authority.clone(),
+                why: why.to_string(),
+            })?;
         let mut last = std::io::Error::other("the name has no address");
         for address in addresses {
             match std::net::TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {

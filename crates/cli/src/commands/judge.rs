@@ -28,7 +28,8 @@ use self::paper::Paper;
 use super::{OutputFlags, json, print};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, Given, given, listed};
-use crate::measuring::{MeasureFlags, Measuring, open_store_to_read, store_refused};
+use crate::measuring::{MeasureFlags, Measuring};
+use crate::result::result;
 
 /// Fresh starts of each advice.
 const STARTS: u32 = 3;
@@ -54,7 +55,7 @@ pub struct JudgeArguments {
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
 
-    /// A result of this application: its start time and memory are held against the manifest, the
+    /// A result of this application, or a file that `export` wrote: its start time and memory are held against the manifest, the
     /// price of its recommendation against that of the advice
     #[arg(long, value_name = "RESULT")]
     measured: Option<String>,
@@ -141,9 +142,7 @@ fn measured_trials(arguments: &JudgeArguments) -> Result<Vec<TrialRecord>, Error
     let Some(id) = &arguments.measured else {
         return Ok(Vec::new());
     };
-    let store = open_store_to_read(arguments.measure.state.as_deref())?;
-    let row = store.result(id).map_err(|e| store_refused(&e))?;
-    store.trials(&row.id).map_err(|e| store_refused(&e))
+    Ok(result(id, arguments.measure.state.as_deref())?.trials)
 }
 
 /// Runs every advice and prints how it did.
@@ -220,9 +219,7 @@ fn recommended(arguments: &JudgeArguments) -> Result<Option<table::Reference>, E
     let Some(id) = &arguments.measured else {
         return Ok(None);
     };
-    let store = open_store_to_read(arguments.measure.state.as_deref())?;
-    let row = store.result(id).map_err(|e| store_refused(&e))?;
-    let view = crate::result::view(&store, &row)?;
+    let view = result(id, arguments.measure.state.as_deref())?;
     let configuration = view.recommendation.map(|r| r.configuration);
     Ok(configuration.and_then(|c| table::Reference::of(&c)))
 }

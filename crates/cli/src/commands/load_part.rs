@@ -21,6 +21,7 @@ pub fn kind(error: &LoadError) -> ErrorKind {
         LoadError::System { .. }
         | LoadError::Namespace { .. }
         | LoadError::Target { .. }
+        | LoadError::UnknownHost { .. }
         | LoadError::Output(_) => ErrorKind::Environment,
         LoadError::Histogram(_) => ErrorKind::Invalid,
         LoadError::Accounting { .. } | LoadError::Panicked => ErrorKind::Internal,

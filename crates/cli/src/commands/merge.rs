@@ -28,7 +28,8 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
 fn read(path: &PathBuf) -> Result<PartFile, Error> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("{name}: {e}")))?;
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("cannot read {name}: {e}")))
+        .map_err(|e| e.hint("give the files that `loadline load --part I/N --out FILE` wrote"))?;
     PartFile::parse(&text)
         .map_err(|e| Error::new(ErrorKind::Usage, format!("{name}: {e}")).hint_if(e.hint()))
 }

@@ -144,11 +144,16 @@ fn as_text(prediction: &Ergonomics) -> String {
     let heap = &prediction.heap;
     let threads = prediction.gc_threads;
     let mut text = format!(
-        "JDK {} with {} and {} processors: {} with a heap of {} (initial {}), {} + {} collector \
+        "JDK {} with {} and {} processor{}: {} with a heap of {} (initial {}), {} + {} collector \
          threads, {} compiler threads, common pool of {}\n",
         prediction.jdk.version,
         prediction.machine.memory,
         prediction.machine.cpus,
+        if prediction.machine.cpus == 1 {
+            ""
+        } else {
+            "s"
+        },
         prediction.collector,
         heap.max,
         heap.initial,
@@ -158,7 +163,12 @@ fn as_text(prediction: &Ergonomics) -> String {
         prediction.common_pool,
     );
     for flag in prediction.flags() {
-        text.push_str(&format!("\n{:<26} {}", flag.name, flag.value));
+        let name = flag.name;
+        // HotSpot's way to say that there is no bound; the JSON keeps it.
+        match flag.value {
+            Value::Number(u64::MAX) => text.push_str(&format!("\n{name:<26} unlimited")),
+            value => text.push_str(&format!("\n{name:<26} {value}")),
+        }
     }
     text
 }
@@ -200,6 +210,17 @@ mod tests {
         assert_eq!(of(Some("1500m"), Some(64)), 2);
         assert_eq!(of(Some("8"), Some(4)), 4);
         assert_eq!(of(Some("8"), None), 8);
+    }
+
+    #[test]
+    fn one_processor_is_one_and_no_bound_is_said() {
+        let text = as_text(&predict("2Gi", "1", "17"));
+        assert!(text.contains("and 1 processor: "), "{text}");
+        assert!(
+            text.contains("MaxMetaspaceSize           unlimited"),
+            "{text}"
+        );
+        assert!(!text.contains(&u64::MAX.to_string()), "{text}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::OutputFlags;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{listed, refused};
 use crate::measuring::{MeasureFlags, Measuring, experiment_of, open_store_to_read, store_refused};
+use crate::result::of_store;
 
 /// Run the answer of a result for hours, two cycles of its load, and say what grows
 #[derive(Args)]
@@ -32,6 +33,7 @@ pub struct SoakArguments {
 
 /// Soaks and prints.
 pub fn run(arguments: SoakArguments) -> Result<Outcome, Error> {
+    of_store(&arguments.id)?;
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
     let row = store.result(&arguments.id).map_err(|e| store_refused(&e))?;
     let answer = answer(&row)?;

@@ -18,7 +18,7 @@ use super::{OutputFlags, json, print, width};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 use crate::measuring::{Measuring, open_store, open_store_to_read, store_refused};
-use crate::result::ResultFlags;
+use crate::result::{ResultFlags, of_store};
 use crate::ui::text::short;
 
 /// List the results
@@ -175,6 +175,7 @@ pub struct ResumeArguments {
 
 /// Runs what is left.
 pub fn resume(arguments: ResumeArguments) -> Result<Outcome, Error> {
+    of_store(&arguments.id)?;
     // Nothing is made where there is nothing to resume.
     let looked = open_store_to_read(arguments.state.as_deref())?;
     let row = looked
@@ -219,7 +220,7 @@ pub struct ExportArguments {
     /// Only this section of the Markdown, such as `sizes`
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
-    /// File to write; default: standard output
+    /// File to write, packed with gzip where its name ends in .gz; default: standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -243,6 +244,9 @@ pub fn export(arguments: ExportArguments) -> Result<Outcome, Error> {
         Format::Markdown => loadline_report::markdown(&view),
     };
     match &arguments.output {
+        Some(path) if path.extension().is_some_and(|e| e == "gz") => {
+            files::write_packed(path, &text)?;
+        }
         Some(path) => files::write(path, &text)?,
         None => print(&text)?,
     }

@@ -115,7 +115,7 @@ impl<'a> Source<'a> {
     pub fn syntax(&self, error: &toml::de::Error) -> ExperimentError {
         let (place, excerpt) = self.locate(error.span());
         let problem = error.message().trim().replace('\n', " ");
-        let hint = did_you_mean(&problem);
+        let hint = did_you_mean(&problem).or_else(|| of_syntax(&problem));
         ExperimentError {
             place,
             problem,
@@ -155,6 +155,24 @@ fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
     let keys = load.get_ref().as_table()?;
     let key = keys.get_key_value(key).map(|(key, _)| key.span());
     Some(key.unwrap_or(table.span()))
+}
+
+/// What to write instead, of mistakes that are made often.
+fn of_syntax(problem: &str) -> Option<String> {
+    if problem == "missing field `slo`" {
+        return Some(
+            "an experiment says what must hold: slo = \"p99<50ms,errors<0.1%\"; `loadline init` writes a whole one"
+                .to_owned(),
+        );
+    }
+    let text = problem.strip_prefix("invalid type: string \"")?;
+    let text = text.strip_suffix("\", expected a sequence")?;
+    // Words with quotes or escapes in them are better left to who wrote them.
+    let words = match text.contains(['\\', '\'']) {
+        true => vec!["java", "-jar", "app.jar"],
+        false => text.split_whitespace().collect(),
+    };
+    Some(format!("write a list, word by word: {words:?}"))
 }
 
 /// From serde's "unknown field `x`, expected one of `a`, `b`": the nearest, or the whole list.

@@ -107,7 +107,7 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
         rate = "0/s"
     "#);
     assert_snapshot!(told_with("p99<250ms", "p99<250"), @r#"
-    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s); write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms, of an outage recovers<10s or errors<5% during
+    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms, of an outage recovers<10s or errors<5% during
         slo = "p99<250"
     hint: for example p99<50ms,errors<0.1%
     "#);

@@ -25,8 +25,13 @@ const BEFORE: &str = "before";
 
 /// The experiment of a result.
 pub fn stored(row: &ResultRow) -> Result<ExperimentFile, Error> {
+    parsed(&row.experiment)
+}
+
+/// The experiment of a result, as it was stored or exported.
+pub fn parsed(text: &str) -> Result<ExperimentFile, Error> {
     let place = Path::new("stored experiment");
-    ExperimentFile::parse(&row.experiment, place).map_err(|e| refused(&e))
+    ExperimentFile::parse(text, place).map_err(|e| refused(&e))
 }
 
 /// The advice of this kind; the first that can be tried for an empty word.

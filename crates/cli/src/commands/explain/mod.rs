@@ -16,16 +16,19 @@ use loadline_analysis::span::Span;
 use loadline_analysis::timeline::Step;
 use loadline_engine::logs;
 use loadline_engine::store::Store;
+use loadline_report::ResultView;
 
 use super::print;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::measuring::{MeasureFlags, open_store_to_read, store_refused};
+use crate::result::{is_file, of_store, result};
 use crate::ui::text::short;
 
 /// Say why a trial paused: collection, CPU throttling or something else
 #[derive(Args)]
 pub struct ExplainArguments {
-    /// Id of a trial (or the start of it); of a result, `last` too: its trial that paused most
+    /// Id of a trial (or the start of it); of a result, `last` too, or a file that `export` wrote:
+    /// its trial that paused most
     #[arg(default_value = "last")]
     id: String,
     /// Print as JSON (docs/reference/explain.schema.json)
@@ -56,13 +59,17 @@ pub struct Told {
 
 /// Explains it, and tries the advice where asked.
 pub fn run(arguments: &ExplainArguments) -> Result<Outcome, Error> {
+    if arguments.advice.is_some() {
+        of_store(&arguments.id)?;
+    } else if is_file(&arguments.id) {
+        let told = told_of_file(&result(&arguments.id, None)?)?;
+        print(&plain(&told, arguments.json)?)?;
+        return Ok(Outcome::Done);
+    }
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
     let told = told(&store, &arguments.id)?;
     let Some(word) = &arguments.advice else {
-        print(&match arguments.json {
-            true => json::text(&told, None)?,
-            false => text::text(&told),
-        })?;
+        print(&plain(&told, arguments.json)?)?;
         return Ok(Outcome::Done);
     };
     let advice = attempt::choose(&told.advice, word)?;
@@ -77,13 +84,34 @@ pub fn run(arguments: &ExplainArguments) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// What there is to say about a trial, or the trial of a result that paused most.
-///
-/// # Errors
-/// When there is no such trial, or it was not watched.
-pub fn told(store: &Store, id: &str) -> Result<Told, Error> {
-    let record = find(store, id)?;
-    let explanation = Explanation::of(&record).ok_or_else(|| {
+/// What is said where nothing is tried.
+fn plain(told: &Told, as_json: bool) -> Result<String, Error> {
+    match as_json {
+        true => json::text(told, None),
+        false => Ok(text::text(told)),
+    }
+}
+
+/// What there is to say about the trial of an exported result that paused most. Logs stay on the
+/// machine that measured.
+fn told_of_file(view: &ResultView) -> Result<Told, Error> {
+    let record = most_paused(view.trials.clone(), &view.id)?;
+    let explanation = explanation(&record)?;
+    let command = match record.configuration.application.clone() {
+        Some(application) => application.command,
+        None => attempt::parsed(&view.experiment)?.app.command,
+    };
+    Ok(Told {
+        advice: advice::advice(&record, &explanation, &command, view.machine.cpus),
+        log: None,
+        timelines: vec![Vec::new(); explanation.longest().len()],
+        explanation,
+        record,
+    })
+}
+
+fn explanation(record: &TrialRecord) -> Result<Explanation, Error> {
+    Explanation::of(record).ok_or_else(|| {
         Error::new(
             ErrorKind::Usage,
             format!(
@@ -93,7 +121,16 @@ pub fn told(store: &Store, id: &str) -> Result<Told, Error> {
             ),
         )
         .hint("trials of several instances and of older versions, and applications that never started, were not watched")
-    })?;
+    })
+}
+
+/// What there is to say about a trial, or the trial of a result that paused most.
+///
+/// # Errors
+/// When there is no such trial, or it was not watched.
+pub fn told(store: &Store, id: &str) -> Result<Told, Error> {
+    let record = find(store, id)?;
+    let explanation = explanation(&record)?;
     let row = store
         .result(&record.result)
         .map_err(|e| store_refused(&e))?;
@@ -119,17 +156,22 @@ fn find(store: &Store, id: &str) -> Result<TrialRecord, Error> {
         Err(no_result) => return store.trial(id).map_err(|_| store_refused(&no_result)),
     };
     let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
+    most_paused(trials, &row.id)
+}
+
+/// The trial of a result that paused most; says which.
+fn most_paused(trials: Vec<TrialRecord>, result: &str) -> Result<TrialRecord, Error> {
     let paused = |t: &TrialRecord| Explanation::of(t).map(|e| e.total_ns());
     let most = trials.into_iter().max_by_key(paused).ok_or_else(|| {
         Error::new(
             ErrorKind::Usage,
-            format!("result {} has no finished trial", short(&row.id)),
+            format!("result {} has no finished trial", short(result)),
         )
         .hint("loadline resume runs what is left")
     })?;
     eprintln!(
         "of result {} the trial that paused most: {}, {}",
-        short(&row.id),
+        short(result),
         short(&most.id),
         most.configuration.label
     );

@@ -71,8 +71,9 @@ impl Log {
 pub fn cannot_read(path: &Path, error: &io::Error) -> Error {
     Error::new(
         ErrorKind::Environment,
-        format!("{}: {error}", path.display()),
+        format!("cannot read {}: {error}", path.display()),
     )
+    .hint("give the access logs of a server, plain or packed (gzip, zstd); - is standard input")
 }
 
 /// Puts logs in the order of their first requests; those without one come first.
