@@ -22,7 +22,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
 /// The same packed with gzip.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_packed(path: &Path, text: &str) -> Result<(), Error> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     let packed = packer.write_all(text.as_bytes());
