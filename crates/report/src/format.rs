@@ -107,6 +107,12 @@ pub fn date(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
+/// The first characters of an id: what people type. UUIDv7 begins with the time in milliseconds,
+/// which the first thirteen hold.
+pub fn short_id(id: &str) -> &str {
+    id.get(..13).unwrap_or(id)
+}
+
 /// Milliseconds since 1970 as `2026-11-20`, UTC.
 pub fn day(unix_ms: u64) -> String {
     date(unix_ms).chars().take(10).collect()

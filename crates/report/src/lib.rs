@@ -14,6 +14,7 @@ pub mod figures;
 pub mod format;
 mod html;
 mod junit;
+pub mod live;
 mod markdown;
 pub mod redact;
 mod series;

@@ -18,7 +18,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "init", "size", "verify", "run", "judge", "soak", "drill", "plan", "resume",
         ],
     ),
-    ("Read", &["show", "report", "explain", "compare", "list"]),
+    (
+        "Read",
+        &["show", "report", "explain", "compare", "list", "serve"],
+    ),
     ("Ship", &["emit", "export"]),
     ("Load", &["load", "profile", "merge"]),
     ("JVM", &["cache", "gc", "predict", "footprint"]),

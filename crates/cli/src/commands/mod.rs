@@ -22,6 +22,7 @@ mod profile;
 mod proxy_part;
 mod run;
 mod schema;
+mod serve;
 mod show;
 mod size;
 mod soak;
@@ -85,6 +86,8 @@ pub enum Command {
     List(store::ListArguments),
     /// Show a result or a trial
     Show(show::ShowArguments),
+    /// Show what runs, all results and their trends in a browser
+    Serve(serve::ServeArguments),
     /// Write the report of a result: one offline HTML file
     Report(store::ReportArguments),
     /// Write the files that ship a recommendation: options, Dockerfile, Compose, Kubernetes
@@ -149,6 +152,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Resume(arguments) => store::resume(arguments),
         Command::List(arguments) => store::list(arguments),
         Command::Show(arguments) => show::run(arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Report(arguments) => store::report(arguments),
         Command::Emit(arguments) => emit::run(arguments),
         Command::Compare(arguments) => compare::run(&arguments),

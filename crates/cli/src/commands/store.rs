@@ -106,25 +106,13 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
         .right("trials")
         .wrapping("answer");
     for row in &rows {
-        let kind = match row.kind {
-            ResultKind::Run => "run",
-            ResultKind::Size => "size",
-            ResultKind::Soak => "soak",
-            ResultKind::Verify => "verify",
-        };
-        let status = match row.status {
-            Status::Running => "running",
-            Status::Interrupted => "interrupted",
-            Status::Failed => "failed",
-            Status::Done => "done",
-        };
         table.row(
             [
                 short(&row.id),
                 &loadline_report::format::date(row.created_unix_ms),
-                kind,
+                row.kind.name(),
                 &row.title,
-                status,
+                row.status.name(),
                 &row.trials.to_string(),
                 &answer(row),
             ]
@@ -136,7 +124,7 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
 }
 
 /// What a search concluded, in a few words; empty when it did not.
-fn answer(row: &ResultRow) -> String {
+pub fn answer(row: &ResultRow) -> String {
     match conclusion(row) {
         Some(Conclusion::Answer(r)) => {
             let proof = &r.proof;

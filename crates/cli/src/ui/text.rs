@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub use loadline_report::format::short_id as short;
+
 /// `850 ms`, `12.4 s`, `3 min 05 s`, `2 h 10 min`.
 pub fn span(time: Duration) -> String {
     let seconds = time.as_secs_f64();
@@ -29,12 +31,6 @@ pub fn latency(time: Duration) -> String {
         ms if ms < 1000.0 => format!("{ms:.0} ms"),
         ms => format!("{:.2} s", ms / 1e3),
     }
-}
-
-/// The first eight characters of an id: what people type. UUIDv7 starts with the time, so the
-/// last part tells trials of the same minute apart.
-pub fn short(id: &str) -> &str {
-    id.get(..13).unwrap_or(id)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod postgresql;
 mod process;
 mod refused;
 mod runner;
+mod serving;
 mod soaks;
 mod tls;
 mod traces;

@@ -7,6 +7,7 @@
 //! Records are never changed afterwards. Rows stand in the order in which they began, whatever
 //! the clock said then. Facts: SQLite "How To Corrupt", wal.html, rowidtable.html.
 
+mod live;
 mod reading;
 mod reuse;
 mod schema;
@@ -117,6 +118,18 @@ pub enum ResultKind {
     Verify,
 }
 
+impl ResultKind {
+    /// The command's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Size => "size",
+            Self::Soak => "soak",
+            Self::Verify => "verify",
+        }
+    }
+}
+
 /// A trial that was begun and has no record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unfinished {
@@ -142,6 +155,18 @@ pub enum Status {
     Failed,
     /// All trials done.
     Done,
+}
+
+impl Status {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+            Self::Done => "done",
+        }
+    }
 }
 
 /// One run of an experiment.
@@ -437,9 +462,16 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn unfinished(&self, result: &str, purpose: Purpose) -> Stored<Vec<Unfinished>> {
-        let sql = "SELECT id, key, repeat, started_unix_ms FROM trial WHERE result = ?1 AND state = 'interrupted' ORDER BY rowid";
+        let mut begun = self.begun(result, "interrupted")?;
+        begun.retain(|(of, _)| *of == purpose);
+        Ok(begun.into_iter().map(|(_, trial)| trial).collect())
+    }
+
+    /// The trials of a result without a record that stand in this state, oldest first.
+    fn begun(&self, result: &str, state: &str) -> Stored<Vec<(Purpose, Unfinished)>> {
+        let sql = "SELECT id, key, repeat, started_unix_ms FROM trial WHERE result = ?1 AND state = ?2 ORDER BY rowid";
         let mut statement = self.check(self.connection.prepare(sql))?;
-        let rows = self.check(statement.query_map([result], |row| {
+        let rows = self.check(statement.query_map([result, state], |row| {
             let key: String = row.get(1)?;
             Ok((row.get(0)?, key, row.get(2)?, row.get::<_, i64>(3)?))
         }))?;
@@ -447,14 +479,13 @@ impl Store {
         for row in rows {
             let (id, key, repeat, started) = self.check(row)?;
             let (of, configuration): (Purpose, Configuration) = self.parse_json(&key)?;
-            if of == purpose {
-                all.push(Unfinished {
-                    id,
-                    configuration,
-                    repeat,
-                    started_at_unix_ms: started.cast_unsigned(),
-                });
-            }
+            let trial = Unfinished {
+                id,
+                configuration,
+                repeat,
+                started_at_unix_ms: started.cast_unsigned(),
+            };
+            all.push((of, trial));
         }
         Ok(all)
     }

@@ -4,7 +4,7 @@
 //! security policy that allows exactly our scripts and style by hash (CSP Level 3). The content is
 //! that of every other format ([`crate::content`]); only charts are added.
 
-mod assets;
+pub(crate) mod assets;
 mod charts;
 mod page;
 

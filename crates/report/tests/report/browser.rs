@@ -3,6 +3,7 @@
 //! Nothing is fetched: pages come from file://. SKIP by name where there is no Chromium.
 //! `LOADLINE_SCREENSHOTS=DIR` keeps pictures to look at.
 
+#[path = "../../../../tests/browser/devtools.rs"]
 mod devtools;
 
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ fn open(name: &str, html: &str, width: u32) -> Option<Page> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("report.html");
     std::fs::write(&path, html).expect("writable");
-    let page = Page::open(&path, width);
+    let page = Page::open(&format!("file://{}", path.display()), width);
     if page.is_none() {
         println!("SKIP browser::{name}: no chromium in PATH (Debian package chromium)");
     }

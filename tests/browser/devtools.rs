@@ -1,10 +1,10 @@
-//! A Chromium with one page, spoken to over `--remote-debugging-pipe`.
+//! A Chromium with one page, spoken to over `--remote-debugging-pipe`; the tests of several crates
+//! include this file.
 //!
 //! The protocol is the Chrome DevTools Protocol: JSON messages, each ended by a zero byte, on
 //! descriptors 3 (to the browser) and 4 (from it). A shell moves them there.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Opens a file and waits until it has loaded; `None` without Chromium.
-    pub fn open(file: &Path, width: u32) -> Option<Self> {
+    /// Opens an address and waits until it has loaded; `None` without Chromium.
+    pub fn open(url: &str, width: u32) -> Option<Self> {
         let names = ["chromium", "chromium-headless-shell"];
         let is_there = |name: &&str| {
             std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
@@ -67,11 +67,15 @@ impl Page {
             messages: Vec::new(),
         };
         page.attach(width);
-        let url = format!("file://{}", file.display());
-        page.call("Page.navigate", &json!({ "url": url }));
-        // Asked of the page: its event may come before the answer to the command.
-        page.evaluate(LOADED);
+        page.go(url);
         Some(page)
+    }
+
+    /// Goes to another address.
+    pub fn go(&mut self, url: &str) {
+        self.call("Page.navigate", &json!({ "url": url }));
+        // Asked of the page: its event may come before the answer to the command.
+        self.evaluate(LOADED);
     }
 
     fn attach(&mut self, width: u32) {
@@ -113,6 +117,12 @@ impl Page {
 
     /// Sends a command and waits for its result.
     pub fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        let answer = self.ask(method, parameters);
+        answer.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// The same where the browser may refuse.
+    fn ask(&mut self, method: &str, parameters: &Value) -> Result<Value, Value> {
         self.last_id += 1;
         let id = self.last_id;
         let mut message = json!({"id": id, "method": method, "params": parameters});
@@ -125,8 +135,10 @@ impl Page {
         loop {
             let answer = self.read();
             if answer["id"] == id {
-                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
-                return answer["result"].clone();
+                return match answer["error"].is_null() {
+                    true => Ok(answer["result"].clone()),
+                    false => Err(answer["error"].clone()),
+                };
             }
         }
     }
@@ -172,11 +184,19 @@ impl Page {
         result["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true in the page: for what comes with a later frame.
+    /// Waits until an expression is true in the page: for what comes with a later frame, or after
+    /// the page has gone elsewhere by itself.
     pub fn wait_until(&mut self, what: &str) {
-        self.evaluate(&format!(
+        let expression = format!(
             "new Promise(done => {{ const look = () => ({what}) ? done() : setTimeout(look, 20); look(); }})"
-        ));
+        );
+        let asked = json!({"expression": expression, "awaitPromise": true});
+        while let Err(error) = self.ask("Runtime.evaluate", &asked) {
+            let went = error["message"].as_str();
+            let went = went.is_some_and(|m| m.contains("navigated") || m.contains("context"));
+            assert!(went, "{what}: {error}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// The whole page as PNG.

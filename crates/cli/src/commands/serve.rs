@@ -1,0 +1,145 @@
+//! `loadline serve`: the live page of a state directory.
+//!
+//! Owns the flags, the refusal to stand open, and the words about stored results; the server is
+//! [`loadline_serve`]'s.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use loadline_engine::agenda::Agenda;
+use loadline_engine::store::{ResultKind, ResultRow, Store};
+use loadline_report::format::{count, elapsed};
+use loadline_serve::access::Access;
+use loadline_serve::{Reading, Server};
+
+use super::plan::{machine_cpus, outlook};
+use super::print;
+use super::store::answer;
+use crate::error::{Error, ErrorKind, Outcome};
+use crate::measuring::{experiment_of, open_store_to_read, state_directory};
+use crate::result;
+use crate::signals::Signals;
+
+/// Longest file of a token.
+const LONGEST_TOKEN: usize = 4096;
+
+/// Show what runs, all results and their trends in a browser
+#[derive(Args)]
+pub struct ServeArguments {
+    /// Address and port to listen on; 0 takes a free port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7007")]
+    listen: SocketAddr,
+    /// File whose first line every visitor has to bring along; needed where others than this
+    /// machine can reach the address
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Where results are kept
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+/// Serves until Ctrl-C.
+pub fn run(arguments: &ServeArguments) -> Result<Outcome, Error> {
+    let token = arguments.token_file.as_ref().map(token).transpose()?;
+    if token.is_none() && !arguments.listen.ip().is_loopback() {
+        let what = format!(
+            "{} can be reached from other machines, and whoever reaches it could read every result and stop a run",
+            arguments.listen
+        );
+        return Err(Error::new(ErrorKind::Usage, what).hint(
+            "--token-file FILE with a secret in it, or --listen 127.0.0.1:7007 and an SSH tunnel",
+        ));
+    }
+    let is_open = token.is_none();
+    let refused = |why: String| {
+        let error = Error::new(ErrorKind::Usage, format!("--token-file: {why}"));
+        error.hint("make one with: openssl rand -hex 16 > token")
+    };
+    let access = Access::new(token).map_err(refused)?;
+    // Told now, not by an empty page.
+    drop(open_store_to_read(arguments.state.as_deref())?);
+    let signals = Signals::watch()?;
+    let directory = state_directory(arguments.state.as_deref());
+    let reading = Reading { view, answer, left };
+    let server = Server::listen(arguments.listen, directory.clone(), reading, access);
+    let server = server.map_err(|e| {
+        Error::new(ErrorKind::Environment, e).hint("another port: --listen 127.0.0.1:7008")
+    })?;
+    let address = server.address().unwrap_or(arguments.listen);
+    eprintln!("results of {}; Ctrl-C ends it", directory.display());
+    if is_open {
+        eprintln!(
+            "whoever can log in on this machine can read them here; --token-file keeps them out"
+        );
+    }
+    print(&format!("http://{address}/"))?;
+    let served = server.run(|| signals.came());
+    served.map_err(|e| Error::new(ErrorKind::Environment, e))?;
+    Ok(Outcome::Done)
+}
+
+/// The first line of a file.
+fn token(path: &PathBuf) -> Result<String, Error> {
+    let unreadable = |why: std::io::Error| {
+        let what = format!("cannot read {}: {why}", path.display());
+        Error::new(ErrorKind::Environment, what).hint("make one with: openssl rand -hex 16 > token")
+    };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    std::io::Read::read_to_end(
+        &mut std::io::Read::take(file, LONGEST_TOKEN as u64),
+        &mut bytes,
+    )
+    .map_err(unreadable)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+fn view(store: &Store, row: &ResultRow) -> Result<loadline_report::ResultView, String> {
+    result::view(store, row).map_err(|e| e.message().to_owned())
+}
+
+/// How long a result takes yet: of a matrix as its trials went, of a search as such searches go.
+fn left(store: &Store, row: &ResultRow) -> Option<String> {
+    let experiment = experiment_of(row).ok()?;
+    let done = row.trials;
+    let so_far = count(usize::try_from(done).ok()?, "trial");
+    match row.kind {
+        ResultKind::Run => {
+            let agenda = Agenda::new(&experiment).on_machine(machine_cpus());
+            let all = u64::from(agenda.trials());
+            let rest = u32::try_from(all.saturating_sub(done)).ok()?;
+            let each = mean_length(store, row).unwrap_or(agenda.each);
+            Some(format!(
+                "{so_far} of {all}, about {} left",
+                elapsed(each * rest)
+            ))
+        }
+        ResultKind::Size => {
+            let told = outlook::told(&experiment, Some(store)).outlook;
+            let each = mean_length(store, row).unwrap_or(told.each);
+            let (half, most) = (u64::from(told.starts), u64::from(told.starts_95));
+            let rest = |all: u64| u32::try_from(all.saturating_sub(done)).unwrap_or(u32::MAX);
+            Some(match done < half {
+                true => format!(
+                    "{so_far}; half of such searches end within {half} starts, in about {}",
+                    elapsed(each * rest(half))
+                ),
+                false => format!(
+                    "{so_far}, more than half of such searches take; 95 in 100 end within {most} starts, in at most {}",
+                    elapsed(each * rest(most))
+                ),
+            })
+        }
+        ResultKind::Soak | ResultKind::Verify => None,
+    }
+}
+
+/// From the begin of the first trial to now, by the finished ones.
+fn mean_length(store: &Store, row: &ResultRow) -> Option<Duration> {
+    let trials = store.trials(&row.id).ok()?;
+    let all: Duration = trials.iter().map(|t| t.length()).sum();
+    Some(all / u32::try_from(trials.len()).ok().filter(|n| *n > 0)?)
+}

@@ -1,0 +1,80 @@
+//! What runs now, and how it is asked to end: for those who watch from another process.
+//!
+//! Changes nothing in the store. The owner of a row is a process of this machine, found by the
+//! identity that stands in the row, so that no other process with its number is ever signalled.
+
+use std::path::Path;
+
+use loadline_analysis::record::Purpose;
+use loadline_cgroup::GroupName;
+use rusqlite::OptionalExtension as _;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::{ResultRow, Status, Store, Stored, Unfinished, is_alive};
+
+impl Store {
+    /// The results that run now, newest first.
+    ///
+    /// # Errors
+    /// [`super::StoreError`].
+    pub fn running(&self) -> Stored<Vec<ResultRow>> {
+        let mut rows = self.select("WHERE status = '\"running\"' ORDER BY rowid DESC", [])?;
+        rows.retain(|row| row.status == Status::Running);
+        Ok(rows)
+    }
+
+    /// The trials of a result that run now with why they run, oldest first.
+    ///
+    /// # Errors
+    /// [`super::StoreError`].
+    pub fn running_trials(&self, result: &str) -> Stored<Vec<(Purpose, Unfinished)>> {
+        self.begun(result, "running")
+    }
+
+    /// Results and finished trials so far: grows with every change that a list would show, but for
+    /// where results stand.
+    ///
+    /// # Errors
+    /// [`super::StoreError`].
+    pub fn size(&self) -> Stored<(u64, u64)> {
+        let sql = "SELECT (SELECT count(*) FROM result), (SELECT count(*) FROM trial WHERE state = 'finished')";
+        let counted: (i64, i64) = self.check(
+            self.connection
+                .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))),
+        )?;
+        Ok((counted.0.cast_unsigned(), counted.1.cast_unsigned()))
+    }
+
+    /// Asks the loadline that runs a result to end, as Ctrl-C does: what has finished is kept, and
+    /// `resume` goes on. `false` when nobody runs it, or its process cannot be signalled from here.
+    ///
+    /// # Errors
+    /// [`super::StoreError`].
+    pub fn stop(&self, result: &str) -> Stored<bool> {
+        let sql = "SELECT owner FROM result WHERE id = ?1 AND status = '\"running\"'";
+        let owner: Option<String> = self.check(
+            self.connection
+                .query_row(sql, [result], |row| row.get(0))
+                .optional(),
+        )?;
+        Ok(owner.is_some_and(|owner| interrupt(&owner)))
+    }
+}
+
+/// Sends SIGINT to the owner of a row, where it lives.
+fn interrupt(owner: &str) -> bool {
+    let Ok(name) = owner.parse::<GroupName>() else {
+        return false;
+    };
+    let Some(pid) = i32::try_from(name.pid).ok().and_then(Pid::from_raw) else {
+        return false;
+    };
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return false;
+    };
+    // Looked at once more with the process held: its number cannot be another's any more. One of
+    // another PID namespace counts as alive, but its number means nothing here.
+    let is_ours = GroupName::new(Path::new("/proc"), &name.trial)
+        .is_ok_and(|own| own.namespace == name.namespace);
+    is_ours && is_alive(owner) && pidfd_send_signal(process, Signal::INT).is_ok()
+}

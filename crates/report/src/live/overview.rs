@@ -1,0 +1,81 @@
+//! All results, newest first; what runs stands above them.
+
+use super::{Data, Page, document};
+use crate::escape;
+use crate::format;
+
+/// A result in the list; plain words, escaped here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// UUIDv7.
+    pub id: String,
+    /// Which command made it.
+    pub kind: String,
+    /// Short name people gave it: the service.
+    pub title: String,
+    /// Where it stands, in a word.
+    pub status: String,
+    /// Whether it runs now.
+    pub is_running: bool,
+    /// When it was begun, milliseconds since 1970-01-01 UTC.
+    pub begun_unix_ms: u64,
+    /// Finished trials.
+    pub trials: u64,
+    /// What it came to, in a few words; empty where it came to nothing.
+    pub answer: String,
+}
+
+/// The page of all results.
+pub fn overview(listings: &[Listing]) -> Page {
+    let main = format!("<div id=\"list\">\n{}</div>\n", list(listings));
+    let data = Data {
+        result: "",
+        secret: "",
+    };
+    document("Results", &main, &data)
+}
+
+/// The list alone, which the stream of events renews.
+pub fn list(listings: &[Listing]) -> String {
+    if listings.is_empty() {
+        return "<p>There is no result yet. <code>loadline size</code> makes one; it shows here while it runs.</p>\n".to_owned();
+    }
+    let (running, ended): (Vec<_>, Vec<_>) = listings.iter().partition(|l| l.is_running);
+    let mut out = String::new();
+    if !running.is_empty() {
+        out.push_str(&table("Running now", &running));
+    }
+    if !ended.is_empty() {
+        out.push_str(&table("Ended", &ended));
+    }
+    out
+}
+
+fn table(heading: &str, listings: &[&Listing]) -> String {
+    let mut out = format!(
+        "<section>\n<h2>{heading}</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{heading}\"><table><caption class=\"unseen\">{heading}</caption>\
+         <thead><tr><th scope=\"col\">Result</th><th scope=\"col\">Begun (UTC)</th><th scope=\"col\">Command</th><th scope=\"col\">Service, over time</th>\
+         <th scope=\"col\">Status</th><th scope=\"col\" class=\"num\">Trials</th><th scope=\"col\">Answer</th></tr></thead><tbody>\n"
+    );
+    for listing in listings {
+        out.push_str(&row(listing));
+    }
+    out.push_str("</tbody></table></div>\n</section>\n");
+    out
+}
+
+fn row(listing: &Listing) -> String {
+    let id = escape::html(&listing.id);
+    let short = escape::html(format::short_id(&listing.id));
+    let page = if listing.is_running { "" } else { "/report" };
+    format!(
+        "<tr><th scope=\"row\"><a href=\"/results/{id}{page}\">{short}<span class=\"unseen\"> {title}</span></a></th>\
+         <td>{}</td><td>{}</td><td><a href=\"/results/{id}/trend\">{title}<span class=\"unseen\"> over time</span></a></td><td>{}</td><td class=\"num\">{}</td><td class=\"wraps\">{}</td></tr>\n",
+        format::date(listing.begun_unix_ms),
+        escape::html(&listing.kind),
+        escape::html(&listing.status),
+        listing.trials,
+        escape::html(&listing.answer),
+        title = escape::html(&listing.title),
+    )
+}

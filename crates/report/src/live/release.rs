@@ -1,0 +1,145 @@
+//! A service over its releases: what each of its results says of size, headroom, CPU, start and p99.
+//!
+//! A release is a result of `size` or `verify`; a service is the results of one title. What trials
+//! scatter is shown as their median with lowest and highest, never as one number.
+
+use std::time::Duration;
+
+use loadline_analysis::baseline;
+use loadline_analysis::record::{Configuration, TrialRecord};
+use loadline_sizing::Bytes;
+
+use super::{Data, Page, document};
+use crate::escape;
+use crate::figures::{self, Figures, Seen, Spread, headline_quantile, spread};
+use crate::format;
+use crate::svg;
+use crate::table::Table;
+use crate::view::ResultView;
+
+/// One result of a service; each figure is of the starts of its configuration that could be measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Release {
+    /// UUIDv7 of the result.
+    pub id: String,
+    /// When it was begun, milliseconds since 1970-01-01 UTC.
+    pub begun_unix_ms: u64,
+    /// The CPU model and number, by which results may be compared.
+    pub machine: String,
+    /// The memory limit.
+    pub memory: Option<Bytes>,
+    /// What it cannot do without.
+    pub needed: Option<Spread<Bytes>>,
+    /// CPU time a request.
+    pub cpu_per_request: Option<Spread<Duration>>,
+    /// From exec to the first good response.
+    pub start: Option<Spread<Duration>>,
+    /// p99 of the judged phase.
+    pub p99: Option<Spread<Seen>>,
+}
+
+impl Release {
+    /// Reads it off a result; `None` where it says nothing of a size (a matrix, a search without an
+    /// answer, no trial that could be measured).
+    pub fn of(view: &ResultView, begun_unix_ms: u64) -> Option<Self> {
+        let configuration = shipped(view)?;
+        let is_of = |t: &&TrialRecord| is_same(&t.configuration, configuration);
+        let starts: Vec<&TrialRecord> = view.evidence().filter(is_of).collect();
+        if starts.is_empty() {
+            return None;
+        }
+        let quantile = headline_quantile(&[]);
+        let all = || starts.iter().map(|t| Figures::of(t, quantile));
+        let costs = || starts.iter().filter_map(|t| baseline::Figures::of(t));
+        Some(Self {
+            id: view.id.clone(),
+            begun_unix_ms,
+            machine: format!("{} x{}", view.machine.cpu_model, view.machine.cpus),
+            memory: configuration.memory,
+            needed: spread(costs().filter_map(|c| c.memory)),
+            cpu_per_request: spread(costs().filter_map(|c| c.cpu_per_request)),
+            start: spread(all().filter_map(|f| f.sli.start)),
+            p99: figures::latencies(all().filter_map(|f| f.headline)),
+        })
+    }
+
+    /// Share of the limit that is not needed, of the middle start.
+    pub fn headroom(&self) -> Option<f64> {
+        let (limit, needed) = (self.memory?, self.needed?.median);
+        (limit.as_bytes() > 0).then(|| 1.0 - needed.as_bytes() as f64 / limit.as_bytes() as f64)
+    }
+}
+
+/// What a search recommends; without one, what all trials ran.
+fn shipped(view: &ResultView) -> Option<&Configuration> {
+    if let Some(answer) = &view.recommendation {
+        return Some(&answer.configuration);
+    }
+    let first = &view.trials.first()?.configuration;
+    let is_one = view.trials.iter().all(|t| is_same(&t.configuration, first));
+    is_one.then_some(first)
+}
+
+/// The same but for its label.
+fn is_same(one: &Configuration, other: &Configuration) -> bool {
+    let unlabelled = |c: &Configuration| Configuration {
+        label: String::new(),
+        ..c.clone()
+    };
+    unlabelled(one) == unlabelled(other)
+}
+
+/// The page of a service: the trend of each figure, and all of them in a table. Oldest first.
+pub fn releases(service: &str, releases: &[Release]) -> Page {
+    let data = Data {
+        result: "",
+        secret: "",
+    };
+    if releases.is_empty() {
+        let main = "<p>No result of this service says something of a size yet: <code>loadline size</code> and <code>loadline verify</code> do.</p>\n";
+        return document(service, main, &data);
+    }
+    let mut main = String::new();
+    let machines = releases.iter().map(|r| &r.machine);
+    if machines.clone().any(|m| *m != releases[0].machine) {
+        main.push_str("<p>These were measured on unlike machines; the table names them. Only results of one machine compare.</p>\n");
+    }
+    for (title, drawing) in svg::releases(releases) {
+        main.push_str(&format!(
+            "<figure class=\"drawing\"><figcaption>{}</figcaption>\n{drawing}</figure>\n",
+            escape::html(title)
+        ));
+    }
+    main.push_str(&table(releases).html("All releases"));
+    document(service, &main, &data)
+}
+
+fn table(releases: &[Release]) -> Table {
+    let mut table = Table::new()
+        .left("Result")
+        .left("Begun (UTC)")
+        .right("Memory limit")
+        .right("Needed")
+        .right("Headroom")
+        .right("CPU a request")
+        .right("Start")
+        .right("p99")
+        .wrapping("Machine");
+    let none = || format::NONE.to_owned();
+    for r in releases {
+        let row = [
+            format::short_id(&r.id).to_owned(),
+            format::date(r.begun_unix_ms),
+            format::bytes_or(r.memory),
+            r.needed.map_or_else(none, |s| s.show(format::bytes)),
+            r.headroom().map_or_else(none, format::percent),
+            r.cpu_per_request
+                .map_or_else(none, |s| s.show(format::time)),
+            r.start.map_or_else(none, |s| s.show(format::time)),
+            r.p99.map_or_else(none, |s| s.show(Seen::show)),
+            r.machine.clone(),
+        ];
+        table.row(row.map(Into::into));
+    }
+    table
+}

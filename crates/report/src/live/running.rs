@@ -1,0 +1,101 @@
+//! A result that runs: its path so far, the trial of this moment, its log, and the way to end it.
+
+use loadline_analysis::record::Verdict;
+use loadline_sizing::Bytes;
+
+use super::{Data, Listing, Page, document};
+use crate::content::trials;
+use crate::escape;
+use crate::format;
+use crate::svg;
+use crate::view::ResultView;
+
+/// Charts of the running trial; the script draws into them.
+const CHARTS: [(&str, &str); 4] = [
+    (
+        "p99",
+        "p99 of each second, from the intended send time (ms)",
+    ),
+    ("rate", "Good responses a second"),
+    (
+        "memory",
+        "Memory, page cache included, at the end of each second (Mi)",
+    ),
+    (
+        "cpu",
+        "CPUs used, and time throttled by the quota in each second (a sum over CPUs, in CPUs)",
+    ),
+];
+
+/// The page of a result that runs. `secret` is what the request to stop it has to bring along.
+pub fn running(listing: &Listing, view: &ResultView, secret: &str) -> Page {
+    let mut main = String::from("<section id=\"now\">\n<h2>Now</h2>\n");
+    main.push_str(
+        "<p id=\"phase\" class=\"phase\">waiting for the next trial</p>\n<p id=\"left\"></p>\n\
+         <p><button type=\"button\" id=\"stop\">Stop this run</button> <span id=\"stopped\" role=\"status\"></span></p>\n",
+    );
+    for (id, caption) in CHARTS {
+        main.push_str(&format!(
+            "<figure><figcaption id=\"{id}-caption\">{caption}</figcaption><div class=\"chart\" id=\"chart-{id}\"></div></figure>\n"
+        ));
+    }
+    main.push_str(
+        "<details open><summary>Last lines of the application</summary><pre id=\"log\" tabindex=\"0\"></pre></details>\n</section>\n",
+    );
+    main.push_str(&format!(
+        "<div id=\"progress\">\n{}</div>\n",
+        progress(view)
+    ));
+    let data = Data {
+        result: &listing.id,
+        secret,
+    };
+    document(&listing.title, &main, &data)
+}
+
+/// What is known so far, which the stream of events renews: the sentence, the path, the trials.
+pub fn progress(view: &ResultView) -> String {
+    let mut out = format!(
+        "<section>\n<h2>So far</h2>\n<p>{}</p>\n",
+        escape::html(&so_far(view))
+    );
+    if let Some(path) = svg::search_path(view) {
+        out.push_str(&format!(
+            "<figure class=\"drawing\"><figcaption>The memory limit of each trial. A dot kept the SLO, a cross did not, a square says nothing.</figcaption>\n{path}</figure>\n"
+        ));
+    }
+    let table = trials::table(view);
+    if !table.is_empty() {
+        out.push_str(&table.html("Trials so far"));
+    }
+    out.push_str("</section>\n");
+    out
+}
+
+/// How far it is, in a sentence; the answer is that of the end alone.
+fn so_far(view: &ResultView) -> String {
+    if view.trials.is_empty() {
+        return "No trial has ended yet.".to_owned();
+    }
+    let of = |verdict: fn(Verdict) -> bool| {
+        let counted = view.trials.iter().filter(move |t| verdict(t.verdict));
+        counted.filter_map(|t| t.configuration.memory)
+    };
+    let kept = of(|v| v == Verdict::Pass).min();
+    let missed = of(|v| matches!(v, Verdict::SloMiss | Verdict::AppKo(_))).max();
+    let trials = format::count(view.trials.len(), "trial");
+    let looked = |what: &str, size: Option<Bytes>| {
+        size.map_or_else(String::new, |size| format!(", {what} {size}"))
+    };
+    format!(
+        "{trials} under {}{}{}.",
+        view.slo.to_string().replace(',', " and "),
+        looked("the smallest memory that kept it", kept),
+        looked("the largest that did not", missed)
+    )
+}
+
+/// What stands there for a result that cannot be read.
+pub fn unreadable(why: &str) -> String {
+    format!("<section>\n<p>{}</p>\n</section>\n", escape::html(why))
+}

@@ -1,0 +1,111 @@
+//! Figures of a service over its releases: the middle start of each, and how far its starts lie apart.
+
+use super::frame::{Anchor, Drawing, Mark, WIDTH, line_class};
+use super::scale::Scale;
+use crate::figures::{Seen, Spread};
+use crate::format;
+use crate::live::Release;
+
+const HEIGHT: f64 = 220.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 24.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 48.0;
+/// Days below a drawing, about.
+const DAYS: usize = 8;
+
+/// Lowest, middle and highest value of one release.
+type Of = fn(&Release) -> Option<[f64; 3]>;
+
+/// How a value reads.
+type Show = fn(f64) -> String;
+
+/// What is drawn: its caption, its values, how they read.
+const FIGURES: [(&str, Of, Show); 4] = [
+    (
+        "Memory limit (Mi), with what the starts needed below it",
+        |r| {
+            let limit = r.memory?.as_mib();
+            let needed = r.needed.map_or(limit, |s| s.median.as_mib());
+            Some([needed, limit, limit])
+        },
+        |v| format!("{}Mi", format::number(v)),
+    ),
+    (
+        "CPU time a request (ms)",
+        |r| Some(all(r.cpu_per_request?, |d| d.as_secs_f64() * 1e3)),
+        |v| format!("{} ms", format::number(v)),
+    ),
+    (
+        "Start: exec to the first good response (s)",
+        |r| Some(all(r.start?, |d| d.as_secs_f64())),
+        |v| format!("{} s", format::number(v)),
+    ),
+    (
+        "p99 (ms)",
+        |r| {
+            let p99 = r.p99?;
+            let ms = |seen: Seen| seen.time().map(|t| t.as_secs_f64() * 1e3);
+            Some([ms(p99.low)?, ms(p99.median)?, ms(p99.high)?])
+        },
+        |v| format!("{} ms", format::number(v)),
+    ),
+];
+
+fn all<T>(spread: Spread<T>, of: fn(T) -> f64) -> [f64; 3] {
+    [of(spread.low), of(spread.median), of(spread.high)]
+}
+
+/// The drawings with their captions; a figure that no release has is left out.
+pub fn releases(releases: &[Release]) -> Vec<(&'static str, String)> {
+    let drawn = |(title, of, show): &(&'static str, Of, Show)| {
+        Some((*title, drawing(releases, title, *of, *show)?))
+    };
+    FIGURES.iter().filter_map(drawn).collect()
+}
+
+fn drawing(releases: &[Release], title: &str, of: Of, show: Show) -> Option<String> {
+    let values: Vec<(usize, [f64; 3])> = releases
+        .iter()
+        .enumerate()
+        .filter_map(|(i, r)| Some((i, of(r)?)))
+        .collect();
+    values.first()?;
+    let bottom = HEIGHT - BOTTOM;
+    let ends = values.iter().flat_map(|(_, v)| *v).chain([0.0]);
+    let y = Scale::linear(ends, (bottom, TOP))?;
+    let places = (LEFT + 20.0, WIDTH - RIGHT - 20.0);
+    let last = releases.len().saturating_sub(1).max(1) as f64;
+    let at = |i: usize| match releases.len() {
+        1 => (places.0 + places.1) / 2.0,
+        _ => places.0 + (places.1 - places.0) * i as f64 / last,
+    };
+    let mut drawing = Drawing::new(
+        "releases",
+        HEIGHT,
+        &format!("{title}, of each release; the table has the values."),
+    );
+    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|t| (t, show(t))).collect();
+    drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), &ticks, "");
+    let step = releases.len().div_ceil(DAYS).max(1);
+    for (i, release) in releases.iter().enumerate().step_by(step) {
+        let day = format::day(release.begun_unix_ms);
+        drawing.text((at(i), bottom + 18.0), Anchor::Middle, &day);
+    }
+    let middles: Vec<_> = values.iter().map(|(i, v)| (at(*i), y.at(v[1]))).collect();
+    drawing.line(line_class(0), &middles);
+    for (i, [low, middle, high]) in &values {
+        let x = at(*i);
+        drawing.line("whisker", &[(x, y.at(*low)), (x, y.at(*high))]);
+        let title = format!(
+            "{}, {}: {} ({} to {})",
+            format::short_id(&releases[*i].id),
+            format::day(releases[*i].begun_unix_ms),
+            show(*middle),
+            show(*low),
+            show(*high)
+        );
+        drawing.mark(Mark::Of(0), (x, y.at(*middle)), false, &title);
+    }
+    Some(drawing.end())
+}

@@ -1,0 +1,311 @@
+//! What runs at this moment, put together once a second for all who look, and not at all for nobody.
+//!
+//! Owns two texts: the parts of pages that are written here when results or trials have changed, and
+//! the figures of the running trials, every second.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{Configuration, Purpose};
+use loadline_engine::store::{ResultRow, Store, StoreError, Unfinished};
+use loadline_report::{content, live, redact};
+use serde::Serialize;
+
+use crate::Reading;
+use crate::routes::listing;
+use crate::trial::{Followed, Second};
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How often a sleeping feed looks whether the server ends.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// The texts, and who waits for them.
+#[derive(Debug, Default)]
+pub struct Feed {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    readers: usize,
+    parts: Text,
+    now: Text,
+}
+
+/// A text and how often it has changed.
+#[derive(Debug, Clone, Default)]
+struct Text {
+    version: u64,
+    json: Arc<str>,
+}
+
+impl Text {
+    fn set(&mut self, json: String) {
+        self.version += 1;
+        self.json = json.into();
+    }
+}
+
+/// One who looks; the feed works as long as there is one.
+#[derive(Debug)]
+pub struct Reader {
+    feed: Arc<Feed>,
+    parts: u64,
+    now: u64,
+}
+
+impl Feed {
+    /// Begins to look.
+    pub fn read(self: &Arc<Self>) -> Reader {
+        self.lock().readers += 1;
+        self.changed.notify_all();
+        Reader {
+            feed: Arc::clone(self),
+            parts: 0,
+            now: 0,
+        }
+    }
+
+    /// How many look.
+    pub fn readers(&self) -> usize {
+        self.lock().readers
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked left whole texts: they are replaced, never changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts the texts together until the server ends.
+    pub fn run(&self, directory: PathBuf, reading: Reading, is_over: &AtomicBool) {
+        let mut poll = Poll::new(directory, reading);
+        while !is_over.load(Ordering::Relaxed) {
+            let state = self.lock();
+            if state.readers == 0 {
+                // What was followed is read again from its begin: nobody may look for days.
+                poll.followed.clear();
+                drop(self.changed.wait_timeout(state, PATIENCE));
+                continue;
+            }
+            drop(state);
+            let begin = Instant::now();
+            let (parts, now) = poll.look();
+            let mut state = self.lock();
+            if let Some(parts) = parts {
+                state.parts.set(parts);
+            }
+            state.now.set(now);
+            drop(state);
+            self.changed.notify_all();
+            while begin.elapsed() < PERIOD && !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(PATIENCE.min(PERIOD.saturating_sub(begin.elapsed())));
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// The events that have come since, by name; waits for one, but not for longer than a second or
+    /// two.
+    pub fn next(&mut self) -> Vec<(&'static str, Arc<str>)> {
+        let feed = Arc::clone(&self.feed);
+        let mut state = feed.lock();
+        if state.now.version == self.now && state.parts.version == self.parts {
+            let waited = feed.changed.wait_timeout(state, 2 * PERIOD);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let mut events = Vec::new();
+        if state.parts.version > self.parts {
+            self.parts = state.parts.version;
+            events.push(("parts", Arc::clone(&state.parts.json)));
+        }
+        if state.now.version > self.now {
+            self.now = state.now.version;
+            events.push(("now", Arc::clone(&state.now.json)));
+        }
+        events
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.feed.lock().readers -= 1;
+    }
+}
+
+/// The parts of pages that the server writes.
+#[derive(Serialize)]
+struct Parts {
+    list: String,
+    /// By the id of each result that runs.
+    progress: BTreeMap<String, String>,
+}
+
+/// A result that runs.
+#[derive(Serialize)]
+struct Running {
+    id: String,
+    /// How long it takes yet, in a sentence.
+    left: Option<String>,
+    running: Vec<Trial>,
+}
+
+/// A trial that runs.
+#[derive(Serialize)]
+struct Trial {
+    trial: String,
+    label: String,
+    phase: String,
+    elapsed_s: f64,
+    p99_ms: Option<f64>,
+    rate: Option<f64>,
+    seconds: Vec<Second>,
+    log: Vec<String>,
+}
+
+/// What was seen at the last look.
+struct Poll {
+    directory: PathBuf,
+    reading: Reading,
+    store: Option<Store>,
+    /// Results, finished trials, and what runs: the parts are of these.
+    seen: Option<((u64, u64), Vec<String>)>,
+    followed: HashMap<String, Followed>,
+    /// By result: at how many trials it was asked, and what was said.
+    left: HashMap<String, (u64, Option<String>)>,
+}
+
+impl Poll {
+    fn new(directory: PathBuf, reading: Reading) -> Self {
+        Self {
+            directory,
+            reading,
+            store: None,
+            seen: None,
+            followed: HashMap::new(),
+            left: HashMap::new(),
+        }
+    }
+
+    /// The parts where they have changed, and what runs now. A store that cannot be read shows
+    /// nothing; the pages themselves say why.
+    fn look(&mut self) -> (Option<String>, String) {
+        match self.try_look() {
+            Ok(seen) => seen,
+            Err(_) => {
+                self.store = None;
+                self.seen = None;
+                (None, "[]".to_owned())
+            }
+        }
+    }
+
+    fn try_look(&mut self) -> Result<(Option<String>, String), StoreError> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            // One that is made later is seen then.
+            None => Store::open_to_read(&self.directory)?,
+        };
+        let running = store.running()?;
+        let ids: Vec<String> = running.iter().map(|row| row.id.clone()).collect();
+        let seen = (store.size()?, ids);
+        let parts = match self.seen.as_ref() == Some(&seen) {
+            true => None,
+            false => Some(self.parts(&store, &running)?),
+        };
+        let now = self.now(&store, &running)?;
+        self.seen = Some(seen);
+        self.store = Store::is_in(&self.directory).then_some(store);
+        Ok((parts, now))
+    }
+
+    fn parts(&self, store: &Store, running: &[ResultRow]) -> Result<String, StoreError> {
+        let rows = store.results()?;
+        let listings: Vec<_> = rows.iter().map(|row| listing(row, &self.reading)).collect();
+        let progress = running.iter().map(|row| {
+            let text = match (self.reading.view)(store, row) {
+                Ok(view) => live::progress(&view),
+                Err(why) => live::unreadable(&why),
+            };
+            (row.id.clone(), text)
+        });
+        Ok(json(&Parts {
+            list: live::list(&listings),
+            progress: progress.collect(),
+        }))
+    }
+
+    fn now(&mut self, store: &Store, running: &[ResultRow]) -> Result<String, StoreError> {
+        let mut all = Vec::new();
+        let mut alive = Vec::new();
+        for row in running {
+            let trials = store.running_trials(&row.id)?;
+            alive.extend(trials.iter().map(|(_, trial)| trial.id.clone()));
+            let left = self.left(store, row);
+            let running = trials.iter();
+            let running = running.filter_map(|(purpose, trial)| self.trial(store, *purpose, trial));
+            all.push(Running {
+                id: row.id.clone(),
+                left,
+                running: running.collect(),
+            });
+        }
+        self.followed.retain(|id, _| alive.contains(id));
+        self.left
+            .retain(|id, _| running.iter().any(|row| row.id == *id));
+        Ok(json(&all))
+    }
+
+    fn left(&mut self, store: &Store, row: &ResultRow) -> Option<String> {
+        let known = self.left.get(&row.id).filter(|(at, _)| *at == row.trials);
+        if let Some((_, text)) = known {
+            return text.clone();
+        }
+        let text = (self.reading.left)(store, row);
+        self.left.insert(row.id.clone(), (row.trials, text.clone()));
+        text
+    }
+
+    fn trial(&mut self, store: &Store, purpose: Purpose, trial: &Unfinished) -> Option<Trial> {
+        if !self.followed.contains_key(&trial.id) {
+            let followed = Followed::open(&store.log(&trial.id))?;
+            self.followed.insert(trial.id.clone(), followed);
+        }
+        let followed = self.followed.get_mut(&trial.id)?;
+        followed.read();
+        let progress = followed.progress();
+        Some(Trial {
+            trial: trial.id.clone(),
+            label: label(purpose, &trial.configuration, trial.repeat),
+            phase: followed.phase().to_owned(),
+            elapsed_s: progress.map_or(0.0, |p| p.elapsed.as_secs_f64()),
+            p99_ms: progress.and_then(|p| p.p99).map(|p| p.as_secs_f64() * 1e3),
+            rate: progress.and_then(|p| p.rate),
+            seconds: followed.seconds().cloned().collect(),
+            // As everywhere, what names a secret is told without it.
+            log: followed.lines().map(|line| redact::line(line)).collect(),
+        })
+    }
+}
+
+/// `prove 240Mi, 1 CPU #3`.
+fn label(purpose: Purpose, configuration: &Configuration, repeat: u32) -> String {
+    let mut text = content::trials::purpose(purpose).to_owned();
+    if let Some(memory) = configuration.memory {
+        text += &format!(" {memory}");
+    }
+    if let Some(cpu) = configuration.cpu {
+        text += &format!(", {cpu} CPU");
+    }
+    format!("{text} #{repeat}")
+}
+
+fn json(value: &impl Serialize) -> String {
+    // Numbers that are none become null; nothing else can fail.
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}

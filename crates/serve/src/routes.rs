@@ -1,0 +1,176 @@
+//! From an address to a page.
+//!
+//! Owns the addresses. Each request opens the store to read: results come, go and change meanwhile.
+
+use std::path::Path;
+
+use loadline_engine::store::{ResultKind, ResultRow, Status, Store, StoreError};
+use loadline_report::live::{self, Listing, Page};
+
+use crate::Reading;
+
+/// Results of a service that its trend shows, newest first.
+const RELEASES: usize = 60;
+/// Longest id, a UUID.
+const LONGEST_ID: usize = 36;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route<'a> {
+    /// `/`.
+    Overview,
+    /// `/events`.
+    Events,
+    /// `/results/ID`.
+    Running(&'a str),
+    /// `/results/ID/report`.
+    Report(&'a str),
+    /// `/results/ID/trend`.
+    Trend(&'a str),
+    /// `/results/ID/stop`.
+    Stop(&'a str),
+}
+
+impl<'a> Route<'a> {
+    /// Reads a path; `None` for one that leads nowhere.
+    pub fn of(path: &'a str) -> Option<Self> {
+        let mut parts = path.strip_prefix('/')?.split('/');
+        let found = match (parts.next()?, parts.next(), parts.next()) {
+            ("", None, None) => Self::Overview,
+            ("events", None, None) => Self::Events,
+            ("results", Some(id), None) => Self::Running(id_of(id)?),
+            ("results", Some(id), Some("report")) => Self::Report(id_of(id)?),
+            ("results", Some(id), Some("trend")) => Self::Trend(id_of(id)?),
+            ("results", Some(id), Some("stop")) => Self::Stop(id_of(id)?),
+            _ => return None,
+        };
+        parts.next().is_none().then_some(found)
+    }
+}
+
+fn id_of(text: &str) -> Option<&str> {
+    let is_plain = text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    (!text.is_empty() && text.len() <= LONGEST_ID && is_plain).then_some(text)
+}
+
+/// What is answered.
+#[derive(Debug)]
+pub enum Answer {
+    /// A page of ours.
+    Page(Page),
+    /// A report, which carries its own policy.
+    Report(String),
+    /// Look there instead.
+    Elsewhere(String),
+    /// There is none.
+    Unknown(String),
+    /// It cannot be read.
+    Failed(String),
+}
+
+/// The answer to a request that reads. `secret` goes into pages that can change something.
+pub fn answer(route: &Route<'_>, directory: &Path, reading: &Reading, secret: &str) -> Answer {
+    match try_answer(route, directory, reading, secret) {
+        Ok(answer) => answer,
+        Err(error @ (StoreError::Unknown { .. } | StoreError::Ambiguous { .. })) => {
+            Answer::Unknown(error.to_string())
+        }
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}
+
+fn try_answer(
+    route: &Route<'_>,
+    directory: &Path,
+    reading: &Reading,
+    secret: &str,
+) -> Result<Answer, StoreError> {
+    let store = Store::open_to_read(directory)?;
+    Ok(match route {
+        Route::Overview | Route::Events => {
+            let rows = store.results()?;
+            let listings: Vec<Listing> = rows.iter().map(|row| listing(row, reading)).collect();
+            Answer::Page(live::overview(&listings))
+        }
+        Route::Running(id) | Route::Stop(id) => {
+            let row = store.result(id)?;
+            if row.status != Status::Running {
+                return Ok(Answer::Elsewhere(format!("/results/{}/report", row.id)));
+            }
+            match (reading.view)(&store, &row) {
+                Ok(view) => Answer::Page(live::running(&listing(&row, reading), &view, secret)),
+                Err(why) => Answer::Failed(why),
+            }
+        }
+        Route::Report(id) => match (reading.view)(&store, &store.result(id)?) {
+            Ok(view) => Answer::Report(loadline_report::html(&view)),
+            Err(why) => Answer::Failed(why),
+        },
+        Route::Trend(id) => {
+            let title = store.result(id)?.title;
+            Answer::Page(live::releases(&title, &releases(&store, &title, reading)?))
+        }
+    })
+}
+
+/// What the results of a service say, oldest first. A result that cannot be read says nothing here;
+/// its own page says why.
+fn releases(
+    store: &Store,
+    title: &str,
+    reading: &Reading,
+) -> Result<Vec<live::Release>, StoreError> {
+    let says = |row: &ResultRow| {
+        row.title == title && matches!(row.kind, ResultKind::Size | ResultKind::Verify)
+    };
+    let mut rows = store.results()?;
+    rows.retain(says);
+    let release = |row: &ResultRow| {
+        let view = (reading.view)(store, row).ok()?;
+        live::Release::of(&view, row.created_unix_ms)
+    };
+    let mut found: Vec<_> = rows.iter().take(RELEASES).filter_map(release).collect();
+    found.reverse();
+    Ok(found)
+}
+
+/// A row of the store as the pages list it.
+pub fn listing(row: &ResultRow, reading: &Reading) -> Listing {
+    Listing {
+        id: row.id.clone(),
+        kind: row.kind.name().to_owned(),
+        title: row.title.clone(),
+        status: row.status.name().to_owned(),
+        is_running: row.status == Status::Running,
+        begun_unix_ms: row.created_unix_ms,
+        trials: row.trials,
+        answer: (reading.answer)(row),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_leads_to_one_page_or_nowhere() {
+        for (path, route) in [
+            ("/", Some(Route::Overview)),
+            ("/events", Some(Route::Events)),
+            ("/results/0190d1c2", Some(Route::Running("0190d1c2"))),
+            ("/results/0190-d1/report", Some(Route::Report("0190-d1"))),
+            ("/results/0190/trend", Some(Route::Trend("0190"))),
+            ("/results/0190/stop", Some(Route::Stop("0190"))),
+            ("/results/0190/stop/now", None),
+            ("/results/../etc", None),
+            ("/results/%2e%2e", None),
+            ("/results/last", None),
+            ("/results/", None),
+            ("/results", None),
+            ("results", None),
+            ("", None),
+        ] {
+            assert_eq!(Route::of(path), route, "{path}");
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Requests in, answers out.
+//!
+//! Owns the listener, the threads that answer, how many there may be, and the headers that keep a
+//! page to itself.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use loadline_engine::store::Store;
+use loadline_report::live;
+use tiny_http::{Header, Method, Request, Response};
+
+use crate::Reading;
+use crate::access::{Access, Asked, Decision};
+use crate::feed::Feed;
+use crate::routes::{self, Answer, Route};
+
+/// Requests that are answered at a time, but for those that follow the stream.
+const ANSWERS: usize = 32;
+/// Pages that follow the stream at a time.
+const READERS: usize = 200;
+/// How often the end is looked for.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// A server that cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is not to be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A thread cannot be had.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// The server of one state directory.
+pub struct Server {
+    listener: tiny_http::Server,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    directory: PathBuf,
+    reading: Reading,
+    access: Access,
+    feed: Arc<Feed>,
+    /// Requests being answered.
+    busy: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Server {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub fn listen(
+        address: SocketAddr,
+        directory: PathBuf,
+        reading: Reading,
+        access: Access,
+    ) -> Result<Self, ServeError> {
+        let listener = tiny_http::Server::http(address)
+            .map_err(|source| ServeError::Listen { address, source })?;
+        let shared = Shared {
+            directory,
+            reading,
+            access,
+            feed: Arc::new(Feed::default()),
+            busy: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        };
+        Ok(Self {
+            listener,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listener.server_addr().to_ip()
+    }
+
+    /// Answers until `is_asked_to_end` says so.
+    ///
+    /// # Errors
+    /// [`ServeError::Thread`] when the first thread cannot be had.
+    pub fn run(self, is_asked_to_end: impl Fn() -> bool) -> Result<(), ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name("feed".to_owned());
+        let feed = thread.spawn(move || {
+            let directory = shared.directory.clone();
+            shared.feed.run(directory, shared.reading, &shared.is_over);
+        });
+        let feed = feed.map_err(ServeError::Thread)?;
+        while !is_asked_to_end() {
+            // What goes wrong with one connection is that connection's end.
+            if let Ok(Some(request)) = self.listener.recv_timeout(PATIENCE) {
+                self.take(request);
+            }
+        }
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        // It ends within one look; a panic in it has been printed.
+        let _ = feed.join();
+        Ok(())
+    }
+
+    /// Answers in a thread of its own, or says at once that there are too many.
+    fn take(&self, request: Request) {
+        let shared = Arc::clone(&self.shared);
+        if shared.busy.fetch_add(1, Ordering::Relaxed) >= ANSWERS {
+            shared.busy.fetch_sub(1, Ordering::Relaxed);
+            say(request, 503, "too many requests at a time");
+            return;
+        }
+        let thread = std::thread::Builder::new().name("answer".to_owned());
+        // Without a thread the request is dropped, which answers 500.
+        let _ = thread.spawn(move || shared.answer(request));
+    }
+}
+
+impl Shared {
+    fn answer(&self, request: Request) {
+        let free = Free(&self.busy);
+        let (path, token) = split(request.url());
+        let asked = Asked {
+            token,
+            ..asked(&request)
+        };
+        match self.access.decide(&asked) {
+            Decision::Granted => {}
+            Decision::WithCookie => {
+                let path = path.to_owned();
+                return self.with_cookie(request, &path);
+            }
+            Decision::ForeignHost => {
+                return say(
+                    request,
+                    403,
+                    "this server answers to localhost and 127.0.0.1 only; start it with --token-file to reach it by another name",
+                );
+            }
+            Decision::NoToken => {
+                return say(
+                    request,
+                    401,
+                    "this server wants its token: open it once with ?token=... behind the address",
+                );
+            }
+        }
+        let may_change = self.access.may_change(&asked);
+        let Some(route) = Route::of(path) else {
+            return page(
+                request,
+                404,
+                &live::message("Not found", "There is no such page."),
+            );
+        };
+        match (request.method(), &route) {
+            (Method::Get, Route::Events) => {
+                drop(free);
+                self.follow(request);
+            }
+            (Method::Post, Route::Stop(_)) if !may_change => {
+                say(request, 403, "only the page of the run itself can stop it");
+            }
+            (Method::Post, Route::Stop(id)) => {
+                let (status, text) = self.stop(id);
+                say(request, status, &text);
+            }
+            (Method::Get, Route::Stop(_)) | (Method::Post, _) => {
+                say(request, 405, "not with this method");
+            }
+            (Method::Get, _) => {
+                let secret = &self.access.secret;
+                let answer = routes::answer(&route, &self.directory, &self.reading, secret);
+                reply(request, answer);
+            }
+            _ => say(request, 405, "not with this method"),
+        }
+    }
+
+    /// The token moves to a cookie, so that it stands in no history and no link.
+    fn with_cookie(&self, request: Request, path: &str) {
+        let mut response = Response::from_string("").with_status_code(303);
+        let cookie = self.access.set_cookie().unwrap_or_default();
+        for (name, value) in [("Set-Cookie", cookie.as_str()), ("Location", path)] {
+            response = with(response, name, value);
+        }
+        send(request, response);
+    }
+
+    fn stop(&self, id: &str) -> (u16, String) {
+        let asked = Store::open_to_read(&self.directory)
+            .and_then(|store| Ok((store.result(id)?.id, store)))
+            .and_then(|(id, store)| store.stop(&id));
+        match asked {
+            Ok(true) => (
+                200,
+                "It is asked to stop; what has finished is kept, and `loadline resume` goes on."
+                    .to_owned(),
+            ),
+            Ok(false) => (
+                409,
+                "It does not run any more, or this server may not signal it.".to_owned(),
+            ),
+            Err(error) => (404, error.to_string()),
+        }
+    }
+
+    /// Sends events until the page goes away or the server ends.
+    fn follow(&self, request: Request) {
+        if self.feed.readers() >= READERS {
+            return say(request, 503, "too many pages follow already");
+        }
+        let mut reader = self.feed.read();
+        let mut out = request.into_writer();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\nretry: 2000\n\n";
+        let mut sent = out.write_all(head.as_bytes());
+        while sent.is_ok() && !self.is_over.load(Ordering::Relaxed) {
+            let mut text = String::new();
+            for (name, json) in reader.next() {
+                // JSON has no line ends of its own.
+                text.push_str(&format!("event: {name}\ndata: {json}\n\n"));
+            }
+            if text.is_empty() {
+                // Tells a page that went away from one that has nothing to hear.
+                text.push_str(":\n\n");
+            }
+            sent = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        }
+    }
+}
+
+/// Gives a place back, also when an answer panics.
+struct Free<'a>(&'a AtomicUsize);
+
+impl Drop for Free<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A path, and its parameter `token`.
+fn split(url: &str) -> (&str, Option<&str>) {
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let token = pairs.find(|(name, _)| *name == "token");
+    (path, token.map(|(_, value)| value))
+}
+
+fn asked(request: &Request) -> Asked<'_> {
+    let header = |name: &'static str| {
+        let mut found = request.headers().iter();
+        let found = found.find(|h| h.field.equiv(name));
+        found.map(|h| h.value.as_str())
+    };
+    Asked {
+        host: header("Host"),
+        authorization: header("Authorization"),
+        cookie: header("Cookie"),
+        token: None,
+        secret: header("X-Loadline-Secret"),
+    }
+}
+
+fn reply(request: Request, answer: Answer) {
+    match answer {
+        Answer::Page(found) => page(request, 200, &found),
+        Answer::Report(html) => {
+            // Its own policy is stricter; this one keeps it out of frames.
+            let policy = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+            document(request, 200, html, policy);
+        }
+        Answer::Elsewhere(path) => {
+            let response = Response::from_string("").with_status_code(303);
+            send(request, with(response, "Location", &path));
+        }
+        Answer::Unknown(why) => page(request, 404, &live::message("Not found", &why)),
+        Answer::Failed(why) => page(request, 500, &live::message("It cannot be read", &why)),
+    }
+}
+
+fn page(request: Request, status: u16, page: &live::Page) {
+    document(request, status, page.html.clone(), &page.policy);
+}
+
+fn document(request: Request, status: u16, html: String, policy: &str) {
+    let response = Response::from_string(html).with_status_code(status);
+    let response = with(response, "Content-Security-Policy", policy);
+    send(
+        request,
+        with(response, "Content-Type", "text/html; charset=utf-8"),
+    );
+}
+
+fn say(request: Request, status: u16, text: &str) {
+    let response = Response::from_string(format!("{text}\n")).with_status_code(status);
+    send(
+        request,
+        with(response, "Content-Type", "text/plain; charset=utf-8"),
+    );
+}
+
+type Text = Response<io::Cursor<Vec<u8>>>;
+
+fn with(mut response: Text, name: &str, value: &str) -> Text {
+    // A path that is no header is left out; ours are all plain.
+    if let Ok(header) = Header::from_bytes(name, value) {
+        response.add_header(header);
+    }
+    response
+}
+
+/// A page that went away is no error.
+fn send(request: Request, mut response: Text) {
+    for (name, value) in [
+        ("X-Content-Type-Options", "nosniff"),
+        ("Referrer-Policy", "no-referrer"),
+        ("Cache-Control", "no-store"),
+        ("Cross-Origin-Resource-Policy", "same-origin"),
+        ("Cross-Origin-Opener-Policy", "same-origin"),
+    ] {
+        response = with(response, name, value);
+    }
+    let _ = request.respond(response);
+}

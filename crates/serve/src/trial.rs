@@ -1,0 +1,236 @@
+//! A trial that runs, followed by its event log: its seconds, its phase, its last lines.
+//!
+//! Bounded: the last minutes and lines only, and a part of the log at a time, however long it is.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::Path;
+
+use loadline_host::{plain, samples};
+use loadline_trial::log::{Content, Piece, Reader, Record};
+use loadline_trial::{Event, Progress};
+use serde::Serialize;
+
+/// Seconds that are kept.
+const SECONDS: usize = 600;
+/// Lines of the application's output that are kept.
+const LINES: usize = 40;
+/// Longest line that is shown, in characters.
+const LINE: usize = 400;
+/// Records of the log that are read at a time.
+const AT_A_TIME: usize = 20_000;
+const NS: u64 = 1_000_000_000;
+
+/// One second of a trial; what was not measured in it is absent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Second {
+    /// Since the trial's first phase, whole seconds.
+    pub t: u64,
+    /// p99 of the load, ms.
+    pub p99_ms: Option<f64>,
+    /// Good responses a second.
+    pub rate: Option<f64>,
+    /// Memory at its end, page cache included, MiB.
+    pub memory_mib: Option<f64>,
+    /// CPUs used.
+    pub cpus: Option<f64>,
+    /// Time throttled by the quota, a sum over CPUs, in CPUs.
+    pub throttled_cpus: Option<f64>,
+}
+
+/// Counters at the end of a second, ns.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counters {
+    at: u64,
+    cpu: Option<i64>,
+    throttled: Option<i64>,
+}
+
+/// A trial that is followed. Of several instances the first is shown.
+#[derive(Debug)]
+pub struct Followed {
+    log: Reader<File>,
+    /// Its first phase, ns.
+    begin: Option<u64>,
+    /// Begin of the current phase, ns.
+    phase_begin: u64,
+    phase: String,
+    progress: Option<Progress>,
+    seconds: VecDeque<Second>,
+    /// At the end of the second before the last one, and now.
+    before: Counters,
+    latest: Counters,
+    lines: VecDeque<String>,
+    /// The begin of a line whose end has not come.
+    rest: String,
+    /// A log that cannot be read further is left alone.
+    is_over: bool,
+}
+
+impl Followed {
+    /// Follows the trial with this event log; `None` where there is none yet.
+    pub fn open(log: &Path) -> Option<Self> {
+        let file = File::open(log).ok()?;
+        Some(Self {
+            log: Reader::new(file),
+            begin: None,
+            phase_begin: 0,
+            phase: "prepare".to_owned(),
+            progress: None,
+            seconds: VecDeque::new(),
+            before: Counters::default(),
+            latest: Counters::default(),
+            lines: VecDeque::new(),
+            rest: String::new(),
+            is_over: false,
+        })
+    }
+
+    /// Reads what has come.
+    pub fn read(&mut self) {
+        for _ in 0..AT_A_TIME {
+            if self.is_over {
+                return;
+            }
+            match self.log.next_record() {
+                Ok(Some(Record::Event(event))) => self.event(event),
+                Ok(Some(Record::Piece(piece))) => self.piece(&piece),
+                Ok(None) => return,
+                Err(_) => self.is_over = true,
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn phase(&self) -> &str {
+        &self.phase
+    }
+
+    /// Its last live figure, of the current phase.
+    pub fn progress(&self) -> Option<Progress> {
+        self.progress
+    }
+
+    /// Its last seconds, oldest first.
+    pub fn seconds(&self) -> impl Iterator<Item = &Second> {
+        self.seconds.iter()
+    }
+
+    /// The last lines of the application, oldest first.
+    pub fn lines(&self) -> impl Iterator<Item = &String> {
+        self.lines.iter()
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Phase { phase, at_ns } => {
+                self.begin.get_or_insert(at_ns);
+                self.phase_begin = at_ns;
+                self.phase = phase.to_string();
+                self.progress = None;
+            }
+            Event::Progress(progress) => {
+                let elapsed = u64::try_from(progress.elapsed.as_nanos()).unwrap_or(u64::MAX);
+                let at = self.phase_begin.saturating_add(elapsed);
+                if let Some(second) = self.second(at) {
+                    second.p99_ms = progress
+                        .p99
+                        .map(|p| p.as_secs_f64() * 1e3)
+                        .or(second.p99_ms);
+                    second.rate = progress.rate.or(second.rate);
+                }
+                self.progress = Some(progress);
+            }
+            Event::Soak(_) | Event::Look(_) => {}
+            Event::Ended(_) => self.is_over = true,
+        }
+    }
+
+    fn piece(&mut self, piece: &Piece) {
+        if piece.instance != 0 {
+            return;
+        }
+        match piece.content {
+            Content::Samples => {
+                let rows = piece.bytes().ok().and_then(|b| samples::decode(&b));
+                for row in rows.unwrap_or_default() {
+                    self.sample(&row);
+                }
+            }
+            Content::Output => self.output(&piece.bytes().unwrap_or_default()),
+            Content::GcLog | Content::File(_) => {}
+        }
+    }
+
+    fn sample(&mut self, row: &samples::Row) {
+        let now = Counters {
+            at: row.at_ns,
+            cpu: row.cpu.map(nanos),
+            throttled: row.throttled.map(nanos),
+        };
+        let begin = *self.begin.get_or_insert(row.at_ns);
+        let number = |at: u64| at.saturating_sub(begin) / NS;
+        if self.latest.at == 0 {
+            self.before = now;
+        } else if number(now.at) > number(self.latest.at) {
+            self.before = self.latest;
+        }
+        self.latest = now;
+        let before = self.before;
+        let span = now.at.saturating_sub(before.at);
+        let share = |to: Option<i64>, from: Option<i64>| {
+            let used = to?.saturating_sub(from?).max(0);
+            (span > 0).then(|| used as f64 / span as f64)
+        };
+        let (cpus, throttled) = (
+            share(now.cpu, before.cpu),
+            share(now.throttled, before.throttled),
+        );
+        let memory = row.memory.and_then(|m| m.usage);
+        if let Some(second) = self.second(row.at_ns) {
+            second.cpus = cpus.or(second.cpus);
+            second.throttled_cpus = throttled.or(second.throttled_cpus);
+            second.memory_mib = memory.map(|m| m.as_mib()).or(second.memory_mib);
+        }
+    }
+
+    /// The second of a point in time, made where it is the newest; `None` for one that is no longer
+    /// kept.
+    fn second(&mut self, at: u64) -> Option<&mut Second> {
+        let begin = *self.begin.get_or_insert(at);
+        let t = at.saturating_sub(begin) / NS;
+        let last = self.seconds.back().map(|s| s.t);
+        if last.is_none_or(|last| t > last) {
+            self.seconds.push_back(Second {
+                t,
+                ..Second::default()
+            });
+            if self.seconds.len() > SECONDS {
+                self.seconds.pop_front();
+            }
+        }
+        self.seconds.iter_mut().rev().find(|s| s.t == t)
+    }
+
+    fn output(&mut self, bytes: &[u8]) {
+        self.rest.push_str(&String::from_utf8_lossy(bytes));
+        let text = std::mem::take(&mut self.rest);
+        let (whole, rest) = text.rsplit_once('\n').unwrap_or(("", &text));
+        for line in whole.lines().filter(|line| !line.is_empty()) {
+            self.lines.push_back(short(line));
+            if self.lines.len() > LINES {
+                self.lines.pop_front();
+            }
+        }
+        // An endless line keeps its begin.
+        self.rest = rest.chars().take(LINE).collect();
+    }
+}
+
+fn short(line: &str) -> String {
+    plain(line).chars().take(LINE).collect()
+}
+
+fn nanos(time: std::time::Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}

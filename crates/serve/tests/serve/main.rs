@@ -1,0 +1,230 @@
+//! The live page as a browser meets it: a store of a thousand trials, a run that begins, is killed
+//! and goes on while the page is open, fifty pages at a time, and requests that are refused.
+
+// A skip is said on stdout, where the test runner counts it.
+#![allow(clippy::print_stdout)]
+
+// Each of these has more than one crate uses.
+#[allow(dead_code)]
+#[path = "../../../../tests/browser/devtools.rs"]
+mod devtools;
+#[allow(dead_code)]
+#[path = "../../../report/tests/report/fixture.rs"]
+mod fixture;
+mod site;
+
+use std::time::{Duration, Instant};
+
+use devtools::Page;
+use loadline_engine::store::Status;
+use site::Site;
+
+fn open(name: &str, site: &Site, path: &str, width: u32) -> Option<Page> {
+    let page = Page::open(&site.url(path), width);
+    if page.is_none() {
+        println!("SKIP serve::{name}: no chromium in PATH (Debian package chromium)");
+    }
+    page
+}
+
+fn keep(page: &mut Page, name: &str) {
+    if let Some(directory) = std::env::var_os("LOADLINE_SCREENSHOTS") {
+        let path = std::path::PathBuf::from(directory).join(format!("serve-{name}.png"));
+        std::fs::write(path, page.screenshot()).expect("writable");
+    }
+}
+
+#[test]
+fn a_thousand_trials_are_listed_and_each_leads_to_its_report_and_its_trend() {
+    let site = Site::new();
+    let ids: Vec<String> = (0..40).map(|i| site.ended(i, 25)).collect();
+    let overview = site.get("/");
+    assert_eq!(overview.status, 200);
+    assert_eq!(overview.body.matches("/report\">").count(), 40);
+    let report = site.get(&format!("/results/{}/report", ids[7]));
+    assert!(
+        report.status == 200 && report.body.contains("id=\"verdict\""),
+        "{}",
+        report.status
+    );
+    let trend = site.get(&format!("/results/{}/trend", ids[7]));
+    assert_eq!(
+        trend.body.matches("<svg").count(),
+        4,
+        "each figure is drawn"
+    );
+    assert_eq!(
+        trend.body.matches("<tr>").count(),
+        41,
+        "a row a release, and the head"
+    );
+    // The start of an id is enough, as on the command line; an ended result has no page of its own.
+    let moved = site.get(&format!("/results/{}", ids[7]));
+    assert_eq!(
+        (moved.status, moved.header("location")),
+        (303, Some(format!("/results/{}/report", ids[7])))
+    );
+    assert_eq!(site.get("/results/ffff").status, 404);
+    assert_eq!(site.get("/results/last").status, 404);
+}
+
+#[test]
+fn a_page_of_another_site_reads_nothing_and_stops_nothing() {
+    let site = Site::new();
+    let running = site.running();
+    for path in ["/", "/events", &format!("/results/{running}")] {
+        let refused = site.send(&format!(
+            "GET {path} HTTP/1.1\r\nHost: evil.example:80\r\nConnection: close\r\n\r\n"
+        ));
+        assert_eq!(refused.status, 403, "{path}");
+        assert!(!refused.body.contains(&running[..8]), "{path}");
+    }
+    let stop = |headers: &str| {
+        site.send(&format!(
+            "POST /results/{running}/stop HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n"
+        ))
+    };
+    assert_eq!(stop("").status, 403);
+    assert_eq!(
+        stop("X-Loadline-Secret: 00112233445566778899aabbccddeeff\r\n").status,
+        403
+    );
+    assert_eq!(site.get(&format!("/results/{running}/stop")).status, 405);
+    let put = site.send(
+        "PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    );
+    assert_eq!(put.status, 405);
+}
+
+#[test]
+fn with_a_token_the_first_visit_leaves_a_cookie_and_no_token_in_the_address() {
+    let site = Site::with_token("0123456789abcdef");
+    assert_eq!(site.get("/").status, 401);
+    let first = site.get("/?token=0123456789abcdef");
+    assert_eq!(
+        (first.status, first.header("location")),
+        (303, Some("/".to_owned()))
+    );
+    let cookie = first.header("set-cookie").expect("a cookie");
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
+        "{cookie}"
+    );
+    let pair = cookie.split(';').next().expect("a pair").to_owned();
+    let page = site.send(&format!(
+        "GET / HTTP/1.1\r\nHost: node-1\r\nCookie: {pair}\r\nConnection: close\r\n\r\n"
+    ));
+    assert_eq!(page.status, 200);
+}
+
+#[test]
+fn fifty_pages_follow_and_each_hears_of_the_trial() {
+    let site = Site::new();
+    let trial = site.running_trial(&site.running());
+    trial.measures();
+    let pages: Vec<_> = (0..50).map(|_| site.follow()).collect();
+    for mut page in pages {
+        let text = page.until("\"phase\":\"measure\"", Duration::from_secs(20));
+        // 40 ms of CPU time and 5 ms throttled in each tenth of a second.
+        assert!(
+            text.contains("\"cpus\":0.4,\"throttled_cpus\":0.05"),
+            "{text}"
+        );
+        assert!(text.contains("event: parts"), "{text}");
+    }
+}
+
+#[test]
+fn what_runs_is_drawn_and_a_killed_run_that_goes_on_comes_back() {
+    let site = Site::new();
+    site.ended(1, 12);
+    let result = site.running();
+    let trial = site.running_trial(&result);
+    trial.measures();
+    let Some(mut page) = open(
+        "what_runs_is_drawn",
+        &site,
+        &format!("/results/{result}"),
+        1100,
+    ) else {
+        return;
+    };
+    page.wait_until("document.getElementById('phase').textContent.includes('measure')");
+    page.wait_until("document.querySelectorAll('canvas').length === 4");
+    page.wait_until("document.getElementById('log').textContent.includes('<b>ready</b>')");
+    keep(&mut page, "running-light");
+    dark(&mut page);
+    keep(&mut page, "running-dark");
+    // Killed: the page gives way to what is there.
+    site.stands(&result, Status::Interrupted);
+    page.wait_until("location.pathname.endsWith('/report') && document.readyState === 'complete'");
+    page.go(&site.url("/"));
+    page.wait_until("!document.getElementById('list').textContent.includes('Running now')");
+    keep(&mut page, "overview-dark");
+    // Resumed while the page is open.
+    site.stands(&result, Status::Running);
+    page.wait_until("document.getElementById('list').textContent.includes('Running now')");
+    assert_eq!(
+        page.messages(),
+        Vec::<String>::new(),
+        "nothing on the console"
+    );
+}
+
+#[test]
+fn pages_fit_a_phone() {
+    let site = Site::new();
+    let ended = site.ended(1, 12);
+    let running = site.running();
+    site.running_trial(&running).measures();
+    let Some(mut page) = open("pages_fit_a_phone", &site, "/", 380) else {
+        return;
+    };
+    for (name, path) in [
+        ("overview-narrow", "/".to_owned()),
+        ("running-narrow", format!("/results/{running}")),
+        ("trend-narrow", format!("/results/{ended}/trend")),
+    ] {
+        page.go(&site.url(&path));
+        let width = page.evaluate("document.documentElement.scrollWidth");
+        assert!(width.as_u64().is_some_and(|w| w <= 380), "{name}: {width}");
+        keep(&mut page, name);
+    }
+}
+
+#[test]
+fn a_trend_is_drawn() {
+    let site = Site::new();
+    let ids: Vec<String> = (0..9).map(|i| site.ended(i, 25)).collect();
+    let Some(mut page) = open(
+        "a_trend_is_drawn",
+        &site,
+        &format!("/results/{}/trend", ids[0]),
+        1100,
+    ) else {
+        return;
+    };
+    assert_eq!(page.evaluate("document.querySelectorAll('svg').length"), 4);
+    keep(&mut page, "trend-light");
+    assert_eq!(page.messages(), Vec::<String>::new());
+}
+
+#[test]
+fn it_ends_at_once_with_pages_open() {
+    let site = Site::new();
+    site.running();
+    let _page = site.follow();
+    let begin = Instant::now();
+    drop(site);
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "a page holds nothing up"
+    );
+}
+
+fn dark(page: &mut Page) {
+    page.call(
+        "Emulation.setEmulatedMedia",
+        &serde_json::json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]}),
+    );
+}

@@ -1,0 +1,281 @@
+//! A server over a store of its own, and requests to it as bytes.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{Phase, Purpose};
+use loadline_cgroup::MemorySample;
+use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status, Store, TrialKey};
+use loadline_host::samples::{self, Row};
+use loadline_report::ResultView;
+use loadline_serve::access::Access;
+use loadline_serve::{Reading, Server};
+use loadline_sizing::Bytes;
+use loadline_trial::log::{Content, Log};
+use loadline_trial::{Event, Progress};
+
+use crate::fixture;
+
+/// A server that runs until it is dropped.
+pub struct Site {
+    place: tempfile::TempDir,
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// An answer.
+pub struct Answer {
+    pub status: u16,
+    head: String,
+    pub body: String,
+}
+
+/// A trial that runs, whose events are written here.
+pub struct Trial {
+    log: Log,
+}
+
+/// A stream of events.
+pub struct Followed {
+    stream: TcpStream,
+    text: String,
+}
+
+fn view(store: &Store, row: &ResultRow) -> Result<ResultView, String> {
+    let trials = store.trials(&row.id).map_err(|e| e.to_string())?;
+    Ok(ResultView {
+        id: row.id.clone(),
+        title: row.title.clone(),
+        trials,
+        ..fixture::search()
+    })
+}
+
+impl Site {
+    pub fn new() -> Self {
+        Self::of(Access::new(None).expect("rules"))
+    }
+
+    pub fn with_token(token: &str) -> Self {
+        Self::of(Access::new(Some(token.to_owned())).expect("rules"))
+    }
+
+    fn of(access: Access) -> Self {
+        let place = tempfile::tempdir().expect("a directory");
+        let reading = Reading {
+            view,
+            answer: |row| row.outcome.clone().unwrap_or_default(),
+            left: |_, row| Some(format!("{} trials so far", row.trials)),
+        };
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Server::listen(any, place.path().to_owned(), reading, access);
+        let server = server.expect("a free port");
+        let address = server.address().expect("an address");
+        let is_over = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            server
+                .run(|| asked.load(Ordering::Relaxed))
+                .expect("threads");
+        });
+        Self {
+            place,
+            address,
+            is_over,
+            thread: Some(thread),
+        }
+    }
+
+    fn store(&self) -> Store {
+        Store::open(self.place.path()).expect("a store")
+    }
+
+    fn result(&self, store: &Store) -> String {
+        let new = NewResult {
+            kind: ResultKind::Size,
+            title: "orders".to_owned(),
+            experiment: String::new(),
+            directory: "/srv".into(),
+            command: Vec::new(),
+            machine: fixture::machine(),
+        };
+        store.create_result(&new).expect("a result")
+    }
+
+    /// A finished result with so many trials of the fixture's search; gives its id.
+    pub fn ended(&self, number: u64, trials: usize) -> String {
+        let store = self.store();
+        let id = self.result(&store);
+        let records = fixture::search().trials;
+        for (i, record) in records.iter().cycle().take(trials).enumerate() {
+            let key = TrialKey {
+                result: id.clone(),
+                purpose: record.purpose,
+                configuration: record.configuration.clone(),
+                repeat: u32::try_from(i).expect("few"),
+                attempt: 1,
+            };
+            let mut record = record.clone();
+            record.id = store.begin_trial(&key).expect("begun");
+            store.finish_trial(&record).expect("finished");
+        }
+        let outcome = format!("answer {number}");
+        let done = store.set_status(&id, Status::Done, Some(&outcome));
+        done.expect("done");
+        id
+    }
+
+    /// A result that this process runs; gives its id.
+    pub fn running(&self) -> String {
+        self.result(&self.store())
+    }
+
+    /// Says where a result stands; this process owns it.
+    pub fn stands(&self, result: &str, status: Status) {
+        let set = self.store().set_status(result, status, None);
+        set.expect("a status");
+    }
+
+    /// A trial of it that runs.
+    pub fn running_trial(&self, result: &str) -> Trial {
+        let store = self.store();
+        let record = &fixture::search().trials[0];
+        let key = TrialKey {
+            result: result.to_owned(),
+            purpose: Purpose::Search,
+            configuration: record.configuration.clone(),
+            repeat: 1,
+            attempt: 1,
+        };
+        let id = store.begin_trial(&key).expect("begun");
+        let file = std::fs::File::options()
+            .create_new(true)
+            .append(true)
+            .read(true)
+            .open(store.log(&id));
+        let log = Log::begin(file.expect("a log")).expect("empty");
+        Trial { log }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.send(&format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        ))
+    }
+
+    pub fn send(&self, request: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("answered");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|s| s.parse().ok());
+        Answer {
+            status: status.expect("a status"),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    pub fn follow(&self) -> Followed {
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
+        let request = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("sent");
+        let patience = stream.set_read_timeout(Some(Duration::from_millis(200)));
+        patience.expect("a timeout");
+        Followed {
+            stream,
+            text: String::new(),
+        }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<String> {
+        let mut pairs = self.head.lines().filter_map(|line| line.split_once(": "));
+        let found = pairs.find(|(of, _)| of.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.to_owned())
+    }
+}
+
+impl Trial {
+    /// Writes what a trial in its measure phase has written.
+    pub fn measures(&self) {
+        let event = |event: Event| self.log.event(&event).expect("written");
+        let begin = 5_000_000_000_000;
+        event(Event::Phase {
+            phase: Phase::Start,
+            at_ns: begin,
+        });
+        let line = b"<b>ready</b> password=hunter2\n";
+        self.log.whole_piece(Content::Output, 0, line);
+        event(Event::Phase {
+            phase: Phase::Measure,
+            at_ns: begin + 2_000_000_000,
+        });
+        let row = |i: u64| Row {
+            at_ns: begin + i * 100_000_000,
+            cpu: Some(Duration::from_millis(40 * i)),
+            throttled: Some(Duration::from_millis(5 * i)),
+            memory: Some(MemorySample {
+                usage: Some(Bytes::from_bytes((200 << 20) + (i << 16))),
+                ..MemorySample::default()
+            }),
+            ..Row::default()
+        };
+        let rows: Vec<Row> = (1..220).map(row).collect();
+        self.log
+            .whole_piece(Content::Samples, 0, &samples::encode(&rows));
+        for second in 1..=20 {
+            event(Event::Progress(Progress {
+                phase: Phase::Measure,
+                elapsed: Duration::from_secs(second),
+                p99: Some(Duration::from_millis(20 + second % 5)),
+                rate: Some(300.0),
+            }));
+        }
+    }
+}
+
+impl Followed {
+    /// All that has come when this text is in it.
+    pub fn until(&mut self, wanted: &str, patience: Duration) -> String {
+        let begin = Instant::now();
+        let mut block = vec![0; 64 << 10];
+        while !self.text.contains(wanted) {
+            assert!(
+                begin.elapsed() < patience,
+                "{wanted} did not come: {}",
+                self.text
+            );
+            match self.stream.read(&mut block) {
+                Ok(0) => panic!("the stream ended: {}", self.text),
+                Ok(length) => self
+                    .text
+                    .push_str(&String::from_utf8_lossy(&block[..length])),
+                // Nothing yet.
+                Err(_) => {}
+            }
+        }
+        self.text.clone()
+    }
+}
