@@ -27,6 +27,7 @@ mod process;
 mod refused;
 mod runner;
 mod soaks;
+mod starts;
 mod tls;
 mod traces;
 mod uml;

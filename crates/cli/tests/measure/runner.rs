@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use crate::lab::Lab;
 use crate::{
     answers, applications, caches, compose, dependencies, disk, forms, hostile_images, images,
-    instances, interrupted, killed, mixes, ports, postgresql, refused, soaks, tls, uml, verifies,
+    instances, interrupted, killed, mixes, ports, postgresql, refused, soaks, starts, tls, uml,
+    verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -16,7 +17,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 20] = [
+const SUITES: [&[Case]; 21] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -34,6 +35,7 @@ const SUITES: [&[Case]; 20] = [
     &killed::CASES,
     &mixes::CASES,
     &soaks::CASES,
+    &starts::CASES,
     &verifies::CASES,
     &tls::CASES,
     &uml::CASES,
