@@ -10,6 +10,7 @@ mod answers;
 mod applications;
 mod caches;
 mod compose;
+mod denied;
 mod dependencies;
 mod disk;
 mod engines;
