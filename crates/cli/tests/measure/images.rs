@@ -12,7 +12,7 @@ use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_dead, assert_nothing_left};
 
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     (
         "images_that_cannot_start_are_refused",
         images_that_cannot_start_are_refused,
@@ -25,7 +25,12 @@ pub const CASES: [Case; 6] = [
         "an_image_is_measured_by_docker",
         an_image_is_measured_by_docker,
     ),
-    ("an_image_gets_a_cache", an_image_gets_a_cache),
+    ("an_image_gets_a_cache", || {
+        Engine::podman().map_or_else(Some, |engine| gets_a_cache(&engine))
+    }),
+    ("an_image_of_docker_gets_a_cache", || {
+        Engine::docker().map_or_else(Some, |engine| gets_a_cache(&engine))
+    }),
     (
         "loadline_runs_from_its_own_image",
         loadline_runs_from_its_own_image,
@@ -145,12 +150,8 @@ fn measured(engine: &Engine) -> Outcome {
 }
 
 /// Trained in it, used by trials, and there in what the Dockerfile builds.
-fn an_image_gets_a_cache() -> Outcome {
+fn gets_a_cache(engine: &Engine) -> Outcome {
     const CACHED: &str = "localhost/loadline-test-cached:1";
-    let engine = match Engine::podman() {
-        Ok(engine) => engine,
-        Err(reason) => return Some(reason),
-    };
     let lab = Lab::new();
     let flags = ["--wait", "--accept-noise", "--runs=1", "-o", "out"];
     let call = lab.call("cache").args(&flags);
@@ -158,7 +159,7 @@ fn an_image_gets_a_cache() -> Outcome {
     let ended = engine.call(call).into_end().expect_code(0);
     ended.says(&["training appcds"]).prints(&[
         "the class path of the image",
-        "Use it: podman build -t loadline-test:cached -f ",
+        &format!("Use it: {} build -t loadline-test:cached -f ", engine.name),
         "come from it and the JDK's archive",
     ]);
     let out = lab.path().join("out");
@@ -179,7 +180,7 @@ fn an_image_gets_a_cache() -> Outcome {
         "the image has its cache: {start}"
     );
     let without = engine.environment(lab.call("cache"));
-    let without = without.args(&["--image", IMAGE, "--engine", "podman", "--kind=aot"]);
+    let without = without.args(&["--image", IMAGE, "--engine", engine.name, "--kind=aot"]);
     let ended = without.into_end().expect_code(2);
     ended.says(&["has no aot cache", "hint: an AOT cache needs JDK 25"]);
     assert_nothing_left(&lab, &[], &Default::default());

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use crate::lab::Lab;
 use crate::{
-    answers, applications, caches, compose, dependencies, disk, forms, hostile_images, images,
-    instances, interrupted, killed, mixes, ports, postgresql, refused, serving, soaks, tls, uml,
-    verifies,
+    answers, applications, caches, compose, denied, dependencies, disk, forms, hostile_images,
+    images, instances, interrupted, killed, mixes, ports, postgresql, refused, serving, soaks, starts, tls,
+    uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -17,12 +17,13 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 21] = [
+const SUITES: [&[Case]; 23] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
     &caches::CASES,
     &compose::CASES,
+    &denied::CASES,
     &dependencies::CASES,
     &ports::CASES,
     &postgresql::CASES,
@@ -36,6 +37,7 @@ const SUITES: [&[Case]; 21] = [
     &mixes::CASES,
     &serving::CASES,
     &soaks::CASES,
+    &starts::CASES,
     &verifies::CASES,
     &tls::CASES,
     &uml::CASES,

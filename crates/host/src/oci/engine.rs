@@ -79,7 +79,9 @@ pub fn check(engine: &Engine) -> Result<(), Refusal> {
         return Ok(());
     }
     let driver = run(engine, &["info", "--format", "{{.CgroupDriver}}"]);
-    let driver = driver.map_err(|error| Refusal::new(&what, &error, daemon_hint(&error.said)))?;
+    let is_root = rustix::process::geteuid().is_root();
+    let driver =
+        driver.map_err(|error| Refusal::new(&what, &error, daemon_hint(&error.said, is_root)))?;
     match driver.trim() {
         "cgroupfs" => Ok(()),
         other => Err(Refusal::new(
@@ -92,13 +94,50 @@ pub fn check(engine: &Engine) -> Result<(), Refusal> {
     }
 }
 
-fn daemon_hint(said: &str) -> &'static str {
-    match said.contains("permission denied") {
-        true => "its socket lets only root and the group docker in: run loadline as root",
-        false => {
+fn daemon_hint(said: &str, is_root: bool) -> &'static str {
+    match (said.contains("permission denied"), is_root) {
+        (true, false) => "its socket lets only root and the group docker in: run loadline as root",
+        (true, true) => {
+            "root without all of its rights (a container, a service with fewer capabilities) is let in by what `ls -lZ` says of the socket only: run loadline with them (sudo on the machine, --privileged in a container); or use podman: --engine podman"
+        }
+        (false, _) => {
             "start it: systemctl start docker, or dockerd by hand; or use podman: --engine podman"
         }
     }
+}
+
+/// What to do where a disk of an engine is full; `None` where that is not what it said.
+pub fn full_disk_hint(engine: &Engine, said: &str) -> Option<String> {
+    let said = said.to_lowercase();
+    let is_full = said.contains("no space left") || said.contains("disk quota exceeded");
+    is_full.then(|| {
+        let kept = match kept_in(engine) {
+            Some(place) => format!("in {place}"),
+            None => "where it keeps images".to_owned(),
+        };
+        let through = match engine.kind {
+            EngineKind::Podman => {
+                let unpacked = engine.env.get("TMPDIR").map_or("/var/tmp", String::as_str);
+                format!(", and in {unpacked} (TMPDIR), where podman puts what it pulls first")
+            }
+            EngineKind::Docker => String::new(),
+        };
+        format!(
+            "free some space {kept}{through}, then call loadline again; `{} image prune` removes images without a name",
+            engine.kind
+        )
+    })
+}
+
+/// The directory of an engine's images.
+fn kept_in(engine: &Engine) -> Option<String> {
+    let format = match engine.kind {
+        EngineKind::Podman => "{{.Store.GraphRoot}}",
+        EngineKind::Docker => "{{.DockerRootDir}}",
+    };
+    let place = run(engine, &["info", "--format", format]).ok()?;
+    let place = place.trim();
+    place.starts_with('/').then(|| place.to_owned())
 }
 
 /// Where containers would be started, if that is not here.
@@ -218,7 +257,9 @@ mod tests {
         let silent = engine(EngineKind::Docker, ("DOCKER_HOST", "unix:///none.sock"));
         let refusal = check(&silent).expect_err("no daemon");
         assert!(refusal.hint.contains("start docker"), "{}", refusal.hint);
-        assert!(daemon_hint("dial unix: connect: permission denied").contains("as root"));
+        let denied = "dial unix: connect: permission denied";
+        assert!(daemon_hint(denied, false).contains("as root"));
+        assert!(daemon_hint(denied, true).contains("--privileged"));
     }
 
     #[test]

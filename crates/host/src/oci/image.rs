@@ -119,7 +119,7 @@ impl Image {
         }
         engine::run(first, &["pull", "--quiet", reference])
             .and_then(|_| inspect(first, reference))
-            .map_err(|error| not_pulled(reference, &error))
+            .map_err(|error| not_pulled(first, reference, &error))
             .and_then(|text| Self::read(first, reference, &text))
     }
 
@@ -245,7 +245,7 @@ fn no_engine(wanted: Option<EngineKind>) -> Refusal {
     Refusal::new("starting an image", why, hint)
 }
 
-fn not_pulled(reference: &str, error: &EngineError) -> NotFound {
+fn not_pulled(engine: &Engine, reference: &str, error: &EngineError) -> NotFound {
     // Built on some machine, as podman names it: no registry has it.
     if reference.starts_with("localhost/") {
         return NotFound::Wrong(Refusal::new(
@@ -265,9 +265,11 @@ fn not_pulled(reference: &str, error: &EngineError) -> NotFound {
         "invalid reference",
         "not exist",
     ];
-    let is_wrong = is_name.iter().any(|word| said.contains(word));
-    let hint = if said.contains("no space left") {
-        "free some space where the engine keeps images, then call loadline again"
+    // What a full disk breaks may have words of a wrong name.
+    let full = engine::full_disk_hint(engine, &error.said);
+    let is_wrong = full.is_none() && is_name.iter().any(|word| said.contains(word));
+    let hint = if let Some(hint) = &full {
+        hint
     } else if said.contains("unauthorized") || said.contains("denied") {
         "log in with the engine, or check the name; an image that was built here needs the tag it was built with"
     } else {
@@ -458,9 +460,9 @@ mod tests {
             let mut shell = engine::installed(None).pop()?;
             shell.program = PathBuf::from("/bin/sh");
             let error = engine::run(&shell, &["-c", &format!("echo '{said}' >&2; exit 125")]);
-            Some(not_pulled("a/b:1", &error.expect_err("it fails")))
+            Some(not_pulled(&shell, "a/b:1", &error.expect_err("it fails")))
         };
-        let Some(full) = hint("write /var/tmp/x: no space left on device") else {
+        let Some(full) = hint("unknown: write /var/tmp/x: no space left on device") else {
             println!("SKIP a_pull_that_fails_says_what_to_do_about_it: no engine here");
             return;
         };

@@ -299,8 +299,13 @@ fn make(
         is_removed: false,
     };
     let id = engine::run(&image.engine, &arguments).map_err(|error| {
-        let hint = "try it with the engine alone: what it says there is what it said here";
-        refused("making the container", error, hint)
+        let alone = "try it with the engine alone: what it says there is what it said here";
+        let full = engine::full_disk_hint(&image.engine, &error.said);
+        refused(
+            "making the container",
+            error,
+            full.as_deref().unwrap_or(alone),
+        )
     })?;
     Ok((made, id.trim().to_owned()))
 }
