@@ -95,4 +95,35 @@ mod tests {
         listed.sort_unstable();
         assert_eq!(visible, listed);
     }
+
+    #[test]
+    fn every_flag_of_size_stands_in_a_group() {
+        let mut command = Arguments::command();
+        command.build();
+        let size = command.find_subcommand("size").expect("it is there");
+        let flags = size.get_opts().filter(|f| f.get_id() != "help");
+        let bare = flags.filter(|f| f.get_help_heading().is_none());
+        let bare: Vec<_> = bare.map(clap::Arg::get_id).collect();
+        assert!(bare.is_empty(), "without a group: {bare:?}");
+    }
+
+    #[test]
+    fn a_default_is_printed_in_one_form() {
+        let mut command = Arguments::command();
+        command.build();
+        for sub in command.get_subcommands() {
+            for flag in sub.get_arguments().filter(|f| !f.is_hide_set()) {
+                let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+                let (said, form) = (help.matches("default:"), help.matches("[default: "));
+                assert_eq!(
+                    said.count(),
+                    form.count(),
+                    "{} {}",
+                    sub.get_name(),
+                    flag.get_id()
+                );
+                assert!(!help.contains("(the default)"), "{}", flag.get_id());
+            }
+        }
+    }
 }

@@ -114,19 +114,22 @@ pub enum Command {
     Neighbour(neighbour::NeighbourArguments),
 }
 
+/// The heading of flags about where results are kept and how they are shown.
+pub const RESULT: &str = "Result";
+
 /// Where a result goes at the end.
 #[derive(Args, Debug, Default, Clone)]
 pub struct OutputFlags {
     /// Print the result as JSON
-    #[arg(long)]
+    #[arg(long, help_heading = RESULT)]
     pub json: bool,
 
     /// Print all that the records say, not the first screen of it
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", help_heading = RESULT)]
     pub full: bool,
 
     /// Also write the HTML report to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RESULT)]
     pub report: Option<PathBuf>,
 }
 

@@ -220,7 +220,7 @@ pub struct ExportArguments {
     /// Only this section of the Markdown, such as `sizes`
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
-    /// File to write, packed with gzip where its name ends in .gz; default: standard output
+    /// File to write, packed with gzip where its name ends in .gz [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
