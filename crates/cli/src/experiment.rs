@@ -2,6 +2,7 @@
 //!
 //! Owns the flags that mean the same as keys of the experiment file. Flags win over the file.
 
+mod environment;
 mod flags;
 
 use std::fs;
@@ -18,9 +19,10 @@ use loadline_trial::Refusal;
 
 use crate::commands::{bodiless, load_error};
 use crate::error::{Error, ErrorKind};
+use crate::files;
 use crate::images;
 
-pub use flags::{APPLICATION, ExperimentFlags, SEARCH, SearchFlags};
+pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags};
 
 /// An experiment and the text that reproduces it.
 pub struct Given {
@@ -34,11 +36,33 @@ pub struct Given {
     pub title: String,
 }
 
+/// Flags that not every command has.
+#[derive(Clone, Copy, Default)]
+pub struct More<'a> {
+    /// Those of a search.
+    pub search: Option<&'a SearchFlags>,
+    /// Those of a matrix.
+    pub matrix: Option<&'a MatrixFlags>,
+}
+
 /// Reads and checks the experiment.
 ///
 /// # Errors
 /// Usage errors with file, line and hint.
 pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Given, Error> {
+    let more = More {
+        search,
+        matrix: None,
+    };
+    given_with(flags, more)
+}
+
+/// The same with the flags of a matrix.
+///
+/// # Errors
+/// As [`given`].
+pub fn given_with(flags: &ExperimentFlags, more: More<'_>) -> Result<Given, Error> {
+    let search = more.search;
     let here = std::env::current_dir().map_err(|e| {
         Error::new(
             ErrorKind::Environment,
@@ -47,7 +71,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     })?;
     let Some(path) = &flags.file else {
         let mut file = from_flags(flags)?;
-        overlay(&mut file, flags, search)?;
+        overlay(&mut file, flags, more)?;
         search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
         settle_named(&mut file, &here)?;
         let title = title(&file, None);
@@ -63,7 +87,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     is_settled |= file.settle_stubs(beside).map_err(|e| refused(&e))?;
     is_settled |= settle_named(&mut file, beside)?;
     let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
-    let any = overlay(&mut file, flags, search)? || any_prices;
+    let any = overlay(&mut file, flags, more)? || any_prices;
     let any = settle_named(&mut file, &here)? || any;
     if !any && !is_settled {
         return Ok(Given {
@@ -162,7 +186,7 @@ fn written(file: ExperimentFile, experiment: Experiment, title: String) -> Resul
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|e| {
+    files::read(path).map_err(|e| {
         Error::new(ErrorKind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
             .hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline plan --schema)")
     })
@@ -224,9 +248,12 @@ pub fn app_table(flags: &ExperimentFlags) -> AppTable {
 fn overlay(
     file: &mut ExperimentFile,
     flags: &ExperimentFlags,
-    search: Option<&SearchFlags>,
+    more: More<'_>,
 ) -> Result<bool, Error> {
+    let search = more.search;
     let mut any = overlay_load(file, flags)?;
+    any |= overlay_environment(file, flags)?;
+    any |= more.matrix.is_some_and(|m| overlay_matrix(file, m));
     let mut set = |target: &mut Option<Said<String>>, name, value: &Option<String>| {
         if let Some(value) = value {
             *target = Some(Said::flag(name, value.clone()));
@@ -283,6 +310,31 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
     let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
     file.load.settle(&here).map_err(load_error)?;
     Ok(file.load != before)
+}
+
+fn overlay_environment(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bool, Error> {
+    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
+    let env = environment::environment(flags, &here)?;
+    let any = !env.is_empty();
+    file.app.env.extend(env);
+    Ok(any)
+}
+
+/// Memory limits take the place of the file's, wherever that says them.
+fn overlay_matrix(file: &mut ExperimentFile, matrix: &MatrixFlags) -> bool {
+    if let Some(repeats) = matrix.repeats {
+        file.run.repeats = Some(Said::flag("--repeats", repeats));
+    }
+    if let [one] = matrix.memory.as_slice() {
+        file.factor.retain(|f| f.name.get() != "memory");
+        file.limits.memory = Some(Said::flag("--memory", one.clone()));
+    } else if !matrix.memory.is_empty() {
+        let levels = matrix.memory.iter().cloned().map(LevelEntry::Plain);
+        file.factor.retain(|f| f.name.get() != "memory");
+        file.factor
+            .push(factor("memory", "--memory", levels.collect()));
+    }
+    matrix.is_given()
 }
 
 fn overlay_compose(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
@@ -386,10 +438,10 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     };
     replace("cpu", "--cpu", plain(&flags.cpu));
     replace("jdk", "--jdk", plain(&flags.jdk));
-    let sets = flags.options.iter().map(|text| option_set(text));
+    let sets = flags.jvm.iter().map(|text| option_set(text));
     let sets = sets.map(|set| LevelEntry::Changes(Box::new(set)));
-    replace("options", "--options", sets.collect());
-    !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.options.is_empty())
+    replace("options", "--jvm", sets.collect());
+    !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.jvm.is_empty())
 }
 
 /// A factor that a flag asks for.

@@ -464,7 +464,7 @@ fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
     let locked = if wait {
         MachineLock::wait(|held| {
             if !told {
-                eprintln!("waiting: {held}");
+                talk!("waiting: {held}");
                 told = true;
             }
             !signals.came()

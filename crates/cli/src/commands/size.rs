@@ -61,12 +61,12 @@ pub fn run(mut arguments: SizeArguments) -> Result<Outcome, Error> {
     }
     enough::check(&given.experiment)?;
     for note in enough::notes(&given, TOGETHER) {
-        eprintln!("{note}");
+        talk!("{note}");
     }
     let measuring = Measuring::begin(given, ResultKind::Size, &arguments.measure)?;
     if measuring.experiment.search.pricing.is_none() {
         let told = outlook::told(&measuring.experiment, Some(&measuring.store));
-        eprintln!("{}", told.sentence());
+        talk!("{}", told.sentence());
     }
     let result = measuring.result.clone();
     let ended = sized(measuring, &arguments.output)?;

@@ -53,13 +53,24 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub jdk: Vec<String>,
 
-    /// A set of JVM options to compare, as 'c1: -XX:TieredStopAtLevel=1'; may be given several times
-    #[arg(long, value_name = "LABEL: OPTIONS", allow_hyphen_values = true, help_heading = EXPERIMENT)]
-    pub options: Vec<String>,
+    /// JVM options, as '-Xmx256m -XX:+UseSerialGC'; several sets are compared, each with a label
+    /// before it: 'c1: -XX:TieredStopAtLevel=1'
+    #[arg(long,  alias = "options", value_name = "[LABEL:] OPTIONS", allow_hyphen_values = true, help_heading = EXPERIMENT)]
+    pub jvm: Vec<String>,
 
     /// Who the application runs as, uid or uid:gid
     #[arg(long, value_name = "UID", help_heading = APPLICATION)]
     pub user: Option<String>,
+
+    /// A variable of the application's environment; NAME alone is that of the caller, kept as a
+    /// reference: no record holds its value. Several times for several
+    #[arg(long, value_name = "NAME[=VALUE]", help_heading = APPLICATION)]
+    pub env: Vec<String>,
+
+    /// A file of variables, NAME=VALUE a line as docker reads it; --env wins. Credentials in it are
+    /// kept as references
+    #[arg(long, value_name = "FILE", help_heading = APPLICATION)]
+    pub env_file: Vec<PathBuf>,
 
     /// Network of the application: own (loopback only) or host
     #[arg(long, help_heading = APPLICATION)]
@@ -92,6 +103,25 @@ pub struct ExperimentFlags {
     /// The application's command, after --
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// What a matrix has that a search looks for by itself.
+#[derive(Args, Debug, Default, Clone)]
+pub struct MatrixFlags {
+    /// Memory limit, as 512Mi; several are compared. Does mine hold? --memory 512Mi --repeats 20
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', help_heading = EXPERIMENT)]
+    pub memory: Vec<String>,
+
+    /// Fresh starts of each configuration [default: 1]
+    #[arg(long, value_name = "N", help_heading = EXPERIMENT)]
+    pub repeats: Option<u32>,
+}
+
+impl MatrixFlags {
+    /// Whether any of them is given: then a matrix is meant.
+    pub fn is_given(&self) -> bool {
+        self.repeats.is_some() || !self.memory.is_empty()
+    }
 }
 
 /// The flags of the search.
