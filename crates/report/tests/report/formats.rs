@@ -426,6 +426,17 @@ fn the_smallest_counts_all_instances_and_needs_a_limit() {
         text.ends_with("the smallest of them have 1 CPU and 600Mi."),
         "{text}"
     );
+    let mut alone = view.clone();
+    alone.trials.truncate(1);
+    let text = sentence(&alone);
+    assert!(text.contains("with 1 CPU and 600Mi keeps"), "{text}");
+    assert!(text.ends_with("1 of 1 start did."), "{text}");
+    alone.trials.splice(.., [view.trials[3].clone()]);
+    let text = sentence(&alone);
+    assert!(
+        text.contains("does not keep") && text.ends_with("0 of 1 start did."),
+        "{text}"
+    );
     view.trials.truncate(4);
     let text = sentence(&view);
     assert!(text.contains("the smallest of them is 600Mi"), "{text}");
