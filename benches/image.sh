@@ -12,7 +12,7 @@
 set -eu
 jar=$(realpath "$1") path=$2 rate=$3 out=$4 rounds=${5:-3}
 loadline=$(realpath "${LOADLINE:-target/release/loadline}")
-flags=${FLAGS:---cpu 1 --options c1:-XX:TieredStopAtLevel=1 --slo p99<250ms,errors<1% --warm-up 2s --measure 4s --prove 3 --min-memory 128Mi --max-memory 512Mi}
+flags=${FLAGS:---cpu 1 --jvm c1:-XX:TieredStopAtLevel=1 --slo p99<250ms,errors<1% --warm-up 2s --measure 4s --prove 3 --min-memory 128Mi --max-memory 512Mi}
 name=localhost/loadline-bench:1
 mkdir -p "$out"
 out=$(realpath "$out")

@@ -2,10 +2,12 @@
 //!
 //! Owns the flags that mean the same as keys of the experiment file. Flags win over the file.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod environment;
+mod flags;
 
-use clap::Args;
+use std::fs;
+use std::path::Path;
+
 use loadline_analysis::record::Configuration;
 use loadline_engine::experiment::wire::{
     AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
@@ -17,169 +19,10 @@ use loadline_trial::Refusal;
 
 use crate::commands::{bodiless, load_error};
 use crate::error::{Error, ErrorKind};
+use crate::files;
 use crate::images;
-use crate::load_flags::LoadFlags;
 
-/// The experiment as flags; each is also a key of the experiment file.
-#[derive(Args, Debug, Default, Clone)]
-pub struct ExperimentFlags {
-    /// Experiment file (TOML); flags win over it
-    #[arg(short, long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
-
-    /// What "it works" means, as p99<50ms,errors<0.1%; of one request of a mix
-    /// 'POST /orders: p99<200ms'
-    #[arg(long, value_name = "SLO")]
-    pub slo: Option<String>,
-
-    /// What is requested, as http://localhost:8080/owners
-    #[arg(long)]
-    pub url: Option<Target>,
-
-    #[command(flatten)]
-    pub load: LoadFlags,
-
-    /// Path that answers when the application is ready; default: the URL, or its port where the load
-    /// is more than a plain GET
-    #[arg(long, value_name = "PATH")]
-    pub ready: Option<String>,
-
-    /// How long a start may take, as 60s
-    #[arg(long, value_name = "TIME")]
-    pub start_deadline: Option<String>,
-
-    /// CPU limit, as 1 or 500m; several are compared
-    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
-    pub cpu: Vec<String>,
-
-    /// JDK by name, as `loadline doctor` lists it; several are compared, by `size` each with a size
-    /// of its own that is proven
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub jdk: Vec<String>,
-
-    /// A set of JVM options to compare, as 'c1: -XX:TieredStopAtLevel=1'; may be given several times
-    #[arg(long, value_name = "LABEL: OPTIONS", allow_hyphen_values = true)]
-    pub options: Vec<String>,
-
-    /// Who the application runs as, uid or uid:gid
-    #[arg(long, value_name = "UID")]
-    pub user: Option<String>,
-
-    /// Network of the application: own (loopback only) or host
-    #[arg(long)]
-    pub network: Option<String>,
-
-    /// Judge trials although other programs disturbed them; the result says which were
-    #[arg(long)]
-    pub accept_noise: bool,
-
-    /// An image that podman or docker starts, in place of a command; what follows -- are its
-    /// arguments
-    #[arg(long, value_name = "REF")]
-    pub image: Option<String>,
-
-    /// Engine that starts the image: podman or docker [default: the one that has it]
-    #[arg(long, value_name = "ENGINE")]
-    pub engine: Option<String>,
-
-    /// A compose file: with --service the application and all that it depends on are its services
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "service",
-        conflicts_with = "image"
-    )]
-    pub compose: Option<PathBuf>,
-
-    /// The service of the compose file that is the application
-    #[arg(long, value_name = "NAME", requires = "compose")]
-    pub service: Option<String>,
-
-    /// The application's command, after --
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
-}
-
-/// The flags of the search.
-#[derive(Args, Debug, Default, Clone)]
-pub struct SearchFlags {
-    /// Smallest memory to try, as 64Mi
-    #[arg(long, value_name = "SIZE")]
-    pub min_memory: Option<String>,
-
-    /// Largest memory to try [default: 1Gi, doubled while it fails, within this machine]
-    #[arg(long, value_name = "SIZE")]
-    pub max_memory: Option<String>,
-
-    /// Which JVM the answer is for: start, fresh starts judged after the warm-up given, as after a
-    /// deployment; steady, a warm one: the warm-up is lengthened, up to 2m, while requests still
-    /// get cheaper when they are judged [default: start]
-    #[arg(long, value_name = "start|steady")]
-    pub question: Option<String>,
-
-    /// Soak the answer for so long, as 30m: what grows is told with it
-    #[arg(long, value_name = "TIME")]
-    pub soak: Option<String>,
-
-    /// CPUs of the host that the answer is to run on: says what the JVM chooses there, and `emit`
-    /// pins what would differ
-    #[arg(long, value_name = "CPUS")]
-    pub node: Option<u32>,
-
-    /// Sizes are multiples of this, as 4Mi
-    #[arg(long, value_name = "SIZE")]
-    pub step: Option<String>,
-
-    /// Passes in a row that confirm a size, after that of the search [default: 2]
-    #[arg(long, value_name = "N")]
-    pub confirm: Option<u32>,
-
-    /// 1 confirmation instead of 2: fewer starts, and more of the answers are wrong
-    #[arg(long, conflicts_with = "confirm")]
-    pub fast: bool,
-
-    /// Margin on top of the confirmed size, as 10%
-    #[arg(long, value_name = "PERCENT")]
-    pub margin: Option<String>,
-
-    /// Fresh starts that prove a size if none misses; at least 19 of 20 must keep the SLO, one
-    /// that misses asks for more or moves the size up [default: 20, with --prices 5]
-    #[arg(long, value_name = "N")]
-    pub prove: Option<u32>,
-
-    /// Search the cheapest deployment instead, at the prices of an offer (fargate, fargate-arm,
-    /// fargate-eks, gke-autopilot, azure-container-apps, own-nodes) or of a price list (CSV)
-    #[arg(long, value_name = "OFFER|FILE")]
-    pub prices: Option<String>,
-
-    /// Region of the prices; default: the first of the list
-    #[arg(long)]
-    pub region: Option<String>,
-
-    /// Sizes to choose from instead of those that the offer bills, as 0.5/1Gi,1/2Gi
-    #[arg(long, value_name = "CPUS/SIZE", value_delimiter = ',')]
-    pub sizes: Vec<String>,
-
-    /// Extra on top of the rate, as 20%
-    #[arg(long, value_name = "PERCENT")]
-    pub headroom: Option<String>,
-
-    /// Fewest and most replicas, as 2..16 (the default)
-    #[arg(long, value_name = "N..M")]
-    pub replicas: Option<String>,
-
-    /// Replicas that may be lost while the rest still carries the rate
-    #[arg(long, value_name = "N")]
-    pub spare: Option<u32>,
-
-    /// Compare collectors, flags and heaps at the size found: so many pairs of trials each, from 6
-    #[arg(long, value_name = "PAIRS")]
-    pub compare: Option<u32>,
-
-    /// Longest time of all trials, the proof included, as 20m
-    #[arg(long, value_name = "TIME")]
-    pub budget: Option<String>,
-}
+pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags};
 
 /// An experiment and the text that reproduces it.
 pub struct Given {
@@ -193,11 +36,33 @@ pub struct Given {
     pub title: String,
 }
 
+/// Flags that not every command has.
+#[derive(Clone, Copy, Default)]
+pub struct More<'a> {
+    /// Those of a search.
+    pub search: Option<&'a SearchFlags>,
+    /// Those of a matrix.
+    pub matrix: Option<&'a MatrixFlags>,
+}
+
 /// Reads and checks the experiment.
 ///
 /// # Errors
 /// Usage errors with file, line and hint.
 pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Given, Error> {
+    let more = More {
+        search,
+        matrix: None,
+    };
+    given_with(flags, more)
+}
+
+/// The same with the flags of a matrix.
+///
+/// # Errors
+/// As [`given`].
+pub fn given_with(flags: &ExperimentFlags, more: More<'_>) -> Result<Given, Error> {
+    let search = more.search;
     let here = std::env::current_dir().map_err(|e| {
         Error::new(
             ErrorKind::Environment,
@@ -206,7 +71,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     })?;
     let Some(path) = &flags.file else {
         let mut file = from_flags(flags)?;
-        overlay(&mut file, flags, search)?;
+        overlay(&mut file, flags, more)?;
         search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
         settle_named(&mut file, &here)?;
         let title = title(&file, None);
@@ -222,7 +87,7 @@ pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Gi
     is_settled |= file.settle_stubs(beside).map_err(|e| refused(&e))?;
     is_settled |= settle_named(&mut file, beside)?;
     let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
-    let any = overlay(&mut file, flags, search)? || any_prices;
+    let any = overlay(&mut file, flags, more)? || any_prices;
     let any = settle_named(&mut file, &here)? || any;
     if !any && !is_settled {
         return Ok(Given {
@@ -321,7 +186,7 @@ fn written(file: ExperimentFile, experiment: Experiment, title: String) -> Resul
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|e| {
+    files::read(path).map_err(|e| {
         Error::new(ErrorKind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
             .hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline plan --schema)")
     })
@@ -383,9 +248,12 @@ pub fn app_table(flags: &ExperimentFlags) -> AppTable {
 fn overlay(
     file: &mut ExperimentFile,
     flags: &ExperimentFlags,
-    search: Option<&SearchFlags>,
+    more: More<'_>,
 ) -> Result<bool, Error> {
+    let search = more.search;
     let mut any = overlay_load(file, flags)?;
+    any |= overlay_environment(file, flags)?;
+    any |= more.matrix.is_some_and(|m| overlay_matrix(file, m));
     let mut set = |target: &mut Option<Said<String>>, name, value: &Option<String>| {
         if let Some(value) = value {
             *target = Some(Said::flag(name, value.clone()));
@@ -442,6 +310,31 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
     let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
     file.load.settle(&here).map_err(load_error)?;
     Ok(file.load != before)
+}
+
+fn overlay_environment(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bool, Error> {
+    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
+    let env = environment::environment(flags, &here)?;
+    let any = !env.is_empty();
+    file.app.env.extend(env);
+    Ok(any)
+}
+
+/// Memory limits take the place of the file's, wherever that says them.
+fn overlay_matrix(file: &mut ExperimentFile, matrix: &MatrixFlags) -> bool {
+    if let Some(repeats) = matrix.repeats {
+        file.run.repeats = Some(Said::flag("--repeats", repeats));
+    }
+    if let [one] = matrix.memory.as_slice() {
+        file.factor.retain(|f| f.name.get() != "memory");
+        file.limits.memory = Some(Said::flag("--memory", one.clone()));
+    } else if !matrix.memory.is_empty() {
+        let levels = matrix.memory.iter().cloned().map(LevelEntry::Plain);
+        file.factor.retain(|f| f.name.get() != "memory");
+        file.factor
+            .push(factor("memory", "--memory", levels.collect()));
+    }
+    matrix.is_given()
 }
 
 fn overlay_compose(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
@@ -545,10 +438,10 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     };
     replace("cpu", "--cpu", plain(&flags.cpu));
     replace("jdk", "--jdk", plain(&flags.jdk));
-    let sets = flags.options.iter().map(|text| option_set(text));
+    let sets = flags.jvm.iter().map(|text| option_set(text));
     let sets = sets.map(|set| LevelEntry::Changes(Box::new(set)));
-    replace("options", "--options", sets.collect());
-    !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.options.is_empty())
+    replace("options", "--jvm", sets.collect());
+    !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.jvm.is_empty())
 }
 
 /// A factor that a flag asks for.

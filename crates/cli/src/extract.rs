@@ -40,7 +40,7 @@ pub fn extracted(command: &[String], to: Option<&Path>) -> Result<Vec<String>, E
     let done = extract(&path, &to, caller).map_err(|e| refused(&e))?;
     let place = done.jar.strip_prefix(&here).unwrap_or(&done.jar);
     let place = place.display().to_string();
-    eprintln!(
+    talk!(
         "extracted {jar}: {place} and what it needs in lib beside it, {} files; this is measured",
         done.libraries
     );

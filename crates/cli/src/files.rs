@@ -9,13 +9,33 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use loadline_files::Refused;
 
+use crate::commands::print;
 use crate::error::{Error, ErrorKind};
 
-/// Writes a file; what cannot be renamed to, such as `/dev/stdout`, is written to as it is.
+/// Whether `-` is named: standard input or output.
+pub fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Reads a text file, or standard input.
+///
+/// # Errors
+/// When it cannot be read, or is no text.
+pub fn read(path: &Path) -> std::io::Result<String> {
+    match is_standard(path) {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    }
+}
+
+/// Writes a file, `-` to standard output; what cannot be renamed to, such as `/dev/stdout`, is written to as it is.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
+    if is_standard(path) {
+        return print(text);
+    }
     loadline_files::write(path, text.as_bytes()).map_err(|e| cannot_write(&e))
 }
 

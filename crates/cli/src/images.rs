@@ -38,7 +38,7 @@ pub fn find(experiment: &mut Experiment) -> Result<(), Error> {
         NotFound::Here(refusal) => Error::refused(&refusal),
     })?;
     for found in experiment.images().filter_map(|image| image.found.as_ref()) {
-        eprintln!(
+        talk!(
             "image: {} ({}), started by {}",
             found.reference,
             short_id(&found.id),

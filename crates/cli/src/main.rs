@@ -3,6 +3,9 @@
 //! One file a subcommand in [`commands`]; stdout is data, stderr is talk; the exit code says how
 //! it ended ([`error::ErrorKind`]).
 
+#[macro_use]
+mod ui;
+
 mod commands;
 mod enough;
 mod error;
@@ -14,7 +17,6 @@ mod load_flags;
 mod measuring;
 mod result;
 mod signals;
-mod ui;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,9 @@ use crate::error::Error;
 #[derive(Parser)]
 #[command(name = "loadline", version, args_override_self = true)]
 struct Arguments {
+    /// Say nothing but answers, warnings and errors
+    #[arg(short, long, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Option<commands::Command>,
 }
@@ -38,14 +43,18 @@ fn main() -> ExitCode {
         return Error::refused(&refusal).report();
     }
     let matches = commands::grouped(Arguments::command()).try_get_matches();
-    let arguments = match matches.and_then(|found| Arguments::from_arg_matches(&found)) {
-        Ok(arguments) => arguments,
+    let parsed = matches.and_then(|found| Ok((Arguments::from_arg_matches(&found)?, found)));
+    let (arguments, found) = match parsed {
+        Ok(parsed) => parsed,
         Err(refusal) => return error::usage(refusal),
     };
-    match arguments
+    ui::quiet(arguments.quiet);
+    let to = commands::output::begin(&found);
+    let ended = arguments
         .command
-        .map_or_else(commands::first, commands::run)
-    {
+        .map_or_else(commands::first, commands::run);
+    let written = commands::output::end(to);
+    match ended.and_then(|outcome| written.map(|()| outcome)) {
         Ok(outcome) => outcome.exit_code(),
         Err(error) => error.report(),
     }

@@ -25,7 +25,7 @@ use loadline_host::{Options, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_trial::{Account, Engine};
 
-use crate::commands::load_error;
+use crate::commands::{RESULT, load_error};
 use crate::error::{Error, ErrorKind};
 use crate::experiment::{Given, refused};
 use crate::images;
@@ -39,17 +39,17 @@ const APPLICATION_UID: u32 = 64_999;
 #[derive(Args, Debug, Default, Clone)]
 pub struct MeasureFlags {
     /// Where results are kept [default: /var/lib/loadline for root, else ~/.local/state/loadline]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = RESULT)]
     pub state: Option<PathBuf>,
 
     /// Wait until no other loadline measures, instead of refusing
-    #[arg(long)]
+    #[arg(long, help_heading = RESULT)]
     pub wait: bool,
 
     /// Use trials of earlier results where nothing that matters changed (command and its files,
     /// load, SLO, limits, options, machine, JDK, loadline); the result names each. Proofs are
     /// always run
-    #[arg(long)]
+    #[arg(long, help_heading = RESULT)]
     pub reuse: bool,
 }
 
@@ -464,7 +464,7 @@ fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
     let locked = if wait {
         MachineLock::wait(|held| {
             if !told {
-                eprintln!("waiting: {held}");
+                talk!("waiting: {held}");
                 told = true;
             }
             !signals.came()

@@ -21,6 +21,7 @@ use loadline_sizing::{Options, Origin};
 
 use crate::error::{Error, ErrorKind};
 use crate::experiment::refused;
+use crate::files;
 use crate::measuring::{experiment_of, open_store_to_read, store_refused};
 use crate::ui::text::short;
 
@@ -30,7 +31,8 @@ const LARGEST: u64 = 1 << 30;
 /// Which result.
 #[derive(Args, Debug, Clone)]
 pub struct ResultFlags {
-    /// Id of the result (or the start of it); `last` is the newest; or a file that `export` wrote
+    /// Id of the result (or the start of it); `last` is the newest; or a file that `export`
+    /// wrote, - for one on standard input
     #[arg(default_value = "last", value_name = "RESULT")]
     pub id: String,
     /// Where results are kept
@@ -93,7 +95,7 @@ pub fn of_store(id: &str) -> Result<(), Error> {
 /// The same with its row, where it is one of the store.
 fn found(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow>), Error> {
     let path = Path::new(id);
-    if path.is_file() {
+    if path.is_file() || files::is_standard(path) {
         return Ok((exported(path)?, None));
     }
     if path.is_dir() {
@@ -123,7 +125,11 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
             format!("cannot read {}: {e}", path.display()),
         )
     };
-    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let input: Box<dyn Read> = match files::is_standard(path) {
+        true => Box::new(std::io::stdin()),
+        false => Box::new(File::open(path).map_err(unreadable)?),
+    };
+    let mut file = BufReader::new(input);
     let begin = std::io::BufRead::fill_buf(&mut file).map_err(unreadable)?;
     let mut text = String::new();
     let read = if begin.starts_with(&[0x1f, 0x8b]) {

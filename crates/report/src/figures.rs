@@ -54,13 +54,7 @@ impl Seen {
 /// The spread of latencies of trials; `None` when there are none. Where the middle lies between a
 /// time and one in failures, it lies in failures.
 pub fn latencies(values: impl Iterator<Item = Seen>) -> Option<Spread<Seen>> {
-    let values: Vec<Seen> = values.collect();
-    let failed = values.iter().filter(|v| **v == Seen::InFailures).count();
-    let mut seen = spread(values.into_iter())?;
-    if failed * 2 >= seen.n {
-        seen.median = Seen::InFailures;
-    }
-    Some(seen)
+    spread(values)
 }
 
 /// The latencies of the judged phase, around an outage those of the time before it, which the verdict
@@ -162,7 +156,7 @@ impl Figures {
 pub struct Spread<T> {
     /// Smallest.
     pub low: T,
-    /// Median; the lower one of two.
+    /// Median; between the middle two of an even number.
     pub median: T,
     /// Largest.
     pub high: T,
@@ -170,13 +164,59 @@ pub struct Spread<T> {
     pub n: usize,
 }
 
+/// A value between two others of its kind: the median of an even number of values, as
+/// [`loadline_analysis::interval::median`] has it, so that what is shown and what is compared agree.
+pub trait Middle: Copy + PartialOrd {
+    /// The middle of both.
+    fn middle(self, other: Self) -> Self;
+}
+
+impl Middle for f64 {
+    fn middle(self, other: Self) -> Self {
+        // Two infinities differ by no number.
+        if self == other {
+            self
+        } else {
+            self + (other - self) / 2.0
+        }
+    }
+}
+
+impl Middle for Duration {
+    fn middle(self, other: Self) -> Self {
+        self + other.saturating_sub(self) / 2
+    }
+}
+
+impl Middle for Bytes {
+    fn middle(self, other: Self) -> Self {
+        let (a, b) = (self.as_bytes(), other.as_bytes());
+        Self::from_bytes(a + b.saturating_sub(a) / 2)
+    }
+}
+
+impl Middle for usize {
+    fn middle(self, other: Self) -> Self {
+        self + other.saturating_sub(self) / 2
+    }
+}
+
+impl Middle for Seen {
+    fn middle(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::At(a), Self::At(b)) => Self::At(a.middle(b)),
+            _ => Self::InFailures,
+        }
+    }
+}
+
 /// The spread of the values there are; `None` when there are none.
-pub fn spread<T: Copy + PartialOrd>(values: impl Iterator<Item = T>) -> Option<Spread<T>> {
+pub fn spread<T: Middle>(values: impl Iterator<Item = T>) -> Option<Spread<T>> {
     let mut values: Vec<T> = values.collect();
     values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     Some(Spread {
         low: *values.first()?,
-        median: values[(values.len() - 1) / 2],
+        median: values[(values.len() - 1) / 2].middle(values[values.len() / 2]),
         high: *values.last()?,
         n: values.len(),
     })
@@ -196,6 +236,18 @@ impl<T: Copy + PartialEq> Spread<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_is_that_of_a_comparison() {
+        let times = [8.42, 8.46, 7.0, 9.0];
+        let shown = spread(times.into_iter()).map(|s| s.median);
+        assert_eq!(shown, loadline_analysis::interval::median(&times));
+        let at = |us| Seen::At(Duration::from_micros(us));
+        let seen = latencies([at(8_420), at(8_480)].into_iter()).map(|s| s.median);
+        assert_eq!(seen, Some(at(8_450)));
+        let bytes = [Bytes::from_mib(1), Bytes::from_mib(2)].into_iter();
+        assert_eq!(spread(bytes).map(|s| s.median), Some(Bytes::from_kib(1536)));
+    }
 
     #[test]
     fn failures_are_slower_than_every_latency() {

@@ -58,6 +58,7 @@ const QUARKUS: (&str, [&str; 2]) = (
 enum For {
     /// Deployment, Service; autoscaler and disruption budget when asked for. Without docker and
     /// compose the JVM options are in the pod, for an image of one's own
+    #[value(alias = "k8s")]
     Kubernetes,
     /// Dockerfile with what it copies
     Docker,
@@ -161,7 +162,7 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
             eprintln!("warning: {note}");
         }
         let next = arguments.existing.next(&arguments.to);
-        next.iter().for_each(|line| eprintln!("next: {line}"));
+        next.iter().for_each(|line| talk!("next: {line}"));
         return Ok(Outcome::Done);
     }
     let purposes = match application.measured_image {
@@ -181,7 +182,7 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
         eprintln!("warning: {doubt}");
     }
     for line in steps.next() {
-        eprintln!("next: {line}");
+        talk!("next: {line}");
     }
     Ok(Outcome::Done)
 }
@@ -198,7 +199,7 @@ fn write(
         eprintln!("warning: the size is not proven to keep the SLO: {proof}");
     }
     for line in node_sentences(view) {
-        eprintln!("{line}");
+        talk!("{line}");
     }
     for artefact in artefacts {
         print(&arguments.to.join(artefact.name).display().to_string())?;

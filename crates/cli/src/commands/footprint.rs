@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
         let options = ask(pid, "VM.flags")?;
         profile.is_c1_only = Some(is_c1_only(&options));
         files::write(output, &profile.print())?;
-        eprintln!("wrote {}", output.display());
+        talk!("wrote {}", output.display());
     }
     Ok(Outcome::Done)
 }

@@ -4,7 +4,6 @@
 //! `loadline_jvm::gclog::Report`'s.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use loadline_jvm::gclog::report::{Entry, Report};
@@ -12,6 +11,7 @@ use loadline_jvm::gclog::{self, files};
 use loadline_sizing::Bytes;
 
 use crate::error::{Error, ErrorKind, Outcome};
+use crate::files::is_standard;
 
 /// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
 const ENTRIES_SHOWN: usize = 8;
@@ -22,7 +22,7 @@ const ENTRIES_SHOWN: usize = 8;
 /// or gzip. Files that differ only in a rotation number are one log.
 #[derive(clap::Args)]
 pub struct GcArgs {
-    /// The logs.
+    /// The logs; - is standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Prints one JSON object a line for each log (docs/guides/gc-logs.md has the fields).
@@ -35,7 +35,12 @@ pub struct GcArgs {
 pub fn run(args: &GcArgs) -> Result<Outcome, Error> {
     let mut failure = None;
     let mut is_first = true;
-    for group in files::group(&args.files) {
+    let standard = |path: &PathBuf| match is_standard(path) {
+        true => PathBuf::from("/dev/stdin"),
+        false => path.clone(),
+    };
+    let named: Vec<PathBuf> = args.files.iter().map(standard).collect();
+    for group in files::group(&named) {
         match files::read(&group, 0) {
             Ok(log) => {
                 let report = Report::of(&log, &group);
@@ -74,13 +79,7 @@ fn print(report: &Report, json: bool) -> Result<(), Error> {
 
 /// To stdout. A reader that went away (`| head`) wants no more.
 fn write_line(text: &str) -> Result<(), Error> {
-    match writeln!(std::io::stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
-            ErrorKind::Environment,
-            format!("cannot write to stdout: {error}"),
-        )),
-        _ => Ok(()),
-    }
+    super::print(text)
 }
 
 /// The report as people read it.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use clap::Command;
 use loadline_report::table::wrap;
 
-use super::{doctor, print, width};
+use super::{doctor, output, print, width};
 use crate::error::{Error, Outcome};
 
 /// The commands by purpose; every visible one stands in one group.
@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Measure",
         &[
-            "init", "size", "verify", "run", "judge", "soak", "drill", "plan", "resume",
+            "init", "size", "verify", "run", "judge", "lint", "soak", "drill", "plan", "resume",
         ],
     ),
     (
@@ -32,7 +32,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
 
 /// The same command line, with its commands in groups.
-pub fn grouped(mut command: Command) -> Command {
+pub fn grouped(command: Command) -> Command {
+    let mut command = output::with_flag(command);
     // Without it the command `help` is not there yet.
     command.build();
     let groups = listed(&command);
@@ -97,5 +98,36 @@ mod tests {
         visible.sort_unstable();
         listed.sort_unstable();
         assert_eq!(visible, listed);
+    }
+
+    #[test]
+    fn every_flag_of_size_stands_in_a_group() {
+        let command = grouped(Arguments::command());
+        let size = command.find_subcommand("size").expect("it is there");
+        let flags = size
+            .get_opts()
+            .filter(|f| f.get_id() != "help" && f.get_id() != "quiet");
+        let bare = flags.filter(|f| f.get_help_heading().is_none());
+        let bare: Vec<_> = bare.map(clap::Arg::get_id).collect();
+        assert!(bare.is_empty(), "without a group: {bare:?}");
+    }
+
+    #[test]
+    fn a_default_is_printed_in_one_form() {
+        let command = grouped(Arguments::command());
+        for sub in command.get_subcommands() {
+            for flag in sub.get_arguments().filter(|f| !f.is_hide_set()) {
+                let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+                let (said, form) = (help.matches("default:"), help.matches("[default: "));
+                assert_eq!(
+                    said.count(),
+                    form.count(),
+                    "{} {}",
+                    sub.get_name(),
+                    flag.get_id()
+                );
+                assert!(!help.contains("(the default)"), "{}", flag.get_id());
+            }
+        }
     }
 }

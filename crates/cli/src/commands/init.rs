@@ -82,7 +82,7 @@ pub fn run(arguments: &InitArguments) -> Result<Outcome, Error> {
     let text = project.to_toml();
     checked(&text, directory)?;
     for line in project.said() {
-        eprintln!("{line}");
+        talk!("{line}");
     }
     for what in &project.left_out {
         eprintln!("not taken: {what}");
@@ -92,7 +92,7 @@ pub fn run(arguments: &InitArguments) -> Result<Outcome, Error> {
         return Ok(Outcome::Done);
     }
     files::write(&path, &text)?;
-    eprintln!("wrote {}; next: loadline verify", path.display());
+    talk!("wrote {}; next: loadline verify", path.display());
     Ok(Outcome::Done)
 }
 

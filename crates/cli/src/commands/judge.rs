@@ -37,11 +37,11 @@ const STARTS: u32 = 3;
 /// The JDK of rules where this machine has none.
 const USUAL_JDK: u32 = 17;
 
-/// Run somebody else's numbers under the same SLO
-#[derive(Args)]
+/// Run somebody else's numbers under the same SLO; `lint` checks a manifest on paper
+#[derive(Args, Default)]
 pub struct JudgeArguments {
-    /// Kubernetes manifest to check: a file, a directory of them, or - for standard input; may be
-    /// given several times. With a command after -- its numbers are run too
+    /// Kubernetes manifest whose numbers are run: a file, a directory of them, or - for standard
+    /// input; may be given several times. Checked on paper first, as `lint` does
     #[arg(long, value_name = "FILE", num_args = 1..)]
     manifest: Vec<PathBuf>,
 
@@ -76,6 +76,41 @@ pub struct JudgeArguments {
     output: OutputFlags,
 }
 
+impl JudgeArguments {
+    /// Those of a check on paper.
+    pub fn of_paper(
+        manifest: Vec<PathBuf>,
+        measured: Option<String>,
+        prices: String,
+        state: Option<PathBuf>,
+    ) -> Self {
+        let measure = MeasureFlags {
+            state,
+            ..MeasureFlags::default()
+        };
+        Self {
+            manifest,
+            measured,
+            prices,
+            measure,
+            ..Self::default()
+        }
+    }
+}
+
+/// Checks manifests on paper and prints what is wrong.
+pub fn on_paper(arguments: &JudgeArguments, as_json: bool) -> Result<Outcome, Error> {
+    let paper = Paper::check(&arguments.manifest, measured(arguments)?, offer(arguments)?)?;
+    print(&match as_json {
+        true => json(&paper.document())?,
+        false => paper.text(),
+    })?;
+    Ok(match paper.is_sound() {
+        true => Outcome::Done,
+        false => Outcome::SloMissed,
+    })
+}
+
 /// Checks, and runs what can be run.
 pub fn run(arguments: JudgeArguments) -> Result<Outcome, Error> {
     let flags = &arguments.flags;
@@ -83,7 +118,8 @@ pub fn run(arguments: JudgeArguments) -> Result<Outcome, Error> {
     if arguments.manifest.is_empty() && arguments.advice.is_empty() {
         return Err(
             Error::new(ErrorKind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")
-                .hint("loadline judge --manifest deploy.yaml")
+                .hint("on paper: loadline lint deploy.yaml")
+                .hint("loadline judge --manifest deploy.yaml --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
                 .hint("loadline judge --advice percent=75 --memory 512Mi --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar"),
         );
     }

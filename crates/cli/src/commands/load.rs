@@ -88,7 +88,7 @@ pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
     // A plan that cannot be run leaves the files of the last one alone.
     plan.check().map_err(load_error)?;
     let mut files = Files::create(arguments)?;
-    let is_watched = std::io::stderr().is_terminal();
+    let is_watched = std::io::stderr().is_terminal() && !crate::ui::is_quiet();
     let mut study = Study::new(&plan);
     let outcome = run(&plan, signals.flag(), &mut |second| {
         study.take(second);
@@ -121,9 +121,9 @@ fn interrupted(signals: &Signals) -> Error {
 /// Prints a summary; exit code 4 when the generator says that it was the bottleneck.
 pub(super) fn print(as_json: bool, summary: &Summary) -> Result<Outcome, Error> {
     if as_json {
-        println!("{}", json(summary)?);
+        super::print(&json(summary)?)?;
     } else {
-        print!("{}", summary.text());
+        super::print(&summary.text())?;
     }
     match &summary.saturated {
         // A closed model asks how fast it goes: the generator's own end is an answer too, and

@@ -12,10 +12,12 @@ mod help;
 mod init;
 mod init_part;
 mod judge;
+mod lint;
 mod load;
 mod load_part;
 mod merge;
 mod neighbour;
+pub mod output;
 mod plan;
 mod predict;
 mod profile;
@@ -60,7 +62,9 @@ pub enum Command {
     Run(run::RunArguments),
     /// Take a dependency away under load and say how the application comes through
     Drill(run::RunArguments),
-    /// Check a manifest, and run somebody else's numbers under the same SLO
+    /// Check manifests on paper: limits, requests, JVM options, probes
+    Lint(lint::LintArguments),
+    /// Run somebody else's numbers, of a manifest or a rule, under the same SLO
     Judge(judge::JudgeArguments),
     /// Show what would run and how long it takes
     Plan(plan::PlanArguments),
@@ -117,19 +121,22 @@ pub enum Command {
     Neighbour(neighbour::NeighbourArguments),
 }
 
+/// The heading of flags about where results are kept and how they are shown.
+pub const RESULT: &str = "Result";
+
 /// Where a result goes at the end.
 #[derive(Args, Debug, Default, Clone)]
 pub struct OutputFlags {
     /// Print the result as JSON
-    #[arg(long)]
+    #[arg(long, help_heading = RESULT)]
     pub json: bool,
 
     /// Print all that the records say, not the first screen of it
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", help_heading = RESULT)]
     pub full: bool,
 
     /// Also write the HTML report to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RESULT)]
     pub report: Option<PathBuf>,
 }
 
@@ -143,6 +150,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Soak(arguments) => soak::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Drill(arguments) => drill::run(arguments),
+        Command::Lint(arguments) => lint::run(arguments),
         Command::Judge(arguments) => judge::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Cache(arguments) => cache::run(arguments),
@@ -173,6 +181,9 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
 
 /// Prints data. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Error> {
+    if output::keeps(text) {
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
     let written = out
         .write_all(text.as_bytes())

@@ -15,7 +15,7 @@ use super::print;
 use super::size::TOGETHER;
 use crate::enough;
 use crate::error::{Error, Outcome};
-use crate::experiment::{ExperimentFlags, Given, SearchFlags, given};
+use crate::experiment::{ExperimentFlags, Given, MatrixFlags, More, SearchFlags, given_with};
 use crate::measuring::can_run;
 use crate::ui::text::span;
 
@@ -27,6 +27,8 @@ pub struct PlanArguments {
     experiment: Option<std::path::PathBuf>,
     #[command(flatten)]
     flags: ExperimentFlags,
+    #[command(flatten)]
+    matrix: MatrixFlags,
     #[command(flatten)]
     search: SearchFlags,
     /// Print as JSON
@@ -48,7 +50,11 @@ pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
     }
     let file = arguments.experiment.take();
     arguments.flags.file = arguments.flags.file.or(file);
-    let mut given = given(&arguments.flags, Some(&arguments.search))?;
+    let more = More {
+        search: Some(&arguments.search),
+        matrix: Some(&arguments.matrix),
+    };
+    let mut given = given_with(&arguments.flags, more)?;
     print(&planned(&given, &arguments)?)?;
     can_run(&mut given.experiment)?;
     Ok(Outcome::Done)
@@ -59,10 +65,10 @@ fn planned(given: &Given, arguments: &PlanArguments) -> Result<String, Error> {
     if let Some(pricing) = &experiment.search.pricing {
         return deployments(experiment, pricing, arguments.json);
     }
-    if is_search(given) {
+    if !arguments.matrix.is_given() && is_search(given) {
         enough::check(experiment)?;
         for note in enough::notes(given, TOGETHER) {
-            eprintln!("{note}");
+            talk!("{note}");
         }
         let told = outlook::of(experiment, arguments.state.as_deref());
         return match arguments.json {

@@ -62,7 +62,7 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
         .hint("java exits with 1 and the same reason; change --flags")
     })?;
     if let Some(note) = hotspot::rests_on(jdk) {
-        eprintln!("note: {note}");
+        talk!("note: {note}");
     }
     let text = if arguments.json {
         json(&document(&prediction))?

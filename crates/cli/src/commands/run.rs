@@ -12,7 +12,7 @@ use loadline_engine::store::ResultKind;
 use super::OutputFlags;
 use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{ExperimentFlags, Given, given};
+use crate::experiment::{ExperimentFlags, Given, MatrixFlags, More, given_with};
 use crate::measuring::{MeasureFlags, Measuring};
 
 /// What verdicts are that rest on few requests.
@@ -27,6 +27,8 @@ pub struct RunArguments {
     #[command(flatten)]
     flags: ExperimentFlags,
     #[command(flatten)]
+    matrix: MatrixFlags,
+    #[command(flatten)]
     measure: MeasureFlags,
     #[command(flatten)]
     output: OutputFlags,
@@ -36,7 +38,11 @@ impl RunArguments {
     /// The experiment as its flags and its file say it.
     pub(super) fn given(&mut self) -> Result<Given, Error> {
         self.flags.file = self.flags.file.take().or(self.experiment.take());
-        given(&self.flags, None)
+        let more = More {
+            search: None,
+            matrix: Some(&self.matrix),
+        };
+        given_with(&self.flags, more)
     }
 }
 
@@ -49,7 +55,7 @@ pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
 /// The same of what was given.
 pub(super) fn measure(given: Given, arguments: &RunArguments) -> Result<Outcome, Error> {
     for note in enough::notes(&given, BY_CHANCE) {
-        eprintln!("{note}");
+        talk!("{note}");
     }
     let measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
     matrix(measuring, &arguments.output)

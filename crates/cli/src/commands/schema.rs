@@ -27,7 +27,7 @@ enum Form {
     Result,
     /// Whether what is shipped still holds: verify
     Verify,
-    /// Manifests checked on paper: judge without a command
+    /// Manifests checked on paper: lint
     Judge,
     /// A trial: show TRIAL
     Trial,

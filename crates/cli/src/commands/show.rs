@@ -63,19 +63,19 @@ fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(),
     if !output.json && output.full {
         // The last lines are what stays on the screen.
         let answer = loadline_report::content::headline(view).sentence;
-        eprintln!("answer: {}", loadline_report::text::one_line(&answer));
+        talk!("answer: {}", loadline_report::text::one_line(&answer));
     }
     if !output.json && !output.full {
-        eprintln!("all of it: loadline show {name} --full");
+        talk!("all of it: loadline show {name} --full");
     }
     if let Some(path) = &output.report {
         files::write(path, &loadline_report::html(view))?;
-        eprintln!("report: {}", path.display());
+        talk!("report: {}", path.display());
     } else {
-        eprintln!("report: loadline report {name} -o report.html");
+        talk!("report: loadline report {name} -o report.html");
     }
     if view.recommendation.is_some() {
-        eprintln!("files to ship: loadline emit {name} --to DIR");
+        talk!("files to ship: loadline emit {name} --to DIR");
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use super::plan::outlook;
 use super::{OutputFlags, drill};
 use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{ExperimentFlags, SearchFlags, given};
+use crate::experiment::{APPLICATION, ExperimentFlags, SEARCH, SearchFlags, given};
 use crate::extract::extracted;
 use crate::measuring::{MeasureFlags, Measuring};
 
@@ -37,11 +37,11 @@ pub struct SizeArguments {
     search: SearchFlags,
     /// Where starts miss at every size alike: try by itself what may cure it, in as many starts at
     /// the largest size as a proof has, and say what that changed
-    #[arg(long = "try", conflicts_with = "prices")]
+    #[arg(long = "try", conflicts_with = "prices", help_heading = SEARCH)]
     lever: bool,
     /// A Spring Boot jar is taken apart first, its libraries in a directory beside it: that is sized,
     /// and what `emit` ships; start-up caches need it
-    #[arg(long, conflicts_with_all = ["image", "compose"])]
+    #[arg(long, conflicts_with_all = ["image", "compose"], help_heading = APPLICATION)]
     extract: bool,
     #[command(flatten)]
     measure: MeasureFlags,
@@ -61,12 +61,12 @@ pub fn run(mut arguments: SizeArguments) -> Result<Outcome, Error> {
     }
     enough::check(&given.experiment)?;
     for note in enough::notes(&given, TOGETHER) {
-        eprintln!("{note}");
+        talk!("{note}");
     }
     let measuring = Measuring::begin(given, ResultKind::Size, &arguments.measure)?;
     if measuring.experiment.search.pricing.is_none() {
         let told = outlook::told(&measuring.experiment, Some(&measuring.store));
-        eprintln!("{}", told.sentence());
+        talk!("{}", told.sentence());
     }
     let result = measuring.result.clone();
     let ended = sized(measuring, &arguments.output)?;

@@ -108,7 +108,7 @@ pub fn after(
             let trials = trials.map_err(|e| store_refused(&e))?;
             let seen = trials.into_iter().rev().find(|t| t.evidence.soak.is_some());
             let Some(seen) = seen else { return Err(error) };
-            eprintln!("stopped: what the soak has seen until now is kept and judged");
+            talk!("stopped: what the soak has seen until now is kept and judged");
             Ok(Some(Arc::new(seen)))
         }
     }
@@ -119,7 +119,7 @@ pub fn salvaged(store: &Store, row: &ResultRow) -> Result<(), Error> {
     let experiment = experiment_of(row)?;
     let saved = soak::salvage(store, &row.id, &experiment).map_err(|e| store_refused(&e))?;
     if saved > 0 {
-        eprintln!("the soak was killed: what it had written is kept and judged");
+        talk!("the soak was killed: what it had written is kept and judged");
     }
     Ok(())
 }

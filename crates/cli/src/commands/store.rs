@@ -85,14 +85,14 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
     rows.retain(|row| arguments.filter.fits(row, now));
     if rows.is_empty() && all > 0 {
         let place = store.directory().display();
-        eprintln!("no result in {place} fits these flags; without them there are {all}");
+        talk!("no result in {place} fits these flags; without them there are {all}");
     }
     if arguments.json {
         print(&json(&Listed::of(&rows))?)?;
         return Ok(Outcome::Done);
     }
     if all == 0 {
-        eprintln!("no results in {}", store.directory().display());
+        talk!("no results in {}", store.directory().display());
     }
     if rows.is_empty() {
         return Ok(Outcome::Done);
@@ -208,7 +208,7 @@ pub struct ExportArguments {
     /// Only this section of the Markdown, such as `sizes`
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
-    /// File to write, packed with gzip where its name ends in .gz; default: standard output
+    /// File to write, packed with gzip where its name ends in .gz [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -256,7 +256,7 @@ fn section(view: &ResultView, name: &str) -> Result<String, Error> {
 pub struct ReportArguments {
     #[command(flatten)]
     result: ResultFlags,
-    /// File to write
+    /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
 }
@@ -267,7 +267,9 @@ pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
         &arguments.output,
         &loadline_report::html(&arguments.result.view()?),
     )?;
-    eprintln!("report: {}", arguments.output.display());
+    if !files::is_standard(&arguments.output) {
+        talk!("report: {}", arguments.output.display());
+    }
     Ok(Outcome::Done)
 }
 

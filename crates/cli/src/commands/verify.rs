@@ -79,7 +79,7 @@ pub fn run(mut arguments: VerifyArguments) -> Result<Outcome, Error> {
     drill::refuse(&given)?;
     let shipped = shipped(&given)?;
     for note in enough::notes(&given, BY_CHANCE) {
-        eprintln!("{note}");
+        talk!("{note}");
     }
     let place = Place::of(&match &arguments.baseline {
         Some(path) => path.clone(),
@@ -140,7 +140,7 @@ fn verified(
     let baseline = place.read(&ground);
     let baseline = baseline.map_err(|r| Error::new(ErrorKind::Usage, &r).hint(&r.hint))?;
     if baseline.is_none() && !arguments.accept {
-        eprintln!(
+        talk!(
             "there is no baseline: only the SLO is looked at; `loadline verify --accept` makes one"
         );
     }
@@ -165,7 +165,7 @@ fn verified(
         let row = measuring.store.result(&measuring.result);
         let view = crate::result::view(&measuring.store, &row.map_err(|e| store_refused(&e))?)?;
         files::write(path, &loadline_report::html(&view))?;
-        eprintln!("report: {}", path.display());
+        talk!("report: {}", path.display());
     }
     Ok(Seen {
         result: measuring.result.clone(),
@@ -189,11 +189,11 @@ fn say(seen: &Seen, place: &Place, arguments: &VerifyArguments) -> Result<(), Er
         _ => statement.text(),
     })?;
     let short = short(&seen.result);
-    eprintln!("answer: {}", statement.sentence);
-    eprintln!("trials: loadline show {short}; loadline report {short} -o report.html");
+    talk!("answer: {}", statement.sentence);
+    talk!("trials: loadline show {short}; loadline report {short} -o report.html");
     if statement.answer == Answer::Worse && !arguments.accept {
         let file = place.file(&seen.ground);
-        eprintln!(
+        talk!(
             "if that is what the change is worth: loadline verify --accept writes {} anew",
             file.display()
         );
@@ -227,7 +227,7 @@ fn accept(seen: &Seen, place: &Place) -> Result<(), Error> {
         Some(_) => "anew",
         None => "for the first time",
     };
-    eprintln!(
+    talk!(
         "accepted {how}: {}; keep it in the repository",
         file.display()
     );

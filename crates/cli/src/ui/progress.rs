@@ -52,7 +52,8 @@ impl Progress {
     }
 
     fn begin(&mut self, slot: usize, head: String) {
-        let bar = stderr().is_terminal().then(|| {
+        let is_shown = stderr().is_terminal() && !super::is_quiet();
+        let bar = is_shown.then(|| {
             let bar = self.screen.add(ProgressBar::new_spinner());
             // The template is a constant; a wrong one would be seen in the first run.
             bar.set_style(
@@ -68,7 +69,7 @@ impl Progress {
 
     /// A line for good, above those that change.
     fn print(&self, line: &str) {
-        self.screen.suspend(|| eprintln!("{line}"));
+        self.screen.suspend(|| talk!("{line}"));
     }
 
     fn left(&self) -> String {

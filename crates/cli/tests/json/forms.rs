@@ -10,7 +10,7 @@ use crate::server::server;
 use crate::{assert_follows, assert_form, assert_measured, loadline, reference, schema};
 
 /// Each command with `--json`, and the schemas of what it prints.
-const COMMANDS: [(&str, &[&str]); 21] = [
+const COMMANDS: [(&str, &[&str]); 22] = [
     ("doctor", &["doctor"]),
     ("verify", &["verify"]),
     ("size", &["result"]),
@@ -22,6 +22,7 @@ const COMMANDS: [(&str, &[&str]); 21] = [
     ("profile", &["profile"]),
     ("merge", &["load"]),
     ("explain", &["explain"]),
+    ("lint", &["judge"]),
     ("cache", &["result"]),
     ("gc", &["gc"]),
     ("predict", &["predict"]),

@@ -34,7 +34,7 @@ fn it_answers_500() -> Outcome {
     run(&lab, &["--start-deadline=5s"], &["serve", "status=500"])
         .expect_code(1)
         .says(&["APP_KO never_ready", "not ready within 5s", "HTTP 500"])
-        .prints(&["None of 1 configuration keeps"]);
+        .prints(&["does not keep"]);
     None
 }
 

@@ -239,7 +239,7 @@ fn trial(lab: &Lab) -> Value {
 
 fn passes_with_its_options(engine: &Engine) {
     let lab = Lab::new();
-    let options = "--options=small: -XX:+UseSerialGC -Xmx32m";
+    let options = "--jvm=small: -XX:+UseSerialGC -Xmx32m";
     let ended = engine
         .call(lab.measure("run"))
         .args(&[options, "--cpu=1"])
@@ -278,7 +278,7 @@ fn options_that_do_not_arrive_are_no_measurement(engine: &Engine) {
         "-jar",
         "/app/ping.jar",
     ];
-    let options = "--options=small: -Xmx32m";
+    let options = "--jvm=small: -Xmx32m";
     let call = engine.call(lab.measure("run")).arg(options).arg("--");
     let ended = call.args(&without).into_end().expect_code(4);
     ended.says(&[

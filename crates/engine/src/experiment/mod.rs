@@ -22,6 +22,7 @@ mod stub;
 #[cfg(test)]
 mod tests;
 mod toxic;
+pub mod variables;
 pub mod wire;
 
 pub(crate) use search::FIRST_MEMORY;

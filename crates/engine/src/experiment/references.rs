@@ -1,6 +1,7 @@
 //! Credentials in an environment, by reference: `{env:NAME}` is a variable of loadline's own
 //! environment, `{file:PATH}` what a file holds, without the end of its last line,
-//! `{compose:PATH#SERVICE#NAME}` a variable of a service of a compose file.
+//! `{compose:PATH#SERVICE#NAME}` a variable of a service of a compose file,
+//! `{env-file:PATH#NAME}` one of a file of variables ([`super::variables`]).
 //!
 //! Owns their text form and the moment they are read: when a trial begins, never before. What is
 //! stored of an experiment holds references only.
@@ -10,11 +11,12 @@ use std::path::Path;
 
 use loadline_trial::Refusal;
 
-use super::compose;
+use super::{compose, variables};
 
 const ENV: &str = "{env:";
 const FILE: &str = "{file:";
 const COMPOSE: &str = "{compose:";
+const ENV_FILE: &str = "{env-file:";
 
 /// Parts of a variable's name that make its value a credential.
 const SECRET: [&str; 6] = [
@@ -54,6 +56,7 @@ fn fill_one(name: &str, value: &str, secrets: &mut Vec<String>) -> Result<String
         let held = match kind {
             ENV => variable(name, target)?,
             COMPOSE => of_compose(name, target)?,
+            ENV_FILE => of_env_file(name, target)?,
             _ => file(name, target)?,
         };
         out.push_str(before);
@@ -66,7 +69,7 @@ fn fill_one(name: &str, value: &str, secrets: &mut Vec<String>) -> Result<String
 
 /// The first reference of a text: what is before it, its kind, what it names, what is behind.
 fn next(text: &str) -> Option<(&str, &'static str, &str, &str)> {
-    let kinds = [ENV, FILE, COMPOSE].into_iter();
+    let kinds = [ENV, FILE, COMPOSE, ENV_FILE].into_iter();
     let first = kinds
         .filter_map(|kind| Some((text.find(kind)?, kind)))
         .min()?;
@@ -101,6 +104,31 @@ pub(super) fn to_compose(path: &Path, service: &str, name: &str) -> String {
     format!("{COMPOSE}{}#{service}#{name}}}", path.display())
 }
 
+/// The reference to a variable of loadline's own environment: `{env:NAME}`.
+pub fn to_variable(name: &str) -> String {
+    format!("{ENV}{name}}}")
+}
+
+/// The reference to a variable of a file of variables: `{env-file:PATH#NAME}`.
+pub fn to_env_file(path: &Path, name: &str) -> String {
+    format!("{ENV_FILE}{}#{name}}}", path.display())
+}
+
+fn of_env_file(name: &str, target: &str) -> Result<String, Refusal> {
+    let found = target.rsplit_once('#').map(|(path, variable)| {
+        let all = variables::read(Path::new(path))?;
+        let value = all.into_iter().rev().find(|(found, _)| found == variable);
+        Ok(value.and_then(|(_, value)| value))
+    });
+    found.transpose()?.flatten().ok_or_else(|| {
+        Refusal::new(
+            format!("the environment variable {name} of the experiment"),
+            format!("`{target}` names no variable of a file of variables"),
+            "write {env-file:PATH#NAME}; the file has a line NAME=VALUE",
+        )
+    })
+}
+
 fn of_compose(name: &str, target: &str) -> Result<String, Refusal> {
     let mut parts = target.rsplitn(3, '#');
     let parts = (parts.next(), parts.next(), parts.next());
@@ -129,7 +157,7 @@ fn settled(value: &str, base: &Path) -> String {
     let (mut out, mut rest) = (String::new(), value);
     while let Some((before, kind, target, after)) = next(rest) {
         let target = match kind {
-            FILE => base.join(target).display().to_string(),
+            FILE | ENV_FILE => base.join(target).display().to_string(),
             _ => target.to_owned(),
         };
         out.push_str(&format!("{before}{kind}{target}}}"));
@@ -138,13 +166,18 @@ fn settled(value: &str, base: &Path) -> String {
     out + rest
 }
 
+/// Whether a value refers to one that stands elsewhere.
+pub fn is_reference(value: &str) -> bool {
+    next(value).is_some()
+}
+
 /// Whether a variable holds a credential itself, by its name, in place of a reference to one.
 pub(super) fn is_literal_secret(name: &str, value: &str) -> bool {
     is_secret_name(name) && next(value).is_none()
 }
 
 /// Whether a variable holds a credential, by its name.
-pub(super) fn is_secret_name(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET.iter().any(|part| name.contains(part))
 }
@@ -155,6 +188,19 @@ mod tests {
 
     fn env(value: &str) -> BTreeMap<String, String> {
         BTreeMap::from([("PGPASSWORD".to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn a_file_of_variables_is_read_when_a_trial_begins() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("app.env");
+        std::fs::write(&path, "# db\nA=1\nPW=a=b#c\nHOME\n").expect("writable");
+        let env = env(&to_env_file(&path, "PW"));
+        let filled = fill(&env).expect("it is there");
+        assert_eq!(filled.env["PGPASSWORD"], "a=b#c");
+        assert_eq!(filled.secrets, ["a=b#c"]);
+        let none = BTreeMap::from([("X".to_owned(), to_env_file(&path, "NONE"))]);
+        assert!(fill(&none).is_err(), "there is no such line");
     }
 
     #[test]

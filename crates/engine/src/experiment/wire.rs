@@ -132,7 +132,8 @@ pub struct AppTable {
     pub directory: Option<PathBuf>,
     /// Environment variables. Nothing is inherited but PATH, LANG and TZ. In a value `{env:NAME}` is
     /// a variable of loadline's own environment and `{file:PATH}` what a file holds, relative to the
-    /// experiment file: for credentials, which no record may hold.
+    /// experiment file, `{env-file:PATH#NAME}` a variable of a file of them: for credentials, which no
+    /// record may hold.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// When it is ready; default: the URL of the load answers with a status below 400, or its port

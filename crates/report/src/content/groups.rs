@@ -143,6 +143,13 @@ impl Names {
         self.differ
     }
 
+    /// The experiment's label of its options; `None` where they all have the same.
+    pub fn label(&self, configuration: &Configuration) -> Option<&str> {
+        let options = options(configuration);
+        let found = self.labels.iter().find(|(of, _)| *of == options);
+        found.map(|(_, label)| label.as_str())
+    }
+
     /// What all configurations have in common: `1 CPU, -XX:+UseSerialGC`.
     pub fn shared(&self) -> String {
         self.shared.join(", ")

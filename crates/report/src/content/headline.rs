@@ -8,7 +8,7 @@ use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::obstacle::{self, Flat};
 use loadline_analysis::proof::Proof;
-use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::recommend::{LevelSize, Recommendation};
 use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord, Verdict};
 use loadline_analysis::slo::Objective;
 use loadline_analysis::warming;
@@ -16,7 +16,7 @@ use loadline_analysis::warming;
 use super::groups::{self, Group, Names};
 use super::growth;
 use super::proven::{proven_how, together};
-use super::{dependencies, money, node, throttling, toxics};
+use super::{dependencies, jdks, money, node, throttling, toxics};
 use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
@@ -136,13 +136,27 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
     Headline {
         sentence: if is_proven {
             let slo = slo_words(view);
-            format!("Give {} {size}: it then keeps {slo}.", view.title)
+            let winner = winner(view, recommendation);
+            format!("Give {} {size}{winner}: it then keeps {slo}.", view.title)
         } else {
             let but = unproven(view, proof);
             format!("For {} {size} was found, but {but}.", view.title)
         },
         ..proven_or_not(is_proven, details)
     }
+}
+
+/// ` with JDK 25`: which of several that were asked about the answer is for; nothing for one.
+fn winner(view: &ResultView, recommendation: &Recommendation) -> String {
+    let of =
+        |level: &&LevelSize| level.configuration.as_ref() == Some(&recommendation.configuration);
+    if recommendation.by_level.len() > 1 {
+        let level = recommendation.by_level.iter().find(of);
+        return level.map_or_else(String::new, |level| format!(" with {}", jdks::name(level)));
+    }
+    let names = Names::of(view);
+    let label = names.label(&recommendation.configuration);
+    label.map_or_else(String::new, |label| format!(" with {label}"))
 }
 
 /// No size is proven, and more memory is not what lacks.
@@ -383,6 +397,7 @@ fn matrix(view: &ResultView) -> Headline {
         .count();
     let good: Vec<&Group> = groups.iter().filter(|g| g.keeps_slo()).collect();
     let sentence = match good.len() {
+        _ if judged == 1 => alone(view, &groups),
         1.. => format!(
             "{} of {} keep {} under {}{}.",
             good.len(),
@@ -416,6 +431,29 @@ fn matrix(view: &ResultView) -> Headline {
             .map(|q| format!("The question: {q}"))
             .collect(),
     }
+}
+
+/// What one configuration came to: there is nothing to compare it with.
+fn alone(view: &ResultView, groups: &[Group]) -> String {
+    let Some(group) = groups.iter().find(|g| g.evidence().next().is_some()) else {
+        return String::new();
+    };
+    let (kept, of) = group.passes();
+    let size = match group.configuration.memory {
+        Some(_) => format!(" with {}", groups::size(group.configuration)),
+        None => String::new(),
+    };
+    let keeps = match kept == of {
+        true => "keeps",
+        false => "does not keep",
+    };
+    format!(
+        "{}{size} {keeps} {} under {}: {kept} of {} did.",
+        view.title,
+        slo_words(view),
+        view.load_of_all(),
+        format::count(of, "start"),
+    )
 }
 
 /// `; the smallest of them is 212Mi`, all instances together; empty where no size is the smallest.

@@ -41,13 +41,25 @@ pub fn section(view: &ResultView) -> Option<Section> {
     )
 }
 
-fn row(of: &LevelSize) -> [Cell; 4] {
-    let name = match (&of.application, &of.jdk) {
+/// The level in a sentence: `JDK 25`, `native`, `shop, JDK 25`.
+pub(super) fn name(of: &LevelSize) -> String {
+    match (&of.application, &of.jdk) {
+        (None, Some(jdk)) => text::label(&format!("JDK {jdk}")),
+        _ => in_table(of),
+    }
+}
+
+fn in_table(of: &LevelSize) -> String {
+    match (&of.application, &of.jdk) {
         (None, None) => "as given".to_owned(),
         (None, Some(jdk)) => text::label(jdk),
         (Some(application), None) => text::label(application),
         (Some(application), Some(jdk)) => text::label(&format!("{application}, JDK {jdk}")),
-    };
+    }
+}
+
+fn row(of: &LevelSize) -> [Cell; 4] {
+    let name = in_table(of);
     let (Some(configuration), Some(proof)) = (&of.configuration, &of.proof) else {
         let why = of.why_none.as_deref().unwrap_or("no size");
         let why = Cell::new(text::one_line(why), Tone::Bad);

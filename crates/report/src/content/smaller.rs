@@ -6,7 +6,7 @@ use loadline_analysis::slo::Objective;
 
 use super::groups::{self, Group};
 use super::section::{Block, Section};
-use crate::figures::{self, Figures, spread};
+use crate::figures::{self, Figures, Middle, spread};
 use crate::format;
 use crate::table::{Cell, Table, Tone};
 use crate::view::ResultView;
@@ -168,9 +168,6 @@ const ROWS: &[(&str, Show)] = &[
     }),
 ];
 
-fn shown<T: Copy + PartialOrd>(
-    values: impl Iterator<Item = T>,
-    print: impl Fn(T) -> String,
-) -> String {
+fn shown<T: Copy + Middle>(values: impl Iterator<Item = T>, print: impl Fn(T) -> String) -> String {
     spread(values).map_or_else(|| format::NONE.to_owned(), |s| s.show(print))
 }

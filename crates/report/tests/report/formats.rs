@@ -33,8 +33,8 @@ fn the_first_screen_of_a_search() {
        1Gi  PASS                     1 of 1     17.1ms  5.39s        201Mi  kept the SLO
      256Mi  PASS                     1 of 1     16.9ms  5.40s        201Mi  kept the SLO
      215Mi  PASS                     1 of 1     17.1ms  5.43s        201Mi  kept the SLO
-     212Mi  PASS, recommended        8 of 8     17.8ms  5.37s        201Mi  kept the SLO
-     197Mi  PASS                     6 of 6     16.5ms  5.35s        197Mi  kept the SLO
+     212Mi  PASS, recommended        8 of 8     17.8ms  5.38s        201Mi  kept the SLO
+     197Mi  PASS                     6 of 6     16.5ms  5.38s        197Mi  kept the SLO
      195Mi  SLO MISS                 0 of 1      109ms  5.24s        195Mi  p99<50ms was measured as 10…
      189Mi  SLO MISS                 0 of 1      128ms  5.42s        189Mi  p99<50ms was measured as 12…
      181Mi  SLO MISS                 0 of 1      152ms  5.37s        181Mi  p99<50ms was measured as 15…
@@ -67,17 +67,17 @@ fn a_search_in_the_terminal() {
     ───────────  ─────────────────────────  ───────────  ────────  ───────────
     p99<50ms     16.3ms (15.9ms to 17.8ms)  yes, 8 of 8  109ms     no, 0 of 1
     errors<0.1%  0 %                        yes, 8 of 8  0.0556 %  yes, 1 of 1
-    start<20s    5.37s (5.23s to 5.50s)     yes, 8 of 8  5.24s     yes, 1 of 1
+    start<20s    5.38s (5.23s to 5.50s)     yes, 8 of 8  5.24s     yes, 1 of 1
 
     Figure                                   212Mi                      195Mi
     ───────────────────────────────────────  ─────────────────────────  ────────
-    Start time, exec to first good response  5.37s (5.23s to 5.50s)     5.24s
+    Start time, exec to first good response  5.38s (5.23s to 5.50s)     5.24s
     Achieved rate                            300/s                      300/s
     Failed requests                          0 %                        0.0556 %
     CPUs used                                0.44 (0.44 to 0.45)        0.80
     CFS periods throttled                    1.33 %                     30 %
-    Longest GC pause                         8.87ms (8.37ms to 8.98ms)  197ms
-    Time stopped by GC                       1.33 % (1.29 % to 1.41 %)  32.7 %
+    Longest GC pause                         8.88ms (8.37ms to 8.98ms)  197ms
+    Time stopped by GC                       1.34 % (1.29 % to 1.41 %)  32.7 %
     Heap after GC, largest                   47Mi                       47Mi
     Peak memory, page cache included         201Mi                      195Mi
     Peak working set                         189Mi                      183Mi
@@ -93,8 +93,8 @@ fn a_search_in_the_terminal() {
        1Gi  PASS                     1 of 1     17.1ms  5.39s        201Mi  kept the SLO
      256Mi  PASS                     1 of 1     16.9ms  5.40s        201Mi  kept the SLO
      215Mi  PASS                     1 of 1     17.1ms  5.43s        201Mi  kept the SLO
-     212Mi  PASS, recommended        8 of 8     17.8ms  5.37s        201Mi  kept the SLO
-     197Mi  PASS                     6 of 6     16.5ms  5.35s        197Mi  kept the SLO
+     212Mi  PASS, recommended        8 of 8     17.8ms  5.38s        201Mi  kept the SLO
+     197Mi  PASS                     6 of 6     16.5ms  5.38s        197Mi  kept the SLO
      195Mi  SLO MISS                 0 of 1      109ms  5.24s        195Mi  p99<50ms was measured as 109
                                                                             ms; garbage collection
                                                                             stopped it 33 % of the time
@@ -118,8 +118,8 @@ fn a_search_in_the_terminal() {
     1Gi                 1  3.86ms  5.06ms  17.1ms  28.3ms  30.7ms
     256Mi               1  3.92ms  5.07ms  16.9ms  27.8ms  40.3ms
     215Mi               1  3.90ms  5.07ms  17.1ms  27.3ms  31.7ms
-    212Mi               8  3.88ms  5.07ms  16.3ms  26.7ms  32.5ms
-    197Mi               6  3.87ms  5.07ms  16.3ms  26.2ms  33.9ms
+    212Mi               8  3.88ms  5.07ms  16.3ms  27.3ms  33.0ms
+    197Mi               6  3.87ms  5.07ms  16.3ms  26.4ms  33.9ms
     195Mi               1  3.90ms  5.07ms   109ms   326ms       –
     189Mi               1  3.90ms  5.07ms   128ms   355ms       –
     181Mi               1  3.88ms  5.07ms   152ms   369ms       –
@@ -244,13 +244,13 @@ fn a_matrix_in_markdown() {
     | --- | ---: | ---: | ---: | ---: | --- |
     | 600Mi, default | 5.44s | 23.5ms | 3.92ms | 3.89ms | from the first second |
     | 600Mi, c1 | 5.46s | 23.1ms | 3.95ms | 3.90ms | from the first second |
-    | 600Mi, serial | 5.25s | 23.7ms | 3.83ms | 3.84ms | from the first second |
+    | 600Mi, serial | 5.25s | 23.7ms | 3.83ms | 3.85ms | from the first second |
     | 300Mi, default | 5.27s | 23.2ms | 3.82ms | 3.90ms | from the first second |
-    | 300Mi, c1 | 5.29s | 24.7ms | 3.88ms | 3.85ms | from the first second |
+    | 300Mi, c1 | 5.29s | 24.7ms | 3.88ms | 3.86ms | from the first second |
     | 300Mi, serial | 5.49s | 23.7ms | 3.80ms | 3.88ms | from the first second |
-    | 190Mi, default | 5.37s | 23.9ms | 3.97ms | 3.84ms | from the first second |
+    | 190Mi, default | 5.37s | 23.9ms | 3.97ms | 3.85ms | from the first second |
     | 190Mi, c1 | 5.34s | 22.9ms | 3.93ms | 3.84ms | from the first second |
-    | 190Mi, serial | 5.38s | 23.5ms | 3.86ms | 3.88ms | from the first second |
+    | 190Mi, serial | 5.38s | 23.5ms | 3.86ms | 3.89ms | from the first second |
 
     ### Where the memory goes
 
@@ -424,6 +424,17 @@ fn the_smallest_counts_all_instances_and_needs_a_limit() {
     let text = sentence(&view);
     assert!(
         text.ends_with("the smallest of them have 1 CPU and 600Mi."),
+        "{text}"
+    );
+    let mut alone = view.clone();
+    alone.trials.truncate(1);
+    let text = sentence(&alone);
+    assert!(text.contains("with 1 CPU and 600Mi keeps"), "{text}");
+    assert!(text.ends_with("1 of 1 start did."), "{text}");
+    alone.trials.splice(.., [view.trials[3].clone()]);
+    let text = sentence(&alone);
+    assert!(
+        text.contains("does not keep") && text.ends_with("0 of 1 start did."),
         "{text}"
     );
     view.trials.truncate(4);

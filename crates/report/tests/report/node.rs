@@ -142,6 +142,11 @@ fn each_jdk_has_its_size_and_its_proof() {
     17   1 CPU and 212Mi      197Mi  8 of 8 starts kept the SLO
     25   none                     –  1Gi fails too: p99 was 80ms, the SLO allows 50ms
     ");
+    let sentence = headline(&view).sentence;
+    assert!(
+        sentence.contains("212Mi with JDK 17: it then keeps"),
+        "{sentence}"
+    );
     let native = LevelSize {
         jdk: None,
         application: Some("native".to_owned()),

@@ -48,7 +48,7 @@ fn each_request_of_a_mix_has_a_row() {
 
     | Request | Sent | Failed | p50 | p90 | p99 | p99.9 |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-    | GET /owners | 300/s | 0 % | 3.88ms | 5.07ms | 16.3ms | 26.7ms |
+    | GET /owners | 300/s | 0 % | 3.88ms | 5.07ms | 16.3ms | 27.3ms |
     | POST /orders | 2/s | 100 % | – | – | – | – |
     ");
 }

@@ -169,7 +169,7 @@ fn most_paused(trials: Vec<TrialRecord>, result: &str) -> Result<TrialRecord, Er
         )
         .hint("loadline resume runs what is left")
     })?;
-    eprintln!(
+    talk!(
         "of result {} the trial that paused most: {}, {}",
         short(result),
         short(&most.id),

@@ -33,15 +33,15 @@ pub(super) fn run(arguments: &Arguments, plan: &Plan, signals: &Signals) -> Resu
         is_strict: arguments.strict,
         curve_steps: arguments.curve.unwrap_or(0),
     };
-    eprintln!("{TRIALS_HEAD}");
+    talk!("{TRIALS_HEAD}");
     let found = max_rate(plan, &search, signals.flag(), &mut |trial| {
-        eprintln!("{}", trial.row())
+        talk!("{}", trial.row())
     })
     .map_err(load_error)?;
     if arguments.json {
         println!("{}", json(&found)?);
     } else {
-        print!("{}", found.text());
+        super::super::print(&found.text())?;
     }
     if signals.came() {
         return Err(interrupted(signals));

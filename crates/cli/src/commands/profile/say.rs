@@ -9,9 +9,9 @@ use loadline_report::format::date;
 
 /// The format that was found.
 pub fn format(found: &Found) {
-    eprintln!("format: {}", found.name);
+    talk!("format: {}", found.name);
     if found.lacks_unit {
-        eprintln!(
+        talk!(
             "the lines end in a number: if it is %D, --server says whether that is us (httpd, \
              Jetty, Tomcat from 10.1) or ms (Tomcat up to 9, Undertow); it is not read"
         );
@@ -20,12 +20,12 @@ pub fn format(found: &Found) {
 
 /// The first line that was not understood.
 pub fn rejected(place: &str) {
-    eprintln!("not understood: {place}");
+    talk!("not understood: {place}");
 }
 
 /// The stretch that is kept, in seconds since 1970.
 pub fn window(window: &Range<f64>, share: f64) {
-    eprintln!(
+    talk!(
         "busiest stretch: {} to {}, {:.1} % of all requests",
         date((window.start * 1e3) as u64),
         date((window.end * 1e3) as u64),
@@ -36,17 +36,15 @@ pub fn window(window: &Range<f64>, share: f64) {
 /// What a stub is made of.
 pub fn answers(seen: &[Seen], left_out: u64) {
     let requests: u64 = seen.iter().map(|seen| seen.requests).sum();
-    eprintln!(
+    talk!(
         "{} answers from {requests} requests; {left_out} requests left out, without a status from 200 to \
          599 or of too many kinds",
         seen.len()
     );
     if seen.iter().all(|seen| seen.durations.is_empty()) {
-        eprintln!(
-            "the log has no durations: write `latency` beside each answer, or it comes at once"
-        );
+        talk!("the log has no durations: write `latency` beside each answer, or it comes at once");
     }
-    eprintln!(
+    talk!(
         "a log has no bodies: each is as many bytes as the mean; write body or body-file, and headers, \
          where the application reads them"
     );
@@ -54,14 +52,17 @@ pub fn answers(seen: &[Seen], left_out: u64) {
 
 /// What the logs looked like, beside what is replayed.
 pub fn seen(seen: &Observed, profile: &Profile) {
-    eprintln!(
+    talk!(
         "{} requests, {} lines rejected, {} left out for their method, {} for their path",
-        seen.requests, seen.rejected_lines, seen.left_out_methods, seen.left_out_paths
+        seen.requests,
+        seen.rejected_lines,
+        seen.left_out_methods,
+        seen.left_out_paths
     );
     if let (Some(mean), Some(peak), Some(factor)) =
         (seen.mean_rate, seen.peak_rate, seen.peak_factor)
     {
-        eprintln!(
+        talk!(
             "rate: mean {mean:.2}/s, peak {peak:.2}/s, peak factor {factor:.2}, in {} intervals of \
              {} s, {} of them without a request",
             profile.rates.len(),
@@ -70,7 +71,7 @@ pub fn seen(seen: &Observed, profile: &Profile) {
         );
     }
     if seen.left_out_stamps > 0 {
-        eprintln!(
+        talk!(
             "{} requests are not in the rates: their stamps are too far from the others; a longer \
              --interval reaches further",
             seen.left_out_stamps
@@ -81,12 +82,12 @@ pub fn seen(seen: &Observed, profile: &Profile) {
         .iter()
         .map(|(s, n)| format!("{s}: {n}"))
         .collect();
-    eprintln!("statuses: {}", statuses.join(", "));
+    talk!("statuses: {}", statuses.join(", "));
     if let Some(bytes) = &seen.response_bytes {
-        eprintln!("response bytes: {}", quantiles(bytes, 1.0, 0, ""));
+        talk!("response bytes: {}", quantiles(bytes, 1.0, 0, ""));
     }
     if let Some(durations) = &seen.duration_ms {
-        eprintln!("logged durations: {}", quantiles(durations, 1.0, 1, " ms"));
+        talk!("logged durations: {}", quantiles(durations, 1.0, 1, " ms"));
     }
     think_times(seen);
     not_replayed(seen, profile);
@@ -95,22 +96,23 @@ pub fn seen(seen: &Observed, profile: &Profile) {
 fn think_times(seen: &Observed) {
     let sessions = &seen.sessions;
     if sessions.begun == 0 {
-        eprintln!("think times: none, because the lines do not say the client");
+        talk!("think times: none, because the lines do not say the client");
         return;
     }
     let (count, values) = match &seen.think_time_ms {
         Some(pauses) => (pauses.count, quantiles(pauses, 1e3, 1, " s")),
         None => (0, "none seen".to_owned()),
     };
-    eprintln!(
+    talk!(
         "think times: {values}; {count} in {} sessions, {} requests overlap",
-        sessions.begun, sessions.overlapping
+        sessions.begun,
+        sessions.overlapping
     );
     if sessions.anonymous > 0 {
-        eprintln!("{} requests do not say the client", sessions.anonymous);
+        talk!("{} requests do not say the client", sessions.anonymous);
     }
     if sessions.cut > 0 {
-        eprintln!(
+        talk!(
             "{} sessions were lost sight of, because too many clients were active at once: each \
              hides at most one think time",
             sessions.cut
@@ -122,7 +124,7 @@ fn think_times(seen: &Observed) {
 fn not_replayed(seen: &Observed, profile: &Profile) {
     let share = |requests: u64| requests as f64 / seen.requests as f64 * 100.0;
     if seen.left_out_methods > 0 {
-        eprintln!(
+        talk!(
             "not replayed, because no template has their body: {:.1} % of the requests",
             share(seen.left_out_methods)
         );
@@ -130,11 +132,11 @@ fn not_replayed(seen: &Observed, profile: &Profile) {
     let mut classes: Vec<_> = seen.left_out.iter().collect();
     classes.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     for (class, count) in classes {
-        eprintln!("  {:5.1} %  {class}", share(*count));
+        talk!("  {:5.1} %  {class}", share(*count));
     }
     bodiless(profile);
     for pattern in &seen.unused_templates {
-        eprintln!("the template for `{pattern}` matches no request");
+        talk!("the template for `{pattern}` matches no request");
     }
 }
 
@@ -145,12 +147,12 @@ pub fn bodiless(profile: &Profile) {
         return;
     }
     let all: f64 = classes.iter().map(|(_, share)| share).sum();
-    eprintln!(
+    talk!(
         "sent without a body, which their method takes: {:.1} % of the mix",
         all * 100.0
     );
     for (class, share) in classes {
-        eprintln!("  {:5.1} %  {class}", share * 100.0);
+        talk!("  {:5.1} %  {class}", share * 100.0);
     }
 }
 

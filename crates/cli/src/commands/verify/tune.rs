@@ -96,7 +96,7 @@ pub fn tune(
         eprintln!("nothing to tune: {why}");
         return Ok(());
     }
-    eprintln!("searching from the shipped size on");
+    talk!("searching from the shipped size on");
     let measuring = Measuring::begin(plan.given, ResultKind::Size, flags)?;
     let result = measuring.result.clone();
     let ended = size::sized(measuring, &OutputFlags::default())?;
@@ -114,10 +114,10 @@ pub fn tune(
             );
             emit::run(arguments)?;
         }
-        None => eprintln!(
+        None => talk!(
             "write the new size into [limits]; --tune writes a patch where the experiment names its manifest"
         ),
     }
-    eprintln!("then: loadline verify --accept");
+    talk!("then: loadline verify --accept");
     Ok(())
 }

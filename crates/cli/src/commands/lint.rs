@@ -1,0 +1,44 @@
+//! `loadline lint`: manifests checked on paper. The rules are [`super::judge::paper`]'s.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::judge::{JudgeArguments, on_paper};
+use crate::error::{Error, Outcome};
+
+/// Check manifests on paper: limits, requests, JVM options, probes; nothing is run
+#[derive(Args)]
+pub struct LintArguments {
+    /// Kubernetes manifests: files, directories of them, or - for standard input
+    #[arg(value_name = "FILE", required = true)]
+    manifest: Vec<PathBuf>,
+
+    /// A result of this application, or a file that `export` wrote: its start time and memory are
+    /// held against the manifest
+    #[arg(long, value_name = "RESULT")]
+    measured: Option<String>,
+
+    /// Offer whose prices are shown
+    #[arg(long, value_name = "OFFER", default_value = "fargate")]
+    prices: String,
+
+    /// Where results are kept
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks and prints. Exit code 1 where something is wrong.
+pub fn run(arguments: LintArguments) -> Result<Outcome, Error> {
+    let paper = JudgeArguments::of_paper(
+        arguments.manifest,
+        arguments.measured,
+        arguments.prices,
+        arguments.state,
+    );
+    on_paper(&paper, arguments.json)
+}

@@ -1,0 +1,206 @@
+//! The flags that mean the same as keys of the experiment file, in the groups of their help.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use loadline_load::Target;
+
+use crate::load_flags::LoadFlags;
+
+/// What is asked of which configurations.
+const EXPERIMENT: &str = "Experiment";
+/// What is started, and how.
+pub const APPLICATION: &str = "Application";
+/// How a size is looked for and proven.
+pub const SEARCH: &str = "Search";
+/// The cheapest deployment.
+const PRICES: &str = "Prices";
+
+/// The experiment as flags; each is also a key of the experiment file.
+#[derive(Args, Debug, Default, Clone)]
+pub struct ExperimentFlags {
+    /// Experiment file (TOML); flags win over it
+    #[arg(short, long, value_name = "FILE", help_heading = EXPERIMENT)]
+    pub file: Option<PathBuf>,
+
+    /// What "it works" means, as p99<50ms,errors<0.1%; of one request of a mix
+    /// 'POST /orders: p99<200ms'
+    #[arg(long, value_name = "SLO", help_heading = EXPERIMENT)]
+    pub slo: Option<String>,
+
+    /// What is requested, as http://localhost:8080/owners
+    #[arg(long, help_heading = EXPERIMENT)]
+    pub url: Option<Target>,
+
+    #[command(flatten)]
+    pub load: LoadFlags,
+
+    /// Path that answers when the application is ready [default: the URL, or its port
+    /// where the load is more than a plain GET]
+    #[arg(long, value_name = "PATH", help_heading = APPLICATION)]
+    pub ready: Option<String>,
+
+    /// How long a start may take, as 60s
+    #[arg(long, value_name = "TIME", help_heading = APPLICATION)]
+    pub start_deadline: Option<String>,
+
+    /// CPU limit, as 1 or 500m; several are compared
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', help_heading = EXPERIMENT)]
+    pub cpu: Vec<String>,
+
+    /// JDK by name, as `loadline doctor` lists it; several are compared, by `size` each with a size
+    /// of its own that is proven
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = EXPERIMENT)]
+    pub jdk: Vec<String>,
+
+    /// JVM options, as '-Xmx256m -XX:+UseSerialGC'; several sets are compared, each with a label
+    /// before it: 'c1: -XX:TieredStopAtLevel=1'
+    #[arg(long,  alias = "options", value_name = "[LABEL:] OPTIONS", allow_hyphen_values = true, help_heading = EXPERIMENT)]
+    pub jvm: Vec<String>,
+
+    /// Who the application runs as, uid or uid:gid
+    #[arg(long, value_name = "UID", help_heading = APPLICATION)]
+    pub user: Option<String>,
+
+    /// A variable of the application's environment; NAME alone is that of the caller, kept as a
+    /// reference: no record holds its value. Several times for several
+    #[arg(long, value_name = "NAME[=VALUE]", help_heading = APPLICATION)]
+    pub env: Vec<String>,
+
+    /// A file of variables, NAME=VALUE a line as docker reads it; --env wins. Credentials in it are
+    /// kept as references
+    #[arg(long, value_name = "FILE", help_heading = APPLICATION)]
+    pub env_file: Vec<PathBuf>,
+
+    /// Network of the application: own (loopback only) or host
+    #[arg(long, help_heading = APPLICATION)]
+    pub network: Option<String>,
+
+    /// Judge trials although other programs disturbed them; the result says which were
+    #[arg(long, help_heading = EXPERIMENT)]
+    pub accept_noise: bool,
+
+    /// An image that podman or docker starts, in place of a command; what follows -- are its
+    /// arguments
+    #[arg(long, value_name = "REF", help_heading = APPLICATION)]
+    pub image: Option<String>,
+
+    /// Engine that starts the image: podman or docker [default: the one that has it]
+    #[arg(long, value_name = "ENGINE", help_heading = APPLICATION)]
+    pub engine: Option<String>,
+
+    /// A compose file: with --service the application and all that it depends on are its services
+    #[arg(long,
+        value_name = "FILE",
+        requires = "service",
+        conflicts_with = "image", help_heading = APPLICATION)]
+    pub compose: Option<PathBuf>,
+
+    /// The service of the compose file that is the application
+    #[arg(long, value_name = "NAME", requires = "compose", help_heading = APPLICATION)]
+    pub service: Option<String>,
+
+    /// The application's command, after --
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// What a matrix has that a search looks for by itself.
+#[derive(Args, Debug, Default, Clone)]
+pub struct MatrixFlags {
+    /// Memory limit, as 512Mi; several are compared. Does mine hold? --memory 512Mi --repeats 20
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', help_heading = EXPERIMENT)]
+    pub memory: Vec<String>,
+
+    /// Fresh starts of each configuration [default: 1]
+    #[arg(long, value_name = "N", help_heading = EXPERIMENT)]
+    pub repeats: Option<u32>,
+}
+
+impl MatrixFlags {
+    /// Whether any of them is given: then a matrix is meant.
+    pub fn is_given(&self) -> bool {
+        self.repeats.is_some() || !self.memory.is_empty()
+    }
+}
+
+/// The flags of the search.
+#[derive(Args, Debug, Default, Clone)]
+pub struct SearchFlags {
+    /// Smallest memory to try, as 64Mi
+    #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
+    pub min_memory: Option<String>,
+
+    /// Largest memory to try [default: 1Gi, doubled while it fails, within this machine]
+    #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
+    pub max_memory: Option<String>,
+
+    /// Which JVM the answer is for: start, fresh starts judged after the warm-up given, as after a
+    /// deployment; steady, a warm one: the warm-up is lengthened, up to 2m, while requests still
+    /// get cheaper when they are judged [default: start]
+    #[arg(long, value_name = "start|steady", help_heading = SEARCH)]
+    pub question: Option<String>,
+
+    /// Soak the answer for so long, as 30m: what grows is told with it
+    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    pub soak: Option<String>,
+
+    /// CPUs of the host that the answer is to run on: says what the JVM chooses there, and `emit`
+    /// pins what would differ
+    #[arg(long, value_name = "CPUS", help_heading = SEARCH)]
+    pub node: Option<u32>,
+
+    /// Sizes are multiples of this, as 4Mi
+    #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
+    pub step: Option<String>,
+
+    /// Passes in a row that confirm a size, after that of the search [default: 2]
+    #[arg(long, value_name = "N", help_heading = SEARCH)]
+    pub confirm: Option<u32>,
+
+    /// 1 confirmation instead of 2: fewer starts, and more of the answers are wrong
+    #[arg(long, conflicts_with = "confirm", help_heading = SEARCH)]
+    pub fast: bool,
+
+    /// Margin on top of the confirmed size, as 10%
+    #[arg(long, value_name = "PERCENT", help_heading = SEARCH)]
+    pub margin: Option<String>,
+
+    /// Fresh starts that prove a size if none misses; at least 19 of 20 must keep the SLO, one
+    /// that misses asks for more or moves the size up [default: 20, with --prices 5]
+    #[arg(long, value_name = "N", help_heading = SEARCH)]
+    pub prove: Option<u32>,
+
+    /// Search the cheapest deployment instead, at the prices of an offer (fargate, fargate-arm,
+    /// fargate-eks, gke-autopilot, azure-container-apps, own-nodes) or of a price list (CSV)
+    #[arg(long, value_name = "OFFER|FILE", help_heading = PRICES)]
+    pub prices: Option<String>,
+
+    /// Region of the prices [default: the first of the list]
+    #[arg(long, help_heading = PRICES)]
+    pub region: Option<String>,
+
+    /// Sizes to choose from instead of those that the offer bills, as 0.5/1Gi,1/2Gi
+    #[arg(long, value_name = "CPUS/SIZE", value_delimiter = ',', help_heading = PRICES)]
+    pub sizes: Vec<String>,
+
+    /// Extra on top of the rate, as 20%
+    #[arg(long, value_name = "PERCENT", help_heading = PRICES)]
+    pub headroom: Option<String>,
+
+    /// Fewest and most replicas [default: 2..16]
+    #[arg(long, value_name = "N..M", help_heading = PRICES)]
+    pub replicas: Option<String>,
+
+    /// Replicas that may be lost while the rest still carries the rate
+    #[arg(long, value_name = "N", help_heading = PRICES)]
+    pub spare: Option<u32>,
+
+    /// Compare collectors, flags and heaps at the size found: so many pairs of trials each, from 6
+    #[arg(long, value_name = "PAIRS", help_heading = SEARCH)]
+    pub compare: Option<u32>,
+
+    /// Longest time of all trials, the proof included, as 20m
+    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    pub budget: Option<String>,
+}

@@ -1,0 +1,160 @@
+//! Flags that mean the same of every command, tried on commands that need no JVM.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const RECORD: &str = "../../records/2026-11-20-spring-web-size/result.json.gz";
+const PREDICT: [&str; 7] = ["predict", "--memory", "512Mi", "--cpu", "1", "--jdk", "17"];
+
+fn loadline(place: &Path, arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
+        .args(arguments)
+        .current_dir(place)
+        .env("LOADLINE_TEST_SECRET", "hunter22")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    // A command that does not read its input closes it.
+    let _ = child.stdin.take().expect("it is piped").write_all(input);
+    child.wait_with_output().expect("it ends")
+}
+
+fn record() -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(RECORD);
+    fs::read(path).expect("the record is there")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn what_is_printed_goes_into_the_file_that_is_named() {
+    let place = tempfile::tempdir().expect("a directory");
+    let printed = loadline(place.path(), &PREDICT, b"");
+    let mut arguments = PREDICT.to_vec();
+    arguments.extend(["-o", "predicted.txt"]);
+    let kept = loadline(place.path(), &arguments, b"");
+    assert_eq!(kept.status.code(), Some(0), "{}", text(&kept.stderr));
+    assert!(kept.stdout.is_empty(), "{}", text(&kept.stdout));
+    let file = fs::read(place.path().join("predicted.txt")).expect("it is written");
+    assert_eq!(text(&file), text(&printed.stdout));
+}
+
+#[test]
+fn a_result_comes_from_standard_input_and_its_report_goes_to_standard_output() {
+    let place = tempfile::tempdir().expect("a directory");
+    let shown = loadline(place.path(), &["show", "-"], &record());
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    assert!(text(&shown.stderr).contains("all of it"));
+    let report = loadline(place.path(), &["report", "-", "-o", "-"], &record());
+    assert!(text(&report.stdout).starts_with("<!"), "it is the report");
+    assert!(report.stderr.is_empty(), "{}", text(&report.stderr));
+    let made = fs::read_dir(place.path()).expect("it is there").count();
+    assert_eq!(made, 0, "no file is written");
+}
+
+#[test]
+fn quiet_leaves_the_answer_only() {
+    let place = tempfile::tempdir().expect("a directory");
+    let loud = loadline(place.path(), &["show", "-"], &record());
+    let quiet = loadline(place.path(), &["-q", "show", "-"], &record());
+    let behind = loadline(place.path(), &["show", "-q", "-"], &record());
+    assert_eq!(loud.stdout, quiet.stdout);
+    assert!(quiet.stderr.is_empty(), "{}", text(&quiet.stderr));
+    assert_eq!(behind.stderr, quiet.stderr);
+}
+
+#[test]
+fn an_experiment_and_a_log_come_from_standard_input() {
+    let place = tempfile::tempdir().expect("a directory");
+    let ended = loadline(place.path(), &["run", "-"], b"sloo = 1\n");
+    let said = text(&ended.stderr);
+    assert!(said.contains("did you mean `slo`?"), "{said}");
+    let log = "[0.011s][info][gc] Using Serial\n\
+               [0.512s][info][gc] GC(0) Pause Young (Allocation Failure) 8M->2M(30M) 3.012ms\n";
+    let ended = loadline(place.path(), &["gc", "-"], log.as_bytes());
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    assert!(text(&ended.stdout).contains("Serial"));
+}
+
+#[test]
+fn limits_of_a_matrix_need_no_file_and_the_old_name_of_jvm_options_is_taken() {
+    let place = tempfile::tempdir().expect("a directory");
+    let plan = |more: &[&str]| {
+        let mut arguments = vec![
+            "plan",
+            "--slo",
+            "p99<250ms",
+            "--rate",
+            "10/s",
+            "--url",
+            "http://localhost:8080/",
+        ];
+        arguments.extend(more);
+        arguments.extend(["--", "/bin/true"]);
+        text(&loadline(place.path(), &arguments, b"").stdout)
+    };
+    let both = plan(&["--memory", "512Mi,1Gi", "--repeats", "3"]);
+    assert!(both.contains("6 trials"), "{both}");
+    let one = plan(&["--memory", "512Mi", "--repeats", "2"]);
+    assert!(one.contains("2 trials"), "{one}");
+    let now = plan(&["--repeats", "2", "--jvm", "-Xmx64m"]);
+    assert!(now.contains("-Xmx64m"), "{now}");
+    assert_eq!(now, plan(&["--repeats", "2", "--options", "-Xmx64m"]));
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_is_told_before_anything_runs() {
+    let place = tempfile::tempdir().expect("a directory");
+    let of = |variable: &str| {
+        let arguments = [
+            "plan",
+            "--slo",
+            "p99<250ms",
+            "--rate",
+            "10/s",
+            "--url",
+            "http://localhost:8080/",
+            "--env",
+            variable,
+            "--",
+            "/bin/true",
+        ];
+        loadline(place.path(), &arguments, b"")
+    };
+    let set = of("LOADLINE_TEST_SECRET");
+    assert_eq!(set.status.code(), Some(0), "{}", text(&set.stderr));
+    let unset = of("LOADLINE_NO_SUCH");
+    let said = text(&unset.stderr);
+    assert!(
+        said.contains("`LOADLINE_NO_SUCH`, which is not set"),
+        "{said}"
+    );
+    let written = of("DB_PASSWORD=hunter22");
+    let said = text(&written.stderr);
+    assert_eq!(written.status.code(), Some(2));
+    assert!(
+        said.contains("--env-file") && !said.contains("hunter22"),
+        "{said}"
+    );
+}
+
+#[test]
+fn lint_checks_on_paper_and_runs_nothing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let pod = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: jdk, command: [java, -jar, a.jar]}]}\n";
+    let linted = loadline(place.path(), &["lint", "-"], pod.as_bytes());
+    let judged = loadline(place.path(), &["judge", "--manifest", "-"], pod.as_bytes());
+    assert_eq!(linted.status.code(), Some(1), "{}", text(&linted.stderr));
+    assert!(
+        text(&linted.stdout).contains("no memory limit"),
+        "{}",
+        text(&linted.stdout)
+    );
+    assert_eq!(linted.stdout, judged.stdout);
+}
