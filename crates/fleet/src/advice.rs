@@ -93,30 +93,32 @@ impl fmt::Display for Reason {
         match *self {
             Self::OomKilled(times) => write!(f, "killed for memory ({})", counted(times)),
             Self::NoMemoryLimit => f.write_str(
-                "no memory limit: a JVM takes a quarter of its node for the heap, and nothing bounds a leak",
+                "no memory limit: a JVM's heap goes by its node, and nothing bounds a leak",
             ),
             Self::HeapAboveLimit(share) => write!(
                 f,
-                "the heap may grow to {} of the limit: threads, code and buffers need memory beside it",
+                "its heap may take {} of the limit, and needs more beside it",
                 percent(share)
             ),
             Self::AboveRequest(times) => write!(
                 f,
-                "uses {times:.1} times the memory it requests: it is evicted first where a node is short"
+                "uses {times:.1} times the memory it requests: evicted first where a node is short"
             ),
-            Self::Throttled(share) => write!(f, "throttled in {} of the CFS periods", percent(share)),
+            Self::Throttled(share) => {
+                write!(f, "throttled in {} of the CFS periods", percent(share))
+            }
             Self::Collecting(share) => {
-                write!(f, "stands still for collections {} of the time", percent(share))
+                write!(f, "collections stop it {} of the time", percent(share))
             }
             Self::Restarted(times) => write!(f, "restarted ({})", counted(times)),
             Self::DefaultHeap(share) => write!(
                 f,
-                "the heap is at most {} of the limit, HotSpot's default: the rest cannot become heap",
+                "its heap is {} of the limit, HotSpot's default",
                 percent(share)
             ),
-            Self::IdleMemory(share) => write!(f, "{} of its memory was never used", percent(share)),
-            Self::IdleCpu(share) => write!(f, "{} of its CPU was never used", percent(share)),
-            Self::NoService => f.write_str("no series of a JVM or of requests has its pods"),
+            Self::IdleMemory(share) => write!(f, "{} of its memory never used", percent(share)),
+            Self::IdleCpu(share) => write!(f, "{} of its CPU never used", percent(share)),
+            Self::NoService => f.write_str("no JVM or requests are seen"),
         }
     }
 }
@@ -315,7 +317,7 @@ mod tests {
             peak: size(900, 256),
             ..workload()
         };
-        insta::assert_snapshot!(said(&idle), @"");
+        insta::assert_snapshot!(said(&idle), @"measure 0.18: 75 % of its memory never used");
     }
 
     #[test]
@@ -324,7 +326,7 @@ mod tests {
             limit: Resources::default(),
             ..workload()
         };
-        insta::assert_snapshot!(said(&unbounded), @"");
+        insta::assert_snapshot!(said(&unbounded), @"fix 1.00: no memory limit: a JVM's heap goes by its node, and nothing bounds a leak");
         let above = Workload {
             jvm: Some(Jvm {
                 heap_max: Some(Bytes::from_mib(1024)),
@@ -333,7 +335,7 @@ mod tests {
             peak: size(900, 1500),
             ..workload()
         };
-        insta::assert_snapshot!(said(&above), @"");
+        insta::assert_snapshot!(said(&above), @"fix 1.00: its heap may take 100 % of the limit, and needs more beside it; uses 1.5 times the memory it requests: evicted first where a node is short");
     }
 
     #[test]
@@ -343,6 +345,6 @@ mod tests {
             peak: size(10, 100),
             ..workload()
         };
-        insta::assert_snapshot!(said(&other), @"");
+        insta::assert_snapshot!(said(&other), @"leave 0.00: no JVM or requests are seen");
     }
 }

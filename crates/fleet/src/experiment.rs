@@ -53,7 +53,11 @@ fn load(text: &mut String, traffic: &Traffic, replicas: u32) {
         ),
         None => (mean, "the mean of one instance".to_owned()),
     };
-    let rate = if rate >= 10.0 { rate.ceil() } else { (rate * 10.0).ceil() / 10.0 };
+    let rate = if rate >= 10.0 {
+        rate.ceil()
+    } else {
+        (rate * 10.0).ceil() / 10.0
+    };
     let _ = writeln!(text, "rate = \"{rate}/s\" # {from}");
     for kind in traffic.mix.iter().filter(|k| k.share >= LEAST_SHARE) {
         request(text, kind);
@@ -89,14 +93,22 @@ fn limits(text: &mut String, workload: &Workload) {
     text.push_str("\n[limits]\n");
     match limit.cpu.or(request.cpu) {
         Some(cpu) => {
-            let from = if limit.cpu.is_some() { "its limit" } else { "its request; it has no limit" };
+            let from = if limit.cpu.is_some() {
+                "its limit"
+            } else {
+                "its request; it has no limit"
+            };
             let _ = writeln!(text, "cpu = \"{cpu}\" # {from}");
         }
         None => text.push_str("cpu = \"1\" # it has neither request nor limit\n"),
     }
     match limit.memory.or(request.memory) {
         Some(memory) => {
-            let from = if limit.memory.is_some() { "its limit" } else { "its request; it has no limit" };
+            let from = if limit.memory.is_some() {
+                "its limit"
+            } else {
+                "its request; it has no limit"
+            };
             let _ = writeln!(text, "memory = \"{memory}\" # {from}");
         }
         None => text.push_str("memory = \"1Gi\" # it has neither request nor limit\n"),

@@ -7,8 +7,8 @@
 
 pub mod advice;
 mod experiment;
-pub mod promised;
 mod prometheus;
+pub mod promised;
 mod questions;
 pub mod workload;
 

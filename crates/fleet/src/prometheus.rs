@@ -223,10 +223,14 @@ impl Prometheus {
 
     fn unreachable(&self, error: &Error) -> Refusal {
         let hint = match error {
-            Error::HostNotFound => "the name is not known here; is it the cluster's own? then: kubectl port-forward svc/prometheus 9090, and http://localhost:9090",
+            Error::HostNotFound => {
+                "the name is not known here; is it the cluster's own? then: kubectl port-forward svc/prometheus 9090, and http://localhost:9090"
+            }
             Error::Timeout(_) => "a shorter --window, a longer --step or --timeout",
             Error::Tls(_) | Error::Rustls(_) => "give the authority with --cacert, or --insecure",
-            _ => "does it run there? of a cluster: kubectl port-forward svc/prometheus 9090, and http://localhost:9090",
+            _ => {
+                "does it run there? of a cluster: kubectl port-forward svc/prometheus 9090, and http://localhost:9090"
+            }
         };
         self.refused(error.to_string(), hint)
     }
@@ -291,7 +295,9 @@ mod tests {
     #[test]
     fn a_value_that_is_no_number_is_none() {
         let sample = |value: &str| {
-            let text = format!("{{\"metric\": {{\"pod\": \"a\", \"x\": \"y\"}}, \"value\": [1, \"{value}\"]}}");
+            let text = format!(
+                "{{\"metric\": {{\"pod\": \"a\", \"x\": \"y\"}}, \"value\": [1, \"{value}\"]}}"
+            );
             let sample: Sample = serde_json::from_str(&text).expect("a sample");
             sample.value()
         };

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use loadline_sizing::Bytes;
 use loadline_analysis::wire;
+use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 

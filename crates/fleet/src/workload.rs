@@ -187,8 +187,18 @@ impl Asked {
             OomKilled, OomKills, Restarts, Throttled,
         };
         for question in [
-            Image, MemoryLimit, MemoryRequest, CpuLimit, CpuRequest, MemoryPeak, CpuMean, CpuPeak,
-            Throttled, OomKills, OomKilled, Restarts,
+            Image,
+            MemoryLimit,
+            MemoryRequest,
+            CpuLimit,
+            CpuRequest,
+            MemoryPeak,
+            CpuMean,
+            CpuPeak,
+            Throttled,
+            OomKills,
+            OomKilled,
+            Restarts,
         ] {
             for sample in self.of(question) {
                 let name = owners.name(&sample.metric);
@@ -207,7 +217,9 @@ impl Asked {
         for sample in self.of(Question::MemoryPeak) {
             let labels = &sample.metric;
             let value = sample.value().unwrap_or(0.0);
-            let held = largest.entry((&labels.namespace, &labels.pod)).or_insert((value, labels));
+            let held = largest
+                .entry((&labels.namespace, &labels.pod))
+                .or_insert((value, labels));
             if value > held.0 {
                 *held = (value, labels);
             }
@@ -217,7 +229,9 @@ impl Asked {
             for sample in self.of(question) {
                 let labels = &sample.metric;
                 let pod: Pod<'_> = (&labels.namespace, &labels.pod);
-                let name = largest.get(&pod).and_then(|(_, labels)| owners.name(labels));
+                let name = largest
+                    .get(&pod)
+                    .and_then(|(_, labels)| owners.name(labels));
                 let builder = name.and_then(|name| builders.get_mut(&name));
                 if let (Some(builder), Some(value)) = (builder, sample.value()) {
                     builder.take(question, value, labels);
@@ -238,7 +252,12 @@ impl<'a> Owners<'a> {
         let of = |question, key: fn(&Labels) -> Pod<'_>| {
             let samples = asked.of(question).iter();
             samples
-                .map(|s| (key(&s.metric), (&*s.metric.owner_kind, &*s.metric.owner_name)))
+                .map(|s| {
+                    (
+                        key(&s.metric),
+                        (&*s.metric.owner_kind, &*s.metric.owner_name),
+                    )
+                })
                 .collect()
         };
         Self {
@@ -309,7 +328,10 @@ impl<'a> Builder<'a> {
         match question {
             Question::Image => self.image = Some(&labels.image),
             Question::Requests => {
-                *self.requests.entry((&labels.method, &labels.uri)).or_default() += value;
+                *self
+                    .requests
+                    .entry((&labels.method, &labels.uri))
+                    .or_default() += value;
                 if labels.status.starts_with('5') {
                     self.errors += value;
                 }

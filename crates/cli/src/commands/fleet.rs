@@ -132,8 +132,8 @@ pub enum Document {
 
 /// Asks, ranks and prints. Exit code 1 where a promise is not kept.
 pub fn run(arguments: &FleetArguments) -> Result<Outcome, Error> {
-    let offer = Offer::built_in(&arguments.prices, None)
-        .map_err(|e| Error::new(ErrorKind::Usage, e))?;
+    let offer =
+        Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(ErrorKind::Usage, e))?;
     let window = Window::new(&arguments.window, &arguments.step, &arguments.namespace)
         .map_err(|refusal| usage(&refusal))?;
     let promises = promise::read(&arguments.measured, arguments.state.as_deref())?;

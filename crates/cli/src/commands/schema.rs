@@ -9,7 +9,9 @@ use loadline_jvm::gclog::report::Report;
 use loadline_load::max_rate::Found;
 use loadline_load::summary::Summary;
 
-use super::{doctor, explain, fleet, footprint, judge, plan, predict, print, profile, schema_of, store};
+use super::{
+    doctor, explain, fleet, footprint, judge, plan, predict, print, profile, schema_of, store,
+};
 use crate::error::Outcome;
 
 /// Print the JSON schema of what a command prints with --json

@@ -19,7 +19,12 @@ impl Series {
     fn add(&mut self, metric: &str, labels: &str, value: impl Fn(f64) -> f64) {
         let text = self.0.entry(metric.to_owned()).or_default();
         for at in (0..=DAY).step_by(STEP as usize) {
-            let _ = writeln!(text, "{metric}{{{labels}}} {} {}", value(at as f64), END - DAY + at);
+            let _ = writeln!(
+                text,
+                "{metric}{{{labels}}} {} {}",
+                value(at as f64),
+                END - DAY + at
+            );
         }
     }
 
@@ -52,20 +57,26 @@ impl Container {
             self.namespace, self.pod, self.name
         );
         let mut add = |metric: &str, value: &dyn Fn(f64) -> f64| all.add(metric, &labels, value);
-        add("container_memory_working_set_bytes", &|_| self.memory_mib * MIB);
+        add("container_memory_working_set_bytes", &|_| {
+            self.memory_mib * MIB
+        });
         add("container_cpu_usage_seconds_total", &|t| self.cpu * t);
         add("container_cpu_cfs_periods_total", &|t| 10.0 * t);
         add("container_cpu_cfs_throttled_periods_total", &|t| {
             10.0 * t * self.throttled
         });
-        add("container_oom_events_total", &|t| (self.oom_kills * t / DAY as f64).floor());
+        add("container_oom_events_total", &|t| {
+            (self.oom_kills * t / DAY as f64).floor()
+        });
         let Some((cpu, mib)) = self.size else {
             return;
         };
         for what in ["limits", "requests"] {
             let metric = format!("kube_pod_container_resource_{what}");
             all.add(&metric, &format!("{labels},resource=\"cpu\""), |_| cpu);
-            all.add(&metric, &format!("{labels},resource=\"memory\""), |_| mib * MIB);
+            all.add(&metric, &format!("{labels},resource=\"memory\""), |_| {
+                mib * MIB
+            });
         }
         let image = format!("{labels},image=\"registry.example/{}:1.4\"", self.name);
         all.add("kube_pod_container_info", &image, |_| 1.0);
@@ -84,12 +95,17 @@ fn requests(all: &mut Series, pod: &str, of: &str, rate: fn(f64) -> f64, share: 
     let labels = format!("namespace=\"shop\",pod=\"{pod}\",{of}");
     let counted = |t: f64| {
         // In minutes, so that a counter is what its rate adds up to.
-        (0..(t / 60.0) as u64).map(|m| 60.0 * rate(m as f64 * 60.0)).sum::<f64>() * share
+        (0..(t / 60.0) as u64)
+            .map(|m| 60.0 * rate(m as f64 * 60.0))
+            .sum::<f64>()
+            * share
     };
     all.add("http_server_requests_seconds_count", &labels, counted);
     for (bound, part) in [("0.1", 0.98), ("0.25", 1.0), ("+Inf", 1.0)] {
         let labels = format!("{labels},le=\"{bound}\"");
-        all.add("http_server_requests_seconds_bucket", &labels, |t| counted(t) * part);
+        all.add("http_server_requests_seconds_bucket", &labels, |t| {
+            counted(t) * part
+        });
     }
 }
 
@@ -117,14 +133,49 @@ pub fn text() -> String {
         // Three quarters idle; its heap is the default quarter.
         container("shop", orders[0], "orders", two, 0.2, 300.0),
         container("shop", orders[1], "orders", two, 0.2, 280.0),
-        container("shop", orders[0], "istio-proxy", Some((0.1, 64.0)), 0.02, 50.0),
-        container("shop", "search-0", "search", Some((0.5, 512.0)), 0.45, 450.0),
-        container("shop", "billing-5f7c8d9b6c-q9rtw", "billing", Some((1.0, 512.0)), 0.8, 510.0),
+        container(
+            "shop",
+            orders[0],
+            "istio-proxy",
+            Some((0.1, 64.0)),
+            0.02,
+            50.0,
+        ),
+        container(
+            "shop",
+            "search-0",
+            "search",
+            Some((0.5, 512.0)),
+            0.45,
+            450.0,
+        ),
+        container(
+            "shop",
+            "billing-5f7c8d9b6c-q9rtw",
+            "billing",
+            Some((1.0, 512.0)),
+            0.8,
+            510.0,
+        ),
         // Nothing bounds it.
-        container("ops", "reports-6c5d4f7b8-k2m4n", "reports", None, 0.3, 700.0),
+        container(
+            "ops",
+            "reports-6c5d4f7b8-k2m4n",
+            "reports",
+            None,
+            0.3,
+            700.0,
+        ),
         container("ops", "backup-28190-abcde", "backup", two, 0.9, 900.0),
         // Just what it asks for.
-        container("ops", "audit-6c5d4f7b8-zz9x2", "audit", Some((0.5, 512.0)), 0.45, 450.0),
+        container(
+            "ops",
+            "audit-6c5d4f7b8-zz9x2",
+            "audit",
+            Some((0.5, 512.0)),
+            0.45,
+            450.0,
+        ),
     ];
     containers[3].throttled = 0.4;
     containers[4].oom_kills = 3.0;
@@ -145,7 +196,13 @@ pub fn text() -> String {
             format!("method=\"{method}\",uri=\"{uri}\",status=\"{status}\"")
         };
         requests(&mut all, pod, &of("GET", "/orders", "200"), evening, 0.7);
-        requests(&mut all, pod, &of("GET", "/orders/{id}", "200"), evening, 0.2);
+        requests(
+            &mut all,
+            pod,
+            &of("GET", "/orders/{id}", "200"),
+            evening,
+            0.2,
+        );
         requests(&mut all, pod, &of("POST", "/orders", "201"), evening, 0.08);
         requests(&mut all, pod, &of("GET", "/orders", "500"), evening, 0.02);
     }
@@ -159,7 +216,8 @@ pub fn text() -> String {
         ("ops", "reports-6c5d4f7b8-k2m4n"),
         ("ops", "audit-6c5d4f7b8-zz9x2"),
     ] {
-        let heap = format!("namespace=\"{namespace}\",pod=\"{pod}\",area=\"heap\",id=\"Tenured Gen\"");
+        let heap =
+            format!("namespace=\"{namespace}\",pod=\"{pod}\",area=\"heap\",id=\"Tenured Gen\"");
         all.add("jvm_memory_used_bytes", &heap, |_| 200.0 * MIB);
         all.add("jvm_memory_max_bytes", &heap, |_| 350.0 * MIB);
     }

@@ -21,7 +21,10 @@ impl Served {
     pub fn start(test: &str, openmetrics: &str) -> Option<Self> {
         let has = |program: &str| {
             let mut command = Command::new(program);
-            command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+            command
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             command.status().is_ok_and(|s| s.success())
         };
         if !has("prometheus") || !has("promtool") {

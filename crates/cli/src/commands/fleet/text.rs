@@ -36,9 +36,9 @@ pub fn ranked(document: &Document, top: usize, width: usize) -> String {
         .left("workload")
         .left("first")
         .right("at stake")
-        .right("instances")
-        .right("used of memory")
-        .right("used of CPU")
+        .right("pods")
+        .right("memory used / asked")
+        .right("CPU used / asked")
         .wrapping("why");
     for ranked in workloads.iter().take(top) {
         table.row(row(ranked));
@@ -142,11 +142,17 @@ pub fn held(all: &[Held], width: usize) -> String {
     let drifting = all.iter().filter(|h| h.drifts).count();
     let mut text = match drifting {
         0 => format!("{} as promised\n\n", format::count(all.len(), "workload")),
-        n => format!("{n} of {} drift from what was promised\n\n", format::count(all.len(), "workload")),
+        n => format!(
+            "{n} of {} not as promised\n\n",
+            format::count(all.len(), "workload")
+        ),
     };
     text += &table.terminal(width);
     for held in all.iter().filter(|h| h.figures.is_empty()) {
-        text += &format!("{}: production and result have no figure in common\n", held.name);
+        text += &format!(
+            "{}: production and result have no figure in common\n",
+            held.name
+        );
     }
     if drifting > 0 {
         text += "\nnext: loadline verify with the rate and the requests of today (loadline fleet --toml)\n";
