@@ -4,20 +4,14 @@
 //! answers: prometheus.io/docs/prometheus/latest/querying/api.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
+use loadline_client::{Agent, Error, Trust, agent};
 use loadline_trial::Refusal;
 use serde::Deserialize;
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Error};
 
 /// Largest answer. Fifteen thousand containers answer in some 3 MB, a mix of requests in some 30.
 const LARGEST: u64 = 128 << 20;
-
-/// Where Debian, Ubuntu and most images have the system's certificates.
-const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// How a Prometheus is reached.
 #[derive(Debug, Clone, Default)]
@@ -26,10 +20,8 @@ pub struct Access {
     pub url: String,
     /// Value of the Authorization header.
     pub authorization: Option<String>,
-    /// PEM file with the authorities to trust instead of the system's.
-    pub cacert: Option<PathBuf>,
-    /// Trust any certificate.
-    pub insecure: bool,
+    /// Whom to believe where it is encrypted.
+    pub trust: Trust,
     /// Longest wait for one answer.
     pub timeout: Duration,
     /// The instant that is asked about, as Prometheus takes it; now without it.
@@ -118,13 +110,6 @@ impl Prometheus {
     /// A URL that is none, or certificates that cannot be read.
     pub fn new(access: Access) -> Result<Self, Refusal> {
         let url = access.url.trim_end_matches('/');
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(Refusal::new(
-                format!("--prometheus {}", access.url),
-                "it has no scheme",
-                format!("give http://{0} or https://{0}", access.url),
-            ));
-        }
         if url.contains('?') || url.contains('#') || url.ends_with("/query") {
             return Err(Refusal::new(
                 format!("--prometheus {}", access.url),
@@ -133,24 +118,14 @@ impl Prometheus {
             ));
         }
         let query = format!("{url}/api/v1/query");
-        let is_tls = url.starts_with("https://");
-        if !is_tls && (access.cacert.is_some() || access.insecure) {
-            return Err(Refusal::new(
-                "--cacert, --insecure",
-                format!("{} is not encrypted", access.url),
-                "give an https URL, or leave them out",
-            ));
-        }
-        let mut config = Agent::config_builder()
-            .timeout_global(Some(access.timeout))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .user_agent("loadline");
-        if is_tls {
-            config = config.tls_config(tls(&access)?);
-        }
+        let agent = agent(
+            &format!("--prometheus {}", access.url),
+            url,
+            &access.trust,
+            access.timeout,
+        )?;
         Ok(Self {
-            agent: config.build().into(),
+            agent,
             access,
             query,
         })
@@ -244,35 +219,6 @@ const HINT_ADDRESS: &str =
     "give the address under which Prometheus is served, such as http://localhost:9090";
 const HINT_LARGE: &str = "--namespace asks about a part of the fleet";
 
-fn tls(access: &Access) -> Result<TlsConfig, Refusal> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
-    if access.insecure {
-        return Ok(config.disable_verification(true).build());
-    }
-    let path = access.cacert.as_deref();
-    let path = path.unwrap_or(Path::new(SYSTEM_ROOTS));
-    let refused = |why: String| {
-        Refusal::new(
-            format!("certificates in {}", path.display()),
-            why,
-            "give a PEM file with --cacert, or --insecure",
-        )
-    };
-    let text = std::fs::read(path).map_err(|e| refused(e.to_string()))?;
-    let certificates: Vec<_> = parse_pem(&text)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if certificates.is_empty() {
-        return Err(refused("it holds none".to_owned()));
-    }
-    let roots = RootCerts::Specific(Arc::new(certificates));
-    Ok(config.root_certs(roots).build())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,7 +234,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_none_is_named() {
-        insta::assert_snapshot!(refused("localhost:9090"), @"--prometheus localhost:9090: it has no scheme; give http://localhost:9090 or https://localhost:9090");
+        insta::assert_snapshot!(refused("localhost:9090"), @"--prometheus localhost:9090: the address has no scheme; begin it with http:// or https://");
         insta::assert_snapshot!(refused("http://p/graph?g0.expr=up"), @"--prometheus http://p/graph?g0.expr=up: it is the address of a page or a query; give the address under which Prometheus is served, such as http://localhost:9090");
     }
 

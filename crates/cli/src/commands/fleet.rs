@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use loadline_analysis::offer::Offer;
+use loadline_client::Trust;
 use loadline_fleet::advice::{Advice, advise};
 use loadline_fleet::promised::{Held, held};
 use loadline_fleet::workload::{Fleet, Workload};
@@ -209,8 +210,10 @@ fn access(arguments: &FleetArguments) -> Result<Access, Error> {
     Ok(Access {
         url: arguments.prometheus.clone(),
         authorization,
-        cacert: arguments.cacert.clone(),
-        insecure: arguments.insecure,
+        trust: Trust {
+            cacert: arguments.cacert.clone(),
+            insecure: arguments.insecure,
+        },
         timeout: arguments.timeout.0,
         at: arguments.at.clone(),
     })

@@ -71,7 +71,10 @@ pub fn authorization(
 }
 
 /// A credential as it is, or from the file behind `@`.
-fn credential(text: &str, field: &'static str) -> Result<String, LoadError> {
+///
+/// # Errors
+/// [`LoadError::Plan`] when what it names cannot be read.
+pub fn credential(text: &str, field: &'static str) -> Result<String, LoadError> {
     let Some(path) = text.strip_prefix('@') else {
         return fill(text, field);
     };
