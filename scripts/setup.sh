@@ -134,6 +134,7 @@ want runc runc 'tests of images'
 want catatonit catatonit 'tests of images with podman'
 want dockerd docker.io 'tests of images with docker'
 want nghttpd nghttp2-server 'tests of HTTP/2 against a server of others'
+want prometheus prometheus 'tests of a fleet with a real Prometheus'
 jdk_25
 [ -n "$missing" ] || cargo_deny
 

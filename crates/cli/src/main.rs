@@ -15,6 +15,7 @@ mod files;
 mod images;
 mod load_flags;
 mod measuring;
+mod notify;
 mod result;
 mod signals;
 

@@ -29,6 +29,7 @@ use crate::commands::{RESULT, load_error};
 use crate::error::{Error, ErrorKind};
 use crate::experiment::{Given, refused};
 use crate::images;
+use crate::notify::Webhook;
 use crate::signals::Signals;
 use crate::ui::Progress;
 
@@ -51,6 +52,10 @@ pub struct MeasureFlags {
     /// always run
     #[arg(long, help_heading = RESULT)]
     pub reuse: bool,
+
+    /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
+    #[arg(long, value_name = "URL", help_heading = RESULT)]
+    pub notify: Option<String>,
 }
 
 /// The state directory of these flags.
@@ -97,6 +102,7 @@ pub struct Measuring {
     /// Whether the result had ended: what could not be measured is tried again.
     retries: bool,
     signals: Signals,
+    webhook: Option<Webhook>,
     /// Where trials run.
     pub host: Box<dyn Host>,
     /// JDKs of this machine.
@@ -112,6 +118,7 @@ impl Measuring {
     /// # Errors
     /// When the experiment does not fit this machine, or another loadline measures.
     pub fn begin(mut given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
+        let webhook = flags.notify.as_deref().map(Webhook::new).transpose()?;
         let (jdks, places) = java();
         images::find(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
@@ -151,6 +158,7 @@ impl Measuring {
             reuse: ground.filter(|_| flags.reuse),
             retries: false,
             signals,
+            webhook,
             host: Box::new(host),
             jdks,
             places,
@@ -162,7 +170,13 @@ impl Measuring {
     ///
     /// # Errors
     /// As [`Measuring::begin`].
-    pub fn again(row: &ResultRow, store: Store, wait: bool) -> Result<Self, Error> {
+    pub fn again(
+        row: &ResultRow,
+        store: Store,
+        wait: bool,
+        notify: Option<&str>,
+    ) -> Result<Self, Error> {
+        let webhook = notify.map(Webhook::new).transpose()?;
         let mut experiment = experiment_of(row)?;
         images::find(&mut experiment)?;
         enter_namespace()?;
@@ -192,6 +206,7 @@ impl Measuring {
                 ResultStatus::Running | ResultStatus::Interrupted
             ),
             signals,
+            webhook,
             host: Box::new(host),
             jdks,
             places,
@@ -236,7 +251,7 @@ impl Measuring {
                 ResultStatus::Failed
             };
             // The first error is the one to report; a store that fails now failed before.
-            let _ = self.store.set_status(&self.result, status, None);
+            let _ = self.ended(status, None);
             run_refused(&error, &self.signals, (self.kind, &self.result))
         })
     }
@@ -259,9 +274,7 @@ impl Measuring {
     /// # Errors
     /// When the store fails.
     pub fn done(&self, outcome: Option<&str>) -> Result<(), Error> {
-        self.store
-            .set_status(&self.result, ResultStatus::Done, outcome)
-            .map_err(|e| store_refused(&e))
+        self.ended(ResultStatus::Done, outcome)
     }
 
     /// Notes that there is no answer because something could not be measured, and what is left.
@@ -269,9 +282,18 @@ impl Measuring {
     /// # Errors
     /// When the store fails.
     pub fn failed(&self, left: Option<&str>) -> Result<(), Error> {
+        self.ended(ResultStatus::Failed, left)
+    }
+
+    /// Notes it in the store, then tells whoever asked to be told.
+    fn ended(&self, status: ResultStatus, outcome: Option<&str>) -> Result<(), Error> {
         self.store
-            .set_status(&self.result, ResultStatus::Failed, left)
-            .map_err(|e| store_refused(&e))
+            .set_status(&self.result, status, outcome)
+            .map_err(|e| store_refused(&e))?;
+        if let Some(webhook) = &self.webhook {
+            webhook.tell(&self.store, &self.result);
+        }
+        Ok(())
     }
 }
 

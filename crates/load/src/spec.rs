@@ -20,6 +20,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use secret::{authorization, credential};
+
 use crate::error::LoadError;
 use crate::plan::{Expectation, Http2, Model, Pacing, Plan, Think, TlsSpec};
 use crate::profile::{Profile, Request};

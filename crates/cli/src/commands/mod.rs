@@ -6,6 +6,7 @@ mod doctor;
 mod drill;
 mod emit;
 mod explain;
+mod fleet;
 mod footprint;
 mod gc;
 mod help;
@@ -68,6 +69,8 @@ pub enum Command {
     Judge(judge::JudgeArguments),
     /// Show what would run and how long it takes
     Plan(plan::PlanArguments),
+    /// Say which workloads of a cluster to measure first, by what Prometheus knows
+    Fleet(fleet::FleetArguments),
     /// Send HTTP load to a URL and measure the latency
     Load(load::Arguments),
     /// Turn access logs into a load profile to replay
@@ -153,6 +156,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Lint(arguments) => lint::run(arguments),
         Command::Judge(arguments) => judge::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
+        Command::Fleet(arguments) => fleet::run(&arguments),
         Command::Cache(arguments) => cache::run(arguments),
         Command::Load(arguments) => load::run_load(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),

@@ -157,6 +157,9 @@ pub struct ResumeArguments {
     /// Wait until no other loadline measures, instead of refusing
     #[arg(long)]
     wait: bool,
+    /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
+    #[arg(long, value_name = "URL")]
+    notify: Option<String>,
     #[command(flatten)]
     output: OutputFlags,
 }
@@ -176,7 +179,7 @@ pub fn resume(arguments: ResumeArguments) -> Result<Outcome, Error> {
     }
     let store = open_store(arguments.state.as_deref())?;
     super::soak::salvaged(&store, &row)?;
-    let measuring = Measuring::again(&row, store, arguments.wait)?;
+    let measuring = Measuring::again(&row, store, arguments.wait, arguments.notify.as_deref())?;
     match row.kind {
         ResultKind::Soak => super::soak::soaked(measuring, &arguments.output),
         ResultKind::Run | ResultKind::Verify => super::run::matrix(measuring, &arguments.output),
