@@ -27,5 +27,11 @@ pub fn serious(page: &mut Page) -> Option<Vec<String>> {
         let impact = finding[0].as_str();
         matches!(impact, Some("serious" | "critical"))
     };
-    Some(found.iter().filter(is_serious).map(Value::to_string).collect())
+    Some(
+        found
+            .iter()
+            .filter(is_serious)
+            .map(Value::to_string)
+            .collect(),
+    )
 }

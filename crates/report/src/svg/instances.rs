@@ -22,8 +22,7 @@ const STEPS: u32 = 48;
 /// The two figures of the first study of a result; `None` when the number was not varied.
 pub fn instances(view: &ResultView) -> Option<String> {
     let (_, study) = studies(view).into_iter().next()?;
-    let label =
-        "Throughput and memory over the number of instances; the table has the values.";
+    let label = "Throughput and memory over the number of instances; the table has the values.";
     let mut drawing = Drawing::new("instances", HEIGHT, label);
     drawing.key(LEFT, &KEY);
     drawing.raw(&throughput(&study));
@@ -57,13 +56,7 @@ fn memory(study: &Study) -> String {
     let line = line.as_ref().map(|l| l as &dyn Fn(f64) -> f64);
     let axes = Axes::of(HALF, study, &rss);
     let words = |value: f64| format!("{value:.0} MiB");
-    let mut out = axes.draw(
-        "MiB of all instances",
-        &rss,
-        line,
-        "anon",
-        words,
-    );
+    let mut out = axes.draw("MiB of all instances", &rss, line, "anon", words);
     for (n, value) in points(study, |c| mib(c.pss)) {
         let (x, y) = (axes.x(n), axes.y(value));
         out.push_str(&format!(

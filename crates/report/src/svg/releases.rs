@@ -102,7 +102,10 @@ fn drawing(
     );
     let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|t| (t, show(t))).collect();
     drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), &ticks, "");
-    let key = [(Key::Mark(Mark::Of(0)), *mark), (Key::Line("whisker"), *line)];
+    let key = [
+        (Key::Mark(Mark::Of(0)), *mark),
+        (Key::Line("whisker"), *line),
+    ];
     drawing.key(LEFT, &key);
     let step = releases.len().div_ceil(DAYS).max(1);
     for (i, release) in releases.iter().enumerate().step_by(step) {
