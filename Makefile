@@ -19,7 +19,7 @@ DEMO = $(SCOPE) $(LOADLINE) size --cpu 1 --options 'c1: -XX:TieredStopAtLevel=1'
 	--report build/demo-report.html \
 	-- java -jar build/workloads/spring-web.jar
 
-.PHONY: help setup build workloads demo test fuzz check clean
+.PHONY: help setup build workloads demo docs test fuzz check clean setup-docs
 
 help:                ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -36,7 +36,13 @@ workloads: setup     ## builds the Java workloads into build/workloads, when the
 demo: build workloads ## sizes the bundled Spring Boot service; ends with a recommendation
 	$(DEMO)
 
-test: setup          ## everything that checks the project; ends with the count
+docs: setup-docs     ## the documents as a site with search, build/site/index.html
+	@cargo xtask docs
+
+setup-docs:
+	@scripts/setup.sh docs
+
+test: setup-docs     ## everything that checks the project; ends with the count
 	@cargo xtask test
 
 fuzz: setup          ## looks for inputs that no parser expects, SECONDS=20 for each

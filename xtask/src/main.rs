@@ -8,16 +8,20 @@ mod error;
 mod fuzz;
 mod grid;
 mod process;
+mod site;
 mod test;
 mod truth;
 mod workloads;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask CHORE
   check        the project's invariants (ARCHITECTURE.md)
+  docs         the documents as a site, build/site/index.html
+  pictures     the pictures of the documents, from a recorded result by the program of this checkout
   test         everything that checks the project; what `make test` runs
   fuzz [SECONDS] [TARGET...]
                every parser against inputs that look for its branches, each for so many seconds
@@ -32,6 +36,8 @@ fn main() -> ExitCode {
     let root = root();
     let result = match chore.as_str() {
         "check" => check::run(&root),
+        "docs" => site::run(&root),
+        "pictures" => pictures(&root),
         "test" => test::run(&root),
         "fuzz" => fuzz::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "grid" => grid::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
@@ -50,6 +56,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes the pictures: the test that compares them does, when it is told so.
+fn pictures(root: &Path) -> Result<bool, error::Error> {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args(["test", "--locked", "--package", "loadline-cli"])
+        .args(["--test", "documents", "pictures"])
+        .env("LOADLINE_UPDATE", "1")
+        .current_dir(root);
+    println!("{}", process::stdout_of(&mut cargo)?.trim_end());
+    Ok(true)
 }
 
 /// The checkout: the directory above this package.

@@ -10,6 +10,9 @@
 // A skip is said on stdout, where the test runner counts it.
 #![allow(clippy::print_stdout)]
 
+#[path = "documents/pictures.rs"]
+mod pictures;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -27,8 +30,8 @@ fn checkout() -> PathBuf {
 /// The documents that hold transcripts.
 fn documents() -> Vec<PathBuf> {
     let root = checkout();
-    let mut all = vec![root.join("README.md"), root.join("docs/tutorial.md")];
-    for folder in ["docs/guides", "docs/concepts"] {
+    let mut all = vec![root.join("README.md")];
+    for folder in ["docs", "docs/guides", "docs/concepts"] {
         let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
         all.extend(entries.flatten().map(|entry| entry.path()));
     }

@@ -10,7 +10,7 @@
     ["p99", [["p99", "p99_ms", "c1"]]],
     ["rate", [["rate", "rate", "c4"]]],
     ["memory", [["memory", "memory_mib", "c1"]]],
-    ["cpu", [["used", "cpus", "c1"], ["throttled", "throttled_cpus", "c2"]]],
+    ["cpu", [["used", "cpus", "c1"], ["throttled", "throttled_cpus", "c2", [4, 3]]]],
   ];
   let plots = {}, trial = null, seen = null;
 
@@ -25,13 +25,13 @@
     if (!box) return;
     const data = [rows.map((r) => r.t)].concat(series.map((s) => rows.map((r) => r[s[1]])));
     if (plots[id]) return plots[id].setData(data);
-    const axis = { stroke: color("soft"), grid: { stroke: color("grid") }, ticks: { stroke: color("grid") } };
+    const axis = { stroke: color("soft"), grid: { stroke: color("grid"), width: 1 }, ticks: { stroke: color("grid"), width: 1 } };
     plots[id] = new uPlot({
       width: box.clientWidth || 600, height: 150,
       scales: { x: { time: false }, y: { range: (u, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
       axes: [Object.assign({}, axis, { label: "seconds of the trial", size: 32, labelSize: 18 }), Object.assign({ size: 56 }, axis)],
-      legend: { show: series.length > 1 },
-      series: [{ label: "second" }].concat(series.map((s) => ({ label: s[0], stroke: color(s[2]), width: 1.75, spanGaps: false }))),
+      legend: { markers: { dash: (u, i) => (u.series[i].dash ? "dashed" : "solid") } },
+      series: [{ label: "second" }].concat(series.map((s) => ({ label: s[0], stroke: color(s[2]), dash: s[3], width: 1.75, spanGaps: false }))),
     }, data, box);
     const canvas = box.querySelector("canvas");
     if (canvas) {

@@ -116,6 +116,9 @@
       grid: { stroke: color("grid"), width: 1 }, ticks: { stroke: color("grid"), width: 1 } }, extra);
   }
 
+  // Of a box in a closed section, which has none of its own.
+  const width = () => Math.max(260, Math.floor(document.querySelector("main").clientWidth));
+
   function draw(id, height, columns, options) {
     const box = document.getElementById("chart-" + id);
     if (!box) return;
@@ -124,8 +127,7 @@
       box.textContent = "Not measured in this trial.";
       return;
     }
-    const width = Math.max(280, Math.floor(box.clientWidth));
-    const plot = new uPlot(Object.assign({ width: width, height: height, legend: { markers: { dash: marker } } }, options), columns, box);
+    const plot = new uPlot(Object.assign({ width: width(), height: height, legend: { markers: { dash: marker } } }, options), columns, box);
     const canvas = plot.root.querySelector("canvas");
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-labelledby", id + "-caption");
@@ -267,8 +269,27 @@
   let waiting = 0;
   window.addEventListener("resize", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => plots.forEach((p) => p.plot.setSize({ width: Math.max(280, Math.floor(p.box.clientWidth)), height: p.height })), 80);
+    waiting = setTimeout(() => plots.forEach((p) => p.plot.setSize({ width: width(), height: p.height })), 80);
   });
+  // Every section, also one that a link leads to, opens; a chart that moved finds the mouse again.
+  const folds = Array.from(document.querySelectorAll("main > section > details"));
+  folds.forEach((d) => d.addEventListener("toggle", () => plots.forEach((p) => p.plot.syncRect(true))));
+  const linked = () => {
+    const at = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const fold = at && at.querySelector(":scope > details");
+    if (fold) fold.open = true;
+  };
+  window.addEventListener("hashchange", linked);
+  linked();
+  const unfold = document.getElementById("unfold");
+  if (unfold) {
+    unfold.hidden = false;
+    unfold.addEventListener("click", () => {
+      const open = unfold.getAttribute("aria-pressed") !== "true";
+      folds.forEach((d) => { d.open = open; });
+      unfold.setAttribute("aria-pressed", String(open));
+    });
+  }
   // Paper is light, and shows everything.
   window.addEventListener("beforeprint", () => {
     root.classList.add("printing");

@@ -29,7 +29,7 @@ pub use content::growth_of;
 pub use content::node::sentences as node_sentences;
 pub use csv::csv;
 pub use export::{Export, ReadError, json, read};
-pub use html::html;
+pub use html::{html, mail};
 pub use junit::junit;
 pub use markdown::{markdown, markdown_section};
 pub use terminal::{brief, terminal};

@@ -1,8 +1,9 @@
-//! Rules over every text file: no developer's paths, no dead links.
+//! Rules over every text file: no developer's paths, no dead links; over pages, that they have readers.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
+use super::tree::File;
 use super::{Finding, Project};
 
 /// First components of a path that exist on every machine and so betray nobody.
@@ -98,8 +99,53 @@ pub fn links(project: &Project) -> Vec<Finding> {
     findings
 }
 
+/// The table of contents of the site.
+const SUMMARY: &str = "docs/SUMMARY.md";
+
+/// Below the heading of a page in `docs` stands for whom it is.
+pub fn readers(project: &Project) -> Vec<Finding> {
+    let pages = pages(project).filter(|page| {
+        let mut lines = page.text.lines().skip(1).filter(|line| !line.is_empty());
+        !lines.next().is_some_and(|line| line.starts_with("For "))
+    });
+    let finding = |page: &File| Finding {
+        path: page.path.clone(),
+        line: 3,
+        message: "say first for whom the page is: `For who ...`".to_owned(),
+    };
+    pages.map(finding).collect()
+}
+
+/// The summary names every page in `docs`.
+pub fn summary(project: &Project) -> Vec<Finding> {
+    let files = project.tree.files.iter();
+    let summary = files.clone().find(|file| file.path == SUMMARY);
+    let lines = summary.map_or("", |file| file.text.as_str()).lines();
+    let named: BTreeSet<String> = lines
+        .flat_map(targets)
+        .map(|target| resolve(SUMMARY, target))
+        .collect();
+    let finding = |page: &File| Finding {
+        path: SUMMARY.to_owned(),
+        line: 0,
+        message: format!("it does not name {}", page.path),
+    };
+    pages(project)
+        .filter(|page| !named.contains(&page.path))
+        .map(finding)
+        .collect()
+}
+
+/// The pages in `docs`.
+fn pages(project: &Project) -> impl Iterator<Item = &File> {
+    let is_page = |file: &&File| {
+        file.path.starts_with("docs/") && file.path.ends_with(".md") && file.path != SUMMARY
+    };
+    project.tree.files.iter().filter(is_page)
+}
+
 /// Relative targets of `[text](target)` in a line, fragments cut off.
-fn targets(line: &str) -> impl Iterator<Item = &str> {
+pub fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](")
         .skip(1)
         .filter_map(|rest| rest.split(')').next())
@@ -109,7 +155,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The path of a link, relative to the checkout.
-fn resolve(from: &str, target: &str) -> String {
+pub fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in target.split('/') {
@@ -178,5 +224,22 @@ mod tests {
         ]));
         let places: Vec<_> = found.iter().map(|f| f.to_string()).collect();
         assert_eq!(places, ["docs/b.md:1: the link to `gone.md` leads nowhere"]);
+    }
+
+    #[test]
+    fn a_page_has_readers_and_a_place_in_the_summary() {
+        let project = project(&[
+            (
+                "docs/SUMMARY.md",
+                "# all\n\n[read me](../README.md)\n- [a](a.md)\n",
+            ),
+            ("docs/a.md", "# A\n\nFor who asks.\n"),
+            ("docs/guides/b.md", "# B\n\nIt does this.\n"),
+            ("README.md", "# loadline\n"),
+        ]);
+        let found: Vec<_> = readers(&project).into_iter().map(|f| f.path).collect();
+        assert_eq!(found, ["docs/guides/b.md"]);
+        let found: Vec<_> = summary(&project).into_iter().map(|f| f.message).collect();
+        assert_eq!(found, ["it does not name docs/guides/b.md"]);
     }
 }

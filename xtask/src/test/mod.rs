@@ -8,6 +8,7 @@
 mod answers;
 mod audit;
 mod output;
+mod site;
 mod steps;
 
 use std::fs;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::output::{self, Counts};
-use super::{answers, audit};
+use super::{answers, audit, site};
 use crate::error::Error;
 
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
@@ -68,6 +68,11 @@ pub const STEPS: &[Step] = &[
             "--document-private-items",
             "--locked",
         ]),
+    },
+    Step {
+        name: "site",
+        what: "the documents build as a site, and its links lead somewhere",
+        run: Run::Own(site::run),
     },
     Step {
         name: "audit",

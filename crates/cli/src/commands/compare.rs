@@ -24,6 +24,9 @@ pub struct CompareArguments {
     /// Print as Markdown, for a pull request
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
+    /// Print as one HTML page
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    html: bool,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -35,9 +38,10 @@ pub fn run(arguments: &CompareArguments) -> Result<Outcome, Error> {
     let first = result(&arguments.first, state)?;
     let second = result(&arguments.second, state)?;
     let comparison = compare::compare(&first, &second);
-    print(&match (arguments.markdown, arguments.json) {
-        (true, _) => compare::comparison_markdown(&comparison),
-        (_, true) => compare::comparison_json(&comparison),
+    print(&match arguments {
+        CompareArguments { markdown: true, .. } => compare::comparison_markdown(&comparison),
+        CompareArguments { html: true, .. } => compare::comparison_html(&comparison),
+        CompareArguments { json: true, .. } => compare::comparison_json(&comparison),
         _ => compare::comparison_terminal(&comparison, width()),
     })?;
     if let Some(why) = comparison.cannot_say {

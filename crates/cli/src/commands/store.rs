@@ -262,14 +262,19 @@ pub struct ReportArguments {
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
+    /// For a mail: no script, no records, every section open
+    #[arg(long)]
+    mail: bool,
 }
 
 /// Writes it.
 pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
-    files::write(
-        &arguments.output,
-        &loadline_report::html(&arguments.result.view()?),
-    )?;
+    let view = arguments.result.view()?;
+    let html = match arguments.mail {
+        true => loadline_report::mail(&view),
+        false => loadline_report::html(&view),
+    };
+    files::write(&arguments.output, &html)?;
     if !files::is_standard(&arguments.output) {
         talk!("report: {}", arguments.output.display());
     }

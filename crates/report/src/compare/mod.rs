@@ -22,7 +22,9 @@ use crate::view::ResultView;
 pub use comparison::{Comparison, Shared};
 pub use figure::{Change, Figure};
 pub use size::Recommended;
-pub use write::{Exported, comparison_json, comparison_markdown, comparison_terminal};
+pub use write::{
+    Exported, comparison_html, comparison_json, comparison_markdown, comparison_terminal,
+};
 
 /// Compares `b` with `a`.
 pub fn compare(a: &ResultView, b: &ResultView) -> Comparison {

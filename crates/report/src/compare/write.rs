@@ -1,4 +1,4 @@
-//! A comparison as text for a terminal, Markdown, and JSON.
+//! A comparison as text for a terminal, Markdown, HTML, and JSON.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,9 @@ use super::comparison::{Comparison, Shared};
 use super::figure::{Change, Figure};
 use super::size::Recommended;
 use crate::content::{Block, Section};
+use crate::escape;
 use crate::format;
+use crate::html::parts;
 use crate::table::{Cell, Table, Tone};
 use crate::{markdown, terminal, text};
 
@@ -28,6 +30,34 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
         &details(comparison),
         &sections(comparison),
     )
+}
+
+/// One HTML document without a script, for a browser or a mail.
+pub fn comparison_html(comparison: &Comparison) -> String {
+    let (tone, badge) = match (&comparison.cannot_say, comparison.is_worse) {
+        (Some(_), _) => (Tone::Muted, "Cannot say"),
+        (None, true) => (Tone::Bad, "Worse"),
+        (None, false) => (Tone::Good, "Not worse"),
+    };
+    let [first, second] = &comparison.names;
+    let title = format!("{first} and {second}");
+    let verdict = parts::Verdict {
+        tone,
+        badge,
+        sentence: &comparison.sentence,
+        facts: &[],
+        details: &details(comparison),
+    };
+    let sections: String = sections(comparison)
+        .iter()
+        .map(|section| parts::folding(section.id, &section.title, true, &parts::blocks(section)))
+        .collect();
+    let body = format!(
+        "<header><h1>{}</h1></header>\n<main>\n{}{sections}</main>\n",
+        escape::html(&title),
+        verdict.html(true)
+    );
+    parts::without_script(&title, env!("CARGO_PKG_VERSION"), &body)
 }
 
 fn details(comparison: &Comparison) -> Vec<String> {
@@ -69,7 +99,7 @@ fn figures(figures: &[Figure], names: &[String; 2]) -> Table {
         .left("Figure")
         .right(format!("First, {}", names[0]))
         .right(format!("Second, {}", names[1]))
-        .left("Ratio")
+        .right("Ratio")
         .left("Change");
     for figure in figures {
         table.row([
@@ -113,11 +143,11 @@ fn word(figure: &Figure) -> String {
 fn shared(shared: &[Shared]) -> Table {
     let mut table = Table::new()
         .left("Configuration")
-        .left("Kept the SLO, first")
-        .left("second")
+        .right("Kept the SLO, first")
+        .right("second")
         .right("Latency, first")
         .right("second")
-        .left("Ratio");
+        .right("Ratio");
     for one in shared {
         let kept = |(kept, of): (usize, usize)| {
             let tone = match (kept, of) {

@@ -124,15 +124,7 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
         recommendation.confirmed,
         format::percent(recommendation.margin),
     ));
-    if let Some(next) = &recommendation.next_smaller {
-        let trial = view.number(&next.trial);
-        let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
-        details.push(sentence(&format!(
-            "{} is too small{trial}: {}",
-            next.memory,
-            next.breaks.in_short()
-        )));
-    }
+    details.extend(next_smaller(view, recommendation));
     details.extend(throttling::sentence(view, proofs(view, recommendation)));
     details.extend(node::sentences(view));
     Headline {
@@ -146,6 +138,18 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
         },
         ..proven_or_not(is_proven, details)
     }
+}
+
+/// `195Mi is too small (trial 22): ...`, where a trial shows it.
+pub(super) fn next_smaller(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
+    let next = recommendation.next_smaller.as_ref()?;
+    let trial = view.number(&next.trial);
+    let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
+    Some(sentence(&format!(
+        "{} is too small{trial}: {}",
+        next.memory,
+        next.breaks.in_short()
+    )))
 }
 
 /// ` with JDK 25`: which of several that were asked about the answer is for; nothing for one.
@@ -227,24 +231,7 @@ fn deployed(
         money::price_words(chosen),
     );
     let is_proven = recommendation.is_proven();
-    let spare = match deployment.spare {
-        0 => String::new(),
-        n => format!(", also with {n} of them lost"),
-    };
-    let headroom = if deployment.headroom > 0.0 {
-        let share = format::percent(deployment.headroom);
-        format!(" and its {share} of headroom")
-    } else {
-        String::new()
-    };
-    let mut details = vec![
-        format!(
-            "Each replica carried {} of the {}{headroom}{spare}; one instance was measured at a time.",
-            format::rate(deployment.each),
-            format::rate(deployment.rate),
-        ),
-        proven_how(&recommendation.proof),
-    ];
+    let mut details = vec![carried(deployment), proven_how(&recommendation.proof)];
     if let Some(seen) = latency_seen(view, recommendation) {
         details.insert(1, format!("At that rate, {seen}."));
     }
@@ -268,6 +255,25 @@ fn deployed(
         },
         ..proven_or_not(is_proven, details)
     }
+}
+
+/// What each replica carried of the rate.
+pub(super) fn carried(deployment: &Deployment) -> String {
+    let spare = match deployment.spare {
+        0 => String::new(),
+        n => format!(", also with {n} of them lost"),
+    };
+    let headroom = if deployment.headroom > 0.0 {
+        let share = format::percent(deployment.headroom);
+        format!(" and its {share} of headroom")
+    } else {
+        String::new()
+    };
+    format!(
+        "Each replica carried {} of the {}{headroom}{spare}; one instance was measured at a time.",
+        format::rate(deployment.each),
+        format::rate(deployment.rate),
+    )
 }
 
 /// How much memory is left over: by the search below the size, or by what its starts used of it.
@@ -327,7 +333,7 @@ fn rests_on(view: &ResultView, recommendation: &Recommendation) -> Option<String
 }
 
 /// The load, and the latency that was seen under it at the recommended size.
-fn measured_what(view: &ResultView, recommendation: &Recommendation) -> String {
+pub(super) fn measured_what(view: &ResultView, recommendation: &Recommendation) -> String {
     match latency_seen(view, recommendation) {
         Some(seen) => format!(
             "Under {}, {seen}.",

@@ -3,6 +3,7 @@
 //! Owns the order of the page. Each section is a file here and a pure function of the view; the
 //! writers (terminal, Markdown, HTML) only lay out. A section with nothing to say is left out.
 
+mod answer;
 mod dependencies;
 mod distrust;
 mod drill;
@@ -30,6 +31,7 @@ mod toxics;
 pub mod trials;
 pub(crate) mod warm_up;
 
+pub use answer::{Fact, facts};
 pub(crate) use distrust::left_out;
 pub use growth::growth_of;
 pub use headline::{Headline, headline, slo_words};

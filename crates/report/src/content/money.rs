@@ -196,7 +196,7 @@ fn cells(deployment: &Deployment) -> Table {
     table
 }
 
-fn why_not(view: &ResultView, why: &WhyNot) -> String {
+pub(super) fn why_not(view: &ResultView, why: &WhyNot) -> String {
     let trial = why.trial.as_ref().and_then(|id| view.number(id));
     let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
     format!("{}{trial}", why.sentence())

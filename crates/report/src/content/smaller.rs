@@ -38,10 +38,10 @@ pub fn next_smaller<'a>(view: &'a ResultView, r: &Recommendation) -> Option<Grou
 fn objectives(group: &Group<'_>, next: Option<&Group<'_>>) -> Table {
     let mut table = Table::new()
         .left("Objective")
-        .left(groups::memory(group.configuration))
+        .right(groups::memory(group.configuration))
         .left("Met");
     if let Some(next) = next {
-        table = table.left(groups::memory(next.configuration)).left("Met");
+        table = table.right(groups::memory(next.configuration)).left("Met");
     }
     let Some(first) = group.evidence().find(|t| !t.objectives.is_empty()) else {
         return table;
@@ -106,7 +106,7 @@ fn comparison(view: &ResultView, group: &Group<'_>, next: Option<&Group<'_>>) ->
         .collect();
     let mut table = Table::new().left("Figure");
     for (name, _) in &groups {
-        table = table.left(name.clone());
+        table = table.right(name.clone());
     }
     for (name, show) in ROWS {
         let cells: Vec<String> = groups.iter().map(|(_, f)| show(f)).collect();

@@ -10,9 +10,9 @@ use loadline_analysis::record::{Configuration, TrialRecord};
 use loadline_sizing::Bytes;
 
 use super::{Data, Page, document};
-use crate::escape;
 use crate::figures::{self, Figures, Seen, Spread, headline_quantile, spread};
 use crate::format;
+use crate::html::parts::drawing;
 use crate::svg;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -104,11 +104,8 @@ pub fn releases(service: &str, releases: &[Release]) -> Page {
     if machines.clone().any(|m| *m != releases[0].machine) {
         main.push_str("<p>These were measured on unlike machines; the table names them. Only results of one machine compare.</p>\n");
     }
-    for (title, drawing) in svg::releases(releases) {
-        main.push_str(&format!(
-            "<figure class=\"drawing\"><figcaption>{}</figcaption>\n{drawing}</figure>\n",
-            escape::html(title)
-        ));
+    for (title, svg) in svg::releases(releases) {
+        main.push_str(&drawing(Some(svg), title));
     }
     main.push_str(&table(releases).html("All releases"));
     document(service, &main, &data)

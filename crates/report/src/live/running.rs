@@ -7,6 +7,7 @@ use super::{Data, Listing, Page, document};
 use crate::content::trials;
 use crate::escape;
 use crate::format;
+use crate::html::parts::drawing;
 use crate::svg;
 use crate::view::ResultView;
 
@@ -59,11 +60,10 @@ pub fn progress(view: &ResultView) -> String {
         "<section>\n<h2>So far</h2>\n<p>{}</p>\n",
         escape::html(&so_far(view))
     );
-    if let Some(path) = svg::search_path(view) {
-        out.push_str(&format!(
-            "<figure class=\"drawing\"><figcaption>The memory limit of each trial. A dot kept the SLO, a cross did not, a square says nothing.</figcaption>\n{path}</figure>\n"
-        ));
-    }
+    out.push_str(&drawing(
+        svg::search_path(view),
+        "The memory limit of each trial.",
+    ));
     let table = trials::table(view);
     if !table.is_empty() {
         out.push_str(&table.html("Trials so far"));

@@ -52,6 +52,8 @@ pub(super) enum Key {
     Mark(Mark),
     /// A line of this class.
     Line(&'static str),
+    /// The ring around the chosen mark.
+    Ring,
 }
 
 /// A drawing as it grows.
@@ -128,6 +130,11 @@ impl Drawing {
         ));
     }
 
+    /// Elements that a drawing makes by itself; it has escaped them.
+    pub(super) fn raw(&mut self, elements: &str) {
+        self.out.push_str(elements);
+    }
+
     /// What marks, lines and areas mean, side by side from `left` on, wrapped at the right edge.
     /// Gives the height it took.
     pub(super) fn key(&mut self, left: f64, entries: &[(Key, &str)]) -> f64 {
@@ -143,6 +150,10 @@ impl Drawing {
                     y - 6.0
                 )),
                 Key::Mark(mark) => self.out.push_str(&shape(*mark, (x + 6.0, y))),
+                Key::Ring => self.out.push_str(&format!(
+                    "<circle class=\"ring\" cx=\"{:.1}\" cy=\"{y:.1}\" r=\"6\"/>",
+                    x + 6.0
+                )),
                 Key::Line(class) => self.out.push_str(&format!(
                     "<path class=\"{class}\" d=\"M{x:.1} {y:.1}h14\"/>"
                 )),

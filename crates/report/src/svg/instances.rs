@@ -2,14 +2,16 @@
 
 use loadline_analysis::instances::{Count, Study};
 
+use super::frame::{Drawing, Key, Mark, WIDTH};
 use crate::content::instances::studies;
 use crate::escape;
 use crate::format;
 use crate::view::ResultView;
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 240.0;
-const TOP: f64 = 26.0;
+const HEIGHT: f64 = 266.0;
+/// Where the two are named; the key stands above.
+const NAME: f64 = 40.0;
+const TOP: f64 = 52.0;
 const BOTTOM: f64 = 38.0;
 const LEFT: f64 = 56.0;
 /// Width of one of the two, its axis included.
@@ -20,14 +22,21 @@ const STEPS: u32 = 48;
 /// The two figures of the first study of a result; `None` when the number was not varied.
 pub fn instances(view: &ResultView) -> Option<String> {
     let (_, study) = studies(view).into_iter().next()?;
-    let mut out = format!(
-        "<svg class=\"instances\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Throughput and memory over the number of instances; the table has the values.\">\n"
-    );
-    out.push_str(&throughput(&study));
-    out.push_str(&memory(&study));
-    out.push_str("</svg>\n");
-    Some(out)
+    let label = "Throughput and memory over the number of instances; the table has the values.";
+    let mut drawing = Drawing::new("instances", HEIGHT, label);
+    drawing.key(LEFT, &KEY);
+    drawing.raw(&throughput(&study));
+    drawing.raw(&memory(&study));
+    Some(drawing.end())
 }
+
+/// What the marks mean.
+const KEY: [(Key, &str); 4] = [
+    (Key::Mark(Mark::Kept), "requests a second, measured"),
+    (Key::Area("anon"), "RSS (dots)"),
+    (Key::Area("files"), "PSS (squares)"),
+    (Key::Line("curve"), "the fitted law"),
+];
 
 fn throughput(study: &Study) -> String {
     let points: Vec<(f64, f64)> = points(study, |c| Some(c.throughput));
@@ -47,13 +56,7 @@ fn memory(study: &Study) -> String {
     let line = line.as_ref().map(|l| l as &dyn Fn(f64) -> f64);
     let axes = Axes::of(HALF, study, &rss);
     let words = |value: f64| format!("{value:.0} MiB");
-    let mut out = axes.draw(
-        "MiB, RSS (dots) and PSS (squares) of all",
-        &rss,
-        line,
-        "anon",
-        words,
-    );
+    let mut out = axes.draw("MiB of all instances", &rss, line, "anon", words);
     for (n, value) in points(study, |c| mib(c.pss)) {
         let (x, y) = (axes.x(n), axes.y(value));
         out.push_str(&format!(
@@ -108,7 +111,7 @@ impl Axes {
     ) -> String {
         let (from, to, base) = (self.x(0.0), self.x(self.most), self.y(0.0));
         let mut out = format!(
-            "<text class=\"tick\" x=\"{from:.1}\" y=\"14\">{}</text><line class=\"grid\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{base:.1}\" y2=\"{base:.1}\"/>\n",
+            "<text class=\"tick\" x=\"{from:.1}\" y=\"{NAME}\">{}</text><line class=\"grid\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{base:.1}\" y2=\"{base:.1}\"/>\n",
             escape::html(name)
         );
         for share in [0.5, 1.0] {

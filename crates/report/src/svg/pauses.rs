@@ -19,7 +19,8 @@ use crate::view::ResultView;
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 118.0;
 const RIGHT: f64 = 16.0;
-const TOP: f64 = 20.0;
+/// The key stands above.
+const TOP: f64 = 38.0;
 /// Height of the part with pauses and latency.
 const HIGH: f64 = 84.0;
 /// Height of a lane below it, and of a lane with the gap below.
@@ -121,6 +122,7 @@ impl Drawing<'_> {
         let mut out = format!(
             "<svg class=\"path\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"Pauses, stopped threads and throttling on one time axis; the tables below have the values.\">\n"
         );
+        out.push_str(&key());
         out.push_str(&self.scale(floor));
         out.push_str(&self.pauses(window, floor));
         out.push_str(&self.latency(window, floor));
@@ -222,6 +224,17 @@ impl Drawing<'_> {
         );
         out
     }
+}
+
+/// What stands above the lanes; a lane has its name on the left.
+fn key() -> String {
+    let line = LEFT + 160.0;
+    format!(
+        "<rect class=\"seen\" x=\"{LEFT}\" y=\"8\" width=\"12\" height=\"12\"/><text class=\"tick\" x=\"{:.1}\" y=\"18\">pauses over 50 ms</text>\
+         <path class=\"slowest\" d=\"M{line:.1} 14h14\"/><text class=\"tick\" x=\"{:.1}\" y=\"18\">largest latency of each second</text>\n",
+        LEFT + 18.0,
+        line + 20.0
+    )
 }
 
 fn x(at: u64, window: Span) -> f64 {

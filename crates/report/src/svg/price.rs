@@ -34,6 +34,7 @@ pub fn price(view: &ResultView) -> Option<String> {
         &[
             (Key::Mark(Mark::Kept), "kept the SLO"),
             (Key::Mark(Mark::Broke), "did not"),
+            (Key::Ring, "recommended"),
             (Key::Line("bound"), "the SLO"),
         ],
     ) + 22.0;

@@ -1,6 +1,6 @@
 //! Figures of a service over its releases: the middle start of each, and how far its starts lie apart.
 
-use super::frame::{Anchor, Drawing, Mark, WIDTH, line_class};
+use super::frame::{Anchor, Drawing, Key, Mark, WIDTH, line_class};
 use super::scale::Scale;
 use crate::figures::{Seen, Spread};
 use crate::format;
@@ -20,8 +20,8 @@ type Of = fn(&Release) -> Option<[f64; 3]>;
 /// How a value reads.
 type Show = fn(f64) -> String;
 
-/// What is drawn: its caption, its values, how they read.
-const FIGURES: [(&str, Of, Show); 4] = [
+/// What is drawn: its caption, its values, how they read, what the marks mean.
+const FIGURES: [(&str, Of, Show, Means); 4] = [
     (
         "Memory limit (Mi), with what the starts needed below it",
         |r| {
@@ -30,16 +30,19 @@ const FIGURES: [(&str, Of, Show); 4] = [
             Some([needed, limit, limit])
         },
         |v| format!("{}Mi", format::number(v)),
+        ["the limit", "down to what its starts needed"],
     ),
     (
         "CPU time a request (ms)",
         |r| Some(all(r.cpu_per_request?, |d| d.as_secs_f64() * 1e3)),
         |v| format!("{} ms", format::number(v)),
+        SPREAD,
     ),
     (
         "Start: exec to the first good response (s)",
         |r| Some(all(r.start?, |d| d.as_secs_f64())),
         |v| format!("{} s", format::number(v)),
+        SPREAD,
     ),
     (
         "p99 (ms)",
@@ -49,6 +52,7 @@ const FIGURES: [(&str, Of, Show); 4] = [
             Some([ms(p99.low)?, ms(p99.median)?, ms(p99.high)?])
         },
         |v| format!("{} ms", format::number(v)),
+        SPREAD,
     ),
 ];
 
@@ -58,13 +62,24 @@ fn all<T>(spread: Spread<T>, of: fn(T) -> f64) -> [f64; 3] {
 
 /// The drawings with their captions; a figure that no release has is left out.
 pub fn releases(releases: &[Release]) -> Vec<(&'static str, String)> {
-    let drawn = |(title, of, show): &(&'static str, Of, Show)| {
-        Some((*title, drawing(releases, title, *of, *show)?))
+    let drawn = |(title, of, show, means): &(&'static str, Of, Show, Means)| {
+        Some((*title, drawing(releases, title, (*of, *show), means)?))
     };
     FIGURES.iter().filter_map(drawn).collect()
 }
 
-fn drawing(releases: &[Release], title: &str, of: Of, show: Show) -> Option<String> {
+/// What mark and line of a figure mean.
+type Means = [&'static str; 2];
+
+/// What they mean where trials scatter.
+const SPREAD: Means = ["the middle start", "from the lowest to the highest"];
+
+fn drawing(
+    releases: &[Release],
+    title: &str,
+    (of, show): (Of, Show),
+    [mark, line]: &Means,
+) -> Option<String> {
     let values: Vec<(usize, [f64; 3])> = releases
         .iter()
         .enumerate()
@@ -87,6 +102,11 @@ fn drawing(releases: &[Release], title: &str, of: Of, show: Show) -> Option<Stri
     );
     let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|t| (t, show(t))).collect();
     drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), &ticks, "");
+    let key = [
+        (Key::Mark(Mark::Of(0)), *mark),
+        (Key::Line("whisker"), *line),
+    ];
+    drawing.key(LEFT, &key);
     let step = releases.len().div_ceil(DAYS).max(1);
     for (i, release) in releases.iter().enumerate().step_by(step) {
         let day = format::day(release.begun_unix_ms);

@@ -3,7 +3,7 @@
 use loadline_analysis::record::{Purpose, TrialRecord, Verdict};
 use loadline_sizing::Bytes;
 
-use super::frame::{Anchor, At, Drawing, Mark, WIDTH};
+use super::frame::{Anchor, At, Drawing, Key, Mark, WIDTH};
 use crate::content::groups::{self, Names};
 use crate::content::trials;
 use crate::figures;
@@ -13,10 +13,19 @@ use crate::view::ResultView;
 const STEP: f64 = 22.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 16.0;
-const TOP: f64 = 14.0;
+/// The key stands above.
+const TOP: f64 = 40.0;
 const BOTTOM: f64 = 46.0;
 /// Numbers below the drawing, about.
 const NUMBERS: usize = 12;
+
+/// What the marks mean.
+const KEY: [(Key, &str); 4] = [
+    (Key::Mark(Mark::Kept), "kept the SLO"),
+    (Key::Mark(Mark::Broke), "did not"),
+    (Key::Mark(Mark::Silent), "says nothing: not valid"),
+    (Key::Ring, "recommended"),
+];
 
 /// Sizes in the order they were tried: how a search narrowed in. The sizes stand evenly spaced, as
 /// they crowd where the search ends. `None` for a matrix, when only one size was tried, or when the
@@ -41,6 +50,7 @@ pub fn search_path(view: &ResultView) -> Option<String> {
     let y = |size: usize| TOP + STEP * size as f64;
     let label = "Memory limit of each trial in running order, marked by its verdict; the table of all trials has the values.";
     let mut drawing = Drawing::new("path", height, label);
+    drawing.key(LEFT, &KEY);
     for (i, size) in sizes.iter().enumerate() {
         drawing.line("grid", &[(LEFT, y(i)), (WIDTH - RIGHT, y(i))]);
         drawing.text((LEFT - 8.0, y(i) + 4.0), Anchor::End, &size.to_string());

@@ -3,8 +3,10 @@
 //! Nothing is fetched: pages come from file://. SKIP by name where there is no Chromium.
 //! `LOADLINE_SCREENSHOTS=DIR` keeps pictures to look at.
 
+#[path = "../../../../tests/browser/axe.rs"]
+pub mod axe;
 #[path = "../../../../tests/browser/devtools.rs"]
-mod devtools;
+pub mod devtools;
 
 use std::path::PathBuf;
 
@@ -14,7 +16,7 @@ use serde_json::json;
 use crate::{drawings, fixture, hostile, pauses, startup};
 
 /// Writes a page and opens it.
-fn open(name: &str, html: &str, width: u32) -> Option<Page> {
+pub fn open(name: &str, html: &str, width: u32) -> Option<Page> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("report.html");
     std::fs::write(&path, html).expect("writable");
@@ -25,7 +27,7 @@ fn open(name: &str, html: &str, width: u32) -> Option<Page> {
     page
 }
 
-fn keep(page: &mut Page, name: &str) {
+pub fn keep(page: &mut Page, name: &str) {
     if let Some(directory) = std::env::var_os("LOADLINE_SCREENSHOTS") {
         let path = PathBuf::from(directory).join(format!("{name}.png"));
         std::fs::write(path, page.screenshot()).expect("writable");
@@ -52,7 +54,7 @@ fn every_chart_is_drawn_and_nothing_is_said_on_the_console() {
         return;
     };
     assert_eq!(drawn(&mut page), (5, 5));
-    keep(&mut page, "search-light");
+    keep(&mut page, "search-first-screen");
     assert_eq!(page.messages(), Vec::<String>::new());
 }
 
@@ -74,7 +76,7 @@ fn dark_mode_changes_page_and_charts_while_open() {
     assert_eq!(page.evaluate(back), "rgb(20, 24, 28)");
     page.wait_until(&format!("({line}) !== {light}"));
     assert_eq!(drawn(&mut page), (5, 5));
-    keep(&mut page, "search-dark");
+    keep(&mut page, "search-first-screen-dark");
     assert_eq!(page.messages(), Vec::<String>::new());
 }
 
@@ -84,6 +86,8 @@ fn hovering_shows_values_and_the_legend_switches_lines_by_keyboard() {
     let Some(mut page) = open("hovering", &html, 1200) else {
         return;
     };
+    page.evaluate("location.hash = '#latency'");
+    page.wait_until("document.querySelector('#latency > details').open");
     page.evaluate("document.getElementById('chart-percentile').scrollIntoView({block: 'center', behavior: 'instant'})");
     let text = page.evaluate(
         "(() => { const b = document.querySelector('#chart-percentile .u-over').getBoundingClientRect();
@@ -170,7 +174,7 @@ fn a_narrow_window_needs_no_sideways_scrolling() {
     let Some(mut page) = open("narrow", &html, 390) else {
         return;
     };
-    keep(&mut page, "search-narrow");
+    keep(&mut page, "search-first-screen-narrow");
     let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
     assert_eq!(page.evaluate(overflow), 0);
 }

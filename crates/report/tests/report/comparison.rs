@@ -296,31 +296,31 @@ fn the_comparison_as_text() {
     Medians of the trials. The ratio is the second over the first, with its 95 % interval (bootstrap
     over trials); a change counts when the whole interval lies beyond 2 %.
 
-    Figure                           First, 212Mi  Second, 212Mi  Ratio             Change
+    Figure                           First, 212Mi  Second, 212Mi             Ratio  Change
     ───────────────────────────────  ────────────  ─────────────  ────────────────  ──────────
     Latency at the SLO's percentile        16.3ms         16.3ms  1 (0.95 to 1.05)  none shown
     Start time                              5.38s          10.8s  2 (1.96 to 2.05)  more
-    Achieved rate                           300/s          300/s  1 (1 to 1)        none shown
+    Achieved rate                           300/s          300/s        1 (1 to 1)  none shown
     CPUs used                                0.44           0.44  1 (1.00 to 1.00)  none shown
     Time stopped by GC                     1.34 %         1.34 %  1 (0.96 to 1.04)  none shown
-    CFS periods throttled                  1.33 %         1.33 %  1 (1 to 1)        none shown
-    Heap after GC, largest                   47Mi           47Mi  1 (1 to 1)        none shown
-    Peak working set                        189Mi          189Mi  1 (1 to 1)        none shown
-    Peak anonymous memory                   157Mi          157Mi  1 (1 to 1)        none shown
+    CFS periods throttled                  1.33 %         1.33 %        1 (1 to 1)  none shown
+    Heap after GC, largest                   47Mi           47Mi        1 (1 to 1)  none shown
+    Peak working set                        189Mi          189Mi        1 (1 to 1)  none shown
+    Peak anonymous memory                   157Mi          157Mi        1 (1 to 1)  none shown
 
     Configurations that both ran
 
-    Configuration  Kept the SLO, first  second  Latency, first  second  Ratio
+    Configuration  Kept the SLO, first  second  Latency, first  second             Ratio
     ─────────────  ───────────────────  ──────  ──────────────  ──────  ────────────────
-    1Gi            1 of 1               1 of 1          17.1ms  17.1ms  –
-    256Mi          1 of 1               1 of 1          16.9ms  16.9ms  –
-    128Mi          0 of 1               0 of 1               –       –  –
-    181Mi          0 of 1               0 of 1           152ms   152ms  –
-    215Mi          1 of 1               1 of 1          17.1ms  17.1ms  –
-    197Mi          6 of 6               6 of 6          16.3ms  16.3ms  1 (0.98 to 1.02)
-    189Mi          0 of 1               0 of 1           128ms   128ms  –
-    212Mi          8 of 8               8 of 8          16.3ms  16.3ms  1 (0.95 to 1.05)
-    195Mi          0 of 1               0 of 1           109ms   109ms  –
+    1Gi                         1 of 1  1 of 1          17.1ms  17.1ms                 –
+    256Mi                       1 of 1  1 of 1          16.9ms  16.9ms                 –
+    128Mi                       0 of 1  0 of 1               –       –                 –
+    181Mi                       0 of 1  0 of 1           152ms   152ms                 –
+    215Mi                       1 of 1  1 of 1          17.1ms  17.1ms                 –
+    197Mi                       6 of 6  6 of 6          16.3ms  16.3ms  1 (0.98 to 1.02)
+    189Mi                       0 of 1  0 of 1           128ms   128ms                 –
+    212Mi                       8 of 8  8 of 8          16.3ms  16.3ms  1 (0.95 to 1.05)
+    195Mi                       0 of 1  0 of 1           109ms   109ms                 –
     ");
 }
 

@@ -172,9 +172,9 @@ fn places(svg: &str, titled: &str) -> Vec<(f64, f64)> {
 #[test]
 fn a_price_is_drawn_with_what_it_buys_and_what_is_cheaper() {
     let svg = drawing(&cheapest(), "price");
-    // The mark in the key and three on the front; one cross measured, the other never ran.
+    // The mark in the key and three on the front; one cross measured, the other never ran; a ring each.
     assert_eq!((count(&svg, "pass"), count(&svg, "fail")), (4, 2), "{svg}");
-    assert_eq!(count(&svg, "ring"), 1);
+    assert_eq!(count(&svg, "ring"), 2);
     let front = places(&svg, "a month, p99");
     assert_eq!(front.len(), 3, "{svg}");
     // Dearer is further right, quicker is further down.
@@ -208,7 +208,7 @@ fn less_memory_than_the_size_on_offer_is_the_recommended_point() {
         (trial.purpose, trial.configuration) = (Purpose::Prove, configuration.clone());
     }
     let svg = drawing(&view, "price");
-    assert_eq!(count(&svg, "ring"), 1, "{svg}");
+    assert_eq!(count(&svg, "ring"), 2, "the key and {svg}");
     assert!(
         svg.contains("2 x 500m vCPU, 640Mi, recommended: $31.77 a month, p99"),
         "{svg}"

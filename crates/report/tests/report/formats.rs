@@ -63,25 +63,25 @@ fn a_search_in_the_terminal() {
     Does it keep the SLO, and why not 195Mi?
     Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.
 
-    Objective    212Mi                      Met          195Mi     Met
+    Objective                        212Mi  Met             195Mi  Met
     ───────────  ─────────────────────────  ───────────  ────────  ───────────
-    p99<50ms     16.3ms (15.9ms to 17.8ms)  yes, 8 of 8  109ms     no, 0 of 1
-    errors<0.1%  0 %                        yes, 8 of 8  0.0556 %  yes, 1 of 1
-    start<20s    5.38s (5.23s to 5.50s)     yes, 8 of 8  5.24s     yes, 1 of 1
+    p99<50ms     16.3ms (15.9ms to 17.8ms)  yes, 8 of 8     109ms  no, 0 of 1
+    errors<0.1%                        0 %  yes, 8 of 8  0.0556 %  yes, 1 of 1
+    start<20s       5.38s (5.23s to 5.50s)  yes, 8 of 8     5.24s  yes, 1 of 1
 
-    Figure                                   212Mi                      195Mi
+    Figure                                                       212Mi     195Mi
     ───────────────────────────────────────  ─────────────────────────  ────────
-    Start time, exec to first good response  5.38s (5.23s to 5.50s)     5.24s
-    Achieved rate                            300/s                      300/s
-    Failed requests                          0 %                        0.0556 %
-    CPUs used                                0.44 (0.44 to 0.45)        0.80
-    CFS periods throttled                    1.33 %                     30 %
-    Longest GC pause                         8.88ms (8.37ms to 8.98ms)  197ms
-    Time stopped by GC                       1.34 % (1.29 % to 1.41 %)  32.7 %
-    Heap after GC, largest                   47Mi                       47Mi
-    Peak memory, page cache included         201Mi                      195Mi
-    Peak working set                         189Mi                      183Mi
-    Peak anonymous memory                    157Mi                      157Mi
+    Start time, exec to first good response     5.38s (5.23s to 5.50s)     5.24s
+    Achieved rate                                                300/s     300/s
+    Failed requests                                                0 %  0.0556 %
+    CPUs used                                      0.44 (0.44 to 0.45)      0.80
+    CFS periods throttled                                       1.33 %      30 %
+    Longest GC pause                         8.88ms (8.37ms to 8.98ms)     197ms
+    Time stopped by GC                       1.34 % (1.29 % to 1.41 %)    32.7 %
+    Heap after GC, largest                                        47Mi      47Mi
+    Peak memory, page cache included                             201Mi     195Mi
+    Peak working set                                             189Mi     183Mi
+    Peak anonymous memory                                        157Mi     157Mi
 
     Which sizes keep the SLO?
     All with 1 CPU, -XX:+UseSerialGC.
@@ -543,7 +543,8 @@ fn the_search_path_marks_each_trial_by_shape() {
     let count = |class: &str| svg.matches(&format!("class=\"{class}\"")).count();
     assert_eq!(
         (count("pass"), count("fail"), count("none"), count("ring")),
-        (17, 4, 1, 8)
+        // One of each in the key.
+        (18, 5, 2, 9)
     );
     let marks: Vec<&str> = svg
         .lines()
@@ -551,9 +552,9 @@ fn the_search_path_marks_each_trial_by_shape() {
         .take(3)
         .collect();
     insta::assert_snapshot!(marks.join("\n"), @r#"
-    <g><title>Trial 1, search, 1Gi: PASS. it kept every objective</title><circle class="pass" cx="90.0" cy="14.0" r="5"/></g>
-    <g><title>Trial 2, search, 256Mi: PASS. it kept every objective</title><circle class="pass" cx="120.4" cy="36.0" r="5"/></g>
-    <g><title>Trial 3, search, 128Mi: KO cgroup oom. the kernel killed it at its limit of 128Mi while it started; peak 128Mi</title><path class="fail" d="M145.8 185.0L155.8 195.0M145.8 195.0L155.8 185.0"/></g>
+    <g><title>Trial 1, search, 1Gi: PASS. it kept every objective</title><circle class="pass" cx="90.0" cy="40.0" r="5"/></g>
+    <g><title>Trial 2, search, 256Mi: PASS. it kept every objective</title><circle class="pass" cx="120.4" cy="62.0" r="5"/></g>
+    <g><title>Trial 3, search, 128Mi: KO cgroup oom. the kernel killed it at its limit of 128Mi while it started; peak 128Mi</title><path class="fail" d="M145.8 211.0L155.8 221.0M145.8 221.0L155.8 211.0"/></g>
     "#);
     assert!(!loadline_report::html(&fixture::matrix()).contains("<svg class=\"path\""));
 }

@@ -3,6 +3,7 @@
 // A skip is said on stdout, where the test runner counts it.
 #![allow(clippy::print_stdout)]
 
+mod access;
 mod artefacts;
 mod browser;
 mod comparison;

@@ -5,6 +5,8 @@
 #![allow(clippy::print_stdout)]
 
 // Each of these has more than one crate uses.
+#[path = "../../../../tests/browser/axe.rs"]
+mod axe;
 #[allow(dead_code)]
 #[path = "../../../../tests/browser/devtools.rs"]
 mod devtools;
@@ -172,23 +174,37 @@ fn what_runs_is_drawn_and_a_killed_run_that_goes_on_comes_back() {
 }
 
 #[test]
-fn pages_fit_a_phone() {
+fn pages_fit_a_phone_and_anybody_reads_them() {
     let site = Site::new();
-    let ended = site.ended(1, 12);
+    let ended = site.ended(1, 25);
     let running = site.running();
     site.running_trial(&running).measures();
-    let Some(mut page) = open("pages_fit_a_phone", &site, "/", 380) else {
-        return;
-    };
-    for (name, path) in [
-        ("overview-narrow", "/".to_owned()),
-        ("running-narrow", format!("/results/{running}")),
-        ("trend-narrow", format!("/results/{ended}/trend")),
-    ] {
-        page.go(&site.url(&path));
-        let width = page.evaluate("document.documentElement.scrollWidth");
-        assert!(width.as_u64().is_some_and(|w| w <= 380), "{name}: {width}");
-        keep(&mut page, name);
+    let name = "pages_fit_a_phone_and_anybody_reads_them";
+    for (width, colours) in [(360, "narrow"), (1100, "dark")] {
+        let Some(mut page) = open(name, &site, "/", width) else {
+            return;
+        };
+        if colours == "dark" {
+            dark(&mut page);
+        }
+        for (of, path) in [
+            ("overview", "/".to_owned()),
+            ("running", format!("/results/{running}")),
+            ("trend", format!("/results/{ended}/trend")),
+        ] {
+            page.go(&site.url(&path));
+            let is_drawn = "document.querySelectorAll('#now').length === document.querySelectorAll('#now canvas').length / 4";
+            page.wait_until(is_drawn);
+            let wide = page.evaluate("document.documentElement.scrollWidth");
+            let fits = wide.as_u64().is_some_and(|w| w <= u64::from(width));
+            assert!(fits, "{of}, {colours}: {wide}");
+            keep(&mut page, &format!("{of}-{colours}"));
+            let Some(found) = axe::serious(&mut page) else {
+                println!("SKIP serve::{name}: {}", axe::LACKS);
+                return;
+            };
+            assert_eq!(found, Vec::<String>::new(), "{of}, {colours}");
+        }
     }
 }
 

@@ -1,0 +1,69 @@
+//! Which SVG hangs on which section, with its caption. A new one goes here.
+
+use super::parts::drawing;
+use crate::svg;
+use crate::view::ResultView;
+
+/// The one picture of the first screen: where it breaks, or what a price buys; empty where a result
+/// has neither.
+pub(super) fn lead(view: &ResultView) -> String {
+    let knee = drawing(
+        svg::knee(view),
+        "Where it breaks: the slowest start of each size that was tried, up to twice the answer. Where several ran, a line reaches down to the fastest.",
+    );
+    knee + &drawing(
+        svg::price(view),
+        "What a price buys, and what the next cheaper deployments break. A cross at the upper edge has its p99 in requests that failed.",
+    )
+}
+
+/// What is drawn above the text of a section.
+pub(super) fn before(section: &str, view: &ResultView) -> String {
+    match section {
+        "memory" => drawing(
+            svg::memory_bars(view),
+            "Each bar is a limit, filled as in its fullest second.",
+        ),
+        "growth" => drawing(
+            svg::growth(view),
+            "What the application's processes take over the two cycles of the load. Lines that go on rising in the second cycle are lost memory.",
+        ),
+        "pauses" => drawing(
+            svg::pause_axis(view),
+            "The trial that paused most, and the seconds around its longest pause. Above: pauses over 50 ms, as high as they are long, and as a line the largest latency of each second. Below: when all threads stood for a collection or another safepoint, and when the CPU quota was used up.",
+        ),
+        "scaling" => drawing(
+            svg::scaling(view),
+            "Each dot and the cross above it belong to one size; sizes with the same CPU and other memory stand side by side. Both axes are logarithmic.",
+        ),
+        "start" => {
+            drawing(
+                svg::caches(view),
+                "Shorter is better. A bar is the median of pairs that ran next to each other; the line at 100 % is what the JVM does by itself.",
+            ) + &drawing(
+                svg::start_cpu(view),
+                "Below about one CPU a start takes as long as its CPU time lasts under the limit. A diamond on its dots means that the model would have foretold them.",
+            )
+        }
+        "warm-up" => drawing(
+            svg::warm_up(view),
+            "How the answers get faster while the JVM compiles the code that is used.",
+        ),
+        "instances" => drawing(
+            svg::instances(view),
+            "Left, what all instances carried together, with the fitted law where there is one; right, what they took of memory.",
+        ),
+        _ => String::new(),
+    }
+}
+
+/// What is drawn below the text of a section.
+pub(super) fn after(section: &str, view: &ResultView) -> String {
+    match section {
+        "sizes" => drawing(
+            svg::search_path(view),
+            "How the search found it: the memory limit of each trial in running order, every size that was tried on its own line.",
+        ),
+        _ => String::new(),
+    }
+}

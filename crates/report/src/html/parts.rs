@@ -1,0 +1,138 @@
+//! What pages are made of: the document, the box with the verdict, sections that fold.
+//!
+//! Escapes every text. A page says what its policy allows; these parts need the style only.
+
+use super::assets;
+use crate::content::{Block, Fact, Section};
+use crate::escape;
+use crate::table::Tone;
+
+/// A document without a script: its policy allows the style and nothing else.
+pub(crate) fn without_script(title: &str, version: &str, body: &str) -> String {
+    let policy = format!("style-src {}", assets::policy_hash(assets::REPORT_CSS));
+    document(title, version, (&policy, assets::REPORT_CSS), body)
+}
+
+/// A document: `policy` is what its content security policy allows besides nothing.
+pub(super) fn document(
+    title: &str,
+    version: &str,
+    (policy, style): (&str, &str),
+    body: &str,
+) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {policy}; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"loadline {}\">\n\
+         <title>{} – loadline</title>\n<style>{style}</style>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#verdict\">Skip to the verdict</a>\n{body}</body>\n</html>\n",
+        escape::html(version),
+        escape::html(title),
+    )
+}
+
+/// The box that a reader sees first: the sentence, its facts side by side, and the rest.
+pub(crate) struct Verdict<'a> {
+    /// Whether it is good news.
+    pub tone: Tone,
+    /// The verdict in two words.
+    pub badge: &'a str,
+    /// The verdict.
+    pub sentence: &'a str,
+    /// What it stands on.
+    pub facts: &'a [Fact],
+    /// Whatever else there is to say; folded away below facts. What a fact says is left out.
+    pub details: &'a [String],
+}
+
+impl Verdict<'_> {
+    /// The section.
+    pub(crate) fn html(&self, is_open: bool) -> String {
+        let class = match self.tone {
+            Tone::Good => "good",
+            Tone::Bad => "bad",
+            _ => "muted",
+        };
+        let mut out = format!(
+            "<section id=\"verdict\" class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"badge\">{}</p><p class=\"sentence\">{}</p>\n",
+            escape::html(self.badge),
+            escape::html(self.sentence)
+        );
+        if !self.facts.is_empty() {
+            out.push_str("<dl class=\"facts\">\n");
+            for fact in self.facts {
+                let (name, words) = (escape::html(fact.name), escape::html(&fact.words));
+                out.push_str(&format!("<div><dt>{name}</dt><dd>{words}</dd></div>\n"));
+            }
+            out.push_str("</dl>\n");
+        }
+        let is_fact = |detail: &&String| self.facts.iter().any(|fact| fact.words == **detail);
+        let rest: String = self
+            .details
+            .iter()
+            .filter(|detail| !is_fact(detail))
+            .map(|detail| format!("<p>{}</p>\n", escape::html(detail)))
+            .collect();
+        match self.facts.is_empty() || rest.is_empty() {
+            true => out.push_str(&rest),
+            false => out.push_str(&format!(
+                "<details{}><summary>How it was found, and on which machine</summary>\n{rest}</details>\n",
+                open(is_open)
+            )),
+        }
+        out.push_str("</section>\n");
+        out
+    }
+}
+
+/// A section under its heading, which opens and closes it.
+pub(crate) fn folding(id: &str, title: &str, is_open: bool, content: &str) -> String {
+    format!(
+        "<section id=\"{id}\">\n<details{}><summary><h2>{}</h2></summary>\n{content}</details>\n</section>\n",
+        open(is_open),
+        escape::html(title)
+    )
+}
+
+fn open(is_open: bool) -> &'static str {
+    if is_open { " open" } else { "" }
+}
+
+/// The words and tables of a section.
+pub(crate) fn blocks(section: &Section) -> String {
+    let mut out = String::new();
+    for block in &section.blocks {
+        match block {
+            Block::Paragraph(words) => out.push_str(&format!("<p>{}</p>\n", escape::html(words))),
+            Block::Table(table) => out.push_str(&table.html(&section.title)),
+            Block::List(items) => {
+                out.push_str("<ul>\n");
+                for item in items {
+                    out.push_str(&format!("<li>{}</li>\n", escape::html(item)));
+                }
+                out.push_str("</ul>\n");
+            }
+            Block::Verbatim(text) => {
+                out.push_str(&format!(
+                    "<pre tabindex=\"0\">{}</pre>\n",
+                    escape::html_file(text)
+                ));
+            }
+        }
+    }
+    out
+}
+
+/// An SVG with its caption; nothing when there is nothing to draw. It scrolls where it is wider than
+/// the page, so the keyboard can reach it.
+pub(crate) fn drawing(svg: Option<String>, caption: &str) -> String {
+    svg.map_or_else(String::new, |svg| {
+        format!(
+            "<figure class=\"drawing\" tabindex=\"0\"><figcaption>{}</figcaption>\n{svg}</figure>\n",
+            escape::html(caption)
+        )
+    })
+}

@@ -1,0 +1,206 @@
+//! The knee of a search: latency over the memory limit, and where it breaks.
+//!
+//! The one picture of the first screen. Each size that was tried stands once, by its worst trial, as
+//! the table of sizes has it; what has no latency, because it died or its requests failed, stands at
+//! the upper edge.
+
+use std::time::Duration;
+
+use loadline_analysis::record::TrialRecord;
+use loadline_analysis::slo::{Objective, Quantile};
+use loadline_sizing::Bytes;
+
+use super::frame::{Anchor, Drawing, Key, Mark, WIDTH};
+use super::scale::Scale;
+use crate::content::groups::{self, Group};
+use crate::figures::{self, Figures};
+use crate::format;
+use crate::view::ResultView;
+
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 24.0;
+const BOTTOM: f64 = 48.0;
+/// Room of a size below the drawing.
+const LABEL: f64 = 46.0;
+/// Sizes beyond so many times the answer's are left out: they say nothing of the knee, and press it
+/// into a corner.
+const WIDEST: u64 = 2;
+
+/// A size that was tried.
+struct Size {
+    memory: Bytes,
+    /// The headline quantile of its trials, lowest and highest; `None` where it lies in failures.
+    latency: Option<(Duration, Option<Duration>)>,
+    keeps_slo: bool,
+    is_chosen: bool,
+    title: String,
+}
+
+/// The drawing; `None` without a recommendation by memory, where the CPU limit or the options were
+/// searched too, or where fewer than two sizes say something.
+pub fn knee(view: &ResultView) -> Option<String> {
+    let recommendation = view.recommendation.as_ref()?;
+    if recommendation.deployment.is_some() || !is_by_memory_alone(view) {
+        return None;
+    }
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    let mut all: Vec<Size> = groups::groups(view)
+        .iter()
+        .filter_map(|group| size(view, group, quantile))
+        .collect();
+    let widest = recommendation.memory().as_bytes().saturating_mul(WIDEST);
+    all.retain(|s| s.memory.as_bytes() <= widest);
+    all.sort_by_key(|s| s.memory);
+    if all.len() < 2 {
+        return None;
+    }
+    let label = format!(
+        "Worst {quantile} over the memory limit, marked by verdict; the table of sizes has the values."
+    );
+    let mut drawing = Drawing::new("knee", HEIGHT, &label);
+    let bound = bound(view, quantile);
+    let top = key(&mut drawing, bound.is_some()) + 26.0;
+    let bottom = HEIGHT - BOTTOM;
+    let x = Scale::log_of(all.iter().map(|s| s.memory.as_mib()), (LEFT, WIDTH - RIGHT))?;
+    let highest = |s: &Size| s.latency.and_then(|(low, high)| high.or(Some(low)));
+    let latencies = all.iter().filter_map(highest).chain(bound).map(ms);
+    let y = Scale::log(latencies, (bottom, top + 24.0))?;
+    too_small(&mut drawing, &all, &x, (top, bottom));
+    axes(&mut drawing, &all, (&x, &y), (top, bottom), quantile);
+    if let Some(bound) = bound {
+        let at = y.at(ms(bound));
+        drawing.line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
+    }
+    let kept = all.iter().filter(|s| s.keeps_slo);
+    let steps: Vec<(f64, f64)> = kept
+        .filter_map(|s| Some((x.at(s.memory.as_mib()), y.at(ms(highest(s)?)))))
+        .collect();
+    drawing.line("trend s1", &steps);
+    for size in &all {
+        let across = x.at(size.memory.as_mib());
+        let place = |time: Option<Duration>| time.map_or(top, |time| y.at(ms(time)));
+        let at = size.latency.map_or(top, |(_, high)| place(high));
+        let low = size.latency.map_or(at, |(low, _)| place(Some(low)));
+        if low - at > 1.0 {
+            drawing.line("whisker", &[(across, low), (across, at)]);
+        }
+        let mark = if size.keeps_slo {
+            Mark::Kept
+        } else {
+            Mark::Broke
+        };
+        drawing.mark(mark, (across, at), size.is_chosen, &size.title);
+    }
+    Some(drawing.end())
+}
+
+/// Whether the trials differ in memory and in nothing that the axis does not show.
+fn is_by_memory_alone(view: &ResultView) -> bool {
+    let Some(first) = view.trials.first() else {
+        return false;
+    };
+    let rest = |t: &TrialRecord| {
+        let mut configuration = t.configuration.clone();
+        configuration.memory = first.configuration.memory;
+        configuration
+    };
+    view.trials
+        .iter()
+        .all(|t| groups::is_same(&rest(t), &first.configuration))
+}
+
+fn size(view: &ResultView, group: &Group<'_>, quantile: Quantile) -> Option<Size> {
+    let memory = group.configuration.memory?;
+    group.evidence().next()?;
+    let seen = group.evidence().map(|t| Figures::of(t, quantile).headline);
+    let seen = figures::latencies(seen.flatten());
+    let is_chosen = view
+        .recommendation
+        .as_ref()
+        .is_some_and(|r| groups::is_same(&r.configuration, group.configuration));
+    let (kept, of) = group.passes();
+    let worst = seen.map_or_else(String::new, |s| {
+        format!(", worst {quantile} {}", s.high.show())
+    });
+    let chosen = if is_chosen { ", recommended" } else { "" };
+    let why = group.first_failure().map_or_else(String::new, |failure| {
+        format!(". {}", failure.reason.in_short())
+    });
+    Some(Size {
+        memory,
+        latency: seen.and_then(|s| Some((s.low.time()?, s.high.time()))),
+        keeps_slo: group.keeps_slo(),
+        is_chosen,
+        title: format!("{memory}{chosen}: {kept} of {of} kept the SLO{worst}{why}"),
+    })
+}
+
+fn bound(view: &ResultView, quantile: Quantile) -> Option<Duration> {
+    let bound = |objective: &Objective| match objective {
+        Objective::Latency { quantile: q, bound } if *q == quantile => Some(*bound),
+        _ => None,
+    };
+    view.slo.objectives.iter().find_map(bound)
+}
+
+fn key(drawing: &mut Drawing, has_bound: bool) -> f64 {
+    let mut entries = vec![
+        (Key::Mark(Mark::Kept), "kept the SLO"),
+        (Key::Mark(Mark::Broke), "did not; at the edge: no answer"),
+        (Key::Ring, "recommended"),
+        (Key::Area("broken"), "too small"),
+    ];
+    if has_bound {
+        entries.push((Key::Line("bound"), "the SLO"));
+    }
+    drawing.key(LEFT, &entries)
+}
+
+/// The sizes up to the largest that broke below the answer.
+fn too_small(drawing: &mut Drawing, all: &[Size], x: &Scale, (top, bottom): (f64, f64)) {
+    let chosen = all.iter().find(|s| s.is_chosen).map(|s| s.memory);
+    let below = |s: &&Size| !s.keeps_slo && chosen.is_none_or(|chosen| s.memory < chosen);
+    if let Some(largest) = all.iter().rev().find(below) {
+        let width = x.at(largest.memory.as_mib()) - LEFT;
+        let title = format!("{} and less is too small", largest.memory);
+        drawing.area("broken", (LEFT, top), (width, bottom - top), &title);
+    }
+}
+
+/// Sizes below, the answer's and its neighbour's first where they crowd; latencies on the left.
+fn axes(
+    drawing: &mut Drawing,
+    all: &[Size],
+    (x, y): (&Scale, &Scale),
+    (top, bottom): (f64, f64),
+    quantile: Quantile,
+) {
+    let chosen = all.iter().position(|s| s.is_chosen).unwrap_or(0);
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|i| match *i {
+        i if i == chosen => 0,
+        0 => 1,
+        i if i + 1 == all.len() => 2,
+        i => 3 + i.abs_diff(chosen),
+    });
+    let mut shown: Vec<f64> = Vec::new();
+    let mut ticks = Vec::new();
+    for i in order {
+        let at = x.at(all[i].memory.as_mib());
+        if shown.iter().all(|other| (other - at).abs() >= LABEL) {
+            shown.push(at);
+            ticks.push((all[i].memory.as_mib(), all[i].memory.to_string()));
+        }
+    }
+    drawing.x_axis(x, (top, bottom), &ticks, "memory limit, logarithmic");
+    let time = |ms: f64| format::time(Duration::from_secs_f64(ms / 1e3));
+    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, time(v))).collect();
+    drawing.y_axis(y, (LEFT, WIDTH - RIGHT), &ticks, "");
+    let title = format!("worst {quantile}, from the intended send time");
+    drawing.text((8.0, top - 10.0), Anchor::Start, &title);
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
