@@ -21,7 +21,7 @@ use loadline_engine::runner::{Measurement, RunError, Runner};
 use loadline_engine::store::{
     NewResult, ResultKind, ResultRow, Status as ResultStatus, Store, StoreError,
 };
-use loadline_host::{Options, rootless};
+use loadline_host::{Options, jvm_words, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_trial::{Account, Engine};
 
@@ -442,7 +442,7 @@ fn machine(
     machine.loadline = env!("CARGO_PKG_VERSION").to_owned();
     let image = experiment.app.image.as_ref();
     if let Some(found) = image.and_then(|image| image.found.as_ref()) {
-        machine.jdks = found.jdk.iter().map(in_words).collect();
+        machine.jdks = found.jdk.iter().map(named).collect();
         machine.image = Some(images::recorded(found));
     }
     for found in experiment
@@ -450,15 +450,25 @@ fn machine(
         .iter()
         .filter_map(|i| i.found.as_ref())
     {
-        let jdks = found.jdk.iter().map(in_words);
+        let jdks = found.jdk.iter().map(named);
         machine.jdks.extend(jdks);
         machine.level_images.push(images::recorded(found));
     }
     machine
 }
 
-fn in_words(jdk: &Jdk) -> String {
+/// A JDK by what its files say: that of an image is not started on this machine.
+fn named(jdk: &Jdk) -> String {
     format!("{} {} {}", jdk.name, jdk.vendor, jdk.version.full)
+}
+
+/// A JDK of this machine, with the build of its virtual machine where no file has it.
+fn in_words(jdk: &Jdk) -> String {
+    let name = named(jdk);
+    match jvm_words::words(jdk) {
+        Some(words) => format!("{name} ({} {})", jdk.kind, words.vm_build),
+        None => name,
+    }
 }
 
 /// The user who called sudo, where root was reached that way.

@@ -16,10 +16,11 @@ use crate::files::is_standard;
 /// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
 const ENTRIES_SHOWN: usize = 8;
 
-/// Reads GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out.
+/// Reads GC logs of HotSpot and OpenJ9: pauses, heap, CPU, safepoints, and what stands out.
 ///
-/// Unified logs (JDK 9 and later) and classic ones (JDK 8 and earlier) of every collector, plain
-/// or gzip. Files that differ only in a rotation number are one log.
+/// Of HotSpot unified logs (JDK 9 and later) and classic ones (JDK 8 and earlier) of every
+/// collector, of OpenJ9 verbose GC logs, plain or gzip. Files that differ only in a rotation number
+/// are one log.
 #[derive(clap::Args)]
 pub struct GcArgs {
     /// The logs; - is standard input.
@@ -132,7 +133,7 @@ fn about(report: &Report) -> String {
     text
 }
 
-/// The table of pauses, stalls and concurrent phases.
+/// The table of pauses, stalls, parts of pauses and concurrent phases.
 fn pauses(report: &Report) -> String {
     let stw = &report.stw;
     let all = Entry {
@@ -157,6 +158,7 @@ fn pauses(report: &Report) -> String {
     );
     for (title, entries) in [
         ("Stalls (threads that waited for memory)", &report.stalls),
+        ("Parts of pauses", &report.phases),
         ("Concurrent phases", &report.concurrent),
     ] {
         if entries.is_empty() {
