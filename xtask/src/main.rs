@@ -8,6 +8,7 @@ mod error;
 mod fuzz;
 mod grid;
 mod process;
+mod release;
 mod test;
 mod truth;
 mod workloads;
@@ -18,10 +19,14 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask CHORE
   check        the project's invariants (ARCHITECTURE.md)
-  test         everything that checks the project; what `make test` runs
+  test [STEP]...
+               everything that checks the project; what `make test` runs
   fuzz [SECONDS] [TARGET...]
                every parser against inputs that look for its branches, each for so many seconds
   grid [NAME]  the launcher's grids in full against the JDKs here: flags, options, words
+  release [--target ARCHITECTURE]... [--out DIRECTORY] [--address URL]
+               static programs, archives, packages, images and their sums, into build/release;
+               tried as a user would. scripts/setup.sh release installs what it needs
   workloads    builds the Java workloads into build/workloads, when their sources changed
   attribution-truth [SECONDS [CPUS,... [GC THREADS [DIRECTORY]]]]
                compares pauses explained from samples with a trace of the scheduler; root. Keeps
@@ -32,9 +37,10 @@ fn main() -> ExitCode {
     let root = root();
     let result = match chore.as_str() {
         "check" => check::run(&root),
-        "test" => test::run(&root),
+        "test" => test::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "fuzz" => fuzz::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "grid" => grid::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
+        "release" => release::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "workloads" => workloads::build(&root).map(|()| true),
         "attribution-truth" => truth::run(&root, std::env::args().skip(2)),
         _ => {
