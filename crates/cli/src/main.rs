@@ -28,7 +28,7 @@ use crate::error::Error;
 
 /// Finds how much a JVM in a container can carry.
 #[derive(Parser)]
-#[command(name = "loadline", version, args_override_self = true)]
+#[command(name = "loadline", version = env!("LOADLINE_VERSION"), args_override_self = true)]
 struct Arguments {
     /// Say nothing but answers, warnings and errors
     #[arg(short, long, global = true)]

@@ -19,6 +19,7 @@ mod load_part;
 mod merge;
 mod neighbour;
 pub mod output;
+mod pages;
 mod plan;
 mod predict;
 mod profile;
@@ -119,6 +120,9 @@ pub enum Command {
     /// One whole trial; started by loadline itself.
     #[command(hide = true)]
     TrialPart,
+    /// Man pages and completions; called by the chore that makes releases.
+    #[command(hide = true)]
+    Pages(pages::PagesArguments),
     /// The busy neighbour of a trial; started by loadline itself.
     #[command(hide = true)]
     Neighbour(neighbour::NeighbourArguments),
@@ -179,6 +183,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::LoadPart => load_part::run(),
         Command::ProxyPart => proxy_part::run(),
         Command::TrialPart => trial_part::run(),
+        Command::Pages(arguments) => pages::run(&arguments),
         Command::Neighbour(arguments) => neighbour::run(&arguments),
     }
 }
