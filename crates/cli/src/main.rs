@@ -17,6 +17,7 @@ mod load_flags;
 mod measuring;
 mod result;
 mod signals;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
     let parsed = matches.and_then(|found| Ok((Arguments::from_arg_matches(&found)?, found)));
     let (arguments, found) = match parsed {
         Ok(parsed) => parsed,
-        Err(refusal) => return error::usage(refusal),
+        Err(refusal) => return usage::refused(&refusal),
     };
     ui::quiet(arguments.quiet);
     let to = commands::output::begin(&found);
