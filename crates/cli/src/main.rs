@@ -18,6 +18,7 @@ mod measuring;
 mod notify;
 mod result;
 mod signals;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     let parsed = matches.and_then(|found| Ok((Arguments::from_arg_matches(&found)?, found)));
     let (arguments, found) = match parsed {
         Ok(parsed) => parsed,
-        Err(refusal) => return error::usage(refusal),
+        Err(refusal) => return usage::refused(&refusal),
     };
     ui::quiet(arguments.quiet);
     let to = commands::output::begin(&found);

@@ -537,7 +537,11 @@ pub fn store_refused(error: &StoreError) -> Error {
         .hint("`loadline size` and `loadline run` make one; --state DIR names another directory"),
         StoreError::Unknown { .. } => Error::new(ErrorKind::Usage, error)
             .hint("loadline list shows the results; `last` is the newest"),
-        StoreError::Ambiguous { .. } => Error::new(ErrorKind::Usage, error),
+        StoreError::Ambiguous { .. } => {
+            Error::new(ErrorKind::Usage, error).hint("loadline list shows all of them")
+        }
+        StoreError::InUse { .. } => Error::new(ErrorKind::Environment, error)
+            .hint("wait for its end, or stop it: `loadline serve` has a button"),
         StoreError::Log { .. } => Error::new(ErrorKind::Environment, error)
             .hint("look after the disk (dmesg), then: loadline resume"),
         StoreError::Database { .. } | StoreError::Record { .. } => {

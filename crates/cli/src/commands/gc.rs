@@ -31,13 +31,16 @@ pub struct GcArgs {
     json: bool,
 }
 
+/// What - stands for.
+const STDIN: &str = "/dev/stdin";
+
 /// Reads each log and prints it. A log that cannot be read does not hide the others; the command
 /// fails at the end.
 pub fn run(args: &GcArgs) -> Result<Outcome, Error> {
     let mut failure = None;
     let mut is_first = true;
     let standard = |path: &PathBuf| match is_standard(path) {
-        true => PathBuf::from("/dev/stdin"),
+        true => PathBuf::from(STDIN),
         false => path.clone(),
     };
     let named: Vec<PathBuf> = args.files.iter().map(standard).collect();
@@ -65,7 +68,8 @@ fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> O
     if let Some(earlier) = earlier {
         earlier.report();
     }
-    Some(Error::new(ErrorKind::Usage, error).hint(error.hint()))
+    let what = error.to_string().replacen(STDIN, "standard input", 1);
+    Some(Error::new(ErrorKind::Usage, what).hint(error.hint()))
 }
 
 fn print(report: &Report, json: bool) -> Result<(), Error> {

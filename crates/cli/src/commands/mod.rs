@@ -106,8 +106,8 @@ pub enum Command {
     Export(store::ExportArguments),
     /// Print the JSON schema of what a command prints with --json
     Schema(schema::SchemaArguments),
-    /// Remove what a killed loadline left; results stay
-    Clean(store::CleanArguments),
+    /// Remove what a killed loadline left, and with --older results of long ago
+    Clean(store::clean::CleanArguments),
     /// The first processes of a trial; started by loadline itself.
     #[command(hide = true)]
     InitPart,
@@ -174,7 +174,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => store::export(arguments),
         Command::Schema(arguments) => schema::run(&arguments),
-        Command::Clean(arguments) => store::clean(arguments),
+        Command::Clean(arguments) => store::clean::run(arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Gc(arguments) => gc::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
