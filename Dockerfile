@@ -1,15 +1,11 @@
-# loadline's own image: one static program. How it runs: docs/guides/images.md, "loadline as an image".
-#
-#   podman build -t loadline .
-FROM rust:1.95-bookworm AS build
-WORKDIR /loadline
-COPY . .
-# For the machine's own target, so that build scripts and macros are not static.
-RUN RUSTFLAGS="-C target-feature=+crt-static" \
-    cargo build --release --locked -p loadline-cli --target "$(rustc -vV | sed -n 's/^host: //p')" \
-    && cp target/*/release/loadline /loadline/loadline-static
+# Images of the two programs, from a directory that holds them: static, nothing else in the image.
+# `cargo xtask release` builds the programs and these images. How they run: docs/guides/images.md,
+# "loadline as an image"; docs/guides/launcher.md.
+FROM scratch AS launcher
+COPY loadline-launch /loadline-launch
+ENTRYPOINT ["/loadline-launch"]
 
 FROM scratch
-COPY --from=build /loadline/loadline-static /loadline
+COPY loadline /loadline
 ENV LOADLINE_IMAGE=1
 ENTRYPOINT ["/loadline"]

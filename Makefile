@@ -19,7 +19,7 @@ DEMO = $(SCOPE) $(LOADLINE) size --cpu 1 --options 'c1: -XX:TieredStopAtLevel=1'
 	--report build/demo-report.html \
 	-- java -jar build/workloads/spring-web.jar
 
-.PHONY: help setup build workloads demo docs test fuzz check clean setup-docs
+.PHONY: help setup build release workloads demo docs test fuzz check clean setup-docs
 
 help:                ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,10 @@ setup:               ## installs what this machine lacks (Debian, Ubuntu; as roo
 
 build: setup         ## builds the programs, optimised, into target/release
 	cargo build --release --locked
+
+release:             ## static programs, archives, packages and images for x86-64 and ARM, into build/release
+	@scripts/setup.sh release
+	cargo xtask release
 
 workloads: setup     ## builds the Java workloads into build/workloads, when they changed
 	@cargo xtask workloads

@@ -1,9 +1,11 @@
 #!/bin/sh
 # Installs what building and testing loadline needs and this machine lacks. Debian and Ubuntu.
 #
-# scripts/setup.sh docs: what the site is built with too.
 # Says what it does, asks nothing, does nothing the second time. Exit code 1 when something is
 # missing that nothing works without; what is only optional is named and skipped.
+#
+#   scripts/setup.sh docs       also what the site is built with
+#   scripts/setup.sh release    also what `cargo xtask release` builds with
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -143,6 +145,21 @@ cargo_deny() {
     say "optional cargo-deny cannot be had here: the audit of dependencies is skipped by name"
 }
 
+# What programs for both architectures are built with and tried by: a C compiler with musl, Rust's
+# libraries, an emulator.
+for_releases() {
+    zig=build/wheels/ziglang/ziglang/zig
+    if ! "$zig" version >/dev/null 2>&1; then
+        wheel ziglang && chmod +x "$zig" && "$zig" version >/dev/null || missing="$missing zig"
+    fi
+    version=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+    rustup target add --toolchain "$version" x86_64-unknown-linux-musl aarch64-unknown-linux-musl \
+        || missing="$missing rust-std"
+    require qemu-aarch64-static qemu-user-static
+    require rpmbuild rpm
+    require podman podman
+}
+
 mkdir -p build
 : >build/setup.log
 # Downloads are checked against it; a minimal system comes without.
@@ -162,11 +179,14 @@ want runc runc 'tests of images'
 want catatonit catatonit 'tests of images with podman'
 want dockerd docker.io 'tests of images with docker'
 want nghttpd nghttp2-server 'tests of HTTP/2 against a server of others'
+want prometheus prometheus 'tests of a fleet with a real Prometheus'
 npm_package axe-core \
     || say 'optional axe-core cannot be had here (it needs npm): its checks of pages are skipped by name'
+want rpmbuild rpm 'tests of packages'
 jdk_25
 [ -n "$missing" ] || cargo_deny
 [ -n "$missing" ] || [ "${1:-}" != docs ] || mdbook
+[ "${1:-}" != release ] || for_releases
 
 if [ -n "$missing" ]; then
     say "cannot go on without:$missing"

@@ -31,6 +31,9 @@ pub enum Error {
         /// What it said.
         output: String,
     },
+    /// Arguments that the chore does not take, or something that it needs first.
+    #[error("{0}")]
+    Usage(String),
     /// A program's output was not what its documentation promises.
     #[error("{command}: unexpected output: {detail}")]
     Output {

@@ -34,6 +34,7 @@ const TARGETS: &[Target] = &[
     target("event_log", &[]),
     target("experiment", &["experiments"]),
     target("gclog_classic", &["crates/jvm/tests/data/gclog"]),
+    target("gclog_openj9", &["crates/jvm/tests/data/gclog"]),
     target("gclog_unified", &["crates/jvm/tests/data/gclog"]),
     target("hpack", &[]),
     target("hsperf", &["crates/jvm/tests/data/hsperf"]),

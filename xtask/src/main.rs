@@ -8,6 +8,7 @@ mod error;
 mod fuzz;
 mod grid;
 mod process;
+mod release;
 mod site;
 mod test;
 mod truth;
@@ -22,10 +23,14 @@ usage: cargo xtask CHORE
   check        the project's invariants (ARCHITECTURE.md)
   docs         the documents as a site, build/site/index.html
   pictures     the pictures of the documents, from a recorded result by the program of this checkout
-  test         everything that checks the project; what `make test` runs
+  test [STEP]...
+               everything that checks the project; what `make test` runs
   fuzz [SECONDS] [TARGET...]
                every parser against inputs that look for its branches, each for so many seconds
   grid [NAME]  the launcher's grids in full against the JDKs here: flags, options, words
+  release [--target ARCHITECTURE]... [--out DIRECTORY] [--address URL]
+               static programs, archives, packages, images and their sums, into build/release;
+               tried as a user would. scripts/setup.sh release installs what it needs
   workloads    builds the Java workloads into build/workloads, when their sources changed
   attribution-truth [SECONDS [CPUS,... [GC THREADS [DIRECTORY]]]]
                compares pauses explained from samples with a trace of the scheduler; root. Keeps
@@ -38,9 +43,10 @@ fn main() -> ExitCode {
         "check" => check::run(&root),
         "docs" => site::run(&root),
         "pictures" => pictures(&root),
-        "test" => test::run(&root),
+        "test" => test::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "fuzz" => fuzz::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "grid" => grid::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
+        "release" => release::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "workloads" => workloads::build(&root).map(|()| true),
         "attribution-truth" => truth::run(&root, std::env::args().skip(2)),
         _ => {

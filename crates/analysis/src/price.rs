@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::wire;
 
 /// Hours in a month as cloud providers bill it.
-const HOURS_PER_MONTH: f64 = 730.0;
+pub const HOURS_PER_MONTH: f64 = 730.0;
 
 /// What a GiB costs in CPUs where both are billed: about 9 GiB cost as much as 1 CPU (list prices
 /// of three providers, METHODOLOGY.md). Only the ratio matters to compare sizes.

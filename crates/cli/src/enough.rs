@@ -35,5 +35,8 @@ pub fn notes(given: &Given, so: &str) -> Vec<String> {
     let thin = experiment.thin(1);
     let thin = thin.iter().map(Thin::sentence);
     let thin = thin.map(|sentence| format!("{sentence} (--measure): {so}"));
-    length.into_iter().chain(thin).collect()
+    let mut notes: Vec<String> = length.into_iter().chain(thin).collect();
+    // Two objectives of one percentile say the same.
+    notes.dedup();
+    notes
 }

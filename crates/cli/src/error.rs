@@ -6,7 +6,6 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
 use loadline_trial::Refusal;
 
 /// A command that ran to its end.
@@ -99,31 +98,6 @@ impl Error {
             eprintln!("hint: {hint}");
         }
         ExitCode::from(self.kind.code())
-    }
-}
-
-/// Prints clap's refusal (or the help that was asked for) and gives the exit code.
-pub fn usage(mut refusal: clap::Error) -> ExitCode {
-    without_own_parts(&mut refusal);
-    // Nothing is left to do when not even the message can be written.
-    let _ = refusal.print();
-    if refusal.use_stderr() {
-        ExitCode::from(ErrorKind::Usage.code())
-    } else {
-        ExitCode::SUCCESS
-    }
-}
-
-/// Takes what loadline starts itself out of the commands that clap suggests.
-fn without_own_parts(refusal: &mut clap::Error) {
-    let kind = ContextKind::SuggestedSubcommand;
-    if let Some(ContextValue::Strings(names)) = refusal.get(kind) {
-        let names = names.iter().filter(|name| !name.ends_with("-part"));
-        let names: Vec<String> = names.cloned().collect();
-        refusal.remove(kind);
-        if !names.is_empty() {
-            refusal.insert(kind, ContextValue::Strings(names));
-        }
     }
 }
 

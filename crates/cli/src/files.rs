@@ -17,6 +17,14 @@ pub fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+/// What a message calls it.
+pub fn name(path: &Path) -> String {
+    match is_standard(path) {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
 /// Reads a text file, or standard input.
 ///
 /// # Errors
@@ -36,6 +44,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     if is_standard(path) {
         return print(text);
     }
+    no_directory(path)?;
     loadline_files::write(path, text.as_bytes()).map_err(|e| cannot_write(&e))
 }
 
@@ -44,12 +53,24 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
 /// # Errors
 /// As [`write()`].
 pub fn write_packed(path: &Path, text: &str) -> Result<(), Error> {
+    no_directory(path)?;
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     let packed = packer.write_all(text.as_bytes());
     let packed = packed
         .and_then(|()| packer.finish())
         .map_err(|e| Error::new(ErrorKind::Internal, e))?;
     loadline_files::write(path, &packed).map_err(|e| cannot_write(&e))
+}
+
+/// Refuses a directory where a file is to be written.
+fn no_directory(path: &Path) -> Result<(), Error> {
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let what = format!("cannot write {}: it is a directory", path.display());
+    let inside = path.join("FILE");
+    Err(Error::new(ErrorKind::Environment, what)
+        .hint(format!("name a file in it: -o {}", inside.display())))
 }
 
 /// The error of a file that could not be written.

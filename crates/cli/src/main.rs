@@ -15,8 +15,10 @@ mod files;
 mod images;
 mod load_flags;
 mod measuring;
+mod notify;
 mod result;
 mod signals;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -27,7 +29,7 @@ use crate::error::Error;
 
 /// Finds how much a JVM in a container can carry.
 #[derive(Parser)]
-#[command(name = "loadline", version, args_override_self = true)]
+#[command(name = "loadline", version = env!("LOADLINE_VERSION"), args_override_self = true)]
 struct Arguments {
     /// Say nothing but answers, warnings and errors
     #[arg(short, long, global = true)]
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
     let parsed = matches.and_then(|found| Ok((Arguments::from_arg_matches(&found)?, found)));
     let (arguments, found) = match parsed {
         Ok(parsed) => parsed,
-        Err(refusal) => return error::usage(refusal),
+        Err(refusal) => return usage::refused(&refusal),
     };
     ui::quiet(arguments.quiet);
     let to = commands::output::begin(&found);

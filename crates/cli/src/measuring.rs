@@ -21,7 +21,7 @@ use loadline_engine::runner::{Measurement, RunError, Runner};
 use loadline_engine::store::{
     NewResult, ResultKind, ResultRow, Status as ResultStatus, Store, StoreError,
 };
-use loadline_host::{Options, rootless};
+use loadline_host::{Options, jvm_words, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_trial::{Account, Engine};
 
@@ -29,6 +29,7 @@ use crate::commands::{RESULT, load_error};
 use crate::error::{Error, ErrorKind};
 use crate::experiment::{Given, refused};
 use crate::images;
+use crate::notify::Webhook;
 use crate::signals::Signals;
 use crate::ui::Progress;
 
@@ -51,6 +52,10 @@ pub struct MeasureFlags {
     /// always run
     #[arg(long, help_heading = RESULT)]
     pub reuse: bool,
+
+    /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
+    #[arg(long, value_name = "URL", help_heading = RESULT)]
+    pub notify: Option<String>,
 }
 
 /// The state directory of these flags.
@@ -97,6 +102,7 @@ pub struct Measuring {
     /// Whether the result had ended: what could not be measured is tried again.
     retries: bool,
     signals: Signals,
+    webhook: Option<Webhook>,
     /// Where trials run.
     pub host: Box<dyn Host>,
     /// JDKs of this machine.
@@ -112,6 +118,7 @@ impl Measuring {
     /// # Errors
     /// When the experiment does not fit this machine, or another loadline measures.
     pub fn begin(mut given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
+        let webhook = flags.notify.as_deref().map(Webhook::new).transpose()?;
         let (jdks, places) = java();
         images::find(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
@@ -151,6 +158,7 @@ impl Measuring {
             reuse: ground.filter(|_| flags.reuse),
             retries: false,
             signals,
+            webhook,
             host: Box::new(host),
             jdks,
             places,
@@ -162,7 +170,13 @@ impl Measuring {
     ///
     /// # Errors
     /// As [`Measuring::begin`].
-    pub fn again(row: &ResultRow, store: Store, wait: bool) -> Result<Self, Error> {
+    pub fn again(
+        row: &ResultRow,
+        store: Store,
+        wait: bool,
+        notify: Option<&str>,
+    ) -> Result<Self, Error> {
+        let webhook = notify.map(Webhook::new).transpose()?;
         let mut experiment = experiment_of(row)?;
         images::find(&mut experiment)?;
         enter_namespace()?;
@@ -192,6 +206,7 @@ impl Measuring {
                 ResultStatus::Running | ResultStatus::Interrupted
             ),
             signals,
+            webhook,
             host: Box::new(host),
             jdks,
             places,
@@ -236,7 +251,7 @@ impl Measuring {
                 ResultStatus::Failed
             };
             // The first error is the one to report; a store that fails now failed before.
-            let _ = self.store.set_status(&self.result, status, None);
+            let _ = self.ended(status, None);
             run_refused(&error, &self.signals, (self.kind, &self.result))
         })
     }
@@ -259,9 +274,7 @@ impl Measuring {
     /// # Errors
     /// When the store fails.
     pub fn done(&self, outcome: Option<&str>) -> Result<(), Error> {
-        self.store
-            .set_status(&self.result, ResultStatus::Done, outcome)
-            .map_err(|e| store_refused(&e))
+        self.ended(ResultStatus::Done, outcome)
     }
 
     /// Notes that there is no answer because something could not be measured, and what is left.
@@ -269,9 +282,18 @@ impl Measuring {
     /// # Errors
     /// When the store fails.
     pub fn failed(&self, left: Option<&str>) -> Result<(), Error> {
+        self.ended(ResultStatus::Failed, left)
+    }
+
+    /// Notes it in the store, then tells whoever asked to be told.
+    fn ended(&self, status: ResultStatus, outcome: Option<&str>) -> Result<(), Error> {
         self.store
-            .set_status(&self.result, ResultStatus::Failed, left)
-            .map_err(|e| store_refused(&e))
+            .set_status(&self.result, status, outcome)
+            .map_err(|e| store_refused(&e))?;
+        if let Some(webhook) = &self.webhook {
+            webhook.tell(&self.store, &self.result);
+        }
+        Ok(())
     }
 }
 
@@ -420,7 +442,7 @@ fn machine(
     machine.loadline = env!("CARGO_PKG_VERSION").to_owned();
     let image = experiment.app.image.as_ref();
     if let Some(found) = image.and_then(|image| image.found.as_ref()) {
-        machine.jdks = found.jdk.iter().map(in_words).collect();
+        machine.jdks = found.jdk.iter().map(named).collect();
         machine.image = Some(images::recorded(found));
     }
     for found in experiment
@@ -428,15 +450,25 @@ fn machine(
         .iter()
         .filter_map(|i| i.found.as_ref())
     {
-        let jdks = found.jdk.iter().map(in_words);
+        let jdks = found.jdk.iter().map(named);
         machine.jdks.extend(jdks);
         machine.level_images.push(images::recorded(found));
     }
     machine
 }
 
-fn in_words(jdk: &Jdk) -> String {
+/// A JDK by what its files say: that of an image is not started on this machine.
+fn named(jdk: &Jdk) -> String {
     format!("{} {} {}", jdk.name, jdk.vendor, jdk.version.full)
+}
+
+/// A JDK of this machine, with the build of its virtual machine where no file has it.
+fn in_words(jdk: &Jdk) -> String {
+    let name = named(jdk);
+    match jvm_words::words(jdk) {
+        Some(words) => format!("{name} ({} {})", jdk.kind, words.vm_build),
+        None => name,
+    }
 }
 
 /// The user who called sudo, where root was reached that way.
@@ -505,7 +537,11 @@ pub fn store_refused(error: &StoreError) -> Error {
         .hint("`loadline size` and `loadline run` make one; --state DIR names another directory"),
         StoreError::Unknown { .. } => Error::new(ErrorKind::Usage, error)
             .hint("loadline list shows the results; `last` is the newest"),
-        StoreError::Ambiguous { .. } => Error::new(ErrorKind::Usage, error),
+        StoreError::Ambiguous { .. } => {
+            Error::new(ErrorKind::Usage, error).hint("loadline list shows all of them")
+        }
+        StoreError::InUse { .. } => Error::new(ErrorKind::Environment, error)
+            .hint("wait for its end, or stop it: `loadline serve` has a button"),
         StoreError::Log { .. } => Error::new(ErrorKind::Environment, error)
             .hint("look after the disk (dmesg), then: loadline resume"),
         StoreError::Database { .. } | StoreError::Record { .. } => {

@@ -25,6 +25,9 @@ use crate::files;
 use crate::measuring::{experiment_of, open_store_to_read, store_refused};
 use crate::ui::text::short;
 
+/// The newest result, also where a file has this name: that is `./last`.
+const LAST: &str = "last";
+
 /// Largest file of records that is read, unpacked. A thousand trials are some tens of MiB.
 const LARGEST: u64 = 1 << 30;
 
@@ -76,7 +79,7 @@ pub fn result(id: &str, state: Option<&Path>) -> Result<ResultView, Error> {
 /// What is named is a file, there or not, and no id of the store.
 pub fn is_file(id: &str) -> bool {
     let path = Path::new(id);
-    path.is_file() || path.extension().is_some_and(|e| e == "json" || e == "gz")
+    id != LAST && path.is_file() || path.extension().is_some_and(|e| e == "json" || e == "gz")
 }
 
 /// Refuses a file where a command goes on with a result, for which the store is needed.
@@ -95,10 +98,11 @@ pub fn of_store(id: &str) -> Result<(), Error> {
 /// The same with its row, where it is one of the store.
 fn found(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow>), Error> {
     let path = Path::new(id);
-    if path.is_file() || files::is_standard(path) {
+    let is_last = id == LAST;
+    if !is_last && path.is_file() || files::is_standard(path) {
         return Ok((exported(path)?, None));
     }
-    if path.is_dir() {
+    if !is_last && path.is_dir() {
         return Err(Error::new(
             ErrorKind::Usage,
             format!("{} is a directory, not a result", path.display()),
@@ -122,7 +126,7 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
     let unreadable = |e: std::io::Error| {
         Error::new(
             ErrorKind::Environment,
-            format!("cannot read {}: {e}", path.display()),
+            format!("cannot read {}: {e}", files::name(path)),
         )
     };
     let input: Box<dyn Read> = match files::is_standard(path) {
@@ -141,7 +145,7 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
     };
     read.map_err(unreadable)?;
     let mut view = loadline_report::read(&text).map_err(|e| {
-        Error::new(ErrorKind::Usage, format!("{}: {e}", path.display())).hint_if(e.hint())
+        Error::new(ErrorKind::Usage, format!("{}: {e}", files::name(path))).hint_if(e.hint())
     })?;
     // Older versions wrote the load in words only; the experiment beside it has the rate.
     if view.load.rate_per_second.is_none()

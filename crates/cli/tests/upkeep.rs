@@ -133,3 +133,101 @@ fn a_wrong_word_names_all() {
         assert!(told.contains(word), "{word}: {told}");
     }
 }
+
+/// The ids that are left.
+fn left(store: &Store) -> Vec<String> {
+    let rows = store.results().expect("readable");
+    rows.into_iter().map(|row| row.id).collect()
+}
+
+#[test]
+fn old_results_are_listed_with_their_sizes_and_removed_when_that_is_said() {
+    let place = tempfile::tempdir().expect("a directory");
+    let store = Store::open(&place.path().join("state")).expect("a store");
+    let small = add(&store, "cart.jar", Status::Done, None);
+    let large = add(&store, "shop.jar", Status::Done, Some(&answer(true)));
+    std::fs::create_dir_all(store.caches(&large)).expect("a directory");
+    std::fs::write(store.caches(&large).join("app.jsa"), vec![0; 3 << 20]).expect("writable");
+    let orphan = store.log("0199");
+    std::fs::write(&orphan, "of nobody").expect("writable");
+    let of = |flags: &[&str]| out(&loadline(place.path(), &[&["clean"], flags].concat())).0;
+
+    let none = of(&["--older", "30d", "--yes"]);
+    assert!(none.contains("is older") && orphan.exists(), "{none}");
+    let listed = of(&["--older", "9000-01-01"]);
+    let (first, second) = (listed.find("shop.jar"), listed.find("cart.jar"));
+    assert!(first.is_some() && first < second, "{listed}");
+    assert!(
+        listed.contains("3Mi  ") && listed.contains("--yes"),
+        "{listed}"
+    );
+    assert_eq!(left(&store), [large.clone(), small.clone()]);
+
+    let running = add(&store, "till", Status::Running, None);
+    let ended = loadline(place.path(), &["clean", "--older", "9000-01-01", "--yes"]);
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(3), "{told}");
+    assert!(
+        told.contains("a loadline works on") && told.contains(&running),
+        "{told}"
+    );
+    assert_eq!(left(&store), [running]);
+    assert!(!store.caches(&large).exists() && !orphan.exists());
+}
+
+/// What only looks makes nothing: not the state directory, and nothing beside it.
+#[test]
+fn reading_commands_create_nothing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let record = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../records/2026-11-20-spring-web-size/result.json.gz");
+    let file = record.to_str().expect("text");
+    let manifest = place.path().join("pod.yaml");
+    std::fs::write(
+        &manifest,
+        "kind: Pod\nspec: {containers: [{name: a, image: x}]}\n",
+    )
+    .expect("writable");
+    let load = "--slo p99<250ms --rate 100/s --url http://localhost:8080/";
+    let rows = [
+        "list",
+        "list --json",
+        "show",
+        "show 0199",
+        "explain",
+        "export",
+        "report -o -",
+        "emit --to deploy",
+        "compare last last",
+        "soak",
+        "resume",
+        "clean",
+        "clean --older 1d --yes",
+        "lint pod.yaml",
+        "judge --manifest pod.yaml",
+        "doctor",
+        "plan LOAD -- /bin/true",
+        "show FILE",
+        "show FILE --full",
+        "explain FILE",
+        "export FILE",
+        "report FILE -o -",
+        "compare FILE FILE",
+        "judge --manifest pod.yaml --measured FILE",
+    ];
+    for row in rows {
+        let row = row.replace("LOAD", load).replace("FILE", file);
+        let words: Vec<&str> = row.split(' ').collect();
+        let ended = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(&words)
+            .env("LOADLINE_STATE", place.path().join("state"))
+            .env("HOME", place.path())
+            .env_remove("XDG_STATE_HOME")
+            .current_dir(place.path())
+            .output()
+            .expect("it starts");
+        let there = std::fs::read_dir(place.path()).expect("it is there");
+        let there: Vec<_> = there.flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(there, ["pod.yaml"], "loadline {row}: {ended:?}");
+    }
+}

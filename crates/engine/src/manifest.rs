@@ -109,7 +109,7 @@ fn directory(path: &Path) -> Result<Vec<PathBuf>, Refusal> {
         return Err(Refusal::new(
             what,
             "no file in it ends in .yaml, .yml or .json",
-            "give the directory that has the manifests; directories below are not read. Of a chart: helm template CHART | loadline judge --manifest -",
+            "give the directory that has the manifests; directories below are not read. Of a chart: helm template CHART | loadline lint -",
         ));
     }
     files.sort();
@@ -136,7 +136,7 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, Refusal> {
         Refusal::new(
             what(),
             "it is a template of a Helm chart, not a manifest",
-            "let Helm write the manifest: helm template CHART | loadline ... --manifest -",
+            "let Helm write the manifest: helm template CHART | loadline lint -",
         )
     };
     if is_template {

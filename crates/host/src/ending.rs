@@ -268,9 +268,9 @@ fn evaluate(
 /// that did not see its limits is a warning.
 fn gc(instance: &mut Instance, (order, program): (&Order, &Program), evidence: &mut Evidence) {
     // An application that was never executed has no log to miss.
-    if instance.state.exec_ns.is_none() {
+    let Some(exec_ns) = instance.state.exec_ns else {
         return;
-    }
+    };
     let at_ready = instance.state.start.as_ref();
     let has_counters = at_ready.is_some_and(|start| start.classes.is_some());
     let (measure, warnings) = (instance.state.measure, &mut instance.state.warnings);
@@ -278,7 +278,7 @@ fn gc(instance: &mut Instance, (order, program): (&Order, &Program), evidence: &
     // An image may have a JDK and run something else: then nothing kept a JVM's counters.
     let is_jvm = container.jdk().is_some() || has_counters;
     let log = instance.gc.as_mut();
-    let log = log.and_then(|gc| gc.read(container, measure, is_jvm, warnings));
+    let log = log.and_then(|gc| gc.read(container, (exec_ns, measure), is_jvm, warnings));
     if instance.is_jvm {
         let header = log.as_ref().map(|log| &log.header);
         let configuration = &order.configuration;

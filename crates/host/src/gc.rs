@@ -9,14 +9,19 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use loadline_jvm::gclog::{Builder, GcLog};
+use loadline_jvm::gclog::{Builder, GcLog, WallClock};
 use loadline_trial::log::{Content, Log, PIECE};
 
+use crate::clock::wall_ahead_ns;
 use crate::container::Container;
 use crate::gc_evidence::KEPT_PAUSES;
 
 /// More of a log is not kept: a trial of minutes writes a few MiB.
 const CAP: u64 = 256 << 20;
+
+/// A wall clock that moved by more between begin and end of a trial was set: then no time stamp of
+/// a log says when on the trial's clock its line was.
+const SET_NS: i64 = 1_000_000;
 
 /// The log of one application.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub(crate) struct Tail {
     instance: u32,
     file: Option<File>,
     taken: u64,
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC before the application was started, ns.
+    ahead_ns: i64,
 }
 
 impl Tail {
@@ -37,6 +44,7 @@ impl Tail {
             instance,
             file: None,
             taken: 0,
+            ahead_ns: wall_ahead_ns(),
         }
     }
 
@@ -62,12 +70,13 @@ impl Tail {
         }
     }
 
-    /// Reads the copy; `measure` is the measure phase on CLOCK_MONOTONIC. What is wrong with a log
-    /// that should be there is a warning; `is_jvm` is whether one should be there at all.
+    /// Reads the copy; the application was executed at `exec_ns`, `measure` is the measure phase, both
+    /// on CLOCK_MONOTONIC. What is wrong with a log that should be there is a warning; `is_jvm` is
+    /// whether one should be there at all.
     pub(crate) fn read(
         &mut self,
         container: &dyn Container,
-        measure: Option<(u64, u64)>,
+        (exec_ns, measure): (u64, Option<(u64, u64)>),
         is_jvm: bool,
         warnings: &mut Vec<String>,
     ) -> Option<GcLog> {
@@ -87,8 +96,26 @@ impl Tail {
                 CAP >> 20
             ));
         }
-        let mut log = Builder::new(KEPT_PAUSES).window(measure);
+        let wall = self.wall(exec_ns);
+        let mut log = Builder::new(KEPT_PAUSES).window(measure).wall(wall);
         log.read(reader.join(Content::GcLog, self.instance));
-        Some(log.finish())
+        let log = log.finish();
+        let has_wall_only = log.header.collector.is_some_and(|c| c.is_openj9());
+        if has_wall_only && wall.is_none() {
+            warnings.push(
+                "the wall clock was set during the trial: the GC log's pauses have no place in time"
+                    .to_owned(),
+            );
+        }
+        Some(log)
+    }
+
+    /// Where the wall clock lay during the trial; `None` when it was set meanwhile.
+    fn wall(&self, exec_ns: u64) -> Option<WallClock> {
+        let moved = (wall_ahead_ns() - self.ahead_ns).abs();
+        (moved < SET_NS).then(|| WallClock {
+            ahead_ns: self.ahead_ns,
+            started_ms: (exec_ns.cast_signed() + self.ahead_ns) / 1_000_000,
+        })
     }
 }

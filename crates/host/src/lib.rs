@@ -32,6 +32,7 @@ mod halt;
 mod holder;
 mod instance;
 mod instances;
+pub mod jvm_words;
 mod listener;
 mod neighbour;
 pub mod networks;

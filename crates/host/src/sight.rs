@@ -11,7 +11,7 @@ use loadline_analysis::record::Configuration;
 use loadline_jvm::detect::Jdk as Installed;
 use loadline_jvm::gclog::Header;
 use loadline_sizing::limits::{Files, Unreadable};
-use loadline_sizing::{Bytes, Jdk, Options, sight};
+use loadline_sizing::{Bytes, Jdk, Options, Vm, sight};
 
 use crate::program::Program;
 
@@ -20,6 +20,9 @@ const REMEDY: &str = "in a container on such a kernel it is as blind: set -Xmx a
 
 /// Why this JDK reads no cgroup on this machine, if it does not, and what to do about it.
 pub fn blindness(jdk: &Installed) -> Option<(String, &'static str)> {
+    if jdk.kind != Vm::HotSpot {
+        return None;
+    }
     let version = Jdk::hotspot(jdk.version.full.parse().ok()?);
     let reason = sight::gives_up(version, &Machine, &Options::none())?;
     Some((reason, REMEDY))

@@ -1,7 +1,8 @@
 //! The JVM options that make a JVM write the log this crate reads.
 //!
-//! Owns their text for each JDK. The log has CLOCK_MONOTONIC nanoseconds (`tn`, which is what
-//! `System.nanoTime` reads on Linux), so pauses, samples and load share one clock.
+//! Owns their text for each JDK. HotSpot's log has CLOCK_MONOTONIC nanoseconds (`tn`, which is what
+//! `System.nanoTime` reads on Linux), so pauses, samples and load share one clock; OpenJ9's has the
+//! wall clock (METHODOLOGY.md says how it is placed).
 
 use std::path::Path;
 
@@ -12,12 +13,12 @@ use crate::detect::JdkVersion;
 /// The options that make a JVM log collections and safepoints to `path`, one file, no rotation.
 ///
 /// JDK 9+: one `-Xlog` option. JDK 8: the classic options, uptime instead of the monotonic
-/// clock. OpenJ9: none, its log is another format. The JVM replaces `%p` and `%t` in `path`, and
-/// a double quote in it cannot be passed: choose a plain path.
+/// clock. OpenJ9: verbose GC as XML. The JVM replaces `%p` and `%t` in `path` (OpenJ9 more of them,
+/// and a comma ends it), and a double quote in it cannot be passed: choose a plain path.
 pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Vm) -> Vec<String> {
     let path = path.display();
     match kind {
-        Vm::OpenJ9 => Vec::new(),
+        Vm::OpenJ9 => vec![format!("-Xverbosegclog:{path}")],
         // Quoted: an unquoted path ends at the first colon (logConfiguration.cpp).
         Vm::HotSpot if version.feature >= 9 => vec![format!(
             "-Xlog:gc*,safepoint:file=\"{path}\":tn,u,l,tg:filecount=0"
@@ -56,6 +57,7 @@ mod tests {
         assert_eq!(terse(full), short);
         let old = gc_log_options(path, &version("1.8.0_402"), Vm::HotSpot);
         assert_eq!(old[0], "-Xloggc:/tmp/a:b/gc.log");
-        assert!(gc_log_options(path, &version("21"), Vm::OpenJ9).is_empty());
+        let openj9 = gc_log_options(Path::new("/tmp/gc.log"), &version("21"), Vm::OpenJ9);
+        assert_eq!(openj9, ["-Xverbosegclog:/tmp/gc.log"]);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use loadline_sizing::decision::Chosen;
 use loadline_sizing::regions::Provenance;
-use loadline_sizing::{Bytes, Jdk, Options};
+use loadline_sizing::{Bytes, Jdk, Options, Vm};
 
 use crate::environment::Environment;
 use crate::sys;
@@ -20,6 +20,7 @@ pub fn options(
     notes: &mut Vec<String>,
 ) -> Vec<Chosen> {
     let is_9 = jdk.is_none_or(|jdk| jdk.at_least(9));
+    let is_openj9 = jdk.is_some_and(|jdk| jdk.vm == Vm::OpenJ9);
     let mut chosen = Vec::new();
     for (name, preset) in PRESETS {
         let Some(value) = environment.text(name) else {
@@ -30,6 +31,7 @@ pub fn options(
             value: &value,
             user,
             is_9,
+            is_openj9,
             heap,
         };
         match preset(&asked) {
@@ -55,6 +57,7 @@ struct Asked<'a> {
     value: &'a str,
     user: &'a Options,
     is_9: bool,
+    is_openj9: bool,
     heap: Option<Bytes>,
 }
 
@@ -72,20 +75,28 @@ const PRESETS: &[(&str, Preset)] = &[
 
 fn gc_log(asked: &Asked<'_>) -> Result<Vec<String>, String> {
     let file = writable(asked.value)?;
-    Ok(vec![match asked.is_9 {
-        true => format!("-Xlog:gc*,safepoint:file={file}:tn,u,l,tg:filecount=5,filesize=20m"),
-        false => format!("-Xloggc:{file}"),
+    Ok(vec![match (asked.is_openj9, asked.is_9) {
+        // Files and collections in each: about 4 KB a collection.
+        (true, _) => format!("-Xverbosegclog:{file},5,5000"),
+        (false, true) => {
+            format!("-Xlog:gc*,safepoint:file={file}:tn,u,l,tg:filecount=5,filesize=20m")
+        }
+        (false, false) => format!("-Xloggc:{file}"),
     }])
 }
 
 fn native_memory(asked: &Asked<'_>) -> Result<Vec<String>, String> {
     match asked.value {
+        _ if asked.is_openj9 => Err("OpenJ9 ignores native memory tracking in silence".to_owned()),
         level @ ("summary" | "detail") => Ok(vec![format!("-XX:NativeMemoryTracking={level}")]),
         level => Err(format!("`{level}` is not summary or detail")),
     }
 }
 
 fn recording(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+    if asked.is_openj9 {
+        return Err("OpenJ9 has no such recordings".to_owned());
+    }
     let file = writable(asked.value)?;
     Ok(vec![format!(
         "-XX:StartFlightRecording=filename={file},dumponexit=true"
@@ -182,8 +193,12 @@ mod tests {
     use super::*;
 
     fn of(pairs: &[(&str, &str)], user: &[&str]) -> (Vec<String>, Vec<String>) {
+        of_jdk(Jdk::hotspot("17".parse().unwrap()), pairs, user)
+    }
+
+    fn of_jdk(jdk: Jdk, pairs: &[(&str, &str)], user: &[&str]) -> (Vec<String>, Vec<String>) {
         let mut notes = Vec::new();
-        let jdk = Some(Jdk::hotspot("17".parse().unwrap()));
+        let jdk = Some(jdk);
         let user = Options::from_words(user.iter().copied());
         let heap = Some(Bytes::from_mib(64));
         let chosen = options(&Environment::of(pairs), jdk, &user, heap, &mut notes);
@@ -191,6 +206,23 @@ mod tests {
             chosen.into_iter().map(|chosen| chosen.option).collect(),
             notes,
         )
+    }
+
+    #[test]
+    fn openj9_gets_no_option_of_hotspot() {
+        let openj9 = Jdk {
+            vm: Vm::OpenJ9,
+            ..Jdk::hotspot("25".parse().unwrap())
+        };
+        let asked = [
+            ("LOADLINE_GC_LOG", "/tmp/gc.log"),
+            ("LOADLINE_NMT", "summary"),
+            ("LOADLINE_JFR", "/tmp/a.jfr"),
+        ];
+        let (given, notes) = of_jdk(openj9, &asked, &[]);
+        assert_eq!(given, ["-Xverbosegclog:/tmp/gc.log,5,5000"]);
+        assert!(notes[0].contains("LOADLINE_NMT: OpenJ9 ignores"), "{notes:?}");
+        assert!(notes[1].contains("LOADLINE_JFR"), "{notes:?}");
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use loadline_sizing::Jdk;
+use loadline_sizing::jdk::OPENJ9_FILES;
+use loadline_sizing::{Jdk, Vm};
 
 use crate::environment::Environment;
 use crate::files;
@@ -50,23 +51,30 @@ fn by_environment(environment: &Environment) -> Option<PathBuf> {
 }
 
 fn describe(path: PathBuf) -> Java {
-    let release = release_text(&path).unwrap_or_default();
+    let (home, release) = home_of(&path).unzip();
+    let release = release.unwrap_or_default();
     let build = release.lines().find_map(|line| {
         let value = line.strip_prefix("JAVA_RUNTIME_VERSION=")?;
         Some(value.trim_matches('"').to_owned())
     });
-    Java {
-        jdk: Jdk::from_release(&release),
-        build,
-        path,
-    }
+    let has = |home: &PathBuf| OPENJ9_FILES.iter().any(|file| home.join(file).exists());
+    let is_openj9 = home.as_ref().is_some_and(has);
+    let jdk = Jdk::from_release(&release).map(|jdk| match is_openj9 {
+        true => Jdk {
+            vm: Vm::OpenJ9,
+            ..jdk
+        },
+        false => jdk,
+    });
+    Java { path, jdk, build }
 }
 
-/// `bin/java` lies beside `release`; on a JDK 8 it may be `jre/bin/java`.
-fn release_text(java: &Path) -> Option<String> {
+/// The home with its `release` file: `bin/java` lies beside it; on a JDK 8 it may be `jre/bin/java`.
+fn home_of(java: &Path) -> Option<(PathBuf, String)> {
     let real = std::fs::canonicalize(java).ok()?;
-    let homes = real.ancestors().skip(2).take(2);
-    homes
-        .map(|home| home.join("release"))
-        .find_map(|path| files::read_text(&path).ok())
+    let mut homes = real.ancestors().skip(2).take(2);
+    homes.find_map(|home| {
+        let text = files::read_text(&home.join("release")).ok()?;
+        Some((home.to_owned(), text))
+    })
 }

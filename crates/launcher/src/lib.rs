@@ -58,7 +58,7 @@ pub fn run(inherited: &sys::Inherited) -> i32 {
     let environment = Environment::real().with(&arguments.variables);
     match arguments.action {
         Action::Help => print(arguments::HELP),
-        Action::Version => print(concat!("loadline-launch ", env!("CARGO_PKG_VERSION"), "\n")),
+        Action::Version => print(concat!("loadline-launch ", env!("LOADLINE_VERSION"), "\n")),
         Action::Variables => print(&variables::reference()),
         Action::Calc => calculate(&arguments, &environment),
         Action::Options | Action::Launch => launch(arguments, &environment, inherited),

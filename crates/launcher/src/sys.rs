@@ -56,7 +56,13 @@ fn affinity() -> u32 {
         .max(1)
 }
 
-fn rlimit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+/// What C libraries number limits with.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
+fn rlimit(resource: Resource) -> Option<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,

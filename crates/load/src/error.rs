@@ -81,6 +81,14 @@ pub enum LoadError {
     Panicked,
 }
 
+/// A refusal of a load says what is wrong, then what to write: the two apart, where it has both.
+pub fn said_and_next(refusal: &str) -> (&str, Option<&str>) {
+    match refusal.rsplit_once("; ") {
+        Some((said, next)) => (said, Some(next)),
+        None => (refusal, None),
+    }
+}
+
 impl LoadError {
     /// What to do about it, where the message does not say it.
     pub fn hint(&self) -> Option<&str> {

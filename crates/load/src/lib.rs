@@ -37,7 +37,7 @@ pub mod warmup;
 mod wire;
 
 pub use clock::now_ns;
-pub use error::LoadError;
+pub use error::{LoadError, said_and_next};
 pub use health::{Health, MAX_LAG, MAX_MISSED};
 pub use outcome::{ErrorKind, RequestTotals, Second, Totals};
 pub use plan::{

@@ -20,6 +20,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use secret::{authorization, credential};
+
 use crate::error::LoadError;
 use crate::plan::{Expectation, Http2, Model, Pacing, Plan, Think, TlsSpec};
 use crate::profile::{Profile, Request};
@@ -246,6 +248,11 @@ impl Spec {
     /// [`LoadError::Plan`] names the key, which is also the flag.
     pub fn check(&self) -> Result<(), LoadError> {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        if self.cacert.is_some() && self.url.as_ref().is_some_and(|url| !url.is_tls) {
+            let why =
+                "the URL is http, where no certificate is checked; write https://, or leave it out";
+            return Err(refuse("cacert", why));
+        }
         self.check_mix()?;
         self.draft(vec![nowhere], self.model()?)?.check()
     }
@@ -307,7 +314,8 @@ impl Spec {
                 (None, None) => Err(refuse(
                     "rate",
                     "the load is not clear: say how it is made by rate, closed, requests or the \
-                     rates of a profile; for production-like load rate = \"300/s\" (--rate 300/s)",
+                     rates of a profile; rate = \"300/s\" (--rate 300/s) is load as in production, \
+                     closed (--closed) as fast as it goes, requests (--requests 1000) so many",
                 )),
             },
         }

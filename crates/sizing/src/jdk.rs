@@ -6,6 +6,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// Files or directories below the home of a JDK that only OpenJ9 has: its own library beside the
+/// launcher's, since JDK 9 and in JDK 8. A build without a vendor and a runtime that `jlink` made say
+/// in no other way what they are.
+pub const OPENJ9_FILES: [&str; 3] = ["lib/j9vm", "lib/default/libj9vm29.so", "jre/lib/amd64/j9vm"];
+
 /// The virtual machine inside a JDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Vm {

@@ -17,9 +17,14 @@ pub fn set_interface_up(name: &str) -> Result<(), SysError> {
             call: "socket(AF_INET)".to_owned(),
             errno,
         })?;
+    // The two numbers fit what each C library takes, which differs in width and sign.
+    let (read, write) = (
+        libc::SIOCGIFFLAGS as libc::Ioctl,
+        libc::SIOCSIFFLAGS as libc::Ioctl,
+    );
     // SAFETY: SIOCGIFFLAGS reads the name and writes the flags of the ifreq it is given
     // (netdevice(7)); the pointer is to one that lives across the call.
-    let got = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) };
+    let got = unsafe { libc::ioctl(socket.as_raw_fd(), read, &raw mut request) };
     if got != 0 {
         return Err(SysError::last(format!("ioctl(SIOCGIFFLAGS, {name})")));
     }
@@ -28,7 +33,7 @@ pub fn set_interface_up(name: &str) -> Result<(), SysError> {
     // IFF_UP is 1: the cast cannot lose anything.
     request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
     // SAFETY: SIOCSIFFLAGS only reads the ifreq, which lives across the call.
-    let set = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    let set = unsafe { libc::ioctl(socket.as_raw_fd(), write, &raw const request) };
     if set != 0 {
         return Err(SysError::last(format!("ioctl(SIOCSIFFLAGS, {name})")));
     }

@@ -10,10 +10,24 @@ use crate::SysError;
 /// EPERM without CAP_SYS_NICE, and in a v1 cpu cgroup without real-time budget
 /// (`cpu.rt_runtime_us`). Source: sched(7).
 pub fn run_at_once() -> Result<(), SysError> {
-    let parameters = libc::sched_param { sched_priority: 1 };
+    /// The kernel's `sched_param`, a number; a C library may have more in its own.
+    #[repr(C)]
+    struct Parameters {
+        priority: libc::c_int,
+    }
+    let parameters = Parameters { priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // musl's function of this name refuses every call: the kernel is asked itself.
     // SAFETY: `parameters` is a live sched_param that the kernel only reads; 0 is this thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+    let set = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0,
+            policy,
+            &raw const parameters,
+        )
+    };
+    match set {
         0 => Ok(()),
         _ => Err(SysError::last("sched_setscheduler(SCHED_FIFO)")),
     }

@@ -7,7 +7,7 @@
 
 mod answers;
 mod audit;
-mod output;
+pub mod output;
 mod site;
 mod steps;
 
@@ -18,13 +18,26 @@ use std::time::Instant;
 use crate::error::Error;
 use output::Counts;
 
-/// Runs every step, prints the summary, and gives whether nothing failed.
-pub fn run(root: &Path) -> Result<bool, Error> {
+/// Runs every step, or those that are named, prints the summary, and gives whether nothing failed.
+pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
+    if let Some(name) = names
+        .iter()
+        .find(|name| steps::STEPS.iter().all(|s| s.name != **name))
+    {
+        let known: Vec<&str> = steps::STEPS.iter().map(|step| step.name).collect();
+        let known = known.join(", ");
+        return Err(Error::Usage(format!(
+            "there is no step {name}\nhint: the steps are {known}"
+        )));
+    }
     let logs = root.join("build/test");
     fs::create_dir_all(&logs).map_err(Error::file(&logs))?;
     let begin = Instant::now();
     let mut total = Counts::default();
     for step in steps::STEPS {
+        if !names.is_empty() && names.iter().all(|name| name != step.name) {
+            continue;
+        }
         println!("{:<12} {}", step.name, step.what);
         let start = Instant::now();
         let log = logs.join(format!("{}.log", step.name));

@@ -8,6 +8,7 @@ use std::process::Command;
 use super::output::{self, Counts};
 use super::{answers, audit, site};
 use crate::error::Error;
+use crate::release::step;
 
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
 const LONGEST: &str = "3600";
@@ -100,6 +101,11 @@ pub const STEPS: &[Step] = &[
             "--",
             "--show-output",
         ]),
+    },
+    Step {
+        name: "release",
+        what: "packages and images of what the tests built go in, work and go out",
+        run: Run::Own(step::run),
     },
 ];
 

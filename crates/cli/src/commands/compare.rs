@@ -35,6 +35,10 @@ pub struct CompareArguments {
 /// Prints it.
 pub fn run(arguments: &CompareArguments) -> Result<Outcome, Error> {
     let state = arguments.state.as_deref();
+    if arguments.first == "-" && arguments.second == "-" {
+        let what = "standard input holds one result, and both are named -";
+        return Err(Error::new(ErrorKind::Usage, what).hint("name the file or the id of the other"));
+    }
     let first = result(&arguments.first, state)?;
     let second = result(&arguments.second, state)?;
     let comparison = compare::compare(&first, &second);

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use loadline_cgroup::host::Host;
 use loadline_cgroup::{Check, Status};
-use loadline_host::{Options, blindness, preflight, rootless};
+use loadline_host::{Options, blindness, jvm_words, preflight, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_report::table::{Cell, Table, Tone};
 use schemars::JsonSchema;
@@ -168,6 +168,11 @@ struct JdkForm {
     version: String,
     /// Who built it.
     vendor: String,
+    /// Its virtual machine, HotSpot or OpenJ9.
+    vm: String,
+    /// The build of the virtual machine by its own words; null for HotSpot, which has the JDK's
+    /// version, and for one that did not answer.
+    vm_build: Option<String>,
     /// Its directory.
     home: String,
 }
@@ -183,12 +188,22 @@ fn document(checks: &[Check], found: &Found) -> Document {
         name: j.name.clone(),
         version: j.version.full.clone(),
         vendor: j.vendor.clone(),
+        vm: j.kind.to_string(),
+        vm_build: jvm_words::words(j).map(|words| words.vm_build),
         home: j.home.display().to_string(),
     };
     Document {
         schema: 1,
         checks: checks.iter().map(check).collect(),
         jdks: found.jdks.iter().map(jdk).collect(),
+    }
+}
+
+/// The virtual machine, with its build where that is not the JDK's version.
+fn in_words(jdk: &Jdk) -> String {
+    match jvm_words::words(jdk) {
+        Some(words) => format!("{} {}", jdk.kind, words.vm_build),
+        None => jdk.kind.to_string(),
     }
 }
 
@@ -216,6 +231,7 @@ fn as_text(checks: &[Check], found: &Found) -> String {
         .left("JDK")
         .left("version")
         .left("vendor")
+        .left("VM")
         .wrapping("home");
     for jdk in &found.jdks {
         jdks.row(
@@ -223,6 +239,7 @@ fn as_text(checks: &[Check], found: &Found) -> String {
                 jdk.name.clone(),
                 jdk.version.full.clone(),
                 jdk.vendor.clone(),
+                in_words(jdk),
                 jdk.home.display().to_string(),
             ]
             .map(Cell::from),

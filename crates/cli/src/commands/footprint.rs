@@ -25,7 +25,7 @@ const RELEASE_LIMIT: u64 = 64 << 10;
 #[derive(Args)]
 pub struct Arguments {
     /// The JVM's process; it must run with -XX:NativeMemoryTracking=detail
-    #[arg(value_name = "PID")]
+    #[arg(value_name = "PID", value_parser = process)]
     pid: u32,
     /// Also write the profile that loadline-launch reads, such as loadline.profile beside the jar
     #[arg(long, short, value_name = "FILE")]
@@ -33,6 +33,12 @@ pub struct Arguments {
     /// Print JSON, sizes in bytes
     #[arg(long)]
     json: bool,
+}
+
+/// The number of a process.
+fn process(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|pid| *pid > 0);
+    number.ok_or_else(|| "it is no number of a process; `pgrep -a java` lists them".to_owned())
 }
 
 /// Runs it.

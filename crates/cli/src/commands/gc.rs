@@ -16,10 +16,11 @@ use crate::files::is_standard;
 /// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
 const ENTRIES_SHOWN: usize = 8;
 
-/// Reads GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out.
+/// Reads GC logs of HotSpot and OpenJ9: pauses, heap, CPU, safepoints, and what stands out.
 ///
-/// Unified logs (JDK 9 and later) and classic ones (JDK 8 and earlier) of every collector, plain
-/// or gzip. Files that differ only in a rotation number are one log.
+/// Of HotSpot unified logs (JDK 9 and later) and classic ones (JDK 8 and earlier) of every
+/// collector, of OpenJ9 verbose GC logs, plain or gzip. Files that differ only in a rotation number
+/// are one log.
 #[derive(clap::Args)]
 pub struct GcArgs {
     /// The logs; - is standard input.
@@ -30,13 +31,16 @@ pub struct GcArgs {
     json: bool,
 }
 
+/// What - stands for.
+const STDIN: &str = "/dev/stdin";
+
 /// Reads each log and prints it. A log that cannot be read does not hide the others; the command
 /// fails at the end.
 pub fn run(args: &GcArgs) -> Result<Outcome, Error> {
     let mut failure = None;
     let mut is_first = true;
     let standard = |path: &PathBuf| match is_standard(path) {
-        true => PathBuf::from("/dev/stdin"),
+        true => PathBuf::from(STDIN),
         false => path.clone(),
     };
     let named: Vec<PathBuf> = args.files.iter().map(standard).collect();
@@ -64,7 +68,8 @@ fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> O
     if let Some(earlier) = earlier {
         earlier.report();
     }
-    Some(Error::new(ErrorKind::Usage, error).hint(error.hint()))
+    let what = error.to_string().replacen(STDIN, "standard input", 1);
+    Some(Error::new(ErrorKind::Usage, what).hint(error.hint()))
 }
 
 fn print(report: &Report, json: bool) -> Result<(), Error> {
@@ -132,7 +137,7 @@ fn about(report: &Report) -> String {
     text
 }
 
-/// The table of pauses, stalls and concurrent phases.
+/// The table of pauses, stalls, parts of pauses and concurrent phases.
 fn pauses(report: &Report) -> String {
     let stw = &report.stw;
     let all = Entry {
@@ -157,6 +162,7 @@ fn pauses(report: &Report) -> String {
     );
     for (title, entries) in [
         ("Stalls (threads that waited for memory)", &report.stalls),
+        ("Parts of pauses", &report.phases),
         ("Concurrent phases", &report.concurrent),
     ] {
         if entries.is_empty() {

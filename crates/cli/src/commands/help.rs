@@ -20,7 +20,9 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Read",
-        &["show", "report", "explain", "compare", "list", "serve"],
+        &[
+            "show", "report", "explain", "compare", "list", "serve", "fleet",
+        ],
     ),
     ("Ship", &["emit", "export"]),
     ("Load", &["load", "profile", "merge"]),

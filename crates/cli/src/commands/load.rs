@@ -15,7 +15,7 @@ use loadline_analysis::slo::Slo;
 use loadline_load::spec::text::{Time, TimeOrNone};
 use loadline_load::summary::{Summary, live_line};
 use loadline_load::warmup::Study;
-use loadline_load::{LoadError, Part, Plan, Spec, Target, now_ns, run};
+use loadline_load::{LoadError, Part, Plan, Spec, Target, now_ns, run, said_and_next};
 
 use self::files::Files;
 use self::texts::{CpuList, cpus};
@@ -140,7 +140,13 @@ pub(super) fn print(as_json: bool, summary: &Summary) -> Result<Outcome, Error> 
 /// The error of a load as the command line reports it.
 pub fn load_error(error: impl Borrow<LoadError>) -> Error {
     let error = error.borrow();
-    Error::new(kind(error), error).hint_if(error.hint())
+    let text = error.to_string();
+    let (what, next) = match error.hint() {
+        Some(hint) => (text.as_str(), Some(hint)),
+        None => said_and_next(&text),
+    };
+    Error::new(kind(error), what)
+        .hint(next.unwrap_or("`loadline load --help` says what each flag takes"))
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Error> {
@@ -148,13 +154,13 @@ fn json(value: &impl serde::Serialize) -> Result<String, Error> {
         .map_err(|e| Error::new(ErrorKind::Internal, format!("the result as JSON: {e}")))
 }
 
-/// The first target, and the addresses of all.
-fn targets(urls: &[String]) -> Result<(Target, Vec<SocketAddr>), LoadError> {
+/// The instances of one service.
+fn targets(urls: &[String]) -> Result<Vec<Target>, LoadError> {
     let targets: Vec<Target> = urls
         .iter()
         .map(|url| url.parse())
         .collect::<Result<_, _>>()?;
-    let first = targets[0].clone();
+    let first = &targets[0];
     for (target, url) in targets.iter().zip(urls) {
         let is_same_path = target.path == first.path || target.path == "/";
         if target.is_tls != first.is_tls || !is_same_path {
@@ -168,14 +174,18 @@ fn targets(urls: &[String]) -> Result<(Target, Vec<SocketAddr>), LoadError> {
             });
         }
     }
-    let addresses = targets.iter().map(Target::address);
-    Ok((first, addresses.collect::<Result<_, _>>()?))
+    Ok(targets)
 }
 
 fn plan(arguments: &Arguments) -> Result<Plan, Error> {
-    let (target, addresses) = targets(&arguments.urls).map_err(load_error)?;
-    let load = spec(arguments, target)?;
-    let plan = load.plan(addresses).map_err(load_error)?;
+    let targets = targets(&arguments.urls).map_err(load_error)?;
+    let load = spec(arguments, targets[0].clone())?;
+    // What is wrong with the flags is told before anybody is asked for an address.
+    let addresses = targets.iter().map(Target::address);
+    let addresses = addresses.collect::<Result<Vec<SocketAddr>, _>>();
+    let plan = load
+        .plan(addresses.map_err(load_error)?)
+        .map_err(load_error)?;
     Ok(Plan {
         cpus: arguments.cpus.clone().unwrap_or_default().0,
         seed: arguments.seed,

@@ -28,7 +28,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
 }
 
 fn read(path: &Path) -> Result<PartFile, Error> {
-    let name = path.display();
+    let name = files::name(path);
     let text = files::read(path)
         .map_err(|e| Error::new(ErrorKind::Environment, format!("cannot read {name}: {e}")))
         .map_err(|e| e.hint("give the files that `loadline load --part I/N --out FILE` wrote"))?;

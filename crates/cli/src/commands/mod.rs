@@ -6,6 +6,7 @@ mod doctor;
 mod drill;
 mod emit;
 mod explain;
+mod fleet;
 mod footprint;
 mod gc;
 mod help;
@@ -18,6 +19,7 @@ mod load_part;
 mod merge;
 mod neighbour;
 pub mod output;
+mod pages;
 mod plan;
 mod predict;
 mod profile;
@@ -68,6 +70,8 @@ pub enum Command {
     Judge(judge::JudgeArguments),
     /// Show what would run and how long it takes
     Plan(plan::PlanArguments),
+    /// Say which workloads of a cluster to measure first, by what Prometheus knows
+    Fleet(fleet::FleetArguments),
     /// Send HTTP load to a URL and measure the latency
     Load(load::Arguments),
     /// Turn access logs into a load profile to replay
@@ -102,8 +106,8 @@ pub enum Command {
     Export(store::ExportArguments),
     /// Print the JSON schema of what a command prints with --json
     Schema(schema::SchemaArguments),
-    /// Remove what a killed loadline left; results stay
-    Clean(store::CleanArguments),
+    /// Remove what a killed loadline left, and with --older results of long ago
+    Clean(store::clean::CleanArguments),
     /// The first processes of a trial; started by loadline itself.
     #[command(hide = true)]
     InitPart,
@@ -116,6 +120,9 @@ pub enum Command {
     /// One whole trial; started by loadline itself.
     #[command(hide = true)]
     TrialPart,
+    /// Man pages and completions; called by the chore that makes releases.
+    #[command(hide = true)]
+    Pages(pages::PagesArguments),
     /// The busy neighbour of a trial; started by loadline itself.
     #[command(hide = true)]
     Neighbour(neighbour::NeighbourArguments),
@@ -153,6 +160,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Lint(arguments) => lint::run(arguments),
         Command::Judge(arguments) => judge::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
+        Command::Fleet(arguments) => fleet::run(&arguments),
         Command::Cache(arguments) => cache::run(arguments),
         Command::Load(arguments) => load::run_load(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
@@ -166,7 +174,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => store::export(arguments),
         Command::Schema(arguments) => schema::run(&arguments),
-        Command::Clean(arguments) => store::clean(arguments),
+        Command::Clean(arguments) => store::clean::run(arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Gc(arguments) => gc::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
@@ -175,6 +183,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::LoadPart => load_part::run(),
         Command::ProxyPart => proxy_part::run(),
         Command::TrialPart => trial_part::run(),
+        Command::Pages(arguments) => pages::run(&arguments),
         Command::Neighbour(arguments) => neighbour::run(&arguments),
     }
 }

@@ -21,6 +21,7 @@ pub struct Predict {
         long,
         visible_alias = "cpus",
         value_name = "CPUS",
+        value_parser = limit,
         required_unless_present = "node"
     )]
     cpu: Option<Cpus>,
@@ -37,20 +38,38 @@ pub struct Predict {
     /// JVM options, as one text: '-XX:+UseG1GC -Xms64m'.
     #[arg(
         long,
+        alias = "flags",
         value_name = "OPTIONS",
         allow_hyphen_values = true,
         default_value = ""
     )]
-    flags: String,
+    jvm: String,
     /// Print JSON; `flags` has HotSpot's names and units, as -XX:+PrintFlagsFinal prints them.
     #[arg(long)]
     json: bool,
 }
 
+/// Least quota that the kernel takes: 1 ms of the period of 100 ms (sched/core.c,
+/// min_cfs_quota_period).
+const LEAST: Cpus = Cpus::from_millis(10);
+
+fn limit(text: &str) -> Result<Cpus, String> {
+    let cpu: Cpus = text.parse().map_err(|e| format!("{e}"))?;
+    match cpu < LEAST {
+        true => Err(format!(
+            "`{text}` is too little CPU: the kernel takes no quota below {}m",
+            LEAST.as_millis()
+        )),
+        false => Ok(cpu),
+    }
+}
+
 /// Runs it.
 pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
-    let words = words::environment(&arguments.flags)
-        .map_err(|error| Error::new(ErrorKind::Usage, format!("--flags: {error}")))?;
+    let words = words::environment(&arguments.jvm).map_err(|error| {
+        Error::new(ErrorKind::Usage, format!("--jvm: {error}"))
+            .hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'")
+    })?;
     let options = Options::from_words(words);
     let jdk = Jdk::hotspot(arguments.jdk);
     let machine = machine(arguments, jdk, &options);
@@ -59,7 +78,7 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
             ErrorKind::Usage,
             format!("the JVM would not start: {refusal}"),
         )
-        .hint("java exits with 1 and the same reason; change --flags")
+        .hint("java exits with 1 and the same reason; change --jvm")
     })?;
     if let Some(note) = hotspot::rests_on(jdk) {
         talk!("note: {note}");
@@ -201,7 +220,7 @@ mod tests {
                 node,
                 memory: "4Gi".parse().unwrap(),
                 jdk: "25".parse().unwrap(),
-                flags: String::new(),
+                jvm: String::new(),
                 json: false,
             };
             machine(&asked, Jdk::hotspot(asked.jdk), &Options::none()).cpus

@@ -188,11 +188,12 @@ fn format(arguments: &Arguments, logs: &[Log]) -> Result<Format, Error> {
     let source = arguments.server.map_or(Source::Unsaid, Server::source);
     if let Some(text) = &arguments.format {
         return named(text, source).map_err(|error| {
-            load_error(error).hint(format!("--format also takes {}", NAMES.join(", ")))
+            Error::new(ErrorKind::Usage, error)
+                .hint(format!("--format also takes {}", NAMES.join(", ")))
         });
     }
     let Some(log) = logs.iter().find(|log| !log.head.is_empty()) else {
-        return Err(Error::new(ErrorKind::Usage, "the logs have no line"));
+        return Err(Error::new(ErrorKind::Usage, "the logs have no line").hint(input::LOGS));
     };
     let found = detect(&log.head, source).map_err(|unknown| {
         let problem = format!(

@@ -69,7 +69,8 @@ pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome,
     }
     if agenda.matrix.cells.is_empty() {
         let why = "no configuration is left that this machine can run";
-        return Err(Error::new(ErrorKind::Environment, why));
+        return Err(Error::new(ErrorKind::Environment, why)
+            .hint("give smaller limits; `loadline doctor` says what this machine has"));
     }
     let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
     measuring.done(None)?;

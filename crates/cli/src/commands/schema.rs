@@ -9,7 +9,9 @@ use loadline_jvm::gclog::report::Report;
 use loadline_load::max_rate::Found;
 use loadline_load::summary::Summary;
 
-use super::{doctor, explain, footprint, judge, plan, predict, print, profile, schema_of, store};
+use super::{
+    doctor, explain, fleet, footprint, judge, plan, predict, print, profile, schema_of, store,
+};
 use crate::error::Outcome;
 
 /// Print the JSON schema of what a command prints with --json
@@ -49,6 +51,8 @@ enum Form {
     Predict,
     /// Where the memory of a JVM is: footprint
     Footprint,
+    /// Workloads of a cluster, or promises held against them: fleet
+    Fleet,
     /// The results: list
     List,
     /// What this machine can measure: doctor
@@ -71,6 +75,7 @@ impl Form {
             Self::Gc => schema_of::<Report>(),
             Self::Predict => schema_of::<predict::Document>(),
             Self::Footprint => schema_of::<footprint::Document>(),
+            Self::Fleet => schema_of::<fleet::Document>(),
             Self::List => schema_of::<store::Listed>(),
             Self::Doctor => schema_of::<doctor::Document>(),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use loadline_analysis::growth::Verdict;
 use loadline_analysis::record::{Configuration, TrialRecord, Verdict as Kept};
+use loadline_analysis::slo::parse_duration;
 use loadline_engine::command::CommandError;
 use loadline_engine::experiment::{ExperimentFile, Said};
 use loadline_engine::soak;
@@ -34,6 +35,10 @@ pub struct SoakArguments {
 /// Soaks and prints.
 pub fn run(arguments: SoakArguments) -> Result<Outcome, Error> {
     of_store(&arguments.id)?;
+    if parse_duration(&arguments.length).is_none() {
+        let what = format!("--for: `{}` is not a length of time", arguments.length);
+        return Err(Error::new(ErrorKind::Usage, what).hint("write 30m or 4h"));
+    }
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
     let row = store.result(&arguments.id).map_err(|e| store_refused(&e))?;
     let answer = answer(&row)?;

@@ -1,5 +1,6 @@
-//! `loadline list`, `resume`, `export`, `report`, `clean`: the store and what can be made of it.
+//! `loadline list`, `resume`, `export`, `report`: the store and what can be made of it.
 
+pub mod clean;
 mod filter;
 
 use std::path::PathBuf;
@@ -7,8 +8,6 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
 use loadline_engine::store::{ResultKind, ResultRow, Status, unix_ms};
-use loadline_host::oci::engine;
-use loadline_host::{Options, Site};
 use loadline_report::ResultView;
 use loadline_report::table::{Cell, Table};
 use schemars::JsonSchema;
@@ -157,6 +156,9 @@ pub struct ResumeArguments {
     /// Wait until no other loadline measures, instead of refusing
     #[arg(long)]
     wait: bool,
+    /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
+    #[arg(long, value_name = "URL")]
+    notify: Option<String>,
     #[command(flatten)]
     output: OutputFlags,
 }
@@ -176,7 +178,7 @@ pub fn resume(arguments: ResumeArguments) -> Result<Outcome, Error> {
     }
     let store = open_store(arguments.state.as_deref())?;
     super::soak::salvaged(&store, &row)?;
-    let measuring = Measuring::again(&row, store, arguments.wait)?;
+    let measuring = Measuring::again(&row, store, arguments.wait, arguments.notify.as_deref())?;
     match row.kind {
         ResultKind::Soak => super::soak::soaked(measuring, &arguments.output),
         ResultKind::Run | ResultKind::Verify => super::run::matrix(measuring, &arguments.output),
@@ -276,38 +278,4 @@ pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
         talk!("report: {}", arguments.output.display());
     }
     Ok(Outcome::Done)
-}
-
-/// Remove what a killed loadline left: cgroups, files of trials. Results stay
-#[derive(Args)]
-pub struct CleanArguments {
-    /// Where results are kept
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
-}
-
-/// Removes it and says what; where there is no state directory, none is made.
-pub fn clean(arguments: CleanArguments) -> Result<Outcome, Error> {
-    let store = open_store_to_read(arguments.state.as_deref())?;
-    let options = Options {
-        scratch_root: Some(store.scratch_root()),
-        ..Options::default()
-    };
-    let site = Site::find(options).map_err(|e| Error::refused(&e))?;
-    let swept = site.sweep_with(&engine::installed(None));
-    let swept = swept.map_err(|e| Error::refused(&e))?;
-    for container in &swept.containers {
-        print(&format!("removed the container {container}"))?;
-    }
-    let (groups, killed, directories) = (swept.groups.len(), swept.killed, swept.directories.len());
-    print(&format!(
-        "removed {groups} control groups with {killed} processes, and {directories} trial directories"
-    ))?;
-    match swept.failures.as_slice() {
-        [] => Ok(Outcome::Done),
-        failures => Err(Error::new(
-            ErrorKind::Environment,
-            format!("not removed: {}", failures.join("; ")),
-        )),
-    }
 }

@@ -163,40 +163,38 @@ impl Drop for Engine {
     }
 }
 
-/// An image of loadline itself, as the project's Dockerfile makes it, but with the libraries of a
-/// program that is not static. Dropping it removes it.
+/// An image of loadline itself: the project's Dockerfile, and on it the libraries that a program of
+/// a test needs and a release's does not. Dropping it removes it.
 pub struct OwnImage<'a> {
     engine: &'a Engine,
 }
 
 impl<'a> OwnImage<'a> {
+    const BARE: &'static str = "localhost/loadline-bare:1";
     const NAME: &'static str = "localhost/loadline-own:1";
 
     pub fn build(engine: &'a Engine) -> Result<Self, String> {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-image");
         let _ = fs::remove_dir_all(&place);
-        let root = place.join("root");
         let put = |from: &Path, to: &str| {
-            let to = root.join(to.trim_start_matches('/'));
+            let to = place.join(to);
             fs::create_dir_all(to.parent().expect("it has one")).expect("a directory");
             fs::copy(from, to).expect("it is copied");
         };
         let program = Path::new(env!("CARGO_BIN_EXE_loadline"));
-        put(program, "/loadline");
+        put(program, "programs/loadline");
         libraries(program)
             .iter()
-            .for_each(|library| put(Path::new(library), library));
-        let packed = place.join("root.tar");
-        let mut tar = Command::new("tar");
-        tar.arg("-C").arg(&root).arg("-cf").arg(&packed).arg(".");
-        let packing = tar.status().map_err(|e| e.to_string())?;
-        assert!(packing.success(), "tar packs it");
-        let changes = [
-            "--change=ENV LOADLINE_IMAGE=1",
-            "--change=ENTRYPOINT [\"/loadline\"]",
-        ];
-        let packed = packed.display().to_string();
-        engine.say(&["import", changes[0], changes[1], &packed, Self::NAME])?;
+            .for_each(|library| put(Path::new(library), &format!("libraries{library}")));
+        let on = format!("FROM {}\nCOPY libraries /\n", Self::BARE);
+        fs::write(place.join("Dockerfile"), on).expect("a file");
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Dockerfile");
+        let build = |file: &Path, name: &str, context: &Path| {
+            let (file, context) = (file.display().to_string(), context.display().to_string());
+            engine.say(&["build", "--file", &file, "--tag", name, &context])
+        };
+        build(&own, Self::BARE, &place.join("programs"))?;
+        build(&place.join("Dockerfile"), Self::NAME, &place)?;
         Ok(Self { engine })
     }
 
@@ -212,7 +210,7 @@ impl<'a> OwnImage<'a> {
 
 impl Drop for OwnImage<'_> {
     fn drop(&mut self) {
-        let _ = self.engine.say(&["rmi", "--force", Self::NAME]);
+        let _ = self.engine.say(&["rmi", "--force", Self::NAME, Self::BARE]);
     }
 }
 

@@ -22,6 +22,7 @@ mod interrupted;
 mod killed;
 mod lab;
 mod mixes;
+mod notified;
 mod ports;
 mod postgresql;
 mod process;

@@ -111,7 +111,9 @@ impl AdviceError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Unreadable { .. } => None,
+            Self::Unreadable { .. } => Some(
+                "name a rule (defaults, percent=75, paketo, boot-ui, fabric8, rightsize) or a file: a manifest, or JSON of `kubectl get vpa -o json` or `krr simple -f json`",
+            ),
             Self::Refused(refusal) => Some(&refusal.hint),
             Self::NoAdvice { .. } => Some(
                 "it may be a Kubernetes manifest (YAML), or JSON of `kubectl get vpa -o json` or `krr simple -f json`",
@@ -138,6 +140,10 @@ pub fn read(named: &str, given: &Given) -> Result<Advice, AdviceError> {
         "paketo" | "boot-ui" => paketo(named, given),
         "fabric8" => fabric8(given),
         "rightsize" => rightsize(given),
+        path if !Path::new(path).exists() => Err(AdviceError::Unreadable {
+            path: path.into(),
+            why: "it is neither a rule nor a file that is there".to_owned(),
+        }),
         path => reports::read(Path::new(path)),
     }
 }

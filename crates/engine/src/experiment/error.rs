@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::path::Path;
 
+use loadline_load::said_and_next;
 use strsim::damerau_levenshtein;
 use toml::de::DeTable;
 
@@ -100,14 +101,15 @@ impl<'a> Source<'a> {
         // Messages end up in logs of others.
         let excerpt = excerpt.filter(|_| !CREDENTIALS.contains(&key));
         let names_key = self.has_flags || excerpt.is_some();
+        let (said, next) = said_and_next(problem);
         ExperimentError {
             place,
             problem: match names_key {
-                true => problem.to_owned(),
-                false => format!("{key}: {problem}"),
+                true => said.to_owned(),
+                false => format!("{key}: {said}"),
             },
             excerpt,
-            hint: None,
+            hint: Some(next.unwrap_or(FORMAT).to_owned()),
         }
     }
 
@@ -116,6 +118,12 @@ impl<'a> Source<'a> {
         let (place, excerpt) = self.locate(error.span());
         let problem = error.message().trim().replace('\n', " ");
         let hint = did_you_mean(&problem).or_else(|| of_syntax(&problem));
+        let (said, next) = match &hint {
+            Some(_) => (problem.as_str(), None),
+            None => said_and_next(&problem),
+        };
+        let hint = hint.or_else(|| Some(next.unwrap_or(FORMAT).to_owned()));
+        let problem = said.to_owned();
         ExperimentError {
             place,
             problem,
@@ -157,6 +165,34 @@ fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
     Some(key.unwrap_or(table.span()))
 }
 
+/// Where every key is described.
+const FORMAT: &str = "docs/reference/experiment.schema.json has every key (loadline plan --schema); `loadline init` writes a whole experiment";
+
+/// What the TOML parser says, and what to write instead.
+const KINDS: [(&str, &str); 6] = [
+    (
+        "sequence, expected a string",
+        "write one text, its parts with commas: \"p99<50ms,errors<0.1%\"",
+    ),
+    (
+        ", expected a string",
+        "write it as text, in quotes and with its unit: \"512Mi\", \"0.5\"",
+    ),
+    (", expected a map", "write a table: { NAME = \"value\" }"),
+    (
+        ", expected a boolean",
+        "write true or false, without quotes",
+    ),
+    (
+        "must be quoted",
+        "put the text in quotes: slo = \"p99<50ms\"",
+    ),
+    (
+        "duplicate key",
+        "a table or a key stands once: put what both have into one",
+    ),
+];
+
 /// What to write instead, of mistakes that are made often.
 fn of_syntax(problem: &str) -> Option<String> {
     if problem == "missing field `slo`" {
@@ -164,6 +200,10 @@ fn of_syntax(problem: &str) -> Option<String> {
             "an experiment says what must hold: slo = \"p99<50ms,errors<0.1%\"; `loadline init` writes a whole one"
                 .to_owned(),
         );
+    }
+    let of_kind = KINDS.iter().find(|(kind, _)| problem.contains(kind));
+    if let Some((_, hint)) = of_kind {
+        return Some((*hint).to_owned());
     }
     let text = problem.strip_prefix("invalid type: string \"")?;
     let text = text.strip_suffix("\", expected a sequence")?;

@@ -194,7 +194,7 @@ fn without_prices(table: &SearchTable, source: &Source<'_>) -> Checked<()> {
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) => Err(source.whole(
-            format!("{name} is given without prices"),
+            format!("{name} (--{name}) is given without prices, and means nothing without them"),
             "add prices = \"fargate\" (--prices fargate), or leave it out",
         )),
         None => Ok(()),

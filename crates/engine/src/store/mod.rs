@@ -9,6 +9,7 @@
 
 mod live;
 mod reading;
+mod removal;
 mod reuse;
 mod schema;
 #[cfg(test)]
@@ -26,6 +27,8 @@ use loadline_files::{Directory, Refused};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use removal::Removed;
 
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +80,12 @@ pub enum StoreError {
         id: String,
         /// How many fit.
         count: usize,
+    },
+    /// A result that a loadline works on.
+    #[error("a loadline works on the result `{id}`")]
+    InUse {
+        /// The result.
+        id: String,
     },
     /// The database failed.
     #[error("{}: {source}", path.display())]

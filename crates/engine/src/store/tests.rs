@@ -315,3 +315,79 @@ fn a_state_directory_whose_way_others_can_change_is_refused() {
     let refused = Store::open(&state).unwrap_err();
     assert!(matches!(refused, StoreError::Place { .. }), "{refused}");
 }
+
+#[test]
+fn a_removed_result_leaves_nothing_and_others_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let finished = |result: &str| {
+        let key = key(result, "64Mi", 1);
+        let id = store.begin_trial(&key).unwrap();
+        fs::write(store.log(&id), [0; 1000]).unwrap();
+        store.finish_trial(&record(&id, &key)).unwrap();
+        store.set_ground(result, "ground").unwrap();
+        fs::create_dir_all(store.caches(result)).unwrap();
+        fs::write(store.caches(result).join("app.jsa"), [0; 500]).unwrap();
+        store.set_status(result, Status::Done, None).unwrap();
+        id
+    };
+    let (old, kept) = (new_result(&store), new_result(&store));
+    let (of_old, of_kept) = (finished(&old), finished(&kept));
+    let size = store.bytes_of(&store.result(&old).unwrap()).unwrap();
+    assert!(size > 1500, "{size}");
+    let removed = store.remove_result(&old).unwrap();
+    assert_eq!((removed.bytes, removed.files), (1500, 2));
+    assert_eq!(removed.failures, [""; 0]);
+    assert!(matches!(
+        store.result(&old),
+        Err(StoreError::Unknown { .. })
+    ));
+    assert!(!store.log(&of_old).exists() && !store.caches(&old).exists());
+    assert_eq!(store.ground(&old).unwrap(), None);
+    assert_eq!(store.trials(&kept).unwrap().len(), 1);
+    assert!(store.log(&of_kept).exists() && store.caches(&kept).exists());
+    assert_eq!(store.remove_orphans().unwrap(), Removed::default());
+}
+
+#[test]
+fn a_result_somebody_works_on_is_not_removed_and_one_of_the_dead_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let result = new_result(&store);
+    let trial = store.begin_trial(&key(&result, "64Mi", 1)).unwrap();
+    fs::write(store.log(&trial), "half of it").unwrap();
+    let refused = store.remove_result(&result);
+    assert!(
+        matches!(refused, Err(StoreError::InUse { .. })),
+        "{refused:?}"
+    );
+    assert!(store.log(&trial).exists());
+    // A done result with a trial that still runs is somebody's too.
+    store.set_status(&result, Status::Done, None).unwrap();
+    assert!(store.remove_result(&result).is_err());
+    for table in ["trial", "result"] {
+        let dead = format!("UPDATE {table} SET owner = 'loadline-1-1-1'");
+        store.connection.execute(&dead, []).unwrap();
+    }
+    store.remove_result(&result).unwrap();
+    assert!(!store.log(&trial).exists());
+    // Another transaction can begin: none was left open.
+    new_result(&store);
+}
+
+#[test]
+fn files_without_a_row_are_swept() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let result = new_result(&store);
+    let trial = store.begin_trial(&key(&result, "64Mi", 1)).unwrap();
+    fs::write(store.log(&trial), "it runs").unwrap();
+    fs::write(store.log("0199"), [0; 10]).unwrap();
+    fs::create_dir_all(store.older_logs("0198")).unwrap();
+    fs::create_dir_all(store.caches("0197").join("deep")).unwrap();
+    fs::write(store.caches("0197").join("deep/x"), [0; 5]).unwrap();
+    let removed = store.remove_orphans().unwrap();
+    assert_eq!((removed.files, removed.bytes), (3, 15));
+    assert!(store.log(&trial).exists());
+    assert!(!store.log("0199").exists() && !store.caches("0197").exists());
+}

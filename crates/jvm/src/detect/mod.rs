@@ -1,16 +1,19 @@
 //! JDKs of this machine: where they are, what they are, which one a name or command means.
 //!
 //! Reads the `release` file of each home and looks for its JVM library; starts nothing, so a JDK
-//! that lies about itself is believed. Facts: the `release` file of JEP 223 (`JAVA_VERSION`) and
-//! the directory layouts of JDK 8 (`jre/lib/ARCH`) and 9+ (`lib`).
+//! that lies about itself is believed. What a JVM that was started says of itself is [`words`].
+//! Facts: the `release` file of JEP 223 (`JAVA_VERSION`) and the directory layouts of JDK 8
+//! (`jre/lib/ARCH`) and 9+ (`lib`).
 
 pub mod places;
 mod release;
+pub mod words;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use loadline_sizing::Vm;
+use loadline_sizing::jdk::OPENJ9_FILES;
 
 pub use places::Places;
 pub use release::Release;
@@ -94,6 +97,9 @@ impl fmt::Display for JdkVersion {
     }
 }
 
+/// The name of an OpenJ9 of unknown vendor, and of any in `openj9-25`.
+const OPENJ9: &str = "openj9";
+
 /// One JDK (or JRE) of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jdk {
@@ -106,7 +112,8 @@ pub struct Jdk {
     pub java: PathBuf,
     /// Its version.
     pub version: JdkVersion,
-    /// Who built it, lower case: `temurin`, `debian`, `semeru`; `openjdk` when it does not say.
+    /// Who built it, lower case: `temurin`, `debian`, `semeru`; where it does not say, `openj9` for
+    /// an OpenJ9 and else `openjdk`.
     pub vendor: String,
     /// Its virtual machine.
     pub kind: Vm,
@@ -129,10 +136,11 @@ impl Jdk {
             return Err(no_java());
         }
         let release = Release::read(&home.join("release"))?;
+        let kind = kind_of(&home, &release);
         Ok(Self {
             name: release.version.feature.to_string(),
-            kind: kind_of(&home, &release),
-            vendor: release.vendor(),
+            kind,
+            vendor: vendor(&release, kind),
             version: release.version,
             modules: release.modules,
             home,
@@ -140,29 +148,35 @@ impl Jdk {
         })
     }
 
-    /// Whether `wanted` means this JDK: its name, feature version, full version, `vendor-feature`
-    /// or home.
+    /// Whether `wanted` means this JDK: its name, feature version, full version, `vendor-feature`,
+    /// `openj9-feature` for any OpenJ9, or home.
     fn answers_to(&self, wanted: &str) -> bool {
         wanted == self.name
             || wanted == self.version.full
             || wanted == self.version.feature.to_string()
             || wanted == format!("{}-{}", self.vendor, self.version.feature)
+            || (self.kind == Vm::OpenJ9 && wanted == format!("{OPENJ9}-{}", self.version.feature))
             || Path::new(wanted)
                 .canonicalize()
                 .is_ok_and(|path| path == self.home || path == self.java)
     }
 }
 
-/// OpenJ9 says so in its `release` file since JDK 9; before, its library tells.
+/// The vendor, by the virtual machine where the file names none: a bare build or a runtime that
+/// `jlink` made has only `JAVA_VERSION` and `MODULES`.
+fn vendor(release: &Release, kind: Vm) -> String {
+    match (release.vendor(), kind) {
+        (None, Vm::OpenJ9) => OPENJ9.to_owned(),
+        (None, Vm::HotSpot) => "openjdk".to_owned(),
+        (Some(vendor), _) => vendor,
+    }
+}
+
+/// Builds with a vendor say so in their `release` file since JDK 9; else the library tells.
 fn kind_of(home: &Path, release: &Release) -> Vm {
-    let openj9 = [
-        "lib/default/libjvm.so",
-        "lib/j9vm/libjvm.so",
-        "jre/lib/amd64/j9vm",
-    ];
     let is_openj9 = match release.get("JVM_VARIANT") {
         Some(variant) => variant.eq_ignore_ascii_case("openj9"),
-        None => openj9.iter().any(|below| home.join(below).exists()),
+        None => OPENJ9_FILES.iter().any(|below| home.join(below).exists()),
     };
     if is_openj9 { Vm::OpenJ9 } else { Vm::HotSpot }
 }

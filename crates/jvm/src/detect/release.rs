@@ -84,8 +84,8 @@ impl Release {
             .map(|(_, v)| v.as_str())
     }
 
-    /// The vendor's short name; `openjdk` where the file names none.
-    pub fn vendor(&self) -> String {
+    /// The vendor's short name; `None` where the file names none.
+    pub fn vendor(&self) -> Option<String> {
         let texts = [self.get("IMPLEMENTOR_VERSION"), self.get("IMPLEMENTOR")];
         let implementor = texts
             .iter()
@@ -95,14 +95,12 @@ impl Release {
             .join(" ");
         let lower = implementor.to_ascii_lowercase();
         if let Some((_, name)) = VENDORS.iter().find(|(text, _)| lower.contains(text)) {
-            return (*name).to_owned();
+            return Some((*name).to_owned());
         }
         let word = lower
             .split(|c: char| !c.is_ascii_alphanumeric())
             .find(|w| !w.is_empty());
-        match word {
-            Some("n") | None => "openjdk".to_owned(), // "N/A" in builds without a vendor
-            Some(word) => word.to_owned(),
-        }
+        // "N/A" in builds without a vendor.
+        word.filter(|word| *word != "n").map(str::to_owned)
     }
 }

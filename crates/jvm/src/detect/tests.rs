@@ -42,15 +42,15 @@ fn versions_of_all_times_are_read() {
 fn release_files_tell_version_vendor_and_modules() {
     let temurin = Release::parse(TEMURIN_25).unwrap();
     assert_eq!(temurin.version.full, "25.0.3+9-LTS");
-    assert_eq!(temurin.vendor(), "temurin");
+    assert_eq!(temurin.vendor().as_deref(), Some("temurin"));
     assert!(temurin.modules.contains(&"jdk.jcmd".to_owned()));
 
     let debian = Release::parse(DEBIAN_17).unwrap();
     assert_eq!(debian.version.feature, 17);
-    assert_eq!(debian.vendor(), "debian");
+    assert_eq!(debian.vendor().as_deref(), Some("debian"));
 
     let old = Release::parse("JAVA_VERSION=\"1.8.0_402\"\nOS_NAME=\"Linux\"\n").unwrap();
-    assert_eq!((old.version.feature, old.vendor().as_str()), (8, "openjdk"));
+    assert_eq!((old.version.feature, old.vendor()), (8, None));
     assert_eq!(Release::parse("IMPLEMENTOR=\"x\"\n"), None);
 }
 
@@ -126,6 +126,26 @@ fn openj9_is_told_by_its_file_or_its_library() {
     let jdk = Jdk::inspect(&said).unwrap();
     assert_eq!((jdk.kind, jdk.vendor.as_str()), (Vm::OpenJ9, "semeru"));
     assert_eq!(Jdk::inspect(&seen).unwrap().kind, Vm::OpenJ9);
+}
+
+#[test]
+fn an_openj9_without_a_vendor_is_called_by_its_virtual_machine() {
+    let root = tempfile::tempdir().unwrap();
+    let bare = "JAVA_VERSION=\"25\"\nMODULES=\"java.base\"\n";
+    fake_jdk(&root.path().join("jvm/a"), TEMURIN_25);
+    fake_jdk(&root.path().join("jvm/b"), bare);
+    fs::create_dir_all(root.path().join("jvm/b/lib/j9vm")).unwrap();
+    fs::write(root.path().join("jvm/b/lib/j9vm/libjvm.so"), "").unwrap();
+    let semeru =
+        "JAVA_VERSION=\"21.0.2\"\nIMPLEMENTOR=\"IBM Corporation\"\nJVM_VARIANT=\"Openj9\"\n";
+    fake_jdk(&root.path().join("jvm/c"), semeru);
+
+    let found = Found::look(&places(root.path()));
+    let names: Vec<&str> = found.jdks.iter().map(|jdk| jdk.name.as_str()).collect();
+    assert_eq!(names, ["temurin-25", "openj9-25", "21"]);
+    for wanted in ["openj9-21", "semeru-21", "21"] {
+        assert_eq!(found.select(wanted).unwrap().name, "21", "{wanted}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::header::{Collector, Header};
 use super::log::{GcLog, Input, Pause, Safepoint, Stall};
 use super::names::Names;
 use super::numbering::Numbering;
+use super::openj9::{OpenJ9, WallClock};
 use super::summary::Summary;
 use super::window::{Cut, Kept, Window};
 use super::{lines, unified};
@@ -41,6 +42,7 @@ pub struct Builder {
     safepoints: Kept<Safepoint>,
     stalls: Kept<Stall>,
     classic: Classic,
+    openj9: OpenJ9,
     names: Names,
     numbering: Numbering,
     /// The pause that heap and CPU lines may still follow.
@@ -74,6 +76,7 @@ impl Builder {
             safepoints: Kept::new(keep),
             stalls: Kept::new(keep),
             classic: Classic::default(),
+            openj9: OpenJ9::default(),
             names: Names::default(),
             numbering: Numbering::default(),
             last: None,
@@ -89,6 +92,14 @@ impl Builder {
     /// entries first.
     pub fn window(mut self, window: Option<(u64, u64)>) -> Self {
         self.window = window.map(|(from, to)| Window::new(from, to));
+        self
+    }
+
+    /// Puts a log that has only the wall clock (OpenJ9) on CLOCK_MONOTONIC too.
+    pub fn wall(mut self, wall: Option<WallClock>) -> Self {
+        if let Some(wall) = wall {
+            self.openj9.set_wall(wall);
+        }
         self
     }
 
@@ -122,7 +133,7 @@ impl Builder {
             }
             unified::Line::Other => self.input.other_lines += 1,
             unified::Line::None => {
-                if classic.parse(line, &mut |event| self.event(event)) {
+                if self.openj9(line) || classic.parse(line, &mut |event| self.event(event)) {
                     self.input.gc_lines += 1;
                 } else if line.trim_ascii().is_empty() {
                     self.input.empty_lines += 1;
@@ -134,6 +145,17 @@ impl Builder {
         self.classic = classic;
     }
 
+    /// Reads a line of OpenJ9's log; `false` when it is none.
+    fn openj9(&mut self, line: &[u8]) -> bool {
+        if line.trim_ascii_start().first() != Some(&b'<') {
+            return false;
+        }
+        let mut openj9 = std::mem::take(&mut self.openj9);
+        let is_known = openj9.parse(line, &mut |event| self.event(event));
+        self.openj9 = openj9;
+        is_known
+    }
+
     fn event(&mut self, event: Event<'_>) {
         self.input.is_gc_log |= event.is_evidence();
         match event {
@@ -143,6 +165,7 @@ impl Builder {
                 }
                 self.header.take(fact);
             }
+            Event::JvmStart => self.end_life(),
             Event::PauseStart { id } => self.begin(id),
             Event::Pause {
                 id,
@@ -154,6 +177,9 @@ impl Builder {
             Event::PauseHeap(heap) => self.pause_heap(heap),
             Event::Cpu { id, cpu } => self.cpu(id, cpu),
             Event::EvacuationFailure => self.summary.evacuation_failures += 1,
+            Event::Phase { name, duration } => {
+                self.summary.phases.add(name, duration);
+            }
             Event::Concurrent {
                 id,
                 name,

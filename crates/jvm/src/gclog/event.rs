@@ -1,4 +1,4 @@
-//! What a line of a GC log can say. Both grammars speak this one language.
+//! What a line of a GC log can say. All grammars speak this one language.
 //!
 //! Owns the borrowed form that parsers emit; [`super::Pause`] is the kept form.
 
@@ -109,6 +109,10 @@ pub(super) enum Fact<'a> {
     Generational,
     /// CPUs of the machine and those the JVM may use.
     Cpus { total: u64, available: u64 },
+    /// CPUs of the machine, on a line of their own (OpenJ9).
+    MachineCpus(u64),
+    /// CPUs the JVM may use, likewise.
+    AvailableCpus(u64),
     /// Memory of the machine or container.
     Memory(u64),
     /// Smallest, initial, largest heap.
@@ -130,6 +134,8 @@ pub(super) enum Fact<'a> {
 pub(super) enum Event<'a> {
     /// About the JVM.
     Fact(Fact<'a>),
+    /// Another JVM's log begins (OpenJ9; unified logs tell it by their version).
+    JvmStart,
     /// A stop-the-world pause has begun (unified logs echo it).
     PauseStart { id: Option<u64> },
     /// A stop-the-world pause; `text` as unified logs write it, from `Pause` to the last cause.
@@ -146,6 +152,8 @@ pub(super) enum Event<'a> {
     Cpu { id: Option<u64>, cpu: CpuTimes },
     /// The collection copied into a heap that was too full (old: to-space exhausted).
     EvacuationFailure,
+    /// A part of a collection, while the application stands.
+    Phase { name: &'a [u8], duration: Duration },
     /// Work beside the application.
     Concurrent {
         id: Option<u64>,

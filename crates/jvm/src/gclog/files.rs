@@ -1,6 +1,6 @@
 //! Logs on disk: plain or gzip, one file or a rotated set.
 //!
-//! Owns what is refused (directories, empty files, what is no GC log of HotSpot) and the caps
+//! Owns what is refused (directories, empty files, what is no GC log) and the caps
 //! against gzip bombs. Opens files for reading only.
 
 use std::fs::File;
@@ -52,7 +52,7 @@ pub enum GcLogError {
         path: PathBuf,
     },
     /// Nothing in it is of a GC log.
-    #[error("{path}: no GC log of HotSpot in its {lines} lines{what}")]
+    #[error("{path}: no GC log of HotSpot or OpenJ9 in its {lines} lines{what}")]
     NotALog {
         /// The file, or the first one of the set.
         path: PathBuf,
@@ -82,7 +82,7 @@ impl GcLogError {
             }
             Self::Empty { .. } => format!("the JVM writes it with {WRITTEN_BY}"),
             Self::NotALog { .. } => format!(
-                "the JVM writes one with {WRITTEN_BY} (JDK 8: -Xloggc:gc.log -XX:+PrintGCDetails)"
+                "the JVM writes one with {WRITTEN_BY} (JDK 8: -Xloggc:gc.log -XX:+PrintGCDetails, OpenJ9: -Xverbosegclog:gc.log)"
             ),
         }
     }
@@ -184,6 +184,7 @@ fn first_time(reader: impl Read) -> Option<super::At> {
     let _ = lines::for_each(reader.take(PEEK), &mut counts, |line| {
         if found.is_none() {
             let at = Decorations::parse(line).map(|(decorations, _)| decorations.at);
+            let at = at.or_else(|| super::openj9::time_of(line));
             let at = at.unwrap_or_else(|| super::classic::time_of(line));
             found = Some(at).filter(|at| *at != super::At::default());
         }
@@ -276,8 +277,8 @@ fn resemblance(path: &Path, log: &GcLog) -> String {
         let _ = reader.take(4096).read_to_end(&mut begin);
     }
     let has = |text: &[u8]| memchr::memmem::find(&begin, text).is_some();
-    let what = if has(b"<verbosegc") || has(b"<af ") || has(b"<GC(") {
-        "; it is a verbose GC log of OpenJ9 or IBM's JVM, which loadline does not read"
+    let what = if has(b"<af ") || has(b"<GC(") {
+        "; it is a log of IBM's JVM before J9 2.6, which loadline does not read"
     } else if has(b"[memory ]") || has(b"[memory  ]") {
         "; it is a log of JRockit, which loadline does not read"
     } else if begin.contains(&0) {

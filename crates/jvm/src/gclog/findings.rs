@@ -22,8 +22,14 @@ const REACHING_SECONDS: f64 = 0.050;
 const PAUSED_SHARE: f64 = 0.10;
 
 /// How causes of full collections begin that somebody asked for, or that are about other memory
-/// than the heap's (openjdk/jdk:src/hotspot/share/gc/shared/gcCause.cpp).
-const NOT_FOR_ROOM: [&str; 16] = [
+/// than the heap's (openjdk/jdk:src/hotspot/share/gc/shared/gcCause.cpp; of OpenJ9 omr
+/// gc/base/gcutils.cpp).
+const NOT_FOR_ROOM: [&str; 21] = [
+    "explicit not aggressive",
+    "native out of memory",
+    "rasdump",
+    "vm idle",
+    "prepare for checkpoint GC",
     "System.gc()",
     "Diagnostic Command",
     "Heap Dump Initiated GC",
@@ -228,12 +234,21 @@ fn degenerated(log: &GcLog) -> Option<String> {
     })
 }
 
+/// Whether options have to be OpenJ9's.
+fn is_openj9(log: &GcLog) -> bool {
+    log.header.collector.is_some_and(|c| c.is_openj9())
+}
+
 fn evacuation_failure(log: &GcLog) -> Option<String> {
     let number = log.summary.evacuation_failures;
     (number > 0).then(|| {
+        let lever = match is_openj9(log) {
+            true => "-Xmx or -Xmn",
+            false => "-Xmx or -XX:G1ReservePercent",
+        };
         format!(
             "{} found no room to copy live objects (evacuation failure, to-space exhausted), \
-             which makes pauses long. Raise -Xmx or -XX:G1ReservePercent.",
+             which makes pauses long. Raise {lever}.",
             count(number, "collection")
         )
     })
@@ -267,9 +282,12 @@ fn metaspace(log: &GcLog) -> Option<String> {
 fn system_gc(log: &GcLog) -> Option<String> {
     let number = log.summary.count_of_cause("System.gc()");
     (number > 0).then(|| {
+        let levers = match is_openj9(log) {
+            true => "-Xdisableexplicitgc",
+            false => "-XX:+ExplicitGCInvokesConcurrent or -XX:+DisableExplicitGC",
+        };
         format!(
-            "The application called System.gc(): {}. -XX:+ExplicitGCInvokesConcurrent or \
-             -XX:+DisableExplicitGC.",
+            "The application called System.gc(): {}. {levers}.",
             count(number, "collection")
         )
     })

@@ -23,6 +23,18 @@ pub enum Collector {
     Shenandoah,
     /// Epsilon: allocates only.
     Epsilon,
+    /// OpenJ9's default: a nursery that is copied, a global mark beside the application.
+    Gencon,
+    /// OpenJ9's collector in regions.
+    Balanced,
+    /// OpenJ9, one space, collected while the application stands.
+    OptThruput,
+    /// OpenJ9, one space, marked and swept beside the application.
+    OptAvgPause,
+    /// OpenJ9's real-time collector.
+    Metronome,
+    /// OpenJ9 without a collector.
+    NoGc,
 }
 
 impl Collector {
@@ -36,6 +48,32 @@ impl Collector {
             Self::Z => "ZGC",
             Self::Shenandoah => "Shenandoah",
             Self::Epsilon => "Epsilon",
+            // As `-Xgcpolicy` has them.
+            Self::Gencon => "gencon",
+            Self::Balanced => "balanced",
+            Self::OptThruput => "optthruput",
+            Self::OptAvgPause => "optavgpause",
+            Self::Metronome => "metronome",
+            Self::NoGc => "nogc",
+        }
+    }
+
+    /// Whether it is one of OpenJ9's, whose log has no clock but the wall's.
+    pub fn is_openj9(self) -> bool {
+        match self {
+            Self::Gencon
+            | Self::Balanced
+            | Self::OptThruput
+            | Self::OptAvgPause
+            | Self::Metronome
+            | Self::NoGc => true,
+            Self::Serial
+            | Self::Parallel
+            | Self::G1
+            | Self::Cms
+            | Self::Z
+            | Self::Shenandoah
+            | Self::Epsilon => false,
         }
     }
 
@@ -139,6 +177,8 @@ impl Header {
                 self.cpus = Some(total);
                 self.cpus_available = Some(available);
             }
+            Fact::MachineCpus(total) => self.cpus = Some(total),
+            Fact::AvailableCpus(available) => self.cpus_available = Some(available),
             Fact::Memory(bytes) => self.memory_bytes = Some(bytes),
             Fact::HeapMin(bytes) => self.heap_min_bytes = Some(bytes),
             Fact::HeapInitial(bytes) => self.heap_initial_bytes = Some(bytes),

@@ -1,10 +1,10 @@
-//! GC and safepoint logs of HotSpot: unified (JDK 9 and later) and classic (JDK 8 and earlier),
-//! every collector, any decorations.
+//! GC and safepoint logs of HotSpot, unified (JDK 9 and later) and classic (JDK 8 and earlier),
+//! every collector, any decorations; verbose GC logs of OpenJ9.
 //!
 //! Reads a stream in constant memory at hundreds of megabytes a second, skips and counts what it
 //! does not know, and never fails on content: a log that is cut or damaged gives what it has, and
 //! [`Input`] says what is missing. Start with [`read`] for one stream, [`files`] for files on
-//! disk. Facts: openjdk/jdk sources and real logs of JDK 1.4 to 25.
+//! disk. Facts: openjdk/jdk and eclipse-openj9 sources, real logs of JDK 1.4 to 25.
 
 mod build;
 mod classic;
@@ -18,6 +18,7 @@ mod log;
 mod names;
 mod number;
 mod numbering;
+mod openj9;
 pub mod report;
 mod summary;
 mod tally;
@@ -31,6 +32,7 @@ pub use header::{Collector, Header};
 pub use lines::Counts;
 pub use log::{GcLog, Input, Pause, Safepoint, Stall};
 pub use names::Name;
+pub use openj9::WallClock;
 pub use summary::{ByName, Summary};
 pub use tally::Tally;
 pub use window::{Cut, Window};

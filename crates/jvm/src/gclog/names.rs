@@ -45,7 +45,8 @@ pub struct Name {
 impl Name {
     /// Whether the whole heap was collected while the application stood.
     pub fn is_full(&self) -> bool {
-        self.kind.starts_with("Full")
+        // OpenJ9's word is `Global`; `Global Final` ends a mark that ran beside the application.
+        self.kind.starts_with("Full") || &*self.kind == "Global"
     }
 
     /// From `Pause Young (Normal) (G1 Evacuation Pause)`, with the prefix of generational ZGC.

@@ -38,6 +38,7 @@ pub struct Report {
     pub gc_cpu: Option<GcCpu>,
     pub safepoints: Safepoints,
     pub stalls: Vec<Entry>,
+    pub phases: Vec<Entry>,
     pub concurrent: Vec<Entry>,
     pub machine: Machine,
     pub findings: Vec<Finding>,
@@ -156,6 +157,7 @@ impl Report {
             gc_cpu: (summary.cpu_count > 0).then(|| gc_cpu(summary.cpu_count, summary.cpu)),
             safepoints: safepoints(log),
             stalls: entries(&summary.stalls),
+            phases: entries(&summary.phases),
             concurrent: entries(&summary.concurrent),
             machine: Machine {
                 cpus: header.cpus,

@@ -101,6 +101,8 @@ pub struct Summary {
     pub safepoints: ByName,
     /// Time to safepoint: from the request until the last thread stood.
     pub reaching: Tally,
+    /// Parts of the pauses, where a log has each by itself (OpenJ9: mark, sweep, compact, scavenge).
+    pub phases: ByName,
     /// Concurrent phases. Phases may be parts of others: no sum over names makes sense.
     pub concurrent: ByName,
     /// Threads that waited for memory; not stop-the-world.

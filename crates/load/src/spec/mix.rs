@@ -119,7 +119,7 @@ impl Spec {
         for (weighted, request) in plan.mix.iter_mut().zip(self.mix()) {
             weighted.request.body = request.body()?;
         }
-        let authorization = secret::authorization(self)?;
+        let authorization = secret::authorization(self.basic.as_deref(), self.bearer.as_deref())?;
         let mix = plan.mix.iter_mut().map(|weighted| &mut weighted.request);
         for request in std::iter::once(&mut plan.request).chain(mix) {
             request.path = secret::fill(&request.path, "url")?;

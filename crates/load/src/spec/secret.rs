@@ -52,8 +52,11 @@ fn variable(name: &str, field: &'static str) -> Result<String, LoadError> {
 ///
 /// # Errors
 /// [`LoadError::Plan`] when there are two, or what they name cannot be read.
-pub(super) fn authorization(spec: &Spec) -> Result<Option<String>, LoadError> {
-    match (&spec.basic, &spec.bearer) {
+pub fn authorization(
+    basic: Option<&str>,
+    bearer: Option<&str>,
+) -> Result<Option<String>, LoadError> {
+    match (basic, bearer) {
         (Some(_), Some(_)) => Err(LoadError::Plan {
             field: "bearer",
             why: "basic is given too; a request has one Authorization header".to_owned(),
@@ -68,7 +71,10 @@ pub(super) fn authorization(spec: &Spec) -> Result<Option<String>, LoadError> {
 }
 
 /// A credential as it is, or from the file behind `@`.
-fn credential(text: &str, field: &'static str) -> Result<String, LoadError> {
+///
+/// # Errors
+/// [`LoadError::Plan`] when what it names cannot be read.
+pub fn credential(text: &str, field: &'static str) -> Result<String, LoadError> {
     let Some(path) = text.strip_prefix('@') else {
         return fill(text, field);
     };

@@ -113,7 +113,7 @@ fn a_profile_gives_requests_and_rates_and_lies_beside_its_bodies() {
 fn what_contradicts_itself_is_refused_with_the_key() {
     let url = "url = \"http://localhost/\"\n";
     let with = |text: &str| refused(&format!("{url}{text}"));
-    assert_snapshot!(with(""), @r#"rate: the load is not clear: say how it is made by rate, closed, requests or the rates of a profile; for production-like load rate = "300/s" (--rate 300/s)"#);
+    assert_snapshot!(with(""), @r#"rate: the load is not clear: say how it is made by rate, closed, requests or the rates of a profile; rate = "300/s" (--rate 300/s) is load as in production, closed (--closed) as fast as it goes, requests (--requests 1000) so many"#);
     assert_snapshot!(with("rate = \"1/s\"\nclosed = true"), @"closed: a rate is given too; leave one of them out");
     assert_snapshot!(with("rate = \"1/s\"\nscale = 2"), @"scale: it is for the rates of a profile, and none are replayed; name a profile with rates (--profile FILE) and give neither rate nor closed");
     assert_snapshot!(with("closed = true\npoisson = true"), @"poisson: in a closed model answers say when requests leave; give a rate, or leave it out");

@@ -116,8 +116,57 @@ pub struct Names {
     shared: Vec<String>,
     /// Whether the configurations differ in more than memory.
     differ: bool,
-    /// Label of each set of options, where the experiment's labels tell the sets apart.
-    labels: Vec<(Vec<String>, String)>,
+    /// What the experiment's labels stand for.
+    labels: Labels,
+}
+
+/// The experiment's label of each set of options, where the labels tell the sets apart.
+#[derive(Debug, Clone, Default)]
+struct Labels {
+    /// Whether they tell JDKs apart too: `17-none` and `25-none` have the same options.
+    with_jdk: bool,
+    /// The sets and their labels; empty where labels do not tell sets apart.
+    all: Vec<(Vec<String>, String)>,
+}
+
+impl Labels {
+    /// Of the options alone where that is enough, else of the JDK with them.
+    fn of(view: &ResultView) -> Self {
+        let tried = [false, true].map(|with_jdk| Self::told_by(view, with_jdk));
+        let found = tried.into_iter().find(|labels| !labels.all.is_empty());
+        found.unwrap_or_default()
+    }
+
+    fn told_by(view: &ResultView, with_jdk: bool) -> Self {
+        let mut all: Vec<(Vec<String>, String)> = Vec::new();
+        for trial in &view.trials {
+            let of = told(&trial.configuration, with_jdk);
+            let pair = (of, own_label(&trial.configuration));
+            if !all.contains(&pair) {
+                all.push(pair);
+            }
+        }
+        let is_unique = |(of, label): &(Vec<String>, String)| {
+            let same = all.iter().filter(|(o, l)| o == of || l == label).count();
+            same == 1 && !label.is_empty()
+        };
+        if all.len() < 2 || !all.iter().all(is_unique) {
+            all.clear();
+        }
+        Self { with_jdk, all }
+    }
+
+    fn find(&self, configuration: &Configuration) -> Option<&str> {
+        let of = told(configuration, self.with_jdk);
+        let found = self.all.iter().find(|(known, _)| *known == of);
+        found.map(|(_, label)| label.as_str())
+    }
+}
+
+/// What a label stands for.
+fn told(configuration: &Configuration, with_jdk: bool) -> Vec<String> {
+    let jdk = configuration.jdk.iter().filter(|_| with_jdk).cloned();
+    jdk.chain(options(configuration)).collect()
 }
 
 impl Names {
@@ -134,7 +183,7 @@ impl Names {
         Self {
             shared,
             differ,
-            labels: labels(view),
+            labels: Labels::of(view),
         }
     }
 
@@ -145,9 +194,7 @@ impl Names {
 
     /// The experiment's label of its options; `None` where they all have the same.
     pub fn label(&self, configuration: &Configuration) -> Option<&str> {
-        let options = options(configuration);
-        let found = self.labels.iter().find(|(of, _)| *of == options);
-        found.map(|(_, label)| label.as_str())
+        self.labels.find(configuration)
     }
 
     /// What all configurations have in common: `1 CPU, -XX:+UseSerialGC`.
@@ -160,11 +207,14 @@ impl Names {
     pub fn variant(&self, configuration: &Configuration) -> String {
         let mut own = limits(configuration);
         own.retain(|part| !self.shared.contains(part));
-        let options = options(configuration);
-        match self.labels.iter().find(|(of, _)| *of == options) {
-            Some((_, label)) => own.push(label.clone()),
+        match self.labels.find(configuration) {
+            Some(label) => {
+                let said = configuration.jdk.as_ref().filter(|_| self.labels.with_jdk);
+                own.retain(|part| Some(part) != said);
+                own.push(label.to_owned());
+            }
             None => own.extend(
-                options
+                options(configuration)
                     .into_iter()
                     .filter(|part| !self.shared.contains(part)),
             ),
@@ -198,7 +248,7 @@ impl Names {
             };
             format!("{label}: {options}")
         };
-        self.labels.iter().map(meaning).collect()
+        self.labels.all.iter().map(meaning).collect()
     }
 
     /// The configuration in a table cell: `212Mi`, or `212Mi, c1`.
@@ -209,33 +259,6 @@ impl Names {
         } else {
             memory
         }
-    }
-}
-
-/// The experiment's label of each set of options; none when there is one set only, or when the
-/// labels do not tell the sets apart.
-fn labels(view: &ResultView) -> Vec<(Vec<String>, String)> {
-    let mut labels: Vec<(Vec<String>, String)> = Vec::new();
-    for trial in &view.trials {
-        let pair = (
-            options(&trial.configuration),
-            own_label(&trial.configuration),
-        );
-        if !labels.contains(&pair) {
-            labels.push(pair);
-        }
-    }
-    let is_unique = |(options, label): &(Vec<String>, String)| {
-        let same = labels
-            .iter()
-            .filter(|(o, l)| o == options || l == label)
-            .count();
-        same == 1 && !label.is_empty()
-    };
-    if labels.len() > 1 && labels.iter().all(is_unique) {
-        labels
-    } else {
-        Vec::new()
     }
 }
 

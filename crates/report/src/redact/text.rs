@@ -20,7 +20,7 @@ const INSIDE: [&str; 8] = [
 ];
 /// Whole words of a name that do so (`ssl.key`, `basic-auth`, `accountKey`), where a part would hit
 /// too much (`monkey`, `author`, `passes`).
-const WORDS: [&str; 7] = [
+const WORDS: [&str; 8] = [
     "pass",
     "key",
     "cred",
@@ -28,6 +28,8 @@ const WORDS: [&str; 7] = [
     "auth",
     "authorization",
     "cookie",
+    // The address of a webhook is all that it takes to write there.
+    "notify",
 ];
 /// Words after `key` that make it the name of something else: `keyStore` is a path.
 const NO_KEYS: [&str; 4] = ["store", "alias", "serializer", "deserializer"];

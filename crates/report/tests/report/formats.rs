@@ -447,6 +447,30 @@ fn the_smallest_counts_all_instances_and_needs_a_limit() {
 }
 
 #[test]
+fn labels_that_tell_jdks_apart_are_kept() {
+    let mut view = fixture::matrix();
+    for trial in &mut view.trials {
+        let configuration = &mut trial.configuration;
+        let (jdk, label) = match configuration.label.rsplit_once(' ') {
+            Some((size, "default")) => ("temurin-25", format!("{size} hotspot")),
+            Some((size, "c1")) => ("openj9-25", format!("{size} j9")),
+            Some((size, _)) => ("openj9-25", format!("{size} j9-cached")),
+            None => unreachable!("all have a size and a label"),
+        };
+        if !label.ends_with("cached") {
+            configuration.jvm_options.clear();
+        }
+        configuration.jdk = Some(jdk.to_owned());
+        configuration.label = label;
+    }
+    let text = loadline_report::markdown(&view);
+    for row in ["| hotspot |", "| j9 |", "| j9-cached |"] {
+        assert!(text.contains(row), "{row} in {text}");
+    }
+    assert!(!text.contains("| openj9-25 |"), "{text}");
+}
+
+#[test]
 fn csv_has_a_row_for_each_trial_and_as_many_fields_as_columns() {
     let view = fixture::matrix();
     let csv = loadline_report::csv(&view);

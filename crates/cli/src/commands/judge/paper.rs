@@ -233,7 +233,7 @@ fn nothing(paths: &[PathBuf], all: &[Found]) -> Error {
     if all.is_empty() {
         let refusal = format!("{paths}: no document has spec.template.spec.containers");
         return Error::new(ErrorKind::Usage, refusal).hint(
-            "give manifests of Deployments, StatefulSets, Jobs or Pods; of a chart: helm template CHART | loadline judge --manifest -",
+            "give manifests of Deployments, StatefulSets, Jobs or Pods; of a chart: helm template CHART | loadline lint -",
         );
     }
     let skipped: Vec<String> = all

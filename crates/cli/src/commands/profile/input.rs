@@ -12,6 +12,10 @@ use loadline_load::profile::Format;
 
 use crate::error::{Error, ErrorKind};
 
+/// What to give instead of what has no lines.
+pub(super) const LOGS: &str =
+    "give the access logs of a server, plain or packed (gzip, zstd); - is standard input";
+
 /// How much of a log is looked at to know its format and its first request.
 const PEEK: u64 = 64 << 10;
 /// RFC 1952 §2.3.1.
@@ -73,7 +77,7 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Error {
         ErrorKind::Environment,
         format!("cannot read {}: {error}", path.display()),
     )
-    .hint("give the access logs of a server, plain or packed (gzip, zstd); - is standard input")
+    .hint(LOGS)
 }
 
 /// Puts logs in the order of their first requests; those without one come first.

@@ -82,7 +82,7 @@ impl Filter {
 
 /// A point in time, as people give it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Moment {
+pub enum Moment {
     /// So long before now.
     Ago(Duration),
     /// The begin of a day in UTC, milliseconds since 1970-01-01.
@@ -90,7 +90,8 @@ enum Moment {
 }
 
 impl Moment {
-    fn unix_ms(self, now_unix_ms: u64) -> u64 {
+    /// The same in milliseconds since 1970-01-01 UTC.
+    pub fn unix_ms(self, now_unix_ms: u64) -> u64 {
         match self {
             Self::Ago(time) => {
                 now_unix_ms.saturating_sub(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))

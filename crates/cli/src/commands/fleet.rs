@@ -1,0 +1,244 @@
+//! `loadline fleet`: which workloads of a cluster to measure first, and what became of promises.
+
+mod promise;
+mod text;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use loadline_analysis::offer::Offer;
+use loadline_client::Trust;
+use loadline_fleet::advice::{Advice, advise};
+use loadline_fleet::promised::{Held, held};
+use loadline_fleet::workload::{Fleet, Workload};
+use loadline_fleet::{Access, Prometheus, Window, ask, to_toml};
+use loadline_load::spec::{authorization, text::Time};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{json, print};
+use crate::error::{Error, ErrorKind, Outcome};
+use crate::files;
+
+/// Which workloads to measure first, by what their Prometheus knows; reads only
+#[derive(Args)]
+pub struct FleetArguments {
+    /// Address under which Prometheus is served, such as http://localhost:9090
+    #[arg(long, value_name = "URL")]
+    prometheus: String,
+
+    /// How far back
+    #[arg(long, value_name = "TIME", default_value = "7d")]
+    window: String,
+
+    /// Distance of the points at which peaks are looked for
+    #[arg(long, value_name = "TIME", default_value = "15m")]
+    step: String,
+
+    /// The instant that is asked about: 2026-11-23T12:00:00Z or seconds since 1970 [default: now]
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+
+    /// Only this namespace; several times for several
+    #[arg(long, value_name = "NAME")]
+    namespace: Vec<String>,
+
+    /// Offer whose prices are used
+    #[arg(long, value_name = "OFFER", default_value = "own-nodes")]
+    prices: String,
+
+    /// Workloads that are shown; all with --json
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// Print the experiment file (loadline.toml) of this workload: NAMESPACE/NAME
+    #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["json", "measured"])]
+    toml: Option<String>,
+
+    /// Hold what a result promised against what production used: NAMESPACE/NAME=RESULT, an id or a
+    /// file that `export` wrote; several times for several
+    #[arg(long, value_name = "WORKLOAD=RESULT")]
+    measured: Vec<String>,
+
+    /// Write what is printed to this file; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// User name and password: {env:NAME} or @FILE that hold NAME:PASSWORD
+    #[arg(long, value_name = "USER", conflicts_with = "bearer", help_heading = ACCESS)]
+    basic: Option<String>,
+
+    /// Token: {env:NAME} or @FILE that hold it
+    #[arg(long, value_name = "TOKEN", help_heading = ACCESS)]
+    bearer: Option<String>,
+
+    /// PEM file with the authorities that an https address is checked against
+    #[arg(long, value_name = "FILE", help_heading = ACCESS)]
+    cacert: Option<PathBuf>,
+
+    /// Accept any certificate
+    #[arg(long, help_heading = ACCESS)]
+    insecure: bool,
+
+    /// Longest wait for one answer
+    #[arg(long, value_name = "TIME", default_value = "60s", help_heading = ACCESS)]
+    timeout: Time,
+
+    /// Where results are kept
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+const ACCESS: &str = "Access";
+
+/// A workload with what to do about it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Ranked {
+    /// What Prometheus knows.
+    #[serde(flatten)]
+    workload: Workload,
+    /// What to do.
+    advice: Advice,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Document {
+    /// Workloads, what is most at stake first.
+    Ranked {
+        /// How far back.
+        window: String,
+        /// Prices: offer and their date.
+        prices: String,
+        /// The workloads.
+        workloads: Vec<Ranked>,
+        /// Pods of jobs and nodes that were left out.
+        left_out_pods: usize,
+        /// Requests a second whose series name no pod.
+        nobodys_requests_per_second: f64,
+    },
+    /// Promises held against production (--measured).
+    Held {
+        /// How far back.
+        window: String,
+        /// The workloads.
+        workloads: Vec<Held>,
+    },
+}
+
+/// Asks, ranks and prints. Exit code 1 where a promise is not kept.
+pub fn run(arguments: &FleetArguments) -> Result<Outcome, Error> {
+    let offer =
+        Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(ErrorKind::Usage, e))?;
+    let window = Window::new(&arguments.window, &arguments.step, &arguments.namespace)
+        .map_err(|refusal| usage(&refusal))?;
+    let promises = promise::read(&arguments.measured, arguments.state.as_deref())?;
+    let prometheus = Prometheus::new(access(arguments)?).map_err(|refusal| usage(&refusal))?;
+    let asked = ask(&prometheus, &window)
+        .map_err(|refusal| Error::new(ErrorKind::Environment, &refusal).hint(&refusal.hint))?;
+    let fleet = asked.fleet();
+    if fleet.workloads.is_empty() {
+        return Err(nothing(arguments, &window));
+    }
+    if let Some(meant) = &arguments.toml {
+        let workload = promise::meant(&fleet, meant)?;
+        out(arguments, &to_toml(workload, &window))?;
+        return Ok(Outcome::Done);
+    }
+    if promises.is_empty() {
+        return ranked(arguments, fleet, &offer, &window);
+    }
+    let held = promise::each(&fleet, &promises, held)?;
+    let drifts = held.iter().any(|h| h.drifts);
+    let text = match arguments.json {
+        true => json(&Document::Held {
+            window: window.length,
+            workloads: held,
+        })?,
+        false => text::held(&held, super::width()),
+    };
+    out(arguments, &text)?;
+    Ok(match drifts {
+        true => Outcome::SloMissed,
+        false => Outcome::Done,
+    })
+}
+
+fn ranked(
+    arguments: &FleetArguments,
+    fleet: Fleet,
+    offer: &Offer,
+    window: &Window,
+) -> Result<Outcome, Error> {
+    let Fleet {
+        workloads,
+        left_out,
+        nobodys,
+    } = fleet;
+    let mut workloads: Vec<Ranked> = workloads
+        .into_iter()
+        .map(|workload| Ranked {
+            advice: advise(&workload, offer),
+            workload,
+        })
+        .collect();
+    let stake = |r: &Ranked| r.advice.at_stake_per_month;
+    workloads.sort_by(|a, b| stake(b).total_cmp(&stake(a)));
+    let document = Document::Ranked {
+        window: window.length.clone(),
+        prices: format!("{} of {}", offer.name, offer.price.date),
+        workloads,
+        left_out_pods: left_out,
+        nobodys_requests_per_second: nobodys,
+    };
+    let text = match arguments.json {
+        true => json(&document)?,
+        false => text::ranked(&document, arguments.top, super::width()),
+    };
+    out(arguments, &text)?;
+    Ok(Outcome::Done)
+}
+
+fn access(arguments: &FleetArguments) -> Result<Access, Error> {
+    let authorization = authorization(arguments.basic.as_deref(), arguments.bearer.as_deref())
+        .map_err(|e| Error::new(ErrorKind::Usage, e))?;
+    Ok(Access {
+        url: arguments.prometheus.clone(),
+        authorization,
+        trust: Trust {
+            cacert: arguments.cacert.clone(),
+            insecure: arguments.insecure,
+        },
+        timeout: arguments.timeout.0,
+        at: arguments.at.clone(),
+    })
+}
+
+fn nothing(arguments: &FleetArguments, window: &Window) -> Error {
+    let place = match window.namespaces.as_slice() {
+        [] => String::new(),
+        names => format!(" in {}", names.join(", ")),
+    };
+    let what = format!(
+        "{} knows no container that runs{place}: it has no series container_memory_working_set_bytes",
+        arguments.prometheus
+    );
+    Error::new(ErrorKind::Environment, what)
+        .hint("it must scrape the kubelet's cAdvisor (/metrics/cadvisor); a time in the past is given with --at")
+}
+
+fn out(arguments: &FleetArguments, text: &str) -> Result<(), Error> {
+    match &arguments.output {
+        Some(path) if !files::is_standard(path) => files::write(path, text),
+        _ => print(text),
+    }
+}
+
+fn usage(refusal: &loadline_trial::Refusal) -> Error {
+    Error::new(ErrorKind::Usage, refusal).hint(&refusal.hint)
+}

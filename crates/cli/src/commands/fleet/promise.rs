@@ -1,0 +1,107 @@
+//! What results promised, read for `loadline fleet --measured`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use loadline_analysis::interval::median;
+use loadline_analysis::record::{Purpose, TrialRecord};
+use loadline_analysis::sli::Sli;
+use loadline_fleet::promised::{Held, Promise};
+use loadline_fleet::workload::{Fleet, Workload};
+use loadline_report::ResultView;
+
+use crate::error::{Error, ErrorKind};
+use crate::result::result;
+
+/// A workload as it was named, with the promise.
+pub struct Named {
+    workload: String,
+    promise: Promise,
+}
+
+/// Reads the results that were named, before anything is asked.
+pub fn read(measured: &[String], state: Option<&Path>) -> Result<Vec<Named>, Error> {
+    let one = |text: &String| {
+        let Some((workload, id)) = text.split_once('=') else {
+            let what = format!("--measured {text}: it names no result");
+            return Err(Error::new(ErrorKind::Usage, what)
+                .hint("give NAMESPACE/NAME=RESULT, as --measured shop/orders=last"));
+        };
+        let view = result(id, state)?;
+        Ok(Named {
+            workload: workload.to_owned(),
+            promise: promise(&view)?,
+        })
+    };
+    measured.iter().map(one).collect()
+}
+
+/// The workload that a text means.
+pub fn meant<'a>(fleet: &'a Fleet, text: &str) -> Result<&'a Workload, Error> {
+    let workloads = fleet.workloads.iter();
+    let mut found: Vec<&Workload> = workloads.filter(|w| w.name.is_meant_by(text)).collect();
+    // A sidecar is not what somebody means by the workload's name.
+    if found.iter().any(|w| w.jvm.is_some() || w.traffic.is_some()) {
+        found.retain(|w| w.jvm.is_some() || w.traffic.is_some());
+    }
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => {
+            let what = format!("no workload that runs is called {text}");
+            Err(Error::new(ErrorKind::Usage, what)
+                .hint("give NAMESPACE/NAME as `loadline fleet` lists it"))
+        }
+        several => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|w| format!("{}/{}/{}", w.name.namespace, w.name.name, w.name.container))
+                .collect();
+            let what = format!("{text} has several containers");
+            Err(Error::new(ErrorKind::Usage, what).hint(format!("give one: {}", names.join(", "))))
+        }
+    }
+}
+
+/// Each promise held against its workload.
+pub fn each(
+    fleet: &Fleet,
+    promises: &[Named],
+    held: fn(&Workload, &Promise) -> Held,
+) -> Result<Vec<Held>, Error> {
+    let one = |named: &Named| Ok(held(meant(fleet, &named.workload)?, &named.promise));
+    promises.iter().map(one).collect()
+}
+
+/// What a result says of its answer: the starts of its proof.
+fn promise(view: &ResultView) -> Result<Promise, Error> {
+    let Some(answer) = &view.recommendation else {
+        let what = format!("{} recommends nothing, so it promised nothing", view.title);
+        return Err(Error::new(ErrorKind::Usage, what)
+            .hint("name a result of `loadline size` that found an answer: loadline list"));
+    };
+    let size = answer.configuration.memory;
+    let is_own = |t: &&TrialRecord| {
+        t.purpose == Purpose::Prove
+            && t.configuration.memory == size
+            && t.configuration.label == answer.configuration.label
+            && t.verdict.is_evidence()
+    };
+    let starts: Vec<&TrialRecord> = view.trials.iter().filter(is_own).collect();
+    let slis = starts.iter().map(|t| Sli::of(t));
+    let slis: Vec<Sli> = slis
+        .collect::<Result<_, _>>()
+        .map_err(|e| Error::new(ErrorKind::Environment, e).hint("measure it again"))?;
+    let of = |figure: fn(&Sli) -> Option<f64>| {
+        let values: Vec<f64> = slis.iter().filter_map(figure).collect();
+        median(&values)
+    };
+    let seconds = |figure| of(figure).map(Duration::from_secs_f64);
+    Ok(Promise {
+        result: view.id.clone(),
+        memory: size,
+        memory_peak: slis.iter().filter_map(|s| s.peak_working_set).max(),
+        cpu_per_request: seconds(|s| Some(s.cpu_per_request?.as_secs_f64())),
+        p99: seconds(|s| Some(s.p99?.as_secs_f64())),
+        rate_per_second: of(|s| s.achieved_rate),
+    })
+}

@@ -1,0 +1,56 @@
+//! `loadline pages`: what packages install beside the program, from the program's own arguments:
+//! man pages and completions of shells. Hidden: `cargo xtask release` calls it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command, CommandFactory};
+use clap_complete::Shell;
+
+use super::output;
+use crate::Arguments;
+use crate::error::{Error, ErrorKind, Outcome};
+
+/// Shells with a completion.
+const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+/// Write man pages and completions
+#[derive(Args)]
+pub struct PagesArguments {
+    /// The directory that gets `man` and `completions`
+    directory: PathBuf,
+}
+
+/// Writes them.
+pub fn run(arguments: &PagesArguments) -> Result<Outcome, Error> {
+    let written = write(&arguments.directory);
+    written.map_err(|e| {
+        let directory = arguments.directory.display();
+        Error::new(ErrorKind::Environment, format!("{directory}: {e}"))
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn write(directory: &Path) -> io::Result<()> {
+    let (man, completions) = (directory.join("man"), directory.join("completions"));
+    fs::create_dir_all(&man)?;
+    fs::create_dir_all(&completions)?;
+    clap_mangen::generate_to(visible(), &man)?;
+    for shell in SHELLS {
+        clap_complete::generate_to(shell, &mut visible(), "loadline", &completions)?;
+    }
+    Ok(())
+}
+
+/// The command line without what loadline starts itself.
+fn visible() -> Command {
+    let all = output::with_flag(Arguments::command());
+    let subcommands = all.get_subcommands().filter(|c| !c.is_hide_set());
+    let about = all.get_about().cloned().unwrap_or_default();
+    Command::new("loadline")
+        .version(env!("LOADLINE_VERSION"))
+        .about(about)
+        .args(all.get_arguments())
+        .subcommands(subcommands)
+}

@@ -1,0 +1,88 @@
+//! `--notify URL`: a webhook that hears how a run ended.
+//!
+//! Owns the message and its sending. A webhook that cannot be reached is a warning: what was measured
+//! stands. The address itself is a secret with most services, so it is never printed or stored.
+
+use std::time::Duration;
+
+use loadline_client::{Agent, Trust, agent};
+use loadline_engine::store::{ResultRow, Store};
+use loadline_load::spec::credential;
+use loadline_report::content::headline;
+use loadline_report::text::one_line;
+use serde::Serialize;
+
+use crate::error::{Error, ErrorKind};
+use crate::measuring::store_refused;
+use crate::result::view;
+
+/// A webhook answers at once or not at all.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const TRIES: u32 = 3;
+
+/// A webhook.
+pub struct Webhook {
+    agent: Agent,
+    url: String,
+}
+
+/// What it is told. Slack, Mattermost, Teams' workflows and others show `text`.
+#[derive(Serialize)]
+struct Message<'a> {
+    text: String,
+    result: &'a str,
+    title: &'a str,
+    kind: &'static str,
+    status: &'static str,
+}
+
+impl Webhook {
+    /// The address: a URL, {env:NAME} or @FILE that hold it. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// What it names cannot be read, or is no address.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        let url = credential(text, "notify").map_err(|e| Error::new(ErrorKind::Usage, e))?;
+        let agent = agent("--notify", &url, &Trust::default(), TIMEOUT)
+            .map_err(|refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))?;
+        Ok(Self { agent, url })
+    }
+
+    /// Tells how a result stands now.
+    pub fn tell(&self, store: &Store, result: &str) {
+        let told = message(store, result).and_then(|text| self.send(&text));
+        if let Err(error) = told {
+            eprintln!("warning: --notify: {}", error.message());
+        }
+    }
+
+    fn send(&self, text: &str) -> Result<(), Error> {
+        let mut why = String::new();
+        for _ in 0..TRIES {
+            let request = self.agent.post(&self.url);
+            let request = request.header("Content-Type", "application/json");
+            match request.send(text) {
+                Ok(answer) if answer.status().is_success() => return Ok(()),
+                Ok(answer) => why = format!("it answered with status {}", answer.status().as_u16()),
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Environment,
+            format!("the webhook was not told ({TRIES} tries): {why}"),
+        ))
+    }
+}
+
+fn message(store: &Store, result: &str) -> Result<String, Error> {
+    let row: ResultRow = store.result(result).map_err(|e| store_refused(&e))?;
+    let headline = headline(&view(store, &row)?);
+    let title = one_line(&row.title);
+    crate::commands::json(&Message {
+        text: format!("{title}: {}", one_line(&headline.sentence)),
+        result,
+        title: &title,
+        kind: row.kind.name(),
+        status: row.status.name(),
+    })
+}

@@ -1,0 +1,134 @@
+//! Arguments that clap refuses, told as every other refusal: what, why, what to do next.
+//!
+//! Owns the words of the hints. What is right is clap's to say; its help and version are printed as
+//! they are.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind as Kind};
+use loadline_load::said_and_next;
+use strsim::damerau_levenshtein;
+
+use crate::Arguments;
+use crate::error::{Error, ErrorKind};
+
+/// Commands whose last argument is the application's command.
+const STARTING: [&str; 8] = [
+    "size", "run", "plan", "judge", "verify", "drill", "cache", "init",
+];
+
+/// Prints the refusal, or the help that was asked for, and gives the exit code.
+pub fn refused(refusal: &clap::Error) -> ExitCode {
+    if !refusal.use_stderr() {
+        // Nothing is left to do when not even the help can be written.
+        let _ = refusal.print();
+        return ExitCode::SUCCESS;
+    }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    error(refusal, &words).report()
+}
+
+/// The refusal of these arguments.
+fn error(refusal: &clap::Error, words: &[String]) -> Error {
+    let text = refusal.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let mut lines = what.lines().map(str::trim).filter(|l| !l.is_empty());
+    let mut said = lines.next().unwrap_or_default().to_owned();
+    let mut hints = Vec::new();
+    for line in lines {
+        match line.strip_prefix("[possible values: ") {
+            Some(values) => hints.push(format!("it is one of {}", values.trim_end_matches(']'))),
+            None => said = format!("{said} {line}"),
+        }
+    }
+    let command = called(words);
+    let of_command = command.as_deref();
+    hints.extend(similar(refusal));
+    hints.extend(instead(refusal, of_command).map(str::to_owned));
+    // Of an argument that it does not know, clap's usage has what it would have liked instead.
+    if refusal.kind() != Kind::UnknownArgument
+        && let Some(usage) = usage(rest)
+    {
+        hints.push(format!("usage: {usage}"));
+    }
+    let whole = of_command.map_or_else(String::new, |name| format!(" {name}"));
+    hints.push(format!("`loadline{whole} --help` says all that it takes"));
+    // What a value should be stands behind what it is.
+    let (said, next) = said_and_next(&said);
+    let error = Error::new(ErrorKind::Usage, said).hint_if(next);
+    hints.into_iter().fold(error, Error::hint)
+}
+
+/// The command that was called.
+fn called(words: &[String]) -> Option<String> {
+    let mut words = words.iter().filter(|w| !w.starts_with('-'));
+    let first = words.find(|word| word.as_str() != "help")?;
+    let known = Arguments::command();
+    let is_known = known
+        .find_subcommand(first)
+        .is_some_and(|c| !c.is_hide_set());
+    is_known.then(|| first.clone())
+}
+
+fn usage(rest: &str) -> Option<&str> {
+    let usage = rest.split("Usage: ").nth(1)?;
+    usage.lines().next().map(str::trim)
+}
+
+fn texts(refusal: &clap::Error, kind: ContextKind) -> Vec<&str> {
+    match refusal.get(kind) {
+        Some(ContextValue::String(text)) => vec![text],
+        Some(ContextValue::Strings(texts)) => texts.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What was meant, where something is near enough to it: clap also suggests what only begins alike.
+fn similar(refusal: &clap::Error) -> Option<String> {
+    let pairs = [
+        (
+            ContextKind::InvalidSubcommand,
+            ContextKind::SuggestedSubcommand,
+        ),
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ];
+    pairs.into_iter().find_map(|(given, suggested)| {
+        let given = texts(refusal, given).into_iter().next()?;
+        let near = texts(refusal, suggested);
+        let near = near.into_iter().find(|name| is_near(given, name))?;
+        Some(format!("did you mean `{near}`?"))
+    })
+}
+
+fn is_near(given: &str, name: &str) -> bool {
+    let bare = |text: &str| text.trim_start_matches('-').to_owned();
+    let (given, name) = (bare(given), bare(name));
+    // What loadline starts itself is no command of people.
+    if name.ends_with("-part") || given.is_empty() {
+        return false;
+    }
+    let may_differ = (given.chars().count() / 4).max(1);
+    name.starts_with(&given)
+        || given.starts_with(&name)
+        || damerau_levenshtein(&given, &name) <= may_differ
+}
+
+/// What is written where this was expected to do something that it does not.
+fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str> {
+    if refusal.kind() != Kind::UnknownArgument {
+        return None;
+    }
+    let given = texts(refusal, ContextKind::InvalidArg).into_iter().next()?;
+    match (command?, given) {
+        ("size", "--memory") => Some(
+            "`size` finds the memory itself, --max-memory bounds it; whether one size holds: loadline run --memory 512Mi --repeats 20",
+        ),
+        (name, word) if STARTING.contains(&name) && !word.starts_with('-') => Some(
+            "the application's command stands last, after --: -- java -jar app.jar; an image is named with --image",
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,259 @@
+//! Experiments as flags and as files, and what starts from them.
+
+use super::{Row, USAGE};
+
+pub const EXPERIMENTS: &[Row] = &[
+    (
+        "run none.toml",
+        USAGE,
+        &[
+            "cannot read the experiment none.toml: No such file",
+            "hint: ",
+        ],
+    ),
+    (
+        "run directory",
+        USAGE,
+        &[
+            "cannot read the experiment directory: Is a directory",
+            "hint: ",
+        ],
+    ),
+    (
+        "run empty.toml",
+        USAGE,
+        &[
+            "empty.toml:1:1: missing field `slo`",
+            "hint: an experiment says what must hold: slo = \"p99<50ms",
+            "loadline init",
+        ],
+    ),
+    (
+        "plan empty.toml",
+        USAGE,
+        &["empty.toml:1:1: missing field `slo`", "hint: "],
+    ),
+    (
+        "drill empty.toml",
+        USAGE,
+        &["empty.toml:1:1: missing field `slo`", "hint: "],
+    ),
+    (
+        "run words.toml",
+        USAGE,
+        &[
+            "words.toml:1:15: invalid type",
+            "hint: write a list, word by word: [\"java\", \"-jar\", \"x\"]",
+        ],
+    ),
+    (
+        "run open.toml",
+        USAGE,
+        &["open.toml:1:6: unclosed array", "expected `]`"],
+    ),
+    (
+        "run typo.toml",
+        USAGE,
+        &[
+            "typo.toml:1:1: unknown field `sloo`",
+            "hint: did you mean `slo`?",
+        ],
+    ),
+    (
+        "verify",
+        USAGE,
+        &[
+            "there is no loadline.toml",
+            "hint: in the service's directory `loadline init`",
+        ],
+    ),
+    (
+        "verify none.toml",
+        USAGE,
+        &["there is no none.toml", "hint: "],
+    ),
+    (
+        "drill",
+        USAGE,
+        &[
+            "the application's command is missing",
+            "hint: put it last, after --",
+        ],
+    ),
+    (
+        "size --rate 1/s --url http://localhost:1/ -- java -jar x",
+        USAGE,
+        &["--slo is missing", "hint: for example: --slo 'p99<50ms"],
+    ),
+    (
+        "size --slo p99<5ms --rate 1/s -- java -jar x",
+        USAGE,
+        &["--url is missing", "hint: for example: --url http"],
+    ),
+    (
+        "size --slo p99<5ms --url http://localhost:1/ -- java -jar x",
+        USAGE,
+        &[
+            "the load is not clear",
+            "--rate 300/s",
+            "closed",
+            "requests",
+        ],
+    ),
+    (
+        "size --slo p99<5ms --url http://localhost:1/ --rate 1/s",
+        USAGE,
+        &[
+            "the application's command is missing",
+            "hint: or name an image",
+        ],
+    ),
+    (
+        "run --slo p95<250ms;errors<1% --rate 1/s --url http://localhost:1/ -- java -jar x",
+        USAGE,
+        &["commas separate objectives: `p95<250ms,errors<1%`"],
+    ),
+    (
+        "run --slo 'p95<250ms errors<1%' --rate 1/s --url http://localhost:1/ -- java -jar x",
+        USAGE,
+        &["commas separate objectives: `p95<250ms,errors<1%`"],
+    ),
+    (
+        "run --slo p99<250 --rate 1/s --url http://localhost:1/ -- java -jar x",
+        USAGE,
+        &["it has no unit; did you mean `p99<250ms`?", "hint: "],
+    ),
+    (
+        "run --slo p99=5ms --rate 1/s --url http://localhost:1/ -- java -jar x",
+        USAGE,
+        &["there is no `<`", "hint: for example p99<50ms"],
+    ),
+    (
+        "run --slo q99<5ms --rate 1/s --url http://localhost:1/ -- java -jar x",
+        USAGE,
+        &["the name is none of p50..p99.999", "hint: "],
+    ),
+    (
+        "run --slo errors<1 --rate 1/s --url http://localhost:1/ -- java -jar x",
+        USAGE,
+        &["the bound is no percentage (0.1%)", "hint: "],
+    ),
+    (
+        "run --image 'Bad Image' --slo p99<5ms --rate 1/s --url http://localhost:1/",
+        USAGE,
+        &[
+            "the image `Bad Image`: that is no name of an image",
+            "hint: write it as the engine lists it",
+        ],
+    ),
+    (
+        "cache",
+        USAGE,
+        &["<COMMAND>...", "hint: `loadline cache --help`"],
+    ),
+    (
+        "init none",
+        USAGE,
+        &[
+            "there is no directory none",
+            "hint: give the service's own directory",
+        ],
+    ),
+    (
+        "init directory",
+        USAGE,
+        &[
+            "no jar, image, manifest or build file",
+            "hint: go to the service's own directory",
+        ],
+    ),
+    (
+        "size app.jar",
+        USAGE,
+        &[
+            "unexpected argument 'app.jar'",
+            "hint: the application's command stands last, after --",
+        ],
+    ),
+    (
+        "size java -jar app.jar",
+        USAGE,
+        &[
+            "unexpected argument 'java'",
+            "hint: the application's command stands last",
+        ],
+    ),
+    (
+        "size",
+        USAGE,
+        &[
+            "the application's command is missing",
+            "hint: put it last",
+            "hint: or name an image",
+            "hint: or name an experiment file",
+        ],
+    ),
+    (
+        "size --image",
+        USAGE,
+        &[
+            "a value is required for '--image <REF>'",
+            "hint: `loadline size --help`",
+        ],
+    ),
+    (
+        "size -- java -jar x.jar",
+        USAGE,
+        &[
+            "--url is missing",
+            "hint: for example: --url http://localhost:8080/",
+        ],
+    ),
+    (
+        "plan none.toml",
+        USAGE,
+        &["cannot read the experiment none.toml", "hint: "],
+    ),
+    (
+        "run typo.toml --file typo.toml",
+        USAGE,
+        &[
+            "'[EXPERIMENT]' cannot be used with '--file <FILE>'",
+            "hint: usage: loadline run",
+        ],
+    ),
+    (
+        "verify typo.toml",
+        USAGE,
+        &[
+            "typo.toml:1:1: unknown field `sloo`",
+            "hint: did you mean `slo`?",
+        ],
+    ),
+    (
+        "drill none.toml",
+        USAGE,
+        &["cannot read the experiment none.toml", "hint: "],
+    ),
+    (
+        "run -",
+        USAGE,
+        &[
+            "missing field `slo`",
+            "hint: an experiment says what must hold",
+        ],
+    ),
+    (
+        "cache build",
+        USAGE,
+        &[
+            "unexpected argument 'build'",
+            "hint: the application's command stands last",
+        ],
+    ),
+    (
+        "cache -- java -jar none.jar",
+        USAGE,
+        &["cannot find the jar", "hint: build it first"],
+    ),
+];

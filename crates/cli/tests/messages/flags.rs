@@ -1,0 +1,323 @@
+//! Values of flags that are wrong, with all others right.
+
+use super::{ENVIRONMENT, USAGE, check, loadline, place};
+
+/// What stands before the flags of a row, and after them.
+const RIGHT: (&str, &str) = (
+    "--slo p99<250ms --rate 100/s --url http://localhost:8080/",
+    "-- java -jar none.jar",
+);
+
+/// Command, flags, exit code, what stderr contains.
+type Wrong = (&'static str, &'static str, i32, &'static [&'static str]);
+
+const WRONG: &[Wrong] = &[
+    (
+        "run",
+        "",
+        USAGE,
+        &["cannot find the jar", "hint: build it first"],
+    ),
+    (
+        "run",
+        "--memory 5XB",
+        USAGE,
+        &["--memory: `5XB` is not an amount of memory", "hint: "],
+    ),
+    (
+        "run",
+        "--memory 512",
+        USAGE,
+        &[
+            "`512` is less than 1 MiB",
+            "hint: is the unit missing? write 512Mi",
+        ],
+    ),
+    (
+        "run",
+        "--cpu 0",
+        USAGE,
+        &["--cpu: `0` is too little CPU", "hint: give at least 50m"],
+    ),
+    (
+        "run",
+        "--cpu 1,x",
+        USAGE,
+        &["--cpu: `x` is not an amount of CPU", "hint: CPUs as 1.5"],
+    ),
+    (
+        "run",
+        "--repeats 0",
+        USAGE,
+        &["--repeats: repeats = 0 is out of range", "hint: from 1"],
+    ),
+    (
+        "run",
+        "--repeats many",
+        USAGE,
+        &[
+            "invalid value 'many' for '--repeats <N>'",
+            "hint: `loadline run --help`",
+        ],
+    ),
+    (
+        "run",
+        "--jdk 99",
+        ENVIRONMENT,
+        &["no JDK `99` here", "hint: "],
+    ),
+    (
+        "run",
+        "--ready health",
+        USAGE,
+        &["--ready: the readiness path", "hint: write ready"],
+    ),
+    (
+        "run",
+        "--start-deadline 5",
+        USAGE,
+        &[
+            "--start-deadline: `5` is not a length of time",
+            "hint: write 500ms",
+        ],
+    ),
+    (
+        "run",
+        "--network bridge",
+        USAGE,
+        &["--network: `bridge` is not a network", "hint: write own"],
+    ),
+    (
+        "run",
+        "--user bob",
+        USAGE,
+        &["--user: `bob` is not an account", "hint: write numbers"],
+    ),
+    (
+        "run",
+        "--engine lxc --image a",
+        USAGE,
+        &[
+            "--engine: `lxc` is no container engine",
+            "hint: write podman or docker",
+        ],
+    ),
+    (
+        "run",
+        "--compose none.yaml",
+        USAGE,
+        &["--service <NAME>", "hint: usage: loadline run"],
+    ),
+    (
+        "run",
+        "--env-file none",
+        USAGE,
+        &[
+            "environment variables",
+            "No such file",
+            "hint: it holds NAME=VALUE a line",
+        ],
+    ),
+    (
+        "run",
+        "--env =x",
+        USAGE,
+        &[
+            "--env `=x`: that is no variable",
+            "hint: write --env NAME=VALUE",
+        ],
+    ),
+    (
+        "run",
+        "--state text",
+        USAGE,
+        &["cannot find the jar", "hint: "],
+    ),
+    (
+        "run",
+        "--cacert text",
+        USAGE,
+        &[
+            "the URL is http, where no certificate is checked",
+            "hint: write https://",
+        ],
+    ),
+    (
+        "size",
+        "--memory 512Mi",
+        USAGE,
+        &[
+            "unexpected argument '--memory'",
+            "hint: `size` finds the memory itself",
+            "loadline run --memory",
+        ],
+    ),
+    (
+        "size",
+        "--min-memory 2Gi --max-memory 1Gi",
+        USAGE,
+        &["the search has no room: from 2Gi to 1Gi", "hint: "],
+    ),
+    (
+        "size",
+        "--question maybe",
+        USAGE,
+        &[
+            "--question: `maybe` is not a question",
+            "hint: start judges",
+        ],
+    ),
+    (
+        "size",
+        "--prices nosuch",
+        USAGE,
+        &["--prices: there is no offer `nosuch`", "hint: fargate"],
+    ),
+    (
+        "size",
+        "--prices none.csv",
+        USAGE,
+        &[
+            "cannot read the price list none.csv",
+            "hint: built-in offers",
+        ],
+    ),
+    (
+        "size",
+        "--prices fargate --region mars",
+        USAGE,
+        &["no `fargate` in `mars`", "hint: it has"],
+    ),
+    (
+        "size",
+        "--prices fargate --replicas 5..2",
+        USAGE,
+        &[
+            "`5..2` is not a range of replicas",
+            "hint: write fewest and most",
+        ],
+    ),
+    (
+        "size",
+        "--prices fargate --headroom 5",
+        USAGE,
+        &["`5` is not a headroom", "hint: write a percentage"],
+    ),
+    (
+        "size",
+        "--prices fargate --sizes 1x2",
+        USAGE,
+        &[
+            "`1x2` is not a size",
+            "hint: write CPUs and memory: 0.5/1Gi",
+        ],
+    ),
+    (
+        "size",
+        "--prices fargate --compare 2",
+        USAGE,
+        &["compare = 2 is out of range", "hint: from 6"],
+    ),
+    (
+        "size",
+        "--prices fargate --try",
+        USAGE,
+        &["cannot be used with", "hint: usage: loadline size"],
+    ),
+    (
+        "size",
+        "--replicas 5",
+        USAGE,
+        &[
+            "replicas (--replicas) is given without prices",
+            "hint: add prices",
+        ],
+    ),
+    (
+        "size",
+        "--budget 5m",
+        USAGE,
+        &[
+            "budget (--budget) is given without prices",
+            "hint: add prices",
+        ],
+    ),
+    (
+        "size",
+        "--margin 200",
+        USAGE,
+        &[
+            "--margin: `200` is not a margin",
+            "hint: write a percentage",
+        ],
+    ),
+    (
+        "size",
+        "--step 0",
+        USAGE,
+        &["--step: `0` is less than 1 MiB", "hint: "],
+    ),
+    (
+        "size",
+        "--node 0",
+        USAGE,
+        &["--node: node = 0 is out of range", "hint: from 1"],
+    ),
+    (
+        "size",
+        "--soak 5",
+        USAGE,
+        &["--soak: `5` is not a length of time", "hint: write 500ms"],
+    ),
+    (
+        "size",
+        "--fast --confirm 3",
+        USAGE,
+        &[
+            "'--fast' cannot be used with '--confirm <N>'",
+            "hint: usage: ",
+        ],
+    ),
+    (
+        "size",
+        "--prove -3",
+        USAGE,
+        &["unexpected argument '-3'", "hint: `loadline size --help`"],
+    ),
+    ("size", "--image", USAGE, &["--image", "hint: "]),
+    (
+        "judge",
+        "--advice nosuch",
+        USAGE,
+        &[
+            "cannot read nosuch: it is neither a rule nor a file",
+            "hint: name a rule (defaults",
+        ],
+    ),
+    (
+        "judge",
+        "--container x",
+        USAGE,
+        &[
+            "unexpected argument '--container'",
+            "hint: `loadline judge --help`",
+        ],
+    ),
+];
+
+/// As a row of the other tables is counted.
+pub const COUNT: usize = WRONG.len();
+
+#[test]
+fn of_flags() {
+    let place = place();
+    let mut wrong = Vec::new();
+    for (command, flags, code, wanted) in WRONG {
+        let words = [command, RIGHT.0, flags, RIGHT.1];
+        let row: Vec<&str> = words.into_iter().filter(|w| !w.is_empty()).collect();
+        let row = row.join(" ");
+        let ended = loadline(place.path(), &row);
+        wrong.extend(check(&row, &ended, *code, wanted));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

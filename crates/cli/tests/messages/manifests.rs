@@ -1,0 +1,93 @@
+//! Manifests and advice.
+
+use super::{Row, USAGE};
+
+pub const MANIFESTS: &[Row] = &[
+    (
+        "judge",
+        USAGE,
+        &[
+            "there is nothing to judge",
+            "hint: loadline judge --manifest deploy.yaml",
+        ],
+    ),
+    (
+        "judge --advice percent=75",
+        USAGE,
+        &["the application's command is missing", "hint: put it last"],
+    ),
+    (
+        "judge --manifest none.yaml",
+        USAGE,
+        &["cannot read none.yaml: No such file", "hint: give a file"],
+    ),
+    (
+        "judge --manifest helm.yaml",
+        USAGE,
+        &[
+            "a template of a Helm chart",
+            "hint: ",
+            "helm template CHART",
+        ],
+    ),
+    (
+        "judge --manifest empty.yaml",
+        USAGE,
+        &[
+            "empty.yaml: no document has spec.template.spec.containers",
+            "hint: give manifests",
+        ],
+    ),
+    (
+        "judge --manifest service.yaml",
+        USAGE,
+        &["no document has spec.template.spec.containers", "hint: "],
+    ),
+    (
+        "judge --manifest text",
+        USAGE,
+        &["text: no document has", "hint: "],
+    ),
+    (
+        "judge --manifest service.yaml --measured none.json",
+        USAGE,
+        &["there is no file none.json", "hint: "],
+    ),
+    (
+        "judge --manifest service.yaml --measured text",
+        USAGE,
+        &["text: this is no exported result", "hint: "],
+    ),
+    ("lint", USAGE, &["<FILE>...", "hint: usage: loadline lint"]),
+    (
+        "lint none.yaml",
+        USAGE,
+        &["cannot read none.yaml: No such file", "hint: give a file"],
+    ),
+    (
+        "lint helm.yaml",
+        USAGE,
+        &[
+            "a template of a Helm chart",
+            "hint: let Helm write the manifest: helm template CHART | loadline lint -",
+        ],
+    ),
+    (
+        "lint brace.json",
+        USAGE,
+        &["brace.json: no document has", "hint: give manifests"],
+    ),
+    (
+        "lint directory",
+        USAGE,
+        &["no file in it ends in .yaml", "hint: give the directory"],
+    ),
+    (
+        "lint result.json.gz",
+        USAGE,
+        &[
+            "cannot read result.json.gz",
+            "hint: write it as YAML in UTF-8",
+        ],
+    ),
+];

@@ -1,0 +1,160 @@
+//! The other commands, and the command line itself.
+
+use super::{ENVIRONMENT, Row, USAGE};
+
+pub const TOOLS: &[Row] = &[
+    (
+        "nosuch",
+        USAGE,
+        &["unrecognized subcommand 'nosuch'", "usage: loadline"],
+    ),
+    (
+        "lod",
+        USAGE,
+        &["unrecognized subcommand 'lod'", "did you mean `load`?"],
+    ),
+    ("help nosuch", USAGE, &["unrecognized subcommand 'nosuch'"]),
+    (
+        "doctor --nosuch",
+        USAGE,
+        &[
+            "unexpected argument '--nosuch'",
+            "hint: `loadline doctor --help`",
+        ],
+    ),
+    (
+        "gc none",
+        USAGE,
+        &[
+            "cannot read the GC log none: No such file",
+            "hint: the JVM writes it with -Xlog:gc*",
+        ],
+    ),
+    (
+        "gc text",
+        USAGE,
+        &["no GC log of HotSpot", "hint: the JVM writes one"],
+    ),
+    ("gc empty.toml", USAGE, &["empty.toml is empty", "hint: "]),
+    (
+        "gc directory",
+        USAGE,
+        &["directory is a directory", "hint: name the files"],
+    ),
+    (
+        "footprint 999999999",
+        ENVIRONMENT,
+        &["process 999999999", "hint: it has ended"],
+    ),
+    (
+        "predict",
+        USAGE,
+        &["--memory <SIZE>", "--jdk <VERSION>", "--cpu <CPUS>"],
+    ),
+    (
+        "predict --memory 2XB --cpu 1 --jdk 17",
+        USAGE,
+        &["`2XB` is not an amount of memory", "such as 512Mi"],
+    ),
+    (
+        "predict --memory 2Gi --cpu x --jdk 17",
+        USAGE,
+        &["`x` is not an amount of CPU", "1.5 or 250m"],
+    ),
+    (
+        "predict --memory 2Gi --cpu 1 --jdk seven",
+        USAGE,
+        &["`seven` is not a JDK version", "such as 17"],
+    ),
+    (
+        "predict --memory 0 --cpu 1 --jdk 17",
+        USAGE,
+        &["the JVM would not start", "hint: java exits with 1"],
+    ),
+    (
+        "sho",
+        USAGE,
+        &[
+            "unrecognized subcommand 'sho'",
+            "hint: did you mean `show`?",
+            "hint: `loadline --help`",
+        ],
+    ),
+    (
+        "-x",
+        USAGE,
+        &["unexpected argument '-x'", "hint: `loadline --help`"],
+    ),
+    (
+        "doctor x",
+        USAGE,
+        &["unexpected argument 'x'", "hint: `loadline doctor --help`"],
+    ),
+    (
+        "schema",
+        USAGE,
+        &["<FORM>", "hint: usage: loadline schema <FORM>"],
+    ),
+    (
+        "schema nosuch",
+        USAGE,
+        &[
+            "invalid value 'nosuch'",
+            "hint: it is one of result, verify",
+        ],
+    ),
+    (
+        "gc -",
+        USAGE,
+        &["standard input is empty", "hint: the JVM writes it"],
+    ),
+    ("gc", USAGE, &["<FILE>...", "hint: usage: loadline gc"]),
+    (
+        "gc result.json.gz",
+        USAGE,
+        &["no GC log of HotSpot", "hint: the JVM writes one"],
+    ),
+    (
+        "footprint",
+        USAGE,
+        &["<PID>", "hint: usage: loadline footprint"],
+    ),
+    (
+        "footprint text",
+        USAGE,
+        &[
+            "invalid value 'text' for '<PID>': it is no number of a process",
+            "`pgrep -a java`",
+            "hint: ",
+        ],
+    ),
+    (
+        "footprint 0",
+        USAGE,
+        &["it is no number of a process", "hint: "],
+    ),
+    (
+        "predict --memory 1Gi --cpu 0 --jdk 17",
+        USAGE,
+        &["`0` is too little CPU", "hint: "],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 5",
+        USAGE,
+        &["`5` is not a JDK version from 8 on", "hint: "],
+    ),
+    (
+        "predict --memory 1Gi --node 0 --jdk 17",
+        USAGE,
+        &["0 is not in 1..=8192", "hint: "],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 17 --jvm -Xmx2",
+        USAGE,
+        &[
+            "the JVM would not start: a heap of 2",
+            "hint: ",
+            "change --jvm",
+        ],
+    ),
+];

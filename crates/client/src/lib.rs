@@ -1,0 +1,85 @@
+//! Requests to services of others: a Prometheus, a webhook.
+//!
+//! Owns which certificates are trusted and that nothing is followed; never what is asked or said.
+//! Load on what is measured is crate `load`'s.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_trial::Refusal;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+pub use ureq::{Agent, Error};
+
+/// Where Debian, Ubuntu and most images have the system's certificates.
+const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// Whom to believe.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// PEM file with the authorities to trust instead of the system's.
+    pub cacert: Option<PathBuf>,
+    /// Trust any certificate.
+    pub insecure: bool,
+}
+
+/// What sends requests to the service at `url`. A status is an answer, not an error, and none is
+/// followed elsewhere: what is sent may hold a credential. `flag` is where the URL was given.
+///
+/// # Errors
+/// A URL without a scheme, trust where nothing is encrypted, certificates that cannot be read.
+pub fn agent(flag: &str, url: &str, trust: &Trust, timeout: Duration) -> Result<Agent, Refusal> {
+    let is_tls = url.starts_with("https://");
+    if !is_tls && !url.starts_with("http://") {
+        return Err(Refusal::new(
+            flag,
+            "the address has no scheme",
+            "begin it with http:// or https://",
+        ));
+    }
+    if !is_tls && (trust.cacert.is_some() || trust.insecure) {
+        return Err(Refusal::new(
+            "--cacert, --insecure",
+            format!("what {flag} names is not encrypted"),
+            "give an https address, or leave them out",
+        ));
+    }
+    let mut config = Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .user_agent("loadline");
+    if is_tls {
+        config = config.tls_config(tls(trust)?);
+    }
+    Ok(config.build().into())
+}
+
+fn tls(trust: &Trust) -> Result<TlsConfig, Refusal> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
+    if trust.insecure {
+        return Ok(config.disable_verification(true).build());
+    }
+    let path = trust.cacert.as_deref().unwrap_or(Path::new(SYSTEM_ROOTS));
+    let refused = |why: String| {
+        Refusal::new(
+            format!("certificates in {}", path.display()),
+            why,
+            "give a PEM file with --cacert, or --insecure",
+        )
+    };
+    let text = std::fs::read(path).map_err(|e| refused(e.to_string()))?;
+    let certificates: Vec<_> = parse_pem(&text)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if certificates.is_empty() {
+        return Err(refused("it holds none".to_owned()));
+    }
+    let roots = RootCerts::Specific(Arc::new(certificates));
+    Ok(config.root_certs(roots).build())
+}

@@ -1,0 +1,173 @@
+//! Removing results for good: their rows, then the files that only they have.
+//!
+//! Owns what belongs to a result and the order: rows go in one transaction, which refuses while
+//! somebody works on the result; files go after it, so that a crash in between leaves files without
+//! rows, which the next removal finds, and never rows without evidence. What a later result took
+//! over (`--reuse`) is a copy and stays. Facts: SQLite lang_transaction.html (IMMEDIATE).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use loadline_files::remove_tree;
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::{ResultRow, Store, StoreError, Stored, is_alive};
+
+/// What removing came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Bytes of files that are gone.
+    pub bytes: u64,
+    /// Files and directories that are gone.
+    pub files: u64,
+    /// What could not be removed, and why.
+    pub failures: Vec<String>,
+}
+
+impl Store {
+    /// What a result takes on disk: event logs, start-up caches, records. Bytes.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn bytes_of(&self, row: &ResultRow) -> Stored<u64> {
+        let sql = "SELECT coalesce(sum(length(record)), 0) FROM trial WHERE result = ?1";
+        let records: i64 = self.check(self.connection.query_row(sql, [&row.id], |r| r.get(0)))?;
+        let trials = self.check(ids(&self.connection, TRIALS, &row.id))?;
+        let files = self.files_of(&row.id, &trials);
+        let files: u64 = files.iter().map(|path| bytes(path)).sum();
+        Ok(records.cast_unsigned() + files)
+    }
+
+    /// Removes a result with its trials, logs and caches.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] while a loadline works on it: then nothing is changed.
+    pub fn remove_result(&self, id: &str) -> Stored<Removed> {
+        self.check(self.connection.execute_batch("BEGIN IMMEDIATE"))?;
+        let gone = self.check(remove_rows(&self.connection, id));
+        let end = match gone {
+            Ok(Some(_)) => "COMMIT",
+            Ok(None) | Err(_) => "ROLLBACK",
+        };
+        let ended = self.check(self.connection.execute_batch(end));
+        let Some(trials) = gone? else {
+            return Err(StoreError::InUse { id: id.to_owned() });
+        };
+        ended?;
+        let mut removed = Removed::default();
+        for path in self.files_of(id, &trials) {
+            removed.take(&path);
+        }
+        Ok(removed)
+    }
+
+    /// Removes logs and caches that no row knows: what a removal that was killed left.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn remove_orphans(&self) -> Stored<Removed> {
+        let mut removed = Removed::default();
+        // Rows come before their files: looked at in this order, no file of a trial that has just
+        // begun is without one.
+        let logs = entries(&self.directory().join("logs"));
+        let caches = entries(&self.directory().join("caches"));
+        let trials = self.check(ids(&self.connection, "SELECT id FROM trial", ""))?;
+        let results = self.check(ids(&self.connection, "SELECT id FROM result", ""))?;
+        for (paths, known) in [(logs, trials), (caches, results)] {
+            let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
+            let name =
+                |path: &PathBuf| path.file_stem().and_then(|s| s.to_str()).map(str::to_owned);
+            let is_known = |path: &&PathBuf| name(path).is_none_or(|n| known.contains(n.as_str()));
+            let orphans = paths.iter().filter(|path| !is_known(path));
+            orphans.for_each(|path| removed.take(path));
+        }
+        Ok(removed)
+    }
+
+    /// The files that only this result has, there or not.
+    fn files_of(&self, result: &str, trials: &[String]) -> Vec<PathBuf> {
+        let of_trial = |id: &String| [self.log(id), self.older_logs(id)];
+        let mut files: Vec<PathBuf> = trials.iter().flat_map(of_trial).collect();
+        files.push(self.caches(result));
+        files
+    }
+}
+
+const TRIALS: &str = "SELECT id FROM trial WHERE result = ?1";
+
+/// Deletes the rows of a result; gives its trials. `None` where somebody works on it.
+fn remove_rows(connection: &Connection, id: &str) -> rusqlite::Result<Option<Vec<String>>> {
+    let owner = "SELECT owner FROM result WHERE id = ?1 AND status = '\"running\"'";
+    let of_result: Option<String> = connection.query_row(owner, [id], |r| r.get(0)).optional()?;
+    let owner = "SELECT owner FROM trial WHERE result = ?1 AND state = 'running'";
+    let mut owners = ids(connection, owner, id)?;
+    owners.extend(of_result);
+    if owners.iter().any(|owner| is_alive(owner)) {
+        return Ok(None);
+    }
+    let trials = ids(connection, TRIALS, id)?;
+    for table in [
+        "DELETE FROM trial WHERE result = ?1",
+        "DELETE FROM ground WHERE result = ?1",
+    ] {
+        connection.execute(table, [id])?;
+    }
+    connection.execute("DELETE FROM result WHERE id = ?1", [id])?;
+    Ok(Some(trials))
+}
+
+/// The first column of a query, of this result where it asks for one.
+fn ids(connection: &Connection, sql: &str, result: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(sql)?;
+    let rows = match statement.parameter_count() {
+        0 => statement.query_map([], |row| row.get(0))?.collect(),
+        _ => statement.query_map([result], |row| row.get(0))?.collect(),
+    };
+    rows
+}
+
+impl Removed {
+    fn take(&mut self, path: &Path) {
+        let size = bytes(path);
+        match remove(path) {
+            Ok(()) => {
+                self.bytes += size;
+                self.files += 1;
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => self.failures.push(format!("{}: {error}", path.display())),
+        }
+    }
+
+    /// Adds what another removal came to.
+    pub fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.files += other.files;
+        self.failures.extend(other.failures);
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path)?.is_dir() {
+        true => remove_tree(path),
+        false => fs::remove_file(path),
+    }
+}
+
+/// Length of a file, of a directory with all below it; what cannot be looked at counts nothing.
+fn bytes(path: &Path) -> u64 {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return 0;
+    };
+    match metadata.is_dir() {
+        true => entries(path).iter().map(|path| bytes(path)).sum(),
+        false => metadata.len(),
+    }
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let read = fs::read_dir(directory).into_iter().flatten();
+    read.flatten().map(|entry| entry.path()).collect()
+}

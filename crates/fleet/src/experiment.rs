@@ -1,0 +1,121 @@
+//! The experiment file to begin with: `loadline.toml` of a workload as production shows it.
+//!
+//! Owns its text. A trial is one instance, so its rate is that of one instance in its busiest five
+//! minutes. Paths are templates in metrics and bodies are in none: what cannot be sent as it stands is
+//! a comment with its share, never a guess.
+
+use std::fmt::Write;
+
+use crate::questions::Window;
+use crate::workload::{Kind, Traffic, Workload};
+
+/// Requests that are less than this share of all are not worth an entry.
+const LEAST_SHARE: f64 = 0.001;
+
+/// The file.
+pub fn to_toml(workload: &Workload, window: &Window) -> String {
+    let mut text = format!(
+        "# {}: what Prometheus saw in {}. Keys: docs/reference/experiment.schema.json.\n\n",
+        workload.name, window.length
+    );
+    let traffic = workload.traffic.as_ref();
+    let seen = traffic.and_then(|t| t.p99_seconds).map_or_else(
+        || "write what you promise".to_owned(),
+        |p99| {
+            format!(
+                "write what you promise; production's p99 was {:.0}ms",
+                p99 * 1e3
+            )
+        },
+    );
+    let _ = writeln!(text, "slo = \"p99<250ms,errors<1%\" # {seen}\n\n[app]");
+    let image = workload.image.as_deref().unwrap_or("IMAGE");
+    let _ = writeln!(text, "image = {}", quoted(image));
+    text += "# ready = { http = \"/actuator/health/readiness\" }\n";
+    text += "\n[load]\nurl = \"http://localhost:8080/\" # its port, and a path where no request below has one\n";
+    match traffic {
+        Some(traffic) => load(&mut text, traffic, workload.replicas),
+        None => text += "rate = \"50/s\" # no series of requests has its pods\n",
+    }
+    limits(&mut text, workload);
+    text
+}
+
+fn load(text: &mut String, traffic: &Traffic, replicas: u32) {
+    let mean = traffic.mean_per_second / f64::from(replicas.max(1));
+    let (rate, from) = match traffic.peak_per_second {
+        Some(peak) => (
+            peak,
+            format!(
+                "one instance in its busiest 5 min; {:.1} times the mean",
+                peak / mean
+            ),
+        ),
+        None => (mean, "the mean of one instance".to_owned()),
+    };
+    let rate = if rate >= 10.0 {
+        rate.ceil()
+    } else {
+        (rate * 10.0).ceil() / 10.0
+    };
+    let _ = writeln!(text, "rate = \"{rate}/s\" # {from}");
+    for kind in traffic.mix.iter().filter(|k| k.share >= LEAST_SHARE) {
+        request(text, kind);
+    }
+}
+
+fn request(text: &mut String, kind: &Kind) {
+    let is_template = kind.path.contains(['{', '*']) || !kind.path.starts_with('/');
+    let has_body = !matches!(kind.method.as_str(), "GET" | "HEAD" | "DELETE" | "OPTIONS");
+    let share = format!("{:.1} %", kind.share * 100.0);
+    let (hash, why) = match (is_template, has_body) {
+        (true, _) if !kind.path.starts_with('/') => ("# ", format!(" # {share}; say its path")),
+        (true, _) => (
+            "# ",
+            format!(" # {share}; say which: {{rand:1:100}}, {{csv:FILE:COLUMN}}"),
+        ),
+        (false, true) => ("# ", format!(" # {share}; say its body")),
+        (false, false) => ("", format!(" # {share}")),
+    };
+    let _ = writeln!(text, "\n{hash}[[load.request]]{why}");
+    let _ = writeln!(text, "{hash}weight = {:.3}", kind.share * 100.0);
+    if kind.method != "GET" {
+        let _ = writeln!(text, "{hash}method = {}", quoted(&kind.method));
+    }
+    let _ = writeln!(text, "{hash}path = {}", quoted(&kind.path));
+    if has_body {
+        let _ = writeln!(text, "{hash}body-file = \"body.json\"");
+    }
+}
+
+fn limits(text: &mut String, workload: &Workload) {
+    let (limit, request) = (workload.limit, workload.request);
+    text.push_str("\n[limits]\n");
+    match limit.cpu.or(request.cpu) {
+        Some(cpu) => {
+            let from = if limit.cpu.is_some() {
+                "its limit"
+            } else {
+                "its request; it has no limit"
+            };
+            let _ = writeln!(text, "cpu = \"{cpu}\" # {from}");
+        }
+        None => text.push_str("cpu = \"1\" # it has neither request nor limit\n"),
+    }
+    match limit.memory.or(request.memory) {
+        Some(memory) => {
+            let from = if limit.memory.is_some() {
+                "its limit"
+            } else {
+                "its request; it has no limit"
+            };
+            let _ = writeln!(text, "memory = \"{memory}\" # {from}");
+        }
+        None => text.push_str("memory = \"1Gi\" # it has neither request nor limit\n"),
+    }
+}
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}

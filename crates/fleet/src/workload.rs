@@ -1,0 +1,441 @@
+//! What Prometheus knows of each workload.
+//!
+//! Owns the way from pods to what owns them, and the figures of a workload. Pods that ended within the
+//! window count for peaks and kills, those that run now for replicas.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use loadline_analysis::wire;
+use loadline_sizing::{Bytes, Cpus};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::prometheus::{Labels, Sample};
+use crate::questions::{Asked, Question};
+
+/// Owners whose pods come to an end by themselves or belong to a node: there is no size to choose.
+const NO_SERVICE: [&str; 2] = ["Job", "Node"];
+
+/// Letters and digits of the hash in a pod's name (k8s.io/apimachinery/pkg/util/rand).
+const HASH: &str = "bcdfghjklmnpqrstvwxz2456789";
+
+/// Paths that no user asks for.
+const OWN_PATHS: [&str; 5] = ["/actuator", "/metrics", "/health", "/q/", "/livez"];
+
+/// Which container of which workload.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+pub struct Name {
+    /// Namespace.
+    pub namespace: String,
+    /// `Deployment`, `StatefulSet`, ...
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Container.
+    pub container: String,
+}
+
+impl Name {
+    /// Whether a text means it: NAMESPACE/NAME, with /CONTAINER where it has several.
+    pub fn is_meant_by(&self, text: &str) -> bool {
+        let parts: Vec<&str> = text.split('/').collect();
+        match parts[..] {
+            [namespace, name] => namespace == self.namespace && name == self.name,
+            [namespace, name, container] => {
+                namespace == self.namespace && name == self.name && container == self.container
+            }
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)?;
+        match self.container == self.name {
+            true => Ok(()),
+            false => write!(f, "/{}", self.container),
+        }
+    }
+}
+
+/// CPU and memory of one instance.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+pub struct Resources {
+    /// CPUs.
+    #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt")]
+    pub cpu: Option<Cpus>,
+    /// Memory.
+    #[serde(rename = "memory_bytes", with = "wire::bytes_opt")]
+    pub memory: Option<Bytes>,
+}
+
+/// What its JVM says of itself, the largest of its pods.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+pub struct Jvm {
+    /// Largest heap in use.
+    #[serde(rename = "heap_peak_bytes", with = "wire::bytes_opt")]
+    pub heap_peak: Option<Bytes>,
+    /// Heap that it may use.
+    #[serde(rename = "heap_max_bytes", with = "wire::bytes_opt")]
+    pub heap_max: Option<Bytes>,
+    /// Share of the time that stood still for collections, 0 to 1.
+    pub gc_share: Option<f64>,
+}
+
+/// Requests of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Kind {
+    /// HTTP method.
+    pub method: String,
+    /// Path as its framework names it: `/owners/{ownerId}`.
+    pub path: String,
+    /// Share of all requests, 0 to 1.
+    pub share: f64,
+}
+
+/// Requests that came in.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Traffic {
+    /// Requests a second to all instances, on average.
+    pub mean_per_second: f64,
+    /// Requests a second to one instance in its busiest five minutes.
+    pub peak_per_second: Option<f64>,
+    /// Share with a status of 500 and more, 0 to 1.
+    pub errors: f64,
+    /// 99 % of the requests to the slowest instance took at most so long, by its histogram.
+    pub p99_seconds: Option<f64>,
+    /// By method and path, the most frequent first.
+    pub mix: Vec<Kind>,
+}
+
+/// A container of a workload over the window.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Workload {
+    /// Which.
+    pub name: Name,
+    /// Its image.
+    pub image: Option<String>,
+    /// Instances that run now.
+    pub replicas: u32,
+    /// What each requests.
+    pub request: Resources,
+    /// What each may use.
+    pub limit: Resources,
+    /// The most that one used: CPUs in its busiest five minutes, memory of its working set.
+    pub peak: Resources,
+    /// CPUs in use by all instances, on average.
+    pub cpu_mean: Option<f64>,
+    /// Share of CFS periods in which it was throttled, of the worst instance, 0 to 1.
+    pub throttled: Option<f64>,
+    /// Kills for memory, at least.
+    pub oom_kills: u32,
+    /// Restarts.
+    pub restarts: u32,
+    /// What its JVM says; `None` where no series of a JVM has its pods.
+    pub jvm: Option<Jvm>,
+    /// What is asked of it; `None` where no series says it.
+    pub traffic: Option<Traffic>,
+}
+
+/// What was made of the answers.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    /// Containers that run now.
+    pub workloads: Vec<Workload>,
+    /// Pods of jobs and nodes, left out.
+    pub left_out: usize,
+    /// Requests a second whose series name no pod: nobody's.
+    pub nobodys: f64,
+}
+
+type Pod<'a> = (&'a str, &'a str);
+
+impl Asked {
+    /// The workloads that run now, by name.
+    pub fn fleet(&self) -> Fleet {
+        let owners = Owners::new(self);
+        let mut builders: BTreeMap<Name, Builder<'_>> = BTreeMap::new();
+        let mut left_out = BTreeSet::new();
+        for sample in self.of(Question::Running) {
+            let labels = &sample.metric;
+            match owners.name(labels) {
+                Some(name) => builders.entry(name).or_default().replicas += 1,
+                None => {
+                    left_out.insert((&labels.namespace, &labels.pod));
+                }
+            }
+        }
+        self.containers(&owners, &mut builders);
+        self.pods(&owners, &mut builders);
+        let asked = self.of(Question::Requests).iter();
+        let nobodys = asked.filter(|s| s.metric.pod.is_empty());
+        Fleet {
+            nobodys: nobodys.filter_map(Sample::value).sum(),
+            left_out: left_out.len(),
+            workloads: builders
+                .into_iter()
+                .map(|(name, builder)| builder.build(name))
+                .collect(),
+        }
+    }
+
+    /// What is known of each container.
+    fn containers<'a>(&'a self, owners: &Owners<'a>, builders: &mut BTreeMap<Name, Builder<'a>>) {
+        use Question::{
+            CpuLimit, CpuMean, CpuPeak, CpuRequest, Image, MemoryLimit, MemoryPeak, MemoryRequest,
+            OomKilled, OomKills, Restarts, Throttled,
+        };
+        for question in [
+            Image,
+            MemoryLimit,
+            MemoryRequest,
+            CpuLimit,
+            CpuRequest,
+            MemoryPeak,
+            CpuMean,
+            CpuPeak,
+            Throttled,
+            OomKills,
+            OomKilled,
+            Restarts,
+        ] {
+            for sample in self.of(question) {
+                let name = owners.name(&sample.metric);
+                let builder = name.and_then(|name| builders.get_mut(&name));
+                if let (Some(builder), Some(value)) = (builder, sample.value()) {
+                    builder.take(question, value, &sample.metric);
+                }
+            }
+        }
+    }
+
+    /// What is known of each pod: it goes to the container of it that holds most memory, because
+    /// series of an application seldom say in which container it runs.
+    fn pods<'a>(&'a self, owners: &Owners<'a>, builders: &mut BTreeMap<Name, Builder<'a>>) {
+        let mut largest: BTreeMap<Pod<'_>, (f64, &Labels)> = BTreeMap::new();
+        for sample in self.of(Question::MemoryPeak) {
+            let labels = &sample.metric;
+            let value = sample.value().unwrap_or(0.0);
+            let held = largest
+                .entry((&labels.namespace, &labels.pod))
+                .or_insert((value, labels));
+            if value > held.0 {
+                *held = (value, labels);
+            }
+        }
+        use Question::{GcShare, HeapMax, HeapPeak, P99, RequestPeak, Requests};
+        for question in [HeapPeak, HeapMax, GcShare, Requests, RequestPeak, P99] {
+            for sample in self.of(question) {
+                let labels = &sample.metric;
+                let pod: Pod<'_> = (&labels.namespace, &labels.pod);
+                let name = largest
+                    .get(&pod)
+                    .and_then(|(_, labels)| owners.name(labels));
+                let builder = name.and_then(|name| builders.get_mut(&name));
+                if let (Some(builder), Some(value)) = (builder, sample.value()) {
+                    builder.take(question, value, labels);
+                }
+            }
+        }
+    }
+}
+
+/// What owns each pod.
+struct Owners<'a> {
+    pods: BTreeMap<Pod<'a>, (&'a str, &'a str)>,
+    replica_sets: BTreeMap<Pod<'a>, (&'a str, &'a str)>,
+}
+
+impl<'a> Owners<'a> {
+    fn new(asked: &'a Asked) -> Self {
+        let of = |question, key: fn(&Labels) -> Pod<'_>| {
+            let samples = asked.of(question).iter();
+            samples
+                .map(|s| {
+                    (
+                        key(&s.metric),
+                        (&*s.metric.owner_kind, &*s.metric.owner_name),
+                    )
+                })
+                .collect()
+        };
+        Self {
+            pods: of(Question::Owner, |l| (&l.namespace, &l.pod)),
+            replica_sets: of(Question::ReplicaSetOwner, |l| (&l.namespace, &l.replicaset)),
+        }
+    }
+
+    /// The workload of a container; `None` where its pods are no service.
+    fn name(&self, labels: &Labels) -> Option<Name> {
+        let pod: Pod<'_> = (&labels.namespace, &labels.pod);
+        let (kind, name) = match self.pods.get(&pod) {
+            Some(("ReplicaSet", set)) => match self.replica_sets.get(&(pod.0, set)) {
+                Some((kind, name)) if !name.is_empty() => (*kind, *name),
+                _ => ("Deployment", without_hash(set)),
+            },
+            Some((kind, name)) if !name.is_empty() => (*kind, *name),
+            _ => by_name(&labels.pod),
+        };
+        (!NO_SERVICE.contains(&kind)).then(|| Name {
+            namespace: labels.namespace.clone(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            container: labels.container.clone(),
+        })
+    }
+}
+
+/// Kind and name by the pod's name alone, where nothing says what owns it.
+fn by_name(pod: &str) -> (&'static str, &str) {
+    let Some((front, last)) = pod.rsplit_once('-') else {
+        return ("Pod", pod);
+    };
+    if !last.is_empty() && last.chars().all(|c| c.is_ascii_digit()) {
+        return ("StatefulSet", front);
+    }
+    let set = without_hash(front);
+    match last.len() == 5 && is_hash(last) && set != front {
+        true => ("Deployment", set),
+        false => ("Pod", pod),
+    }
+}
+
+fn without_hash(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((front, last)) if (5..=10).contains(&last.len()) && is_hash(last) => front,
+        _ => name,
+    }
+}
+
+fn is_hash(text: &str) -> bool {
+    text.chars().all(|c| HASH.contains(c))
+}
+
+/// A workload while its series are read.
+#[derive(Default)]
+struct Builder<'a> {
+    replicas: u32,
+    image: Option<&'a str>,
+    largest: BTreeMap<Question, f64>,
+    sums: BTreeMap<Question, f64>,
+    requests: BTreeMap<(&'a str, &'a str), f64>,
+    errors: f64,
+}
+
+impl<'a> Builder<'a> {
+    fn take(&mut self, question: Question, value: f64, labels: &'a Labels) {
+        match question {
+            Question::Image => self.image = Some(&labels.image),
+            Question::Requests => {
+                *self
+                    .requests
+                    .entry((&labels.method, &labels.uri))
+                    .or_default() += value;
+                if labels.status.starts_with('5') {
+                    self.errors += value;
+                }
+            }
+            _ => {
+                *self.sums.entry(question).or_default() += value;
+                let largest = self.largest.entry(question).or_insert(value);
+                *largest = largest.max(value);
+            }
+        }
+    }
+
+    fn build(self, name: Name) -> Workload {
+        use Question::{
+            CpuLimit, CpuMean, CpuPeak, CpuRequest, GcShare, HeapMax, HeapPeak, MemoryLimit,
+            MemoryPeak, MemoryRequest, OomKilled, OomKills, Restarts, Throttled,
+        };
+        let largest = |question| self.largest.get(&question).copied();
+        let sum = |question| self.sums.get(&question).copied();
+        let resources = |cpu, memory| Resources {
+            cpu: largest(cpu).map(cpus),
+            memory: largest(memory).map(bytes),
+        };
+        let count = |question| sum(question).unwrap_or(0.0).round() as u32;
+        let jvm = Jvm {
+            heap_peak: largest(HeapPeak).map(bytes),
+            heap_max: largest(HeapMax).map(bytes),
+            gc_share: largest(GcShare),
+        };
+        Workload {
+            image: self.image.filter(|i| !i.is_empty()).map(str::to_owned),
+            replicas: self.replicas,
+            request: resources(CpuRequest, MemoryRequest),
+            limit: resources(CpuLimit, MemoryLimit),
+            peak: resources(CpuPeak, MemoryPeak),
+            cpu_mean: sum(CpuMean),
+            throttled: largest(Throttled),
+            oom_kills: count(OomKills).max(count(OomKilled)),
+            restarts: count(Restarts),
+            jvm: (jvm != Jvm::default()).then_some(jvm),
+            traffic: self.traffic(),
+            name,
+        }
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        let total: f64 = self.requests.values().sum();
+        let is_own = |path: &str| OWN_PATHS.iter().any(|own| path.starts_with(own));
+        let kinds = self.requests.iter();
+        let users = kinds.filter(|((_, path), rate)| !is_own(path) && **rate > 0.0);
+        let asked: f64 = users.clone().map(|(_, rate)| rate).sum();
+        if asked <= 0.0 {
+            return None;
+        }
+        let mut mix: Vec<Kind> = users
+            .map(|((method, path), rate)| Kind {
+                method: (*method).to_owned(),
+                path: (*path).to_owned(),
+                share: rate / asked,
+            })
+            .collect();
+        mix.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let largest = |question| self.largest.get(&question).copied();
+        Some(Traffic {
+            mean_per_second: asked,
+            // Probes are a part of it, as a share that does not grow with the traffic.
+            peak_per_second: largest(Question::RequestPeak).map(|peak| peak * asked / total),
+            errors: self.errors / total,
+            p99_seconds: largest(Question::P99),
+            mix,
+        })
+    }
+}
+
+fn bytes(value: f64) -> Bytes {
+    Bytes::from_bytes(value.max(0.0) as u64)
+}
+
+fn cpus(value: f64) -> Cpus {
+    Cpus::from_millis((value.max(0.0) * 1000.0).round() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_without_an_owner_is_told_by_its_name() {
+        assert_eq!(by_name("orders-7d4b9c6f5d-x2x4k"), ("Deployment", "orders"));
+        assert_eq!(by_name("kafka-0"), ("StatefulSet", "kafka"));
+        assert_eq!(by_name("one-off"), ("Pod", "one-off"));
+        assert_eq!(by_name("debug"), ("Pod", "debug"));
+    }
+
+    #[test]
+    fn a_container_is_meant_by_its_workload_or_by_itself() {
+        let name = Name {
+            namespace: "shop".to_owned(),
+            kind: "Deployment".to_owned(),
+            name: "orders".to_owned(),
+            container: "app".to_owned(),
+        };
+        assert!(name.is_meant_by("shop/orders") && name.is_meant_by("shop/orders/app"));
+        assert!(!name.is_meant_by("orders") && !name.is_meant_by("shop/orders/istio-proxy"));
+        assert_eq!(name.to_string(), "shop/orders/app");
+    }
+}

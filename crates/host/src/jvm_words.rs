@@ -1,0 +1,65 @@
+//! Asks a JDK what it is, by starting it once.
+//!
+//! Owns the process: without environment, without root's rights where loadline has them, killed
+//! when it takes too long. What is asked and how the answer is read: `loadline_jvm::detect::words`.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use loadline_jvm::detect::Jdk;
+use loadline_jvm::detect::words::{ASK_OPENJ9, Words};
+use loadline_sizing::Vm;
+
+/// A JVM says it in half a second; on a loaded machine it takes longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// More is not read; a real answer has less than 10 KiB.
+const LARGEST: u64 = 64 << 10;
+
+/// The kernel's account that owns nothing.
+const NOBODY: u32 = 65_534;
+
+/// What an OpenJ9 says of itself; `None` for other JVMs, whose files say it, and for one that does
+/// not answer (it is damaged, or its files can only be read by root).
+pub fn words(jdk: &Jdk) -> Option<Words> {
+    if jdk.kind != Vm::OpenJ9 {
+        return None;
+    }
+    let mut command = Command::new(&jdk.java);
+    command
+        .args(ASK_OPENJ9)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let mut child = command.spawn().ok()?;
+    // The answer is smaller than a pipe: a JVM that ends has written all of it.
+    let has_ended = wait(&mut child);
+    let mut text = Vec::new();
+    let said = child.stderr.take()?;
+    said.take(LARGEST).read_to_end(&mut text).ok()?;
+    has_ended.then(|| Words::parse(&String::from_utf8_lossy(&text)))?
+}
+
+/// Until it ends by itself; `false` when it had to be killed.
+fn wait(child: &mut Child) -> bool {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => return true,
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+            _ => {
+                // It may end just now.
+                let _ = child.kill();
+                let _ = child.wait();
+                return false;
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a JVM says of itself once it is started: `java -XshowSettings:properties -version`.
+//!
+//! Owns the options that ask and the reading of the answer; who starts it is `loadline_host`. Needed
+//! for OpenJ9, whose build stands in no file. Facts: the launcher prints `    name = value` on
+//! stderr, JDK 7 and later; Debian 17.0.15, Temurin 25.0.3, OpenJ9 25.
+
+/// Options that make a JVM print its properties and end. OpenJ9 makes a shared class cache in the
+/// user's directory otherwise; HotSpot refuses the word, so only OpenJ9 gets it.
+pub const ASK_OPENJ9: [&str; 3] = ["-Xshareclasses:none", "-XshowSettings:properties", "-version"];
+
+/// What it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words {
+    /// `java.vm.name`: `Eclipse OpenJ9 VM`, `OpenJDK 64-Bit Server VM`.
+    pub vm: String,
+    /// `java.vm.version`, which names the build of the virtual machine: `openj9-0.51.0`,
+    /// `25.0.3+9-LTS`.
+    pub vm_build: String,
+    /// `java.runtime.version`: `25+27`.
+    pub runtime: String,
+    /// `java.vendor`, who built the JDK.
+    pub vendor: String,
+}
+
+impl Words {
+    /// Reads what it printed; `None` when the properties are not there (it did not start).
+    pub fn parse(text: &str) -> Option<Self> {
+        let property = |name: &str| {
+            let value = text.lines().find_map(|line| {
+                let (key, value) = line.trim().split_once(" = ")?;
+                (key == name).then(|| value.trim())
+            })?;
+            Some(value.chars().filter(|c| !c.is_control()).collect::<String>())
+        };
+        Some(Self {
+            vm: property("java.vm.name")?,
+            vm_build: property("java.vm.version")?,
+            runtime: property("java.runtime.version")?,
+            vendor: property("java.vendor").unwrap_or_default(),
+        })
+    }
+
+    /// Whether it says that it is OpenJ9: `Eclipse OpenJ9 VM`, before 2018 `IBM J9 VM`.
+    pub fn is_openj9(&self) -> bool {
+        self.vm.contains("J9")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_stands_among_the_properties() {
+        let text = "Property settings:\n    java.runtime.version = 17.0.15+6-Debian-1deb12u1\n    java.vendor = Debian\n    java.vm.name = OpenJDK 64-Bit Server VM\n    java.vm.version = 17.0.15+6-Debian-1deb12u1\n    java.vm.version.date = x\n";
+        let words = Words::parse(text).expect("all are there");
+        assert_eq!(words.vm_build, "17.0.15+6-Debian-1deb12u1");
+        assert!(!words.is_openj9());
+        assert_eq!(Words::parse("Error: Could not create the Java Virtual Machine."), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! Verbose GC logs of OpenJ9 and IBM's J9 2.6 and later (`-Xverbosegclog`, `-verbose:gc`).
+//!
+//! XML, a tag a line. All threads stand from `exclusive-start` to `exclusive-end`; what is between
+//! them says why and what was collected. Such a stop is a pause when a collector worked in it, and a
+//! safepoint always. When it was: [`clock`]. Facts: omr `gc/verbose` (`schema.xsd`,
+//! `VerboseHandlerOutput*.cpp`), logs of J9 2.6 to 2.8 and of OpenJ9 25.
+
+mod clock;
+mod header;
+mod stop;
+mod tag;
+
+use std::time::Duration;
+
+pub use clock::WallClock;
+
+use super::event::{At, Event, Fact};
+use clock::{Clock, Moment};
+use stop::{Memory, Stop};
+use tag::Tag;
+
+/// Concurrent work that has begun; more at once there is not.
+const OPEN_LIMIT: usize = 8;
+
+/// Longest name of a concurrent phase that is told from others.
+const NAME_LENGTH: usize = 60;
+
+/// Reader of such logs; holds the stop that is open.
+#[derive(Debug, Default)]
+pub(super) struct OpenJ9 {
+    /// A `verbosegc` was opened, so a line that begins with `<` is of this log.
+    is_on: bool,
+    clock: Clock,
+    open: Option<Stop>,
+    /// The heap of the collection that begins or ends.
+    memory: Memory,
+    /// Concurrent work that goes on: what, since when (stamp, ms).
+    concurrent: Vec<(Vec<u8>, i64)>,
+    text: Vec<u8>,
+    /// The version that the file's head states; told with the first line that only this log has.
+    version: Option<Vec<u8>>,
+    /// The highest number of a line.
+    number: u64,
+}
+
+impl OpenJ9 {
+    /// Tells where the wall clock of the log lies on CLOCK_MONOTONIC.
+    pub(super) fn set_wall(&mut self, wall: WallClock) {
+        self.clock.set_wall(wall);
+    }
+
+    /// Reads one line; `false` when it is nothing of such a log.
+    pub(super) fn parse(&mut self, line: &[u8], emit: &mut impl FnMut(Event<'_>)) -> bool {
+        let Some(tag) = Tag::parse(line) else {
+            return false;
+        };
+        self.is_on |= tag.name == b"verbosegc" || is_stop(tag.name);
+        if !self.is_on {
+            return tag.name == b"?xml";
+        }
+        if let Some(stamp) = tag.stamp() {
+            self.clock.see(stamp);
+            self.tell_version(emit);
+        }
+        match tag.name {
+            b"verbosegc" => self.version = tag.text(b"version").map(<[u8]>::to_vec),
+            b"initialized" => self.initialized(&tag, emit),
+            b"attribute" => header::attribute(&tag, emit),
+            b"exclusive-start" => self.begin(&tag),
+            b"exclusive-end" => self.end(&tag, emit),
+            b"gc-op" => phase(&tag, emit),
+            name if name.starts_with(b"concurrent-") => self.concurrent(&tag, emit),
+            _ => self.inside(&tag, emit),
+        }
+        true
+    }
+
+    /// Logs of J9 before 2.6 begin alike, and have other tags without such stamps.
+    fn tell_version(&mut self, emit: &mut impl FnMut(Event<'_>)) {
+        if let Some(text) = self.version.take() {
+            emit(Event::Fact(Fact::Version {
+                text: &text,
+                is_start: false,
+            }));
+        }
+    }
+
+    /// The head of a JVM's log. Each file of a rotated set repeats it, with a number that goes on;
+    /// another JVM's begins at 1.
+    fn initialized(&mut self, tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
+        let number = tag.whole(b"id").unwrap_or(0);
+        if number <= self.number {
+            self.number = 0;
+            self.open = None;
+            self.concurrent.clear();
+            emit(Event::JvmStart);
+        }
+    }
+
+    fn begin(&mut self, tag: &Tag<'_>) {
+        let number = tag.whole(b"id").unwrap_or(0);
+        self.number = self.number.max(number);
+        let at = tag.stamp().map(|stamp| match tag.millis(b"intervalms") {
+            Some(interval) => self.clock.stop(stamp, interval),
+            None => Moment::of_stamp(stamp),
+        });
+        self.open = Some(Stop::new(number, at));
+    }
+
+    /// Threads go on.
+    fn end(&mut self, tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
+        let Some(duration) = tag.millis(b"durationms") else {
+            return;
+        };
+        // The begin of a log may be lost, and with it the begin of its first stop: then nobody knows
+        // what was done in it.
+        let stop = self.open.take();
+        let begin = stop.as_ref().and_then(|stop| stop.begin);
+        let end = match (begin, tag.stamp()) {
+            (Some(begin), _) => self.clock.at(begin, duration),
+            (None, Some(stamp)) => self.clock.at(Moment::of_stamp(stamp), Duration::ZERO),
+            (None, None) => At::default(),
+        };
+        let reaching = stop.as_ref().and_then(|stop| stop.reaching);
+        if let Some(stop) = &stop {
+            stop.report(end, duration, &mut self.text, emit);
+        }
+        emit(Event::Safepoint {
+            name: stop.and_then(|stop| stop.operation()),
+            end,
+            reaching,
+            total: duration + reaching.unwrap_or_default(),
+        });
+    }
+
+    /// What stands in a stop.
+    fn inside(&mut self, tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
+        let Some(stop) = &mut self.open else { return };
+        let was_gc = stop.is_gc();
+        match tag.name {
+            b"response-info" => stop.reaching = tag.millis(b"timems"),
+            b"af-start" => stop.cause(b"Allocation Failure"),
+            b"allocation-taxation" => stop.cause(b"Taxation"),
+            b"sys-start" => stop.system(tag.text(b"reason")),
+            b"cycle-start" => stop.cycle(),
+            b"gc-start" => {
+                stop.collection(tag.text(b"type").unwrap_or_default());
+                self.memory = Memory::default();
+            }
+            b"gc-end" => {
+                stop.cpu(tag);
+                self.memory = Memory::default();
+            }
+            b"mem-info" => self.memory.whole(tag),
+            b"mem" => self.memory.part(tag),
+            b"/gc-start" => stop.before(&self.memory),
+            b"/gc-end" => stop.after(&self.memory),
+            b"copy-failed" => stop.copy_failed = true,
+            _ => {}
+        }
+        if !was_gc && stop.is_gc() {
+            emit(Event::PauseStart {
+                id: Some(stop.number),
+            });
+        }
+    }
+
+    /// Work beside the application: `concurrent-start` to `concurrent-end`, and for the mark of a
+    /// global collection from its kick-off to what ends it.
+    fn concurrent(&mut self, tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
+        const MARK: &[u8] = b"Concurrent global mark";
+        let Some(stamp) = tag.stamp() else { return };
+        let named = || {
+            let what = tag.text(b"type").unwrap_or(b"work");
+            [&b"Concurrent "[..], &what[..what.len().min(NAME_LENGTH)]].concat()
+        };
+        match tag.name {
+            b"concurrent-kickoff" => self.work_begins(MARK.to_vec(), stamp),
+            b"concurrent-start" => self.work_begins(named(), stamp),
+            b"concurrent-end" => self.work_ends(&named(), stamp, emit),
+            b"concurrent-halted" | b"concurrent-aborted" => self.work_ends(MARK, stamp, emit),
+            b"concurrent-global-final" | b"concurrent-collection-start" => {
+                self.work_ends(MARK, stamp, emit);
+                if let Some(stop) = &mut self.open {
+                    stop.finishes_concurrent();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn work_begins(&mut self, name: Vec<u8>, stamp: i64) {
+        self.concurrent.retain(|(known, _)| *known != name);
+        if self.concurrent.len() < OPEN_LIMIT {
+            self.concurrent.push((name, stamp));
+        }
+    }
+
+    fn work_ends(&mut self, name: &[u8], stamp: i64, emit: &mut impl FnMut(Event<'_>)) {
+        let Some(at) = self.concurrent.iter().position(|(known, _)| known == name) else {
+            return;
+        };
+        let (_, since) = self.concurrent.swap_remove(at);
+        let millis = u64::try_from(stamp.saturating_sub(since)).unwrap_or(0);
+        emit(Event::Concurrent {
+            id: None,
+            name,
+            end: self.clock.at(Moment::of_stamp(stamp), Duration::ZERO),
+            duration: Duration::from_millis(millis),
+            heap: None,
+        });
+    }
+}
+
+/// Tags that only such a log has: the begin of a file may be lost.
+fn is_stop(name: &[u8]) -> bool {
+    matches!(name, b"exclusive-start" | b"exclusive-end" | b"gc-start")
+}
+
+/// A part of a collection: mark, sweep, compact, scavenge.
+fn phase(tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
+    if let (Some(name), Some(duration)) = (tag.text(b"type"), tag.millis(b"timems")) {
+        emit(Event::Phase { name, duration });
+    }
+}
+
+/// The wall clock of the first line that has a stamp, as it stands.
+pub(super) fn time_of(line: &[u8]) -> Option<At> {
+    let stamp = Tag::parse(line)?.stamp()?;
+    Some(At {
+        unix_ms: Some(stamp),
+        ..At::default()
+    })
+}
+
+#[cfg(test)]
+mod tests;

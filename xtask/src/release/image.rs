@@ -1,0 +1,108 @@
+//! Images of the programs, from the Dockerfile, as archives that podman and docker load.
+
+use std::path::{Path, PathBuf};
+
+use super::Release;
+use super::pack::{copy, tar};
+use super::programs::Programs;
+use crate::error::Error;
+use crate::process::stdout_of;
+
+/// An image: its name, and the stage of the Dockerfile that makes it (the last without a name).
+pub struct Image {
+    /// Also its name in the engine.
+    pub name: &'static str,
+    stage: Option<&'static str>,
+}
+
+/// The images of a release.
+pub const IMAGES: [Image; 2] = [
+    Image {
+        name: "loadline",
+        stage: None,
+    },
+    Image {
+        name: "loadline-launch",
+        stage: Some("launcher"),
+    },
+];
+
+impl Image {
+    /// `NAME-VERSION-ARCHITECTURE.oci.tar`.
+    pub fn file(&self, release: &Release, programs: &Programs) -> PathBuf {
+        let (version, architecture) = (&release.version, programs.architecture.name());
+        let name = format!("{}-{version}-{architecture}.oci.tar", self.name);
+        release.out.join(name)
+    }
+
+    /// Its name with the version.
+    pub fn tagged(&self, release: &Release) -> String {
+        format!("localhost/{}:{}", self.name, release.version)
+    }
+}
+
+/// Builds each image and writes it.
+pub fn save(release: &Release, programs: &Programs) -> Result<(), Error> {
+    let context = release.empty("context")?;
+    copy(&programs.loadline, &context.join("loadline"))?;
+    copy(&programs.launcher, &context.join("loadline-launch"))?;
+    for image in IMAGES {
+        let mut build = release.command("podman");
+        build
+            .args([
+                "build",
+                "--quiet",
+                "--file=Dockerfile",
+                "--timestamp",
+                &release.epoch,
+            ])
+            .arg(format!(
+                "--platform=linux/{}",
+                programs.architecture.short()
+            ))
+            .arg(format!("--tag={}", image.tagged(release)))
+            .args(image.stage.map(|stage| format!("--target={stage}")));
+        stdout_of(build.arg(&context))?;
+        // As a directory, packed here: the engine's own archive has the time of packing in it.
+        let layout = release.empty("layout")?;
+        let mut save = release.command("podman");
+        save.args(["save", "--quiet", "--format=oci-dir", "--output"]);
+        stdout_of(save.arg(&layout).arg(image.tagged(release)))?;
+        let names = ["oci-layout", "index.json", "blobs"];
+        let mut pack = tar(release, &image.file(release, programs));
+        stdout_of(pack.arg("-C").arg(&layout).args(names))?;
+        remove(release, &image)?;
+    }
+    Ok(())
+}
+
+/// Takes an image out of the engine.
+pub fn remove(release: &Release, image: &Image) -> Result<(), Error> {
+    let mut remove = release.command("podman");
+    stdout_of(remove.args(["rmi", "--force", &image.tagged(release)])).map(drop)
+}
+
+/// Loads an image and gives what a program prints in it.
+pub fn run(
+    release: &Release,
+    image: &Image,
+    file: &Path,
+    arguments: &[&str],
+) -> Result<String, Error> {
+    let mut load = release.command("podman");
+    stdout_of(load.args(["load", "--quiet", "--input"]).arg(file))?;
+    let mut run = release.command("podman");
+    run.args([
+        "--runtime=runc",
+        "--cgroup-manager=cgroupfs",
+        "run",
+        "--rm",
+        "--network=none",
+    ])
+    .args(["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"])
+    .arg(image.tagged(release))
+    .args(arguments);
+    let said = stdout_of(&mut run);
+    remove(release, image)?;
+    said
+}

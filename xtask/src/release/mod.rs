@@ -1,0 +1,157 @@
+//! `cargo xtask release`: what people install, built, packed and tried.
+//!
+//! Programs come from [`programs`], everything else is made from a [`Release`]'s programs: an
+//! archive, packages, images and a list of what is in them ([`pack`], [`image`], [`sbom`]), and tried
+//! as its user would ([`check`]). The same sources give the same bytes: times are the commit's.
+
+mod check;
+mod image;
+mod pack;
+mod programs;
+mod sbom;
+pub mod step;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::Error;
+use crate::process::stdout_of;
+use programs::{Architecture, Programs};
+
+/// What is released, and where to.
+pub struct Release {
+    root: PathBuf,
+    /// Gets the files of the release.
+    out: PathBuf,
+    /// Is emptied before each use.
+    work: PathBuf,
+    version: String,
+    /// Seconds since 1970 of the commit: the time of every file.
+    epoch: String,
+    /// Where the files will be fetched from; the formula names it.
+    address: String,
+}
+
+impl Release {
+    fn new(root: &Path, out: &Path, address: Option<String>) -> Result<Self, Error> {
+        let manifest = root.join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).map_err(Error::file(&manifest))?;
+        let version = text
+            .lines()
+            .find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'))
+            .unwrap_or_default();
+        let address = address.unwrap_or_else(|| format!("file://{}", out.display()));
+        let release = Self {
+            root: root.to_owned(),
+            out: out.to_owned(),
+            work: out.with_extension("work"),
+            version: version.to_owned(),
+            epoch: epoch(root)?,
+            address,
+        };
+        for directory in [&release.out, &release.work] {
+            if directory.exists() {
+                fs::remove_dir_all(directory).map_err(Error::file(directory))?;
+            }
+            fs::create_dir_all(directory).map_err(Error::file(directory))?;
+        }
+        Ok(release)
+    }
+
+    /// `loadline-VERSION-ARCHITECTURE`: the archive and the directory in it.
+    fn name(&self, architecture: Architecture) -> String {
+        format!("loadline-{}-{}", self.version, architecture.name())
+    }
+
+    /// A directory below [`Self::work`], empty.
+    fn empty(&self, name: &str) -> Result<PathBuf, Error> {
+        let directory = self.work.join(name);
+        if directory.exists() {
+            fs::remove_dir_all(&directory).map_err(Error::file(&directory))?;
+        }
+        fs::create_dir_all(&directory).map_err(Error::file(&directory))?;
+        Ok(directory)
+    }
+
+    /// A program of this machine, in the checkout, with the release's time.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(&self.root)
+            .env("SOURCE_DATE_EPOCH", &self.epoch)
+            .env("LC_ALL", "C");
+        command
+    }
+
+    /// Everything but the programs, for each of them.
+    fn make(&self, all: &[Programs]) -> Result<(), Error> {
+        for programs in all {
+            pack::archive(self, programs)?;
+            pack::sums(self)?;
+            let tree = pack::tree(self, programs)?;
+            pack::deb(self, programs, &tree)?;
+            pack::rpm(self, programs, &tree)?;
+            image::save(self, programs)?;
+        }
+        pack::formula(self, all)?;
+        pack::sums(self)
+    }
+}
+
+/// The commit's time; `SOURCE_DATE_EPOCH` where it is set (a build outside git).
+fn epoch(root: &Path) -> Result<String, Error> {
+    if let Ok(epoch) = std::env::var("SOURCE_DATE_EPOCH") {
+        return Ok(epoch);
+    }
+    let mut git = Command::new("git");
+    git.args(["log", "-1", "--format=%ct"]).current_dir(root);
+    Ok(stdout_of(&mut git)?.trim().to_owned())
+}
+
+/// Builds, packs and tries a release; gives whether everything passed.
+pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
+    let mut architectures = Vec::new();
+    let mut out = root.join("build/release");
+    let mut address = None;
+    for pair in arguments.chunks(2) {
+        match pair {
+            [flag, value] if flag == "--target" => architectures.push(Architecture::read(value)?),
+            [flag, value] if flag == "--out" => {
+                out = std::path::absolute(value).map_err(Error::file(value))?
+            }
+            [flag, value] if flag == "--address" => address = Some(value.clone()),
+            _ => {
+                let arguments = arguments.join(" ");
+                return Err(Error::Usage(format!(
+                    "release {arguments}\nhint: cargo xtask release [--target x86_64] [--target aarch64] [--out DIRECTORY] [--address URL]"
+                )));
+            }
+        }
+    }
+    if architectures.is_empty() {
+        architectures = Architecture::ALL.to_vec();
+    }
+    let release = Release::new(root, &out, address)?;
+    let mut all = Vec::new();
+    for architecture in architectures {
+        println!("{}: programs", architecture.name());
+        all.push(programs::released(&release, architecture)?);
+    }
+    println!("archives, packages, images");
+    release.make(&all)?;
+    let mut is_right = true;
+    for (name, outcome) in check::all(&release, &all) {
+        let said = outcome
+            .as_ref()
+            .map_or_else(ToString::to_string, String::clone);
+        println!(
+            "{} {name}: {said}",
+            if outcome.is_ok() { "ok  " } else { "FAIL" }
+        );
+        is_right &= outcome.is_ok();
+    }
+    fs::remove_dir_all(&release.work).map_err(Error::file(&release.work))?;
+    println!("{}", out.display());
+    Ok(is_right)
+}

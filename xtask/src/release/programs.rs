@@ -1,0 +1,258 @@
+//! The two programs, built static for a machine with musl; C code in crates by zig, linked by
+//! Rust's own linker, so that every architecture is built on any.
+//!
+//! Paths of this machine are taken out of the programs: another checkout gives the same bytes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::Release;
+use crate::error::Error;
+use crate::process::{output_of, stdout_of};
+
+/// A kind of processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Architecture {
+    X86_64,
+    Aarch64,
+}
+
+impl Architecture {
+    pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
+
+    /// As `uname -m`, Rust and RPM say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// As Debian and images say it.
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::X86_64 => "amd64",
+            Self::Aarch64 => "arm64",
+        }
+    }
+
+    /// This machine's.
+    pub fn here() -> Result<Self, Error> {
+        Self::read(std::env::consts::ARCH)
+    }
+
+    pub fn read(name: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == name);
+        found.ok_or_else(|| Error::Usage(format!("{name} is neither x86_64 nor aarch64")))
+    }
+
+    fn target(self) -> String {
+        format!("{}-unknown-linux-musl", self.name())
+    }
+
+    /// Runs a program of this architecture here: itself, or by qemu.
+    pub fn runs(self, program: &Path) -> Result<Command, Error> {
+        if self == Self::here()? {
+            return Ok(Command::new(program));
+        }
+        let mut qemu = Command::new(format!("qemu-{}-static", self.name()));
+        qemu.arg(program);
+        Ok(qemu)
+    }
+}
+
+/// Programs of one architecture.
+pub struct Programs {
+    pub architecture: Architecture,
+    pub loadline: PathBuf,
+    pub launcher: PathBuf,
+    /// Built by the release's rules: static, small, with commit and date.
+    pub is_released: bool,
+}
+
+/// Builds both.
+pub fn released(release: &Release, architecture: Architecture) -> Result<Programs, Error> {
+    let target = target_directory(release)?;
+    stdout_of(
+        release
+            .command("rustup")
+            .args(["target", "add", &architecture.target()]),
+    )?;
+    let build = |arguments: &[&str], to: &Path| {
+        let mut cargo = cargo(release, architecture)?;
+        cargo.args(["build", "--locked", "--target", &architecture.target()]);
+        cargo.args(arguments).arg("--target-dir").arg(to);
+        stdout_of(&mut cargo)
+    };
+    let launcher = ["--profile=launcher", "-p", "loadline-launcher"];
+    build(&["--release", "-p", "loadline-cli"], &target)?;
+    build(&launcher, &target)?;
+    let built = target.join(architecture.target());
+    let programs = Programs {
+        architecture,
+        loadline: built.join("release/loadline"),
+        launcher: built.join("launcher/loadline-launch"),
+        is_released: true,
+    };
+    let again = release.empty("again")?;
+    build(&launcher, &again)?;
+    let again = again
+        .join(architecture.target())
+        .join("launcher/loadline-launch");
+    if read(&again)? != read(&programs.launcher)? {
+        return Err(Error::Output {
+            command: format!("a second build of {}", programs.launcher.display()),
+            detail: "other bytes than the first".to_owned(),
+        });
+    }
+    Ok(programs)
+}
+
+/// What the tests have built anyway, the launcher static: enough to try packing and installing.
+pub fn tested(release: &Release) -> Result<Programs, Error> {
+    let target = target_directory(release)?;
+    let architecture = Architecture::here()?;
+    let of_host = format!("{}-unknown-linux-gnu", architecture.name());
+    stdout_of(
+        release
+            .command("cargo")
+            .args(["build", "--locked", "-p", "loadline-cli"]),
+    )?;
+    stdout_of(
+        release
+            .command("cargo")
+            .args([
+                "build",
+                "--locked",
+                "-p",
+                "loadline-launcher",
+                "--target",
+                &of_host,
+            ])
+            .env("RUSTFLAGS", "-C target-feature=+crt-static"),
+    )?;
+    let bare = release.empty("bare")?;
+    let strip = |built: PathBuf, name: &str| {
+        let to = bare.join(name);
+        let mut strip = release.command("strip");
+        stdout_of(strip.arg("-o").arg(&to).arg(built)).map(|_| to)
+    };
+    Ok(Programs {
+        architecture,
+        loadline: strip(target.join("debug/loadline"), "loadline")?,
+        launcher: strip(
+            target.join(&of_host).join("debug/loadline-launch"),
+            "loadline-launch",
+        )?,
+        is_released: false,
+    })
+}
+
+/// cargo, with compilers and linker for that architecture.
+fn cargo(release: &Release, architecture: Architecture) -> Result<Command, Error> {
+    let zig = release.root.join("build/wheels/ziglang/ziglang/zig");
+    if !output_of(Command::new(&zig).arg("version"))?
+        .status
+        .success()
+    {
+        let hint = "zig does not run\nhint: scripts/setup.sh release".to_owned();
+        return Err(Error::Usage(hint));
+    }
+    let root = release.root.display().to_string();
+    let home = std::env::var("CARGO_HOME").unwrap_or_else(|_| {
+        let home = std::env::var("HOME").unwrap_or_default();
+        format!("{home}/.cargo")
+    });
+    let (zig, name) = (zig.display(), architecture.name());
+    let of_target = format!("{name}_unknown_linux_musl");
+    let linker = format!("CARGO_TARGET_{}_LINKER", of_target.to_uppercase());
+    let compiler = format!("{root}/scripts/zig-cc.sh {zig} {name}-linux-musl");
+    let mapped = format!("-g0 -ffile-prefix-map={home}=/cargo -ffile-prefix-map={root}=/loadline");
+    let flags = format!("--remap-path-prefix={home}=/cargo --remap-path-prefix={root}=/loadline");
+    let mut cargo = release.command("cargo");
+    cargo
+        .env_remove("SOURCE_DATE_EPOCH")
+        .env(linker, "rust-lld")
+        .env(format!("CC_{of_target}"), compiler)
+        .env(format!("AR_{of_target}"), format!("{zig} ar"))
+        .env(format!("CFLAGS_{of_target}"), mapped)
+        .env("ZIG_GLOBAL_CACHE_DIR", release.root.join("build/zig"))
+        .env("RUSTFLAGS", flags)
+        .stderr(Stdio::inherit());
+    Ok(cargo)
+}
+
+/// Where cargo builds: this program lies in it.
+fn target_directory(release: &Release) -> Result<PathBuf, Error> {
+    let own = std::env::current_exe().map_err(Error::file("xtask"))?;
+    let directory = own.parent().and_then(Path::parent);
+    Ok(directory.map_or_else(|| release.root.join("target"), Path::to_owned))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(Error::file(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the build script of both programs says in that directory.
+    fn version(script: &Path, at: &Path, variables: &[(&str, &str)]) -> String {
+        let mut command = Command::new(script);
+        command.current_dir(at).env("CARGO_PKG_VERSION", "1.2.3");
+        command.env_remove("LOADLINE_COMMIT");
+        command.env_remove("SOURCE_DATE_EPOCH");
+        command.envs(variables.iter().copied());
+        let said = stdout_of(&mut command).unwrap();
+        let line = said
+            .lines()
+            .find_map(|line| line.strip_prefix("cargo:rustc-env="));
+        line.unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_version_has_commit_and_date_of_git_or_of_the_environment() {
+        let place = tempfile::tempdir().unwrap();
+        let script = place.path().join("version");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut rustc = Command::new("rustc");
+        rustc.args(["--edition=2024", "-o"]).arg(&script);
+        stdout_of(rustc.arg(root.join("crates/version.rs"))).unwrap();
+
+        let released = ("PROFILE", "release");
+        let outside = |variables: &[_]| version(&script, place.path(), variables);
+        assert_eq!(outside(&[released]), "LOADLINE_VERSION=1.2.3");
+        // A leap day.
+        let given = [
+            ("LOADLINE_COMMIT", "abc"),
+            ("SOURCE_DATE_EPOCH", "1709251199"),
+        ];
+        assert_eq!(
+            outside(&[released, given[0], given[1]]),
+            "LOADLINE_VERSION=1.2.3 (abc, 2024-02-29)"
+        );
+        let debug = ("PROFILE", "debug");
+        assert_eq!(outside(&[debug]), "LOADLINE_VERSION=1.2.3 (debug build)");
+
+        let inside = version(&script, &root.join("crates/cli"), &[released]);
+        let mut git = Command::new("git");
+        git.args([
+            "log",
+            "-1",
+            "--date=format-local:%Y-%m-%d",
+            "--format=%h %cd",
+            "--abbrev=10",
+        ]);
+        let Ok(of_git) = stdout_of(git.current_dir(root).env("TZ", "UTC")) else {
+            // A checkout without its history: then there is nothing to say.
+            assert_eq!(inside, "LOADLINE_VERSION=1.2.3");
+            return;
+        };
+        let (commit, date) = of_git.trim().split_once(' ').unwrap();
+        let clean = format!("LOADLINE_VERSION=1.2.3 ({commit}, {date})");
+        let dirty = format!("LOADLINE_VERSION=1.2.3 ({commit}-dirty, {date})");
+        assert!(inside == clean || inside == dirty, "{inside}, {clean}");
+    }
+}

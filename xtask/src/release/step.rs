@@ -1,0 +1,63 @@
+//! The step `release` of a test run: what the tests have built is packed twice, with the same
+//! bytes, and tried as a release is. The programs of a release are `cargo xtask release`'s.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Release, check, programs};
+use crate::error::Error;
+use crate::process::output_of;
+use crate::test::output::Counts;
+
+/// Without these nothing is packed.
+const TOOLS: [(&str, &str); 3] = [
+    ("dpkg-deb", "dpkg"),
+    ("rpmbuild", "rpm"),
+    ("podman", "podman"),
+];
+
+/// Packs and tries.
+pub fn run(root: &Path) -> Result<Counts, Error> {
+    for (tool, package) in TOOLS {
+        if output_of(Command::new(tool).arg("--version")).is_err() {
+            let reason = format!("no {tool} in PATH (Debian package {package})");
+            return Ok(Counts::one_skipped("release", &reason));
+        }
+    }
+    let release = Release::new(root, &root.join("build/test/release"), None)?;
+    let all = [programs::tested(&release)?];
+    release.make(&all)?;
+    let first = sums(&release)?;
+    release.make(&all)?;
+    let again = sums(&release)?;
+    let other: Vec<&str> = again.lines().filter(|line| !first.contains(line)).collect();
+    let mut counts = match other.as_slice() {
+        [] => Counts::one_passed(),
+        other => {
+            eprintln!(
+                "release: other bytes when packed again:\n{}",
+                other.join("\n")
+            );
+            Counts::one_failed("release: the same bytes again")
+        }
+    };
+    for (name, outcome) in check::all(&release, &all) {
+        counts.add(match outcome {
+            Ok(_) => Counts::one_passed(),
+            Err(error) => {
+                eprintln!("release {name}: {error}");
+                Counts::one_failed(&format!("release: {name}"))
+            }
+        });
+    }
+    for directory in [&release.out, &release.work] {
+        fs::remove_dir_all(directory).map_err(Error::file(directory))?;
+    }
+    Ok(counts)
+}
+
+fn sums(release: &Release) -> Result<String, Error> {
+    let path = release.out.join("SHA256SUMS");
+    fs::read_to_string(&path).map_err(Error::file(path))
+}
