@@ -14,6 +14,8 @@ const NARROWEST: usize = 16;
 const TITLES: usize = 2;
 /// Fewest rows of a short table.
 const FEWEST: usize = 4;
+/// Width to which a wrapping column gives way before the titles of others do.
+const COMFORTABLE: usize = 28;
 /// Space between two columns.
 const GAP: usize = 2;
 
@@ -163,30 +165,38 @@ impl Table {
         let titles: Vec<String> = self.columns.iter().map(|c| c.title.clone()).collect();
         let rules: Vec<String> = widths.iter().map(|w| "─".repeat(*w)).collect();
         let mut out = String::new();
-        for row in [titles, rules].iter().chain(&clean) {
+        for row in [titles, rules] {
+            self.write_row(&mut out, &row, &widths, wrap);
+        }
+        for row in &clean {
             self.write_row(&mut out, row, &widths, fit);
         }
         out
     }
 
-    /// The widths: natural, then the wrapping columns shrink, the widest first.
+    /// The widths: natural where they fit; else sentences give way first, then titles, then sentences
+    /// down to their narrowest, and at last every cell, down to its longest word.
     fn widths(&self, rows: &[Vec<String>], width: usize) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.columns.iter().map(|c| c.title.width()).collect();
-        for row in rows {
-            for (i, cell) in row.iter().enumerate() {
-                widths[i] = widths[i].max(cell.width());
-            }
-        }
-        let gaps = GAP * widths.len().saturating_sub(1);
-        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
-        while excess > 0 {
-            let can_shrink = |i: &usize| self.columns[*i].wraps && widths[*i] > NARROWEST;
-            let widest = (0..widths.len())
-                .filter(can_shrink)
-                .max_by_key(|i| widths[*i]);
-            let Some(widest) = widest else { break };
-            widths[widest] -= 1;
-            excess -= 1;
+        let most = |of: &dyn Fn(&str) -> usize| -> Vec<usize> {
+            let cells = |i: usize| rows.iter().filter_map(move |row| row.get(i));
+            let widest = |i: usize| cells(i).map(|cell| of(cell)).max().unwrap_or(0);
+            (0..self.columns.len()).map(widest).collect()
+        };
+        let cells = most(&|cell| cell.width());
+        let words = most(&longest_word);
+        let columns = || self.columns.iter().zip(&cells).zip(&words);
+        let mut widths: Vec<usize> = columns()
+            .map(|((column, cell), _)| column.title.width().max(*cell))
+            .collect();
+        let steps: [&dyn Fn(&Column, usize, usize) -> Option<usize>; 4] = [
+            &|column, _, _| column.wraps.then_some(COMFORTABLE),
+            &|column, cell, _| (!column.wraps).then_some(longest_word(&column.title).max(cell)),
+            &|column, _, _| column.wraps.then_some(NARROWEST),
+            &|column, _, word| Some(longest_word(&column.title).max(word)),
+        ];
+        for step in steps {
+            let floors = columns().map(|((column, cell), word)| step(column, *cell, *word));
+            shrink(&mut widths, &floors.collect::<Vec<_>>(), width);
         }
         widths
     }
@@ -281,6 +291,25 @@ impl Table {
         out.push_str("</tbody></table></div>\n");
         out
     }
+}
+
+/// Takes from the widest column that is above its floor until all fit, or none is.
+fn shrink(widths: &mut [usize], floors: &[Option<usize>], width: usize) {
+    let gaps = GAP * widths.len().saturating_sub(1);
+    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
+    while excess > 0 {
+        let can_shrink = |i: &usize| floors[*i].is_some_and(|floor| widths[*i] > floor);
+        let widest = (0..widths.len())
+            .filter(can_shrink)
+            .max_by_key(|i| widths[*i]);
+        let Some(widest) = widest else { break };
+        widths[widest] -= 1;
+        excess -= 1;
+    }
+}
+
+fn longest_word(text: &str) -> usize {
+    text.split(' ').map(|word| word.width()).max().unwrap_or(0)
 }
 
 fn markdown_cell(cell: &Cell, bold: bool) -> String {

@@ -318,3 +318,28 @@ fn hostile_texts_and_numbers_stay_text_in_drawings() {
         assert!(!svg.contains("<img") && !svg.contains("<script"), "{svg}");
     }
 }
+
+#[test]
+fn the_knee_is_drawn_once_where_memory_alone_was_searched() {
+    let svg = drawing(&fixture::search(), "knee");
+    // Every size of the table up to twice the answer: five kept the SLO but for the 1Gi of the
+    // first trial, four broke it; one of each in the key.
+    assert_eq!((count(&svg, "pass"), count(&svg, "fail")), (5, 5), "{svg}");
+    assert_eq!(count(&svg, "ring"), 2, "{svg}");
+    assert!(
+        svg.contains("212Mi, recommended: 8 of 8 kept the SLO, worst p99 17.8ms"),
+        "{svg}"
+    );
+    assert!(
+        svg.contains("<title>195Mi and less is too small</title>"),
+        "{svg}"
+    );
+    // More memory is further right, slower is further up; what has no latency is at the edge.
+    let kept = places(&svg, "kept the SLO, worst");
+    assert!(kept.is_sorted_by(|a, b| a.0 < b.0), "{kept:?}");
+    for other in [cheapest(), rates(), fixture::matrix()] {
+        assert!(!loadline_report::html(&other).contains("<svg class=\"knee\""));
+    }
+    let knee = loadline_report::mail(&fixture::search());
+    assert!(knee.contains("<svg class=\"knee\""), "it needs no script");
+}

@@ -1,6 +1,6 @@
 //! Every format of an ordinary result, and that its parts agree.
 
-use crate::fixture;
+use crate::{drawings, fixture};
 use loadline_analysis::record::Verdict;
 use loadline_report::content::headline;
 use loadline_sizing::Bytes;
@@ -623,4 +623,71 @@ fn sections_without_data_are_absent() {
         assert!(!there.contains(&absent), "{there:?}");
     }
     assert!(there.contains(&"sizes"));
+}
+
+/// What stands before the first picture, without tags.
+fn first_screen(html: &str) -> String {
+    let (_, rest) = html
+        .split_once("<section id=\"verdict\"")
+        .expect("a verdict");
+    rest.split_once("</section>").expect("its end").0.to_owned()
+}
+
+#[test]
+fn the_first_screen_says_each_thing_once() {
+    for (view, next) in [
+        (
+            fixture::search(),
+            "<dt>Next smaller</dt><dd>195Mi is too small (trial 22)",
+        ),
+        (drawings::cheapest(), "<dt>Next cheaper</dt><dd>"),
+    ] {
+        let screen = first_screen(&loadline_report::html(&view));
+        assert!(screen.contains(next), "{screen}");
+        assert_eq!(
+            screen.matches("fresh starts of exactly this size").count(),
+            1
+        );
+        for fact in loadline_report::content::facts(&view) {
+            let words = fact.words.replace('<', "&lt;");
+            assert_eq!(screen.matches(&words).count(), 1, "{words} in {screen}");
+        }
+        // All that the other formats say is there, some of it folded.
+        for detail in headline(&view).details {
+            assert!(screen.contains(&detail.replace('<', "&lt;")), "{detail}");
+        }
+    }
+    let screen = first_screen(&loadline_report::html(&fixture::matrix()));
+    assert!(!screen.contains("<dl"), "{screen}");
+}
+
+#[test]
+fn what_is_for_a_mail_has_no_script_and_nothing_folded() {
+    let view = fixture::search();
+    let comparison = loadline_report::compare::compare(&view, &view);
+    let comparison = loadline_report::compare::comparison_html(&comparison);
+    let mail = loadline_report::mail(&view);
+    assert!(mail.len() < 150_000, "{}", mail.len());
+    for html in [mail, comparison] {
+        assert!(
+            !html.contains("<script") && !html.contains("<canvas"),
+            "{html}"
+        );
+        assert!(html.contains("default-src 'none'; style-src 'sha256-"));
+        assert_eq!(html.matches("<details>").count(), 0);
+        assert!(html.contains("<details open>"));
+    }
+}
+
+#[test]
+fn a_terminal_of_80_cells_is_not_overrun_where_a_column_wraps() {
+    for view in [fixture::search(), fixture::matrix(), drawings::cheapest()] {
+        for text in [
+            loadline_report::terminal(&view, 80),
+            loadline_report::brief(&view, 80),
+        ] {
+            let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
+            assert_eq!(long, Vec::<&str>::new());
+        }
+    }
 }
