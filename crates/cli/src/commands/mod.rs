@@ -19,6 +19,7 @@ mod merge;
 mod neighbour;
 pub mod output;
 mod plan;
+mod pod_part;
 mod predict;
 mod profile;
 mod proxy_part;
@@ -116,6 +117,12 @@ pub enum Command {
     /// One whole trial; started by loadline itself.
     #[command(hide = true)]
     TrialPart,
+    /// One whole trial in a pod of Kubernetes; started by loadline itself.
+    #[command(hide = true)]
+    PodPart(pod_part::PodPartArguments),
+    /// A look from inside an image in a pod of Kubernetes; started by loadline itself.
+    #[command(hide = true)]
+    PodLook(pod_part::PodLookArguments),
     /// The busy neighbour of a trial; started by loadline itself.
     #[command(hide = true)]
     Neighbour(neighbour::NeighbourArguments),
@@ -175,6 +182,8 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::LoadPart => load_part::run(),
         Command::ProxyPart => proxy_part::run(),
         Command::TrialPart => trial_part::run(),
+        Command::PodPart(arguments) => pod_part::run(arguments),
+        Command::PodLook(arguments) => pod_part::look(arguments),
         Command::Neighbour(arguments) => neighbour::run(&arguments),
     }
 }

@@ -9,6 +9,7 @@ use loadline_analysis::recommend::Conclusion;
 use loadline_engine::store::{ResultKind, ResultRow, Status, unix_ms};
 use loadline_host::oci::engine;
 use loadline_host::{Options, Site};
+use loadline_kubernetes::Swept;
 use loadline_report::ResultView;
 use loadline_report::table::{Cell, Table};
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use super::{OutputFlags, json, print, width};
 use crate::error::{Error, ErrorKind, Outcome};
+use crate::experiment::ClusterFlags;
 use crate::files;
 use crate::measuring::{Measuring, open_store, open_store_to_read, store_refused};
 use crate::result::{ResultFlags, of_store};
@@ -273,16 +275,27 @@ pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Remove what a killed loadline left: cgroups, files of trials. Results stay
+/// Remove what a killed loadline left: cgroups, files of trials; with --kubernetes Jobs of a
+/// cluster. Results stay
 #[derive(Args)]
 pub struct CleanArguments {
     /// Where results are kept
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterFlags,
 }
 
 /// Removes it and says what; where there is no state directory, none is made.
 pub fn clean(arguments: CleanArguments) -> Result<Outcome, Error> {
+    if let Some(wanted) = arguments.cluster.wanted() {
+        let swept = Swept::of(&wanted).map_err(|e| Error::refused(&e))?;
+        print(&format!(
+            "removed {} Jobs with their pods",
+            swept.jobs.len()
+        ))?;
+        return Ok(Outcome::Done);
+    }
     let store = open_store_to_read(arguments.state.as_deref())?;
     let options = Options {
         scratch_root: Some(store.scratch_root()),
