@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use loadline_load::Target;
 
+use super::cluster::ClusterFlags;
 use crate::load_flags::LoadFlags;
 
 /// What is asked of which configurations.
@@ -99,6 +100,9 @@ pub struct ExperimentFlags {
     /// The service of the compose file that is the application
     #[arg(long, value_name = "NAME", requires = "compose", help_heading = APPLICATION)]
     pub service: Option<String>,
+
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
 
     /// The application's command, after --
     #[arg(last = true, value_name = "COMMAND")]

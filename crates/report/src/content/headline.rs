@@ -498,6 +498,7 @@ fn measured_where(view: &ResultView) -> String {
         loadline,
         image,
         level_images,
+        cluster,
     } = &view.machine;
     let when = view.trials.iter().map(|t| t.started_at_unix_ms).min();
     let when = when.map_or_else(String::new, |ms| format!(", {}", format::date(ms)));
@@ -512,8 +513,14 @@ fn measured_where(view: &ResultView) -> String {
         format!("; image {name}, started by {}", image.engine)
     });
     let image: String = images.collect();
+    let cluster = cluster.as_ref().map_or_else(String::new, |cluster| {
+        format!(
+            "as pods of the cluster {} ({}, {}), node {}: ",
+            cluster.context, cluster.version, cluster.runtime, cluster.node
+        )
+    });
     format!(
-        "Measured by {} in {}{when}, on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}; loadline {loadline}.",
+        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}; loadline {loadline}.",
         format::count(view.trials.len(), "trial"),
         format::elapsed(view.elapsed()),
         format::count(*cpus as usize, "CPU"),
