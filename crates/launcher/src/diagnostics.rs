@@ -221,7 +221,10 @@ mod tests {
         ];
         let (given, notes) = of_jdk(openj9, &asked, &[]);
         assert_eq!(given, ["-Xverbosegclog:/tmp/gc.log,5,5000"]);
-        assert!(notes[0].contains("LOADLINE_NMT: OpenJ9 ignores"), "{notes:?}");
+        assert!(
+            notes[0].contains("LOADLINE_NMT: OpenJ9 ignores"),
+            "{notes:?}"
+        );
         assert!(notes[1].contains("LOADLINE_JFR"), "{notes:?}");
     }
 

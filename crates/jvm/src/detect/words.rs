@@ -6,7 +6,11 @@
 
 /// Options that make a JVM print its properties and end. OpenJ9 makes a shared class cache in the
 /// user's directory otherwise; HotSpot refuses the word, so only OpenJ9 gets it.
-pub const ASK_OPENJ9: [&str; 3] = ["-Xshareclasses:none", "-XshowSettings:properties", "-version"];
+pub const ASK_OPENJ9: [&str; 3] = [
+    "-Xshareclasses:none",
+    "-XshowSettings:properties",
+    "-version",
+];
 
 /// What it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +34,12 @@ impl Words {
                 let (key, value) = line.trim().split_once(" = ")?;
                 (key == name).then(|| value.trim())
             })?;
-            Some(value.chars().filter(|c| !c.is_control()).collect::<String>())
+            Some(
+                value
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .collect::<String>(),
+            )
         };
         Some(Self {
             vm: property("java.vm.name")?,
@@ -56,6 +65,9 @@ mod tests {
         let words = Words::parse(text).expect("all are there");
         assert_eq!(words.vm_build, "17.0.15+6-Debian-1deb12u1");
         assert!(!words.is_openj9());
-        assert_eq!(Words::parse("Error: Could not create the Java Virtual Machine."), None);
+        assert_eq!(
+            Words::parse("Error: Could not create the Java Virtual Machine."),
+            None
+        );
     }
 }

@@ -142,7 +142,10 @@ mod tests {
             let interval = Duration::from_micros(u64::try_from(begin - last).expect("in order"));
             last = *begin;
             let moment = clock.stop(stamp, interval);
-            let at = clock.at(moment, Duration::ZERO).monotonic_ns.expect("placed");
+            let at = clock
+                .at(moment, Duration::ZERO)
+                .monotonic_ns
+                .expect("placed");
             (i64::try_from(at / 1_000).expect("small") - begin).abs()
         });
         errors.max().expect("there are stops")

@@ -88,19 +88,31 @@ mod tests {
         assert_eq!(tag.name, b"gc-end");
         assert_eq!(tag.whole(b"id"), Some(9878));
         assert_eq!(tag.text(b"type"), Some(&b"global"[..]));
-        assert_eq!(tag.millis(b"durationms"), Some(Duration::from_micros(1_239_395)));
+        assert_eq!(
+            tag.millis(b"durationms"),
+            Some(Duration::from_micros(1_239_395))
+        );
         assert_eq!(tag.stamp(), Some(1_470_754_739_586));
         assert_eq!(tag.text(b"absent"), None);
         let hexadecimal = Tag::parse(br#"<attribute name="maxHeapSize" value="0x20000000" />"#);
         assert_eq!(hexadecimal.expect("a tag").whole(b"value"), Some(512 << 20));
-        assert_eq!(Tag::parse(b"</gc-end>").map(|t| t.name), Some(&b"/gc-end"[..]));
-        assert_eq!(Tag::parse(b"<vmargs/>").map(|t| t.name), Some(&b"vmargs"[..]));
+        assert_eq!(
+            Tag::parse(b"</gc-end>").map(|t| t.name),
+            Some(&b"/gc-end"[..])
+        );
+        assert_eq!(
+            Tag::parse(b"<vmargs/>").map(|t| t.name),
+            Some(&b"vmargs"[..])
+        );
     }
 
     #[test]
     fn what_is_cut_has_what_it_has() {
         let tag = Tag::parse(br#"<exclusive-end id="10" durationms="12.3"#).expect("a tag");
-        assert_eq!((tag.whole(b"id"), tag.millis(b"durationms")), (Some(10), None));
+        assert_eq!(
+            (tag.whole(b"id"), tag.millis(b"durationms")),
+            (Some(10), None)
+        );
         for text in [&b""[..], b"<", b"x", b"[1ns]<a>"] {
             assert_eq!(Tag::parse(text), None);
         }

@@ -64,7 +64,11 @@ fn placed(text: &str) -> GcLog {
 #[test]
 fn a_stop_is_a_pause_with_its_kind_cause_heap_and_cpu() {
     let log = read(GLOBAL.as_bytes(), 10);
-    assert!(log.input.is_gc_log && log.input.is_complete(), "{:?}", log.input);
+    assert!(
+        log.input.is_gc_log && log.input.is_complete(),
+        "{:?}",
+        log.input
+    );
     assert_eq!(log.input.unknown_lines, 0);
     let header = &log.header;
     assert_eq!(header.collector.map(|c| c.name()), Some("gencon"));
@@ -143,12 +147,18 @@ fn work_beside_the_application_and_its_end() {
     assert_eq!(&*log.pauses[0].name.kind, "Global Final");
     assert_eq!(log.summary.full, 0);
     let (name, tally) = log.summary.concurrent.iter().next().expect("one");
-    assert_eq!((name, tally.total.as_millis()), ("Concurrent global mark", 501));
+    assert_eq!(
+        (name, tally.total.as_millis()),
+        ("Concurrent global mark", 501)
+    );
 }
 
 #[test]
 fn xml_of_another_program_is_no_gc_log() {
-    let log = read(&b"<html>\n<body timestamp=\"2023-11-14T22:13:21.000\">\n</html>\n"[..], 10);
+    let log = read(
+        &b"<html>\n<body timestamp=\"2023-11-14T22:13:21.000\">\n</html>\n"[..],
+        10,
+    );
     assert!(!log.input.is_gc_log);
     assert_eq!(log.input.unknown_lines, 3);
 }
