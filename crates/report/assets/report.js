@@ -293,12 +293,12 @@
   // Paper is light, and shows everything.
   window.addEventListener("beforeprint", () => {
     root.classList.add("printing");
-    document.querySelectorAll("main details").forEach((d) => { d.dataset.was = String(d.open); d.open = true; });
+    folds.forEach((d) => { d.dataset.was = String(d.open); d.open = true; });
     drawAll();
   });
   window.addEventListener("afterprint", () => {
     root.classList.remove("printing");
-    document.querySelectorAll("main details").forEach((d) => { d.open = d.dataset.was === "true"; });
+    folds.forEach((d) => { d.open = d.dataset.was === "true"; });
     drawAll();
   });
   drawAll();

@@ -74,13 +74,21 @@ fn escaped(text: &str) -> String {
     text.replace('"', "&quot;")
 }
 
+/// What of the report's style is about drawings: the colours, which stand first, and rules of SVG.
+fn style_of_drawings(style: &str) -> String {
+    let (colours, rules) = style.split_once("* {").expect("a rule for everything");
+    let is_svg = |line: &&str| line.starts_with("svg ");
+    let rules: Vec<&str> = rules.lines().filter(is_svg).collect();
+    format!("{colours}{}\n", rules.join("\n"))
+}
+
 /// A drawing of a report as a file of its own, with the report's style.
 fn drawing(report: &str, class: &str) -> String {
     let between = |from: &str, to: &str| {
         let (_, rest) = report.split_once(from).expect("the report has it");
         rest.split_once(to).expect("it ends").0.to_owned()
     };
-    let style = between("<style>", "</style>");
+    let style = style_of_drawings(&between("<style>", "</style>"));
     let svg = between(&format!("<svg class=\"{class}\" "), "</svg>");
     let (attributes, drawn) = svg.split_once(">\n").expect("an element");
     format!(
