@@ -1,6 +1,8 @@
 //! OpenJ9 as it is, where there is one below /usr/lib/jvm or another usual place: what it says of
 //! itself, its GC log, the options of its shared class cache.
 
+#![allow(clippy::print_stdout)] // SKIP lines stand on stdout, from a helper too.
+
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
