@@ -17,6 +17,7 @@ mod load_flags;
 mod measuring;
 mod result;
 mod signals;
+mod today;
 mod usage;
 
 use std::process::ExitCode;

@@ -153,7 +153,7 @@ fn owned(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {
 /// An answer that is not proven, of any JDK or application, misses the SLO (exit 1), unless its starts could not be measured
 /// (exit 4). A proof that was not asked for fails nothing.
 fn how_it_stands(best: &Recommendation, starts: u32) -> Result<Outcome, Error> {
-    if starts > 0 && best.is_proven() && !best.by_level.iter().all(LevelSize::is_proven) {
+    if starts > 0 && best.is_proven() && !best.by_level.iter().all(LevelSize::is_answered) {
         return Ok(Outcome::SloMissed);
     }
     if starts == 0 || best.is_proven() {

@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 use crate::measuring::{Measuring, open_store, open_store_to_read, store_refused};
 use crate::result::{ResultFlags, of_store};
+use crate::today::TodayFlags;
 use crate::ui::text::short;
 
 /// List the results
@@ -255,6 +256,8 @@ fn section(view: &ResultView, name: &str) -> Result<String, Error> {
 pub struct ReportArguments {
     #[command(flatten)]
     result: ResultFlags,
+    #[command(flatten)]
+    today: TodayFlags,
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
@@ -262,10 +265,9 @@ pub struct ReportArguments {
 
 /// Writes it.
 pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
-    files::write(
-        &arguments.output,
-        &loadline_report::html(&arguments.result.view()?),
-    )?;
+    let mut view = arguments.result.view()?;
+    arguments.today.tell(&mut view)?;
+    files::write(&arguments.output, &loadline_report::html(&view))?;
     if !files::is_standard(&arguments.output) {
         talk!("report: {}", arguments.output.display());
     }

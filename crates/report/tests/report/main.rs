@@ -22,4 +22,5 @@ mod pauses;
 mod pods;
 mod read_back;
 mod requests;
+mod saving;
 mod startup;
