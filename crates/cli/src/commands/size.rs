@@ -84,7 +84,11 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
             let memory = measuring.host.machine().memory;
             let search = sizes(&measuring.experiment, memory);
             let question = measuring.experiment.search.question;
-            concluded(&measuring.search(&search, None)?, question)
+            // What half of such searches take.
+            let starts = outlook::told(&measuring.experiment, Some(&measuring.store))
+                .outlook
+                .starts;
+            concluded(&measuring.search(&search, Some(starts))?, question)
         }
     };
     let (conclusion, ended) = match concluded {
