@@ -45,7 +45,8 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "TIME", help_heading = APPLICATION)]
     pub start_deadline: Option<String>,
 
-    /// CPU limit, as 1 or 500m; several are compared
+    /// CPU limit, as 1 or 500m; several are compared, by `size` each with a memory of its own that is
+    /// proven
     #[arg(long, value_name = "CPUS", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub cpu: Vec<String>,
 
