@@ -19,10 +19,10 @@ DEMO = $(SCOPE) $(LOADLINE) size --cpu 1 --options 'c1: -XX:TieredStopAtLevel=1'
 	--report build/demo-report.html \
 	-- java -jar build/workloads/spring-web.jar
 
-.PHONY: help setup build release workloads demo docs test fuzz check clean setup-docs
+.PHONY: help setup build release workloads demo docs test test-kubernetes fuzz check clean setup-docs
 
 help:                ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
 
 setup:               ## installs what this machine lacks (Debian, Ubuntu; as root)
 	@scripts/setup.sh
@@ -48,6 +48,9 @@ setup-docs:
 
 test: setup-docs     ## everything that checks the project; ends with the count
 	@cargo xtask test
+
+test-kubernetes:     ## trials as pods on the cluster of KUBECONFIG, which has loadline's image
+	@scripts/test-kubernetes.sh
 
 fuzz: setup          ## looks for inputs that no parser expects, SECONDS=20 for each
 	@cargo xtask fuzz $(or $(SECONDS),20)

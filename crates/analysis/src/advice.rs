@@ -26,8 +26,11 @@ const TIGHT_HEAP: f64 = 0.7;
 /// Shorter quotas the kernel does not take (Documentation/scheduler/sched-bwc.rst).
 const SHORTEST_QUOTA: Duration = Duration::from_millis(1);
 
-/// The option for threads of collections.
-pub const GC_THREADS: &str = "-XX:ParallelGCThreads=";
+/// The options for threads of collections, HotSpot's and OpenJ9's.
+pub const GC_THREADS: [&str; 2] = ["-XX:ParallelGCThreads=", "-Xgcthreads"];
+
+/// OpenJ9's collectors with threads of their own, as its log names them.
+const OF_OPENJ9: [&str; 4] = ["gencon", "balanced", "optthruput", "optavgpause"];
 
 /// Phases and fill levels of a period that a collection is tried at.
 const STEPS: u32 = 20;
@@ -157,13 +160,20 @@ impl Case<'_> {
     fn gc_threads(&self) -> u32 {
         let gc = self.record.evidence.gc.as_ref();
         gc.and_then(|gc| gc.parallel_workers)
-            .or_else(|| self.option(GC_THREADS))
+            .or_else(|| self.option(self.gc_threads_option()))
             .unwrap_or_else(|| {
                 let of_limit = || self.limit.map(|(cpu, _)| cpu.ceil().min(self.machine));
                 let seen = self.option("-XX:ActiveProcessorCount=").or_else(of_limit);
                 parallel_workers(seen.unwrap_or(self.machine))
             })
             .max(1)
+    }
+
+    /// The option of the JVM that ran; the other one's would be refused or ignored.
+    fn gc_threads_option(&self) -> &'static str {
+        let gc = self.record.evidence.gc.as_ref();
+        let is_openj9 = gc.is_some_and(|gc| OF_OPENJ9.contains(&gc.collector.as_str()));
+        GC_THREADS[usize::from(is_openj9)]
     }
 
     /// What an option is set to. The user's own stands behind the configuration's, and the last one
@@ -278,9 +288,10 @@ fn other_gc_threads(case: &Case<'_>) -> Option<Advice> {
     if share < WORTH || saved < WORTH {
         return None;
     }
+    let option = case.gc_threads_option();
     Some(Advice {
         kind: AdviceKind::GcThreads,
-        text: format!("-XX:ParallelGCThreads={best} instead of {have}"),
+        text: format!("{option}{best} instead of {have}"),
         expected: format!(
             "a collection of {} ms of CPU takes {} ms on average instead of {} ms, the stop behind it included; one thread more or less may be better",
             work.as_millis(),
@@ -288,15 +299,15 @@ fn other_gc_threads(case: &Case<'_>) -> Option<Advice> {
             before.as_millis()
         ),
         removes: Some(saved * share),
-        configuration: Some(case.changed("gc-threads", |c| set_gc_threads(c, best))),
+        configuration: Some(case.changed("gc-threads", |c| set_gc_threads(c, option, best))),
     })
 }
 
-fn set_gc_threads(configuration: &mut Configuration, threads: u32) {
-    let is_other = |text: &str| !text.starts_with(GC_THREADS);
+fn set_gc_threads(configuration: &mut Configuration, option: &str, threads: u32) {
+    let is_other = |text: &str| !text.starts_with(option);
     configuration.jvm_options.retain(|o| is_other(&o.text));
     configuration.jvm_options.push(crate::record::JvmOption {
-        text: format!("{GC_THREADS}{threads}"),
+        text: format!("{option}{threads}"),
         provenance: crate::record::Provenance::Calculated,
     });
 }
@@ -508,6 +519,11 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
         assert_eq!(of(&record, &own), "");
         gc(&mut record, Some(1), "G1");
         assert_eq!(of(&record, &[]), told);
+        gc(&mut record, Some(1), "gencon");
+        assert_eq!(of(&record, &[]), "-Xgcthreads2 instead of 1");
+        gc(&mut record, None, "gencon");
+        let openj9 = ["java", "-Xgcthreads1", "-jar", "app.jar"];
+        assert_eq!(of(&record, &openj9), "-Xgcthreads2 instead of 1");
         gc(&mut record, None, "Serial");
         assert_eq!(of(&record, &own), "", "the option does nothing there");
     }
@@ -575,7 +591,7 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
         assert_eq!(period.cpu_period, Duration::from_millis(20));
         assert_eq!(period.cpu, record.configuration.cpu);
         let mut threads = record.configuration.clone();
-        set_gc_threads(&mut threads, 2);
+        set_gc_threads(&mut threads, GC_THREADS[0], 2);
         assert_eq!(threads.jvm_options.len(), 1);
         assert_eq!(threads.jvm_options[0].text, "-XX:ParallelGCThreads=2");
     }

@@ -3,7 +3,7 @@
 //! Owns the recommendation and its derivation from records; never runs anything. Everything in it
 //! names the trials it rests on, so that a reader can look and a second person can repeat it.
 
-use loadline_sizing::Bytes;
+use loadline_sizing::{Bytes, Cpus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::deployment::Deployment;
 use crate::proof::{Proof, prove};
 use crate::record::{Configuration, Reason, TrialRecord, Verdict};
 use crate::search::min_memory::MemoryFound;
-use crate::search::size::OfLevel;
+use crate::search::size::{End, OfLevel};
 use crate::warming::Question;
 use crate::wire;
 
@@ -37,8 +37,8 @@ pub struct Recommendation {
     pub next_smaller: Option<Smaller>,
     /// Other configurations that ran, such as the defaults or another tool's advice.
     pub comparisons: Vec<Comparison>,
-    /// The size of each JDK and of each application, where several were asked about; the recommended
-    /// one is among them.
+    /// The size of each JDK, application and CPU limit, where several were asked about; the
+    /// recommended one is among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_level: Vec<LevelSize>,
     /// Replicas and money, where prices were given.
@@ -46,7 +46,7 @@ pub struct Recommendation {
     pub deployment: Option<Deployment>,
 }
 
-/// What one JDK or one application of several needs.
+/// What one JDK, application or CPU limit of several needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelSize {
     /// The JDK's name; `None` is the command as given.
@@ -55,6 +55,14 @@ pub struct LevelSize {
     /// The application's label; `None` where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<String>,
+    /// The CPU limit; `None` where one was asked about.
+    #[serde(
+        rename = "cpu_millicpus",
+        with = "wire::cpus_opt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cpu: Option<Cpus>,
     /// What to run with it; `None` where no size keeps the SLO.
     #[serde(default)]
     pub configuration: Option<Configuration>,
@@ -67,30 +75,45 @@ pub struct LevelSize {
     /// Why there is no size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_none: Option<String>,
+    /// There is no size because not even the largest one keeps the SLO.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_infeasible: bool,
+}
+
+/// Two independent searches of one service agree within this share (SPECIFICATION.md): a smaller
+/// difference between two recommended sizes says nothing.
+pub const SAME_SIZE: f64 = 0.08;
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl LevelSize {
     /// What the search of one level came to.
     pub fn of(of: &OfLevel) -> Self {
-        let (jdk, application) = (of.level.jdk.clone(), of.level.application.clone());
+        let none = Self {
+            jdk: of.level.jdk.clone(),
+            application: of.level.application.clone(),
+            cpu: of.level.cpu,
+            configuration: None,
+            confirmed: None,
+            proof: None,
+            why_none: None,
+            is_infeasible: false,
+        };
         match &of.best {
-            Err(why) => Self {
-                jdk,
-                application,
-                configuration: None,
-                confirmed: None,
-                proof: None,
-                why_none: Some(why.clone()),
+            Err(end) => Self {
+                why_none: Some(end.why_none()),
+                is_infeasible: matches!(end, End::Infeasible { .. }),
+                ..none
             },
             Ok(best) => {
                 let trials: Vec<TrialRecord> = best.trials.iter().map(|t| (**t).clone()).collect();
                 Self {
-                    jdk,
-                    application,
                     configuration: Some(best.configuration.clone()),
                     confirmed: Some(best.answer.confirmed),
                     proof: Some(prove(best.answer.size, &trials)),
-                    why_none: None,
+                    ..none
                 }
             }
         }
@@ -100,6 +123,41 @@ impl LevelSize {
     pub fn is_proven(&self) -> bool {
         self.proof.as_ref().is_some_and(Proof::is_proven)
     }
+
+    /// Whether it is an answer: a size that is proven, or of a CPU limit that none keeps the SLO.
+    pub fn is_answered(&self) -> bool {
+        self.is_proven() || self.cpu.is_some() && self.is_infeasible
+    }
+
+    fn memory(&self) -> Option<Bytes> {
+        self.configuration.as_ref()?.memory
+    }
+}
+
+/// The least CPU limit of several from which on more CPU saves no memory: the first whose smallest
+/// memory is, within [`SAME_SIZE`], no more than that of every larger limit. `None` where fewer than
+/// two have a proven size, or they differ in more than the limit.
+pub fn knee(levels: &[LevelSize]) -> Option<&LevelSize> {
+    let is_alike =
+        |of: &&LevelSize| of.jdk == levels[0].jdk && of.application == levels[0].application;
+    if !levels.iter().all(|of| is_alike(&of)) {
+        return None;
+    }
+    let mut proven: Vec<&LevelSize> = levels.iter().filter(|of| of.is_proven()).collect();
+    proven.retain(|of| of.cpu.is_some() && of.memory().is_some());
+    proven.sort_by_key(|of| of.cpu);
+    if proven.len() < 2 {
+        return None;
+    }
+    let memory = |of: &LevelSize| of.memory().unwrap_or_default().as_bytes() as f64;
+    let least = |from: usize| {
+        proven[from..]
+            .iter()
+            .map(|of| memory(of))
+            .fold(f64::MAX, f64::min)
+    };
+    let knee = (0..proven.len()).find(|i| memory(proven[*i]) <= least(*i) * (1.0 + SAME_SIZE));
+    knee.map(|index| proven[index])
 }
 
 /// How a search ended, as the store keeps it.
@@ -347,5 +405,69 @@ mod tests {
             got.proof.sentence(),
             "not proven: no fresh start ran at this size"
         );
+    }
+
+    fn limit(cpu: u32, memory: Option<u64>) -> LevelSize {
+        let proofs: Vec<_> = (0..20)
+            .map(|i| {
+                trial(
+                    &format!("p{i}"),
+                    Purpose::Prove,
+                    memory.unwrap_or(1),
+                    Verdict::Pass,
+                )
+            })
+            .collect();
+        LevelSize {
+            jdk: None,
+            application: None,
+            cpu: Some(Cpus::from_millis(cpu)),
+            configuration: memory.map(configuration),
+            confirmed: memory.map(Bytes::from_mib),
+            proof: memory.map(|m| prove(Bytes::from_mib(m), &proofs)),
+            why_none: None,
+            is_infeasible: memory.is_none(),
+        }
+    }
+
+    #[test]
+    fn the_knee_is_where_more_cpu_saves_less_than_two_searches_differ_by() {
+        let of = |levels: &[(u32, Option<u64>)]| {
+            let levels: Vec<_> = levels.iter().map(|(cpu, m)| limit(*cpu, *m)).collect();
+            knee(&levels)
+                .and_then(|of| of.cpu)
+                .map(|cpu| cpu.as_millis())
+        };
+        assert_eq!(
+            of(&[(500, Some(300)), (1000, Some(212)), (2000, Some(204))]),
+            Some(1000)
+        );
+        assert_eq!(
+            of(&[(2000, Some(204)), (500, Some(300)), (1000, Some(212))]),
+            Some(1000)
+        );
+        assert_eq!(
+            of(&[(500, Some(208)), (1000, Some(212)), (2000, Some(204))]),
+            Some(500)
+        );
+        assert_eq!(
+            of(&[(500, Some(400)), (1000, Some(300)), (2000, Some(200))]),
+            Some(2000)
+        );
+        assert_eq!(
+            of(&[(500, None), (1000, Some(212)), (2000, Some(204))]),
+            Some(1000)
+        );
+        assert_eq!(of(&[(500, None), (1000, Some(212))]), None);
+        assert_eq!(of(&[]), None);
+        let mut jdks = [limit(500, Some(300)), limit(1000, Some(212))];
+        jdks[1].jdk = Some("25".to_owned());
+        assert_eq!(knee(&jdks), None, "they differ in more than the limit");
+        assert!(limit(500, None).is_answered() && limit(500, Some(300)).is_answered());
+        let without = LevelSize {
+            cpu: None,
+            ..limit(500, None)
+        };
+        assert!(!without.is_answered());
     }
 }

@@ -11,6 +11,7 @@ mod dependency;
 mod gc;
 mod instance;
 mod load;
+mod machine;
 mod phase;
 mod proxy;
 mod reason;
@@ -35,6 +36,7 @@ pub use dependency::{Beside, DependencyEvidence, StubEvidence};
 pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{DueEvidence, LoadEvidence, RequestEvidence};
+pub use machine::{Cluster, Image, Machine, Node};
 pub use phase::{EarlyEnd, Phase, PhaseSpan};
 pub use proxy::{LinkEvidence, LinkSecond, OutageEvidence, ProxyEvidence};
 pub use reason::Reason;
@@ -295,6 +297,10 @@ pub enum Invalid {
     RuntimeLost,
     /// The JVM in an image did not run with the options of the configuration.
     OtherOptions,
+    /// A limit was not the one that was ordered, or changed meanwhile: a webhook, a policy, a resize.
+    OtherLimits,
+    /// It ran on a node that differs from that of the result: kernel, CPU model, CPUs or cgroups.
+    OtherNode,
     /// loadline itself failed.
     ToolError,
 }
@@ -313,6 +319,8 @@ impl Invalid {
             Self::Dependency => "dependency",
             Self::RuntimeLost => "runtime_lost",
             Self::OtherOptions => "other_options",
+            Self::OtherLimits => "other_limits",
+            Self::OtherNode => "other_node",
             Self::ToolError => "tool_error",
         }
     }
@@ -420,6 +428,9 @@ pub struct Evidence {
     /// When a dependency was slow or away on a schedule, in the order of the begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<OutageEvidence>,
+    /// The node that it ran on; `None` is the machine of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Node>,
     /// What else happened on the machine.
     pub noise: NoiseEvidence,
     /// One entry a second, from start to stop; of a soak the first hour.
@@ -537,47 +548,4 @@ pub struct SecondEvidence {
     #[serde(rename = "heap_after_bytes", with = "wire::bytes_opt", default)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap_after: Option<Bytes>,
-}
-
-/// The machine a result was measured on: what a reader needs to compare.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
-pub struct Machine {
-    /// Operating system and kernel release.
-    pub kernel: String,
-    /// CPU model as the kernel names it.
-    pub cpu_model: String,
-    /// CPUs that loadline may use.
-    pub cpus: u32,
-    /// Memory of the machine.
-    #[serde(rename = "memory_bytes", with = "wire::bytes_opt", default)]
-    pub memory: Option<Bytes>,
-    /// `v1`, `v2` or `hybrid`.
-    pub cgroup: String,
-    /// The JDKs that were used, name and full version.
-    pub jdks: Vec<String>,
-    /// loadline's version.
-    pub loadline: String,
-    /// The image that was started, where the application is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<Image>,
-    /// The images of levels that put one in the application's place.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub level_images: Vec<Image>,
-}
-
-/// An image as its engine knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Image {
-    /// `podman` or `docker`.
-    pub engine: String,
-    /// Its name as it was asked for.
-    pub reference: String,
-    /// Its id.
-    pub id: String,
-    /// Its name with its digest, where a registry or the engine gave it one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<String>,
-    /// Its own `JAVA_TOOL_OPTIONS`, with which the trials began theirs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_options: Option<String>,
 }

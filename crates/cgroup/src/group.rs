@@ -5,10 +5,16 @@
 //! the v2 mount without controllers; it gives PSI, cgroup.kill and cgroup.events.
 
 use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use loadline_sizing::{Bytes, Cpus};
+use rustix::fs::{Mode, OFlags};
 
 use crate::error::CgroupError;
 use crate::file;
+use crate::host;
 use crate::layout::{Controller, Layout, Place, SUPERVISOR, Version, is_delegated};
 use crate::name;
 use crate::reader::Reader;
@@ -29,6 +35,8 @@ pub struct Group {
     v2: Option<usize>,
     /// Directories that a container engine makes for it elsewhere; only their end is loadline's.
     others: Vec<PathBuf>,
+    /// What keeps the directories of a group that another container shows within reach.
+    _held: Arc<[OwnedFd]>,
 }
 
 impl Group {
@@ -100,7 +108,55 @@ impl Group {
             v2: layout.v2().and_then(index),
             others: layout.others().iter().map(|m| m.join(name)).collect(),
             dirs,
+            _held: Arc::default(),
         })
+    }
+
+    /// The group of a process of another container, as that container shows it: to be read only. It
+    /// stays within reach when the process has ended, until the group is removed.
+    ///
+    /// # Errors
+    /// A process that may not be looked at (another user's, or one with more rights) or has ended.
+    pub fn of_process(proc_root: &Path, pid: u32) -> Result<Self, CgroupError> {
+        let layout = Layout::of_process(proc_root, pid)?;
+        let (mut dirs, mut held) = (Vec::new(), Vec::new());
+        for place in layout.hierarchies() {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let directory = rustix::fs::open(&place.own, flags, Mode::empty())
+                .map_err(|errno| CgroupError::file("open", &place.own, errno))?;
+            let dir = format!("/proc/self/fd/{}", directory.as_raw_fd());
+            dirs.push((place.clone(), PathBuf::from(dir)));
+            held.push(directory);
+        }
+        let index = |place: &Place| dirs.iter().position(|(p, _)| p.mount == place.mount);
+        Ok(Self {
+            name: format!("of process {pid}"),
+            controllers: layout
+                .places()
+                .filter_map(|(c, place)| Some((c, index(place)?)))
+                .collect(),
+            v2: layout.v2().and_then(index),
+            others: Vec::new(),
+            dirs,
+            _held: held.into(),
+        })
+    }
+
+    /// The CPU quota and the memory limit that are in force; `None` where there is none.
+    ///
+    /// # Errors
+    /// A group that is gone.
+    pub fn in_force(&self) -> Result<(Option<Cpus>, Option<Bytes>), CgroupError> {
+        let of = |controller| match self.dir(controller) {
+            Some((version, dir)) => host::read_limit(controller, version, dir),
+            None => Ok((None, None, None)),
+        };
+        let limits = (of(Controller::Cpu)?.0, of(Controller::Memory)?.1);
+        // Of a group that is gone no file says that it has no limit.
+        for dir in self.dirs() {
+            file::read(&dir.join("cgroup.procs"))?;
+        }
+        Ok(limits)
     }
 
     /// Its name.
@@ -311,6 +367,38 @@ mod tests {
         let wanted = ["cpu,cpuacct", "memory", "pids", "freezer"]
             .map(|h| fake.root().join(h).join("loadline-x/cgroup.procs"));
         assert_eq!(files, wanted);
+    }
+
+    #[test]
+    fn a_group_of_another_process_stays_within_reach() {
+        let proc = Path::new("/proc");
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let group = Group::of_process(proc, child.id());
+        let (limits, processes) = match &group {
+            Ok(group) => (group.in_force(), group.processes().unwrap()),
+            Err(error) => {
+                println!("SKIP a group of another process: {error}");
+                child.kill().unwrap();
+                child.wait().unwrap();
+                return;
+            }
+        };
+        assert!(processes.contains(&child.id()), "{processes:?}");
+        limits.unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!Path::new(&format!("/proc/{}/root/proc", child.id())).exists());
+        group.unwrap().read().expect("its directories are held");
+    }
+
+    #[test]
+    fn a_group_that_is_gone_is_not_one_without_limits() {
+        let fake = Fake::captured("v1");
+        let group = Group::create(&fake.layout(ROOT), "loadline-x").unwrap();
+        group.in_force().unwrap_err();
     }
 
     #[test]

@@ -193,13 +193,32 @@ impl Layout {
         Self::detect_as(root, proc_root, Privilege::current())
     }
 
+    /// The hierarchies as a process of another container sees them; groups are never made there.
+    ///
+    /// # Errors
+    /// As [`Layout::detect`], and when that process may not be looked at or has ended.
+    pub fn of_process(proc_root: &Path, pid: u32) -> Result<Self, CgroupError> {
+        let process = proc_root.join(pid.to_string());
+        let root = process.join("root").join(&STANDARD_ROOT[1..]);
+        Self::seen_by(&process, &root, proc_root, Privilege::current())
+    }
+
     pub(crate) fn detect_as(
         root: &Path,
         proc_root: &Path,
         privilege: Privilege,
     ) -> Result<Self, CgroupError> {
-        let mounts = cgroup_mounts(&file::read(&proc_root.join("self/mountinfo"))?);
-        let own = memberships(&file::read(&proc_root.join("self/cgroup"))?);
+        Self::seen_by(&proc_root.join("self"), root, proc_root, privilege)
+    }
+
+    fn seen_by(
+        process: &Path,
+        root: &Path,
+        proc_root: &Path,
+        privilege: Privilege,
+    ) -> Result<Self, CgroupError> {
+        let mounts = cgroup_mounts(&file::read(&process.join("mountinfo"))?);
+        let own = memberships(&file::read(&process.join("cgroup"))?);
         let mut places = BTreeMap::new();
         let mut v2 = None;
         let mut others = Vec::new();

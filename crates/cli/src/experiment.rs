@@ -2,6 +2,7 @@
 //!
 //! Owns the flags that mean the same as keys of the experiment file. Flags win over the file.
 
+mod cluster;
 mod environment;
 mod flags;
 
@@ -22,6 +23,7 @@ use crate::error::{Error, ErrorKind};
 use crate::files;
 use crate::images;
 
+pub use cluster::ClusterFlags;
 pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags};
 
 /// An experiment and the text that reproduces it.
@@ -217,6 +219,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
     Ok(ExperimentFile {
         compose: None,
         manifest: None,
+        kubernetes: None,
         dependency: Vec::new(),
         outage: Vec::new(),
         question: None,
@@ -293,6 +296,7 @@ fn overlay(
         set(&mut file.search.replicas, "--replicas", &search.replicas);
         set(&mut file.search.budget, "--budget", &search.budget);
     }
+    any |= flags.cluster.overlay(file);
     any |= overlay_compose(file, flags);
     any |= overlay_required(file, flags);
     any |= overlay_app(file, flags);

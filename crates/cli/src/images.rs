@@ -6,6 +6,7 @@ use loadline_analysis::record::{Image, Machine};
 use loadline_engine::experiment::Experiment;
 use loadline_host::oci;
 use loadline_host::oci::image::NotFound;
+use loadline_kubernetes::Kubernetes;
 use loadline_trial::{Engine, EngineKind};
 
 use crate::error::{Error, ErrorKind};
@@ -14,6 +15,44 @@ use crate::error::{Error, ErrorKind};
 pub fn name(reference: &str) -> String {
     let last = reference.rsplit('/').next().unwrap_or(reference);
     last.split([':', '@']).next().unwrap_or(last).to_owned()
+}
+
+/// The application's image as a cluster has it. It is the only one.
+///
+/// # Errors
+/// An experiment with others, or with none.
+pub fn found_in_cluster(experiment: &mut Experiment, host: &Kubernetes) -> Result<(), Error> {
+    let image = host.image();
+    talk!("image: {}, started by the cluster", image.reference);
+    if let Some(of_app) = experiment.app.image.as_mut() {
+        of_app.found = Some(image);
+    }
+    Ok(())
+}
+
+/// The image of the application, for a cluster, which runs no other.
+///
+/// # Errors
+/// What a cluster cannot do.
+pub fn only(experiment: &Experiment) -> Result<String, Error> {
+    let refused = |problem: &str, hint: &str| Err(Error::new(ErrorKind::Usage, problem).hint(hint));
+    let Some(image) = &experiment.app.image else {
+        let problem = "--kubernetes: a cluster runs images, no commands of this machine";
+        return refused(
+            problem,
+            "build an image of it, and name that: --image registry/name:tag",
+        );
+    };
+    if image.engine.is_some() {
+        let problem = "--kubernetes and --engine: the cluster starts the image";
+        return refused(problem, "leave --engine out");
+    }
+    if experiment.images().count() > 1 {
+        let problem =
+            "--kubernetes: trials as pods run one image yet, and the experiment has several";
+        return refused(problem, "measure it on a machine: without --kubernetes");
+    }
+    Ok(image.reference.clone())
 }
 
 /// Looks for all images of an experiment that nobody looked for yet; says which engine has them.

@@ -18,6 +18,7 @@ mod measuring;
 mod notify;
 mod result;
 mod signals;
+mod today;
 mod usage;
 
 use std::process::ExitCode;

@@ -3,26 +3,27 @@
 //! Owns the order: check the experiment against this machine, take the lock, sweep leftovers,
 //! open the store, begin (or go on with) a result, run, note how it ended.
 
+mod refusals;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::record::Configuration;
+use loadline_analysis::record::{Configuration, Machine};
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
-use loadline_engine::cache::{CacheError, application};
-use loadline_engine::command::{CommandError, assemble};
+use loadline_engine::cache::application;
+use loadline_engine::command::assemble;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::ground::{changed, fingerprint};
 use loadline_engine::host::Host;
 use loadline_engine::local::Local;
 use loadline_engine::lock::{LockError, MachineLock};
 use loadline_engine::runner::{Measurement, RunError, Runner};
-use loadline_engine::store::{
-    NewResult, ResultKind, ResultRow, Status as ResultStatus, Store, StoreError,
-};
+use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status as ResultStatus, Store};
 use loadline_host::{Options, jvm_words, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_kubernetes::Kubernetes;
 use loadline_trial::{Account, Engine};
 
 use crate::commands::{RESULT, load_error};
@@ -32,6 +33,9 @@ use crate::images;
 use crate::notify::Webhook;
 use crate::signals::Signals;
 use crate::ui::Progress;
+
+use refusals::run_refused;
+pub use refusals::{cache_refused, command_refused, store_refused};
 
 /// The application's account where loadline is root: no account of a distribution has this number.
 const APPLICATION_UID: u32 = 64_999;
@@ -109,7 +113,7 @@ pub struct Measuring {
     pub jdks: Found,
     /// Where programs are looked for.
     pub places: Places,
-    _lock: MachineLock,
+    _lock: Option<MachineLock>,
 }
 
 impl Measuring {
@@ -120,6 +124,9 @@ impl Measuring {
     pub fn begin(mut given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
         let webhook = flags.notify.as_deref().map(Webhook::new).transpose()?;
         let (jdks, places) = java();
+        if given.experiment.cluster.is_some() {
+            return Self::begin_in_cluster(given, kind, flags, (jdks, places), webhook);
+        }
         images::find(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
         // Nothing is stored before it can run; but in the namespace that others than root enter,
@@ -133,37 +140,37 @@ impl Measuring {
         let store = early.map_or_else(state, Ok)?;
         let host = host(&store, &images::engines(&given.experiment))?;
         try_machine(&host)?;
-        let machine = machine(&host, &given.experiment, &jdks);
-        // A file that cannot be read now is told by the trial that needs it.
-        let ground = fingerprint(&given.experiment, &machine).ok();
-        let command: Vec<String> = std::env::args().collect();
-        let new = NewResult {
-            kind,
-            title: given.title,
-            experiment: given.text,
-            directory: given.experiment.app.directory.clone(),
-            command: loadline_report::redact::command(&command),
-            machine,
-        };
-        let result = store.create_result(&new).map_err(|e| store_refused(&e))?;
-        if let Some(ground) = &ground {
-            let noted = store.set_ground(&result, ground);
-            noted.map_err(|e| store_refused(&e))?;
-        }
-        Ok(Self {
+        let held = Held {
             store,
-            result,
-            experiment: given.experiment,
-            kind,
-            reuse: ground.filter(|_| flags.reuse),
-            retries: false,
             signals,
             webhook,
             host: Box::new(host),
-            jdks,
-            places,
-            _lock: lock,
-        })
+            java: (jdks, places),
+            lock: Some(lock),
+        };
+        held.begin(given, kind, flags)
+    }
+
+    /// The same where trials are pods: nothing is measured here, so nothing is locked.
+    fn begin_in_cluster(
+        mut given: Given,
+        kind: ResultKind,
+        flags: &MeasureFlags,
+        java: (Found, Places),
+        webhook: Option<Webhook>,
+    ) -> Result<Self, Error> {
+        let signals = Signals::watch()?;
+        let host = cluster(&mut given.experiment)?;
+        preflight(&given.experiment, &java.0, &java.1)?;
+        let held = Held {
+            store: open_store(flags.state.as_deref())?,
+            signals,
+            webhook,
+            host,
+            java,
+            lock: None,
+        };
+        held.begin(given, kind, flags)
     }
 
     /// Goes on with a result that was stopped.
@@ -178,14 +185,26 @@ impl Measuring {
     ) -> Result<Self, Error> {
         let webhook = notify.map(Webhook::new).transpose()?;
         let mut experiment = experiment_of(row)?;
-        images::find(&mut experiment)?;
-        enter_namespace()?;
         let (jdks, places) = java();
+        let in_cluster = match experiment.cluster {
+            Some(_) => Some(cluster(&mut experiment)?),
+            None => {
+                images::find(&mut experiment)?;
+                enter_namespace()?;
+                None
+            }
+        };
         preflight(&experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
-        let lock = lock(wait, &signals)?;
-        let host = host(&store, &images::engines(&experiment))?;
-        let now = machine(&host, &experiment, &jdks);
+        let (host, lock): (Box<dyn Host>, _) = match in_cluster {
+            Some(host) => (host, None),
+            None => {
+                let lock = lock(wait, &signals)?;
+                let engines = images::engines(&experiment);
+                (Box::new(host(&store, &engines)?), Some(lock))
+            }
+        };
+        let now = machine(host.machine(), &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
         let begun = store.ground(&row.id).map_err(|e| store_refused(&e))?;
         if let Some(why) = changed((&row.machine, &now), begun.as_deref(), ground.as_deref()) {
@@ -207,7 +226,7 @@ impl Measuring {
             ),
             signals,
             webhook,
-            host: Box::new(host),
+            host,
             jdks,
             places,
             _lock: lock,
@@ -295,6 +314,73 @@ impl Measuring {
         }
         Ok(())
     }
+}
+
+/// What a measurement has before it has a result.
+struct Held {
+    store: Store,
+    signals: Signals,
+    webhook: Option<Webhook>,
+    host: Box<dyn Host>,
+    java: (Found, Places),
+    lock: Option<MachineLock>,
+}
+
+impl Held {
+    fn begin(
+        self,
+        given: Given,
+        kind: ResultKind,
+        flags: &MeasureFlags,
+    ) -> Result<Measuring, Error> {
+        let machine = machine(self.host.machine(), &given.experiment, &self.java.0);
+        // A file that cannot be read now is told by the trial that needs it.
+        let ground = fingerprint(&given.experiment, &machine).ok();
+        let command: Vec<String> = std::env::args().collect();
+        let new = NewResult {
+            kind,
+            title: given.title,
+            experiment: given.text,
+            directory: given.experiment.app.directory.clone(),
+            command: loadline_report::redact::command(&command),
+            machine,
+        };
+        let result = self
+            .store
+            .create_result(&new)
+            .map_err(|e| store_refused(&e))?;
+        if let Some(ground) = &ground {
+            let noted = self.store.set_ground(&result, ground);
+            noted.map_err(|e| store_refused(&e))?;
+        }
+        Ok(Measuring {
+            store: self.store,
+            result,
+            experiment: given.experiment,
+            kind,
+            reuse: ground.filter(|_| flags.reuse),
+            retries: false,
+            signals: self.signals,
+            webhook: self.webhook,
+            host: self.host,
+            jdks: self.java.0,
+            places: self.java.1,
+            _lock: self.lock,
+        })
+    }
+}
+
+/// The cluster of an experiment, after what killed loadlines left is gone; the image is known then.
+fn cluster(experiment: &mut Experiment) -> Result<Box<dyn Host>, Error> {
+    let image = images::only(experiment)?;
+    let account = account(experiment);
+    let wanted = experiment
+        .cluster
+        .clone()
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "the experiment names no cluster"))?;
+    let host = Kubernetes::new(&wanted, &image, account).map_err(|e| Error::refused(&e))?;
+    images::found_in_cluster(experiment, &host)?;
+    Ok(Box::new(host))
 }
 
 /// The experiment of a stored result, with the directory it ran in.
@@ -421,12 +507,7 @@ fn host(store: &Store, engines: &[Engine]) -> Result<Local, Error> {
     Ok(host)
 }
 
-fn machine(
-    host: &Local,
-    experiment: &Experiment,
-    jdks: &Found,
-) -> loadline_analysis::record::Machine {
-    let mut machine = host.site().machine();
+fn machine(mut machine: Machine, experiment: &Experiment, jdks: &Found) -> Machine {
     let mut wanted: Vec<String> = experiment
         .configurations()
         .iter()
@@ -484,7 +565,9 @@ pub fn sudo_caller() -> Option<Account> {
 fn account(experiment: &Experiment) -> Account {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
-    let own = (uid != 0).then_some(Account { uid, gid });
+    // A cluster knows nothing of who calls here.
+    let is_here = uid != 0 && experiment.cluster.is_none();
+    let own = is_here.then_some(Account { uid, gid });
     experiment.app.account.or(own).unwrap_or(Account {
         uid: APPLICATION_UID,
         gid: APPLICATION_UID,
@@ -513,90 +596,4 @@ fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
             .hint("two measurements disturb each other; add --wait to run after it"),
         io @ LockError::Io { .. } => Error::new(ErrorKind::Environment, io),
     })
-}
-
-/// A store error as the command line reports it.
-pub fn store_refused(error: &StoreError) -> Error {
-    match error {
-        StoreError::Full { .. } => {
-            Error::new(ErrorKind::Environment, error).hint("free some space, then: loadline resume")
-        }
-        StoreError::Place { source, .. } if source.kind.is_none() => {
-            let hint = format!("{}, or give another directory: --state DIR", source.hint);
-            Error::new(ErrorKind::Environment, error).hint(hint)
-        }
-        StoreError::Directory { .. } | StoreError::Place { .. } => {
-            Error::new(ErrorKind::Environment, error).hint("give another directory: --state DIR")
-        }
-        StoreError::Newer { .. } => Error::new(ErrorKind::Environment, error)
-            .hint("use that loadline, or another directory: --state DIR"),
-        StoreError::Unknown { id, path } if id == "last" => Error::new(
-            ErrorKind::Usage,
-            format!("there are no results in {} yet", path.display()),
-        )
-        .hint("`loadline size` and `loadline run` make one; --state DIR names another directory"),
-        StoreError::Unknown { .. } => Error::new(ErrorKind::Usage, error)
-            .hint("loadline list shows the results; `last` is the newest"),
-        StoreError::Ambiguous { .. } => {
-            Error::new(ErrorKind::Usage, error).hint("loadline list shows all of them")
-        }
-        StoreError::InUse { .. } => Error::new(ErrorKind::Environment, error)
-            .hint("wait for its end, or stop it: `loadline serve` has a button"),
-        StoreError::Log { .. } => Error::new(ErrorKind::Environment, error)
-            .hint("look after the disk (dmesg), then: loadline resume"),
-        StoreError::Database { .. } | StoreError::Record { .. } => {
-            Error::new(ErrorKind::Environment, error)
-                .hint("give another directory with --state DIR; the file is left as it is")
-        }
-    }
-}
-
-/// A command that cannot be run, as the command line reports it.
-pub fn command_refused(error: &CommandError) -> Error {
-    let refusal = match error {
-        CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
-            Error::new(ErrorKind::Usage, error)
-        }
-        CommandError::NoJdk { hint, .. } => {
-            Error::new(ErrorKind::Environment, error).hint_if(hint.as_ref())
-        }
-        CommandError::Image(refusal) => return Error::refused(refusal),
-    };
-    match error {
-        CommandError::NoJar { .. } => refusal.hint("build it first, or check the path; it is relative to the directory loadline is called in"),
-        CommandError::NoProgram { program } if program == "java" => refusal.hint("install a JDK, or put one into PATH or JAVA_HOME; `loadline doctor` lists what it finds"),
-        CommandError::NoProgram { .. } => refusal.hint("check the spelling and PATH"),
-        CommandError::NoJdk { .. } => refusal.hint("`loadline doctor` lists the JDKs of this machine"),
-        CommandError::Image(_) => refusal,
-    }
-}
-
-/// A cache that cannot be made.
-pub fn cache_refused(error: &CacheError) -> Error {
-    let kind = match error {
-        CacheError::Application(_) | CacheError::NoJdk { .. } | CacheError::Kind(_) => {
-            ErrorKind::Usage
-        }
-        CacheError::NeverReady { .. } | CacheError::NotWritten { .. } => ErrorKind::Invalid,
-        CacheError::File(_) => ErrorKind::Environment,
-    };
-    Error::new(kind, error).hint(error.hint())
-}
-
-fn run_refused(error: &RunError, signals: &Signals, (kind, result): (ResultKind, &str)) -> Error {
-    let resume = match kind {
-        ResultKind::Verify => "begin it again: loadline verify".to_owned(),
-        _ => format!(
-            "everything finished is kept; go on with: loadline resume {}",
-            crate::ui::text::short(result)
-        ),
-    };
-    match error {
-        RunError::Store(error) => store_refused(error),
-        RunError::Refused(refusal) => Error::refused(refusal),
-        RunError::Command(error) => command_refused(error),
-        RunError::Cache(error) => cache_refused(error),
-        RunError::Load(error) => load_error(error),
-        RunError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),
-    }
 }

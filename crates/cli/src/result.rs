@@ -192,6 +192,7 @@ pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
     let node = node(&experiment, &row.machine, experiment.search.node);
     Ok(ResultView {
         node,
+        today: None,
         id: row.id.clone(),
         title: row.title.clone(),
         question: experiment.question.clone(),

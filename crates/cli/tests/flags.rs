@@ -158,3 +158,48 @@ fn lint_checks_on_paper_and_runs_nothing() {
     );
     assert_eq!(linted.stdout, judged.stdout);
 }
+
+#[test]
+fn what_ships_today_is_held_against_the_answer() {
+    let place = tempfile::tempdir().expect("a directory");
+    let said = "Today spring-web ships with 2 CPUs and 4Gi: this saves 1 CPU (50 %)";
+    let shown = loadline(place.path(), &["show", "-", "--today", "2/4Gi"], &record());
+    assert!(
+        text(&shown.stdout).contains(said),
+        "{}",
+        text(&shown.stdout)
+    );
+    let pod = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: jdk, command: [java, -jar, a.jar], resources: {limits: {cpu: 2, memory: 4Gi}}}]}\n";
+    fs::write(place.path().join("pod.yaml"), pod).expect("writable");
+    let arguments = ["report", "-", "-o", "-", "--manifest", "pod.yaml"];
+    let report = loadline(place.path(), &arguments, &record());
+    assert!(
+        text(&report.stdout).contains(said),
+        "{}",
+        text(&report.stderr)
+    );
+    let both = ["show", "-", "--today", "4Gi", "--manifest", "pod.yaml"];
+    let refused = loadline(place.path(), &both, &record());
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn the_first_screen_has_at_most_30_lines_with_what_is_said_below_it() {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records");
+    let mut seen = 0;
+    for entry in fs::read_dir(records).expect("records").flatten() {
+        let Ok(file) = fs::File::open(entry.path().join("result.json.gz")) else {
+            continue;
+        };
+        let read = std::io::read_to_string(flate2::read::GzDecoder::new(file));
+        let view = loadline_report::read(&read.expect("text")).expect("a result");
+        // Three lines of what to do next stand below it.
+        for width in [80, 100, 200] {
+            let screen = loadline_report::brief(&view, width);
+            let lines = screen.lines().count();
+            assert!(lines <= 27, "{}, {width}: {lines}", entry.path().display());
+        }
+        seen += 1;
+    }
+    assert!(seen >= 5, "{seen}");
+}

@@ -12,6 +12,7 @@ pub mod command;
 pub mod experiment;
 pub mod ground;
 pub mod host;
+pub mod left;
 pub mod local;
 pub mod lock;
 pub mod logs;

@@ -10,6 +10,7 @@ use std::path::Path;
 use loadline_analysis::span::Span;
 use loadline_analysis::timeline::{Step, around, steps};
 use loadline_host::samples::Rows;
+use loadline_jvm::gclog;
 use loadline_trial::log::{Content, Reader};
 
 use crate::store::Store;
@@ -58,9 +59,64 @@ pub fn timelines(store: &Store, trial: &str, pauses: &[Span]) -> Vec<Vec<Step>> 
     found.iter().map(|samples| steps(samples)).collect()
 }
 
-/// The lines of a log with CLOCK_MONOTONIC stamps (`[123ns]`) that tell of pauses and safepoints
-/// that overlap a span: a line is written at the end of what it tells of.
-pub fn lines_within(log: &str, span: Span) -> Vec<&str> {
+/// The lines of a log that tell of pauses and safepoints that overlap a span; `pauses` are those that
+/// the trial's record has of it, which place a log that has only the wall clock.
+pub fn lines_within<'a>(log: &'a str, span: Span, pauses: &[(u64, u64)]) -> Vec<&'a str> {
+    match wall_ahead_ms(log, pauses) {
+        Some(ahead_ms) => openj9_lines(log, span, ahead_ms),
+        None => hotspot_lines(log, span),
+    }
+}
+
+/// Pauses of which one is looked for in the record.
+const LOOKED_AT: usize = 1000;
+
+/// How far the wall clock of OpenJ9's log is ahead of the trial's, ms: a pause of the record has the
+/// same length in the log, to the microsecond. `None` for HotSpot's, and where no pause is found.
+fn wall_ahead_ms(log: &str, pauses: &[(u64, u64)]) -> Option<i64> {
+    if log.starts_with('[') {
+        return None;
+    }
+    let read = gclog::read(log.as_bytes(), LOOKED_AT);
+    let placed = read.pauses.iter().find_map(|pause| {
+        let length = pause.duration.as_nanos();
+        let same = pauses
+            .iter()
+            .find(|(start, end)| u128::from(end - start) == length);
+        Some((pause.end.unix_ms?, same?.1))
+    });
+    let (unix_ms, end_ns) = placed?;
+    Some(unix_ms - i64::try_from(end_ns / 1_000_000).ok()?)
+}
+
+/// Of OpenJ9: what begins, ends and takes its time in a stop. A stamp is cut to milliseconds.
+fn openj9_lines(log: &str, span: Span, ahead_ms: i64) -> Vec<&str> {
+    const TELLING: [&str; 7] = [
+        "<exclusive-start",
+        "<exclusive-end",
+        "<af-start",
+        "<sys-start",
+        "<percolate",
+        "<gc-op",
+        "<gc-end",
+    ];
+    let ms = |ns: u64| i64::try_from(ns / 1_000_000).unwrap_or(i64::MAX);
+    let (from, to) = (ms(span.start) - 1, ms(span.end) + 1);
+    let is_within = |line: &&str| {
+        let stamp = gclog::stamp_ms(line).map(|stamp| stamp - ahead_ms);
+        stamp.is_some_and(|at| from <= at && at <= to)
+    };
+    let tells = |line: &&str| TELLING.iter().any(|begin| line.starts_with(begin));
+    log.lines()
+        .map(str::trim)
+        .filter(tells)
+        .filter(is_within)
+        .collect()
+}
+
+/// Of HotSpot, with CLOCK_MONOTONIC stamps (`[123ns]`): a line is written at the end of what it tells
+/// of.
+fn hotspot_lines(log: &str, span: Span) -> Vec<&str> {
     let tells = |line: &&str| {
         let is_pause =
             line.contains("[gc ") || line.contains("[gc]") || line.contains("[gc,phases");
@@ -96,9 +152,38 @@ mod tests {
 [150200000ns][info][gc,cpu      ] GC(1) User=0.02s Sys=0.00s Real=0.06s
 garbage
 [990000000ns][info][safepoint   ] Safepoint \"Cleanup\", Total: 5 ns";
-        let lines = lines_within(log, Span::new(101_000_000, 150_000_000));
+        let lines = lines_within(log, Span::new(101_000_000, 150_000_000), &[]);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].contains("GC(1) Pause") && lines[1].contains("Safepoint"));
+    }
+
+    #[test]
+    fn the_lines_of_openj9_behind_a_pause_are_found_by_the_record() {
+        let log = r#"<?xml version="1.0" ?>
+<verbosegc version="x">
+<exclusive-start id="2" timestamp="2023-11-14T22:13:21.000" intervalms="900.500">
+</exclusive-start>
+<gc-start id="3" type="scavenge" contextid="1" timestamp="2023-11-14T22:13:21.001">
+</gc-start>
+<gc-op id="4" type="scavenge" timems="9.000" contextid="1" timestamp="2023-11-14T22:13:21.010" />
+<exclusive-end id="5" timestamp="2023-11-14T22:13:21.012" durationms="12.345" />
+<exclusive-start id="6" timestamp="2023-11-14T22:13:22.000" intervalms="1000.000">
+</exclusive-start>
+<gc-start id="7" type="scavenge" contextid="1" timestamp="2023-11-14T22:13:22.001">
+</gc-start>
+<exclusive-end id="8" timestamp="2023-11-14T22:13:22.002" durationms="2.000" />
+"#;
+        // The first one, 5 s after the trial's clock began.
+        let (start, end) = (5_000_400_000, 5_012_745_000);
+        let recorded = [(start, end), (6_000_400_000, 6_002_400_000)];
+        let lines = lines_within(log, Span::new(start, end), &recorded);
+        let tags: Vec<&str> = lines.iter().filter_map(|l| l.split(' ').next()).collect();
+        assert_eq!(tags, ["<exclusive-start", "<gc-op", "<exclusive-end"]);
+        assert!(lines[2].contains("12.345"));
+        assert_eq!(
+            lines_within(log, Span::new(start, end), &[]),
+            Vec::<&str>::new()
+        );
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub fn sizes(experiment: &Experiment, memory: Option<Bytes>) -> Sizes {
     }
 }
 
-/// The level of a base that is a question of its own, where several JDKs or applications are asked
-/// about.
+/// The level of a base that is a question of its own, where several JDKs, applications or CPU limits
+/// are asked about.
 fn level(experiment: &Experiment, base: &Configuration) -> Option<Level> {
     let several = experiment.factors.iter().filter(|f| f.levels.len() > 1);
     let has_jdks = several.clone().any(|factor| factor.name == "jdk");
@@ -66,11 +66,19 @@ fn level(experiment: &Experiment, base: &Configuration) -> Option<Level> {
     };
     let mut applications = several.filter(is_application).flat_map(|f| &f.levels);
     let of_base = applications.find(|level| level.change.application == base.application);
+    let has_limits = several_limits(experiment);
     let level = Level {
+        cpu: base.cpu.filter(|_| has_limits),
         jdk: base.jdk.clone().filter(|_| has_jdks),
         application: of_base.map(|level| level.label.clone()),
     };
-    (has_jdks || level.application.is_some()).then_some(level)
+    (level != Level::default() || has_jdks).then_some(level)
+}
+
+/// Whether memory is asked for each of several CPU limits.
+fn several_limits(experiment: &Experiment) -> bool {
+    let mut factors = experiment.factors.iter();
+    factors.any(|factor| factor.name == "cpu" && factor.levels.len() > 1)
 }
 
 fn parameters(experiment: &Experiment, memory: Option<Bytes>) -> Parameters {

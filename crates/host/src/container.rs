@@ -3,12 +3,13 @@
 //! Owns the trait, and nothing of how it is done. The trial makes the containers of its instances,
 //! starts and stops them all by the same code, samples their cgroups and reads what they wrote.
 //! Kinds: [`crate::own`], namespaces and a cgroup that loadline makes itself; [`crate::oci`], an image
-//! that podman or docker starts.
+//! that podman or docker starts; [`crate::pod`], what a kubelet starts beside loadline.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use loadline_analysis::record::Failure;
 use loadline_cgroup::{CgroupError, Group, Limits, Sample};
 use loadline_trial::{Engine, EngineKind};
 use rustix::process::Signal;
@@ -141,6 +142,11 @@ pub trait Container {
     /// # Errors
     /// A file that is not there, is no regular one, or is not the application's own.
     fn open(&self, seen: &Path) -> io::Result<File>;
+
+    /// What was done to it from outside, which makes the trial INVALID; asked before it is ended.
+    fn disturbed(&mut self) -> Option<Failure> {
+        None
+    }
 
     /// Whether the application is a JVM as far as its command tells, and its JDK where that is known.
     fn jdk(&self) -> Option<&Path>;

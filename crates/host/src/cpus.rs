@@ -54,6 +54,11 @@ impl CpuPlan {
         plan
     }
 
+    /// Everything everywhere: who runs where is the node's kernel's to say.
+    pub fn unsplit(available: &[u32]) -> Self {
+        Self::plain(available, available)
+    }
+
     /// Whether a quota is all the CPUs that the application gets: then nothing throttles it here.
     pub fn never_throttles(&self, quota: Option<Cpus>) -> bool {
         let whole = Cpus::from_whole(self.application.len() as u32);

@@ -327,6 +327,7 @@ impl Start<'_> {
                 evict_page_cache: false,
             },
             app,
+            trial: &self.order.trial,
             program: &Program::of_app(app, self.dependency.account),
             cpus: self.cpus,
             directories: &self.dependency.directories,

@@ -140,6 +140,7 @@ fn terminate(instances: &mut Instances, grace: Duration) {
 /// Kills what is left, in the groups and in the namespaces, until nothing is.
 fn kill(instances: &mut Instances, parts: &mut [Evidence]) {
     for (instance, part) in instances.all.iter_mut().zip(&mut *parts) {
+        part.failure = instance.container.disturbed();
         let group = instance.container.group();
         let left = group.processes().unwrap_or_default().len() as u64;
         let own = u64::from(instance.state.is_running());
@@ -240,7 +241,7 @@ fn samples(instance: &mut Instance, log: &Log, evidence: &mut Evidence) {
     (evidence.cgroup.loaded_rss, evidence.cgroup.loaded_pss) = state.loaded;
     evidence.warnings.extend(warnings);
     let ended = recorded.report.failure.filter(|error| !error.is_gone());
-    evidence.failure = ended.map(halt::failure);
+    evidence.failure = evidence.failure.take().or(ended.map(halt::failure));
 }
 
 /// Fills in what follows from the samples of an instance, read from the log as often as it takes;

@@ -42,9 +42,10 @@ const NAMESPACES: [(&str, LinkNameSpaceType); 5] = [
     ("mnt", LinkNameSpaceType::Mount),
 ];
 
-/// Whether this process was started in loadline's own image.
+/// Whether this process was started in loadline's own image, and is not to stay in it: a pod empties
+/// the variable.
 pub fn is_in_image() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    std::env::var_os(VARIABLE).is_some_and(|value| !value.is_empty())
 }
 
 /// Goes on as a program of the machine, with the same arguments. The process must have one thread.

@@ -100,8 +100,7 @@ impl Tail {
         let mut log = Builder::new(KEPT_PAUSES).window(measure).wall(wall);
         log.read(reader.join(Content::GcLog, self.instance));
         let log = log.finish();
-        let has_wall_only = log.header.collector.is_some_and(|c| c.is_openj9());
-        if has_wall_only && wall.is_none() {
+        if log.header.is_openj9 && wall.is_none() {
             warnings.push(
                 "the wall clock was set during the trial: the GC log's pauses have no place in time"
                     .to_owned(),

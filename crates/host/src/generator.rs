@@ -244,7 +244,7 @@ pub(crate) struct Driven {
 }
 
 /// So long may a generator take before it counts as stuck.
-fn longest(plan: &Plan) -> Duration {
+pub fn longest(plan: &Plan) -> Duration {
     let length = match plan.model {
         // Requests that all time out, one after the other on each connection.
         Model::ClosedRequests { requests } => {

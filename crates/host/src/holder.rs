@@ -7,13 +7,14 @@
 use std::io::PipeWriter;
 use std::path::PathBuf;
 
-use loadline_trial::App;
+use loadline_trial::{App, EngineKind};
 
 use crate::container::{Container, Frame};
-use crate::halt::Halt;
+use crate::halt::{Halt, refused};
 use crate::notes::{Note, Teller};
 use crate::oci::Oci;
 use crate::own::{self, Own};
+use crate::pod::{Given, Pod};
 use crate::program::Program;
 use crate::site::Site;
 
@@ -23,6 +24,8 @@ pub(crate) struct Held<'a> {
     pub frame: Frame<'a>,
     /// What runs.
     pub app: &'a App,
+    /// The trial that it is of.
+    pub trial: &'a str,
     /// The same, with who runs it.
     pub program: &'a Program,
     /// CPUs it may run on.
@@ -59,6 +62,20 @@ impl Held<'_> {
                     loadline: &site.options.program,
                 };
                 Box::new(Own::prepare(layout, &wanted, output, tell, warnings)?)
+            }
+            App::Image(image) if image.engine.kind == EngineKind::Kubernetes => {
+                let place = site.options.pod.as_ref().ok_or_else(|| {
+                    refused(
+                        "starting the application",
+                        "its order is for a pod, and this is none".to_owned(),
+                        "see `loadline --help` for the commands for people",
+                    )
+                })?;
+                let given = Given {
+                    cpu: self.frame.limits.cpu_quota,
+                    memory: self.frame.limits.memory,
+                };
+                Box::new(Pod::prepare(place, self.trial, given, tell)?)
             }
             App::Image(image) => {
                 let frame = &self.frame;

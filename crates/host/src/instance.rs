@@ -193,6 +193,7 @@ impl Instance {
                 evict_page_cache: site.options.evict_page_cache,
             },
             app: &order.app,
+            trial: &order.trial,
             program,
             cpus: &plan.application,
             directories: &[],
@@ -394,7 +395,7 @@ fn generator_group(
     plan: &CpuPlan,
     part: Part,
 ) -> Result<Option<TrialGroup>, Halt> {
-    if !plan.generator_competes() && part.of == 1 {
+    if site.options.is_pod || (!plan.generator_competes() && part.of == 1) {
         return Ok(None);
     }
     let making = |error| halt::cgroup("making the load generator's cgroup", &error);

@@ -11,7 +11,7 @@
 //!
 //! Judges nothing and knows no store. Read in this order: [`part`] (order in, events out), `trial`
 //! (the phases), `instance` (one application of a trial), `container` (what holds it), `own` (how
-//! loadline holds it itself), `oci` (how an engine does), `ending` (the stop). Facts and measurements behind the design:
+//! loadline holds it itself), `oci` (how an engine does), [`pod`] (how a kubelet does), `ending` (the stop). Facts and measurements behind the design:
 //! ARCHITECTURE.md, "Containment".
 
 pub mod application_pauses;
@@ -42,6 +42,7 @@ mod output;
 mod own;
 mod pagecache;
 pub mod part;
+pub mod pod;
 mod preflight;
 mod probe;
 mod program;
@@ -61,7 +62,7 @@ mod trial;
 mod watching;
 
 pub use clock::monotonic_ns;
-pub use generator::load_part;
+pub use generator::{load_part, longest};
 pub use neighbour::neighbour;
 pub use output::plain;
 pub use own::init;

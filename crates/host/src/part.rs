@@ -5,21 +5,30 @@
 //! memory. When this process dies, everything of its trial dies with it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use loadline_analysis::record::{Failure, Invalid};
+use loadline_analysis::record::{Failure, Invalid, Node};
 use loadline_trial::log::Log;
-use loadline_trial::{Ending, Event, Order};
+use loadline_trial::{Ending, Event, Network, Order};
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
 use crate::halt::Halt;
+use crate::pod::{self, Place};
 use crate::site::{Options, Site};
 use crate::trial::{self, Stop};
 
 /// The variable with the process id of the loadline that started it.
 pub const PARENT: &str = "LOADLINE_PARENT";
+
+/// The variable with the name of the node, in a pod.
+pub const NODE: &str = "LOADLINE_NODE";
+
+/// How often a trial that is over looks whether it may go.
+const IDLE: Duration = Duration::from_millis(50);
 
 /// A trial whose end cannot be told by its log.
 #[derive(Debug, thiserror::Error)]
@@ -68,17 +77,77 @@ pub fn run(
         .ok_or(PartError::NotForPeople)?;
     let file = log.as_fd().try_clone_to_owned().map_err(PartError::Log)?;
     let log = Arc::new(Log::begin(File::from(file)).map_err(PartError::Log)?);
-    let ending = ending(&order, &log, stop);
+    let ending = ending(&order, &log, Options::default(), stop);
     log.event(&Event::Ended(ending)).map_err(PartError::Log)
 }
 
-fn ending(order: &Order, log: &Arc<Log>, stop: Stop<'_>) -> Ending {
-    let site = match Site::find(Options::default()) {
+/// The same in the pod of a trial, whose application the kubelet starts once it is let; what is
+/// logged comes out as lines on `output`. The container goes on until the kubelet ends it: one that
+/// ended would be started again.
+///
+/// # Errors
+/// [`PartError::NotForPeople`] outside of a pod; [`PartError::Log`] when nothing can be told.
+pub fn run_in_pod(place: &Place, output: impl Write + Send) -> Result<(), PartError> {
+    let mut order: Order = std::fs::read(&place.order)
+        .ok()
+        .and_then(|packed| zstd::decode_all(packed.as_slice()).ok())
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .ok_or(PartError::NotForPeople)?;
+    order.network = Network::Host;
+    order.scratch = place.work.join("scratch");
+    let ended = place.told_to_end.as_ref();
+    let mut options = File::options();
+    let options = options.read(true).append(true).create_new(true);
+    match options.open(place.log()) {
+        Ok(log) => carry_out(&order, log, place, output)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let mut output = output;
+            let text = format!("{}lost its container was started twice\n", pod::LINE);
+            let told = output.write_all(text.as_bytes());
+            told.map_err(PartError::Log)?;
+        }
+        Err(error) => return Err(PartError::Log(error)),
+    }
+    while !ended.load(Ordering::Relaxed) {
+        std::thread::sleep(IDLE);
+    }
+    Ok(())
+}
+
+/// The whole trial, with its log on its way out.
+fn carry_out(
+    order: &Order,
+    log: File,
+    place: &Place,
+    output: impl Write + Send,
+) -> Result<(), PartError> {
+    let reading = log.try_clone().map_err(PartError::Log)?;
+    let log = Arc::new(Log::begin(log).map_err(PartError::Log)?);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let shipping = scope.spawn(|| pod::ship(&reading, output, &is_over));
+        let stop = || place.told_to_end.load(Ordering::Relaxed);
+        let ending = ending(order, &log, Options::in_pod(Some(place.clone())), &stop);
+        let told = log.event(&Event::Ended(ending));
+        is_over.store(true, Ordering::Release);
+        let shipped = shipping.join();
+        let shipped = shipped.unwrap_or_else(|_| Err(io::Error::other("its thread died")));
+        told.and(shipped).map_err(PartError::Log)
+    })
+}
+
+fn ending(order: &Order, log: &Arc<Log>, options: Options, stop: Stop<'_>) -> Ending {
+    let is_pod = options.is_pod;
+    let site = match Site::find(options) {
         Ok(site) => site,
         Err(refusal) => return Ending::Refused(refusal),
     };
     match trial::run(&site, order, log, stop) {
         Ok(mut evidence) => {
+            if is_pod {
+                let name = std::env::var(NODE).unwrap_or_default();
+                evidence.node = Some(Node::of(&site.machine(), &name));
+            }
             if let Some(error) = log.failure() {
                 evidence.failure = Some(incomplete(&error));
             }

@@ -324,7 +324,7 @@ fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
 }
 
 /// A regular file below a directory that someone else may write.
-fn open_beneath(directory: &Path, name: &Path) -> io::Result<File> {
+pub(crate) fn open_beneath(directory: &Path, name: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
     let directory = rustix::fs::open(directory, flags, Mode::empty())?;
     beneath::open(directory, name)

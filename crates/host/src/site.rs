@@ -13,6 +13,7 @@ use loadline_trial::{Dependency, Order, Refusal};
 
 use crate::cpus::{self, CpuPlan};
 use crate::halt;
+use crate::pod::Place;
 
 /// What can be chosen about trials on this machine.
 #[derive(Debug, Clone)]
@@ -28,6 +29,22 @@ pub struct Options {
     pub open_files: u64,
     /// Memory of the machine that trials must leave alone.
     pub memory_reserve: Bytes,
+    /// In a pod of Kubernetes: limits, CPUs and memory are the cluster's to give.
+    pub is_pod: bool,
+    /// Where things lie in the pod of a trial.
+    pub pod: Option<Place>,
+}
+
+impl Options {
+    /// In a pod, which is that of a trial where there is a place for it.
+    pub fn in_pod(pod: Option<Place>) -> Self {
+        Self {
+            evict_page_cache: false,
+            is_pod: true,
+            pod,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Options {
@@ -40,6 +57,8 @@ impl Default for Options {
             // What most container engines give at least.
             open_files: 65_536,
             memory_reserve: Bytes::from_mib(256),
+            is_pod: false,
+            pod: None,
         }
     }
 }
@@ -61,9 +80,11 @@ impl Site {
         let what = "finding the cgroups of this machine";
         let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))
             .map_err(|error| halt::cgroup(what, &error))?;
-        layout
-            .check_permission()
-            .map_err(|error| halt::cgroup("making a cgroup for trials", &error))?;
+        if !options.is_pod {
+            layout
+                .check_permission()
+                .map_err(|error| halt::cgroup("making a cgroup for trials", &error))?;
+        }
         let cpus = cpus::available().map_err(|errno| {
             let hint = "`loadline doctor` shows what this machine can do";
             Refusal::new("finding the CPUs of this machine", errno, hint)
@@ -96,12 +117,16 @@ impl Site {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             image: None,
             level_images: Vec::new(),
+            cluster: None,
         }
     }
 
     /// The CPUs of one instance, from 0, those that no instance of the trial has, for the
     /// generators, and those of the dependencies.
     pub(crate) fn plan_cpus(&self, order: &Order, instance: u32) -> Result<CpuPlan, Refusal> {
+        if self.options.is_pod {
+            return Ok(CpuPlan::unsplit(&self.cpus));
+        }
         let configuration = &order.configuration;
         let available = self.without_dependencies(order)?;
         let plan = |wanted: Option<&[u32]>| {
@@ -164,6 +189,9 @@ impl Site {
 
     /// Refuses what does not fit beside everything else here: so many instances with these limits.
     pub(crate) fn refuse_too_large(&self, own: &Limits, instances: u32) -> Result<(), Refusal> {
+        if self.options.is_pod {
+            return Ok(());
+        }
         let limits = in_all(own, instances);
         // A limit around the trial that is not above the trial's own would be measured in its place.
         outer_limits(&self.layout)

@@ -109,7 +109,9 @@ impl Trial<'_> {
     }
 
     fn go_on(&mut self) -> Result<(), Halt> {
-        match (self.stop)() {
+        // An application that has ended is evidence, whoever is told to go after it.
+        let is_over = self.instances.all.iter().all(|i| i.state.is_over());
+        match (self.stop)() && !is_over {
             true if self.cut_soak() => Ok(()),
             true => Err(Halt::Stopped),
             false => self.instances.dependencies.look(),

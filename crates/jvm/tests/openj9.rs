@@ -1,33 +1,198 @@
-//! The options of OpenJ9's shared class cache on a real OpenJ9, where there is one.
+//! OpenJ9 as it is, where there is one below /usr/lib/jvm or another usual place: what it says of
+//! itself, its GC log, the options of its shared class cache.
+
+#![allow(clippy::print_stdout)] // SKIP lines stand on stdout, from a helper too.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loadline_jvm::cache::scc::{self, Statistics};
-use loadline_jvm::detect::{Found, Places};
+use loadline_jvm::detect::words::{ASK_OPENJ9, Words};
+use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_jvm::gclog::{Builder, GcLog, WallClock};
+use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::Bytes;
 use loadline_sizing::Vm;
 
+/// The first OpenJ9 of this machine; says so when there is none.
+fn openj9(test: &str) -> Option<Jdk> {
+    let jdks = Found::look(&Places::of_process()).jdks;
+    let found = jdks.into_iter().find(|jdk| jdk.kind == Vm::OpenJ9);
+    if found.is_none() {
+        println!("SKIP {test}: no OpenJ9 JVM on this machine");
+    }
+    found
+}
+
+fn java(jdk: &Jdk, words: &[String]) -> Output {
+    let output = Command::new(&jdk.java).args(words).output();
+    output.expect("java runs")
+}
+
+fn said(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[test]
+fn a_real_openj9_says_its_build() {
+    let Some(jdk) = openj9("a_real_openj9_says_its_build") else {
+        return;
+    };
+    let output = java(&jdk, &ASK_OPENJ9.map(str::to_owned));
+    let text = said(&output);
+    let words = Words::parse(&text).unwrap_or_else(|| panic!("no words: {text}"));
+    assert!(words.is_openj9(), "{words:?}");
+    assert!(
+        !words.vm_build.is_empty() && !words.runtime.is_empty(),
+        "{words:?}"
+    );
+    assert!(
+        jdk.name.contains(&jdk.version.feature.to_string()),
+        "{jdk:?}"
+    );
+}
+
 #[test]
 fn a_real_openj9_takes_the_options() {
-    let jdks = Found::look(&Places::of_process()).jdks;
-    let Some(jdk) = jdks.iter().find(|jdk| jdk.kind == Vm::OpenJ9) else {
-        println!("SKIP a_real_openj9_takes_the_options: no OpenJ9 JVM on this machine");
+    let Some(jdk) = openj9("a_real_openj9_takes_the_options") else {
         return;
     };
     let directory = tempfile::tempdir().expect("a directory");
-    let java = |options: &[String]| {
-        let mut command = std::process::Command::new(&jdk.java);
-        let output = command.args(options).arg("-version").output();
-        let output = output.expect("java runs");
-        format!(
-            "{}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        )
+    let run = |options: &[String]| {
+        let version = ["-version".to_owned()];
+        said(&java(&jdk, &[options, &version].concat()))
     };
-    java(&scc::populate(directory.path(), Bytes::from_mib(16)));
-    let said = java(&[scc::print_statistics(directory.path())]);
+    run(&scc::populate(directory.path(), Bytes::from_mib(16)));
+    let said = run(&[scc::print_statistics(directory.path())]);
     let statistics = Statistics::parse(&said).unwrap_or_else(|| panic!("no statistics: {said}"));
     assert!(statistics.classes > 100, "{statistics:?}");
-    let said = java(&scc::attach(directory.path()));
+    let said = run(&scc::attach(directory.path()));
     assert!(said.contains("OpenJ9"), "{said}");
-    java(&[scc::destroy(directory.path())]);
+    run(&[scc::destroy(directory.path())]);
+}
+
+/// Runs a program of this test with a GC log; the log's text and what the program printed.
+fn logged(jdk: &Jdk, source: (&str, &str), more: &[&str], arguments: &[&str]) -> (String, String) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = directory.path().join(source.0);
+    std::fs::write(&program, source.1).expect("it is ours");
+    let log = directory.path().join("gc.log");
+    let mut words = gc_log_options(&log, &jdk.version, jdk.kind);
+    words.push("-Xshareclasses:none".to_owned());
+    words.extend(more.iter().map(|word| (*word).to_owned()));
+    words.push(program.display().to_string());
+    words.extend(arguments.iter().map(|word| (*word).to_owned()));
+    let output = java(jdk, &words);
+    assert!(output.status.success(), "{}", said(&output));
+    let text = read(&log);
+    (text, String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn read(path: &Path) -> String {
+    let text = std::fs::read(path).expect("the JVM wrote it");
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn parsed(text: &str, wall: Option<WallClock>) -> GcLog {
+    let mut builder = Builder::new(10_000).wall(wall);
+    builder.read(text.as_bytes());
+    builder.finish()
+}
+
+/// What another reader makes of it: stops in which a collector worked, and their sum.
+fn naive(text: &str) -> (u64, Duration) {
+    let (mut count, mut sum, mut is_gc) = (0, Duration::ZERO, false);
+    for line in text.lines() {
+        if line.contains("<exclusive-start") {
+            is_gc = false;
+        }
+        is_gc |= line.contains("<gc-start") || line.contains("<cycle-start");
+        if let Some(rest) = line.split("<exclusive-end").nth(1).filter(|_| is_gc) {
+            let millis = rest.split("durationms=\"").nth(1).expect("a duration");
+            let millis: f64 = millis
+                .split('"')
+                .next()
+                .expect("it ends")
+                .parse()
+                .expect("a number");
+            count += 1;
+            sum += Duration::from_micros((millis * 1000.0).round() as u64);
+        }
+    }
+    (count, sum)
+}
+
+#[test]
+fn the_log_of_a_real_openj9_is_read_under_every_policy() {
+    let test = "the_log_of_a_real_openj9_is_read_under_every_policy";
+    let Some(jdk) = openj9(test) else { return };
+    let source = ("Allocate.java", include_str!("data/gclog/Allocate.java"));
+    for policy in ["gencon", "balanced", "optthruput", "optavgpause"] {
+        let option = format!("-Xgcpolicy:{policy}");
+        let (text, _) = logged(&jdk, source, &[&option, "-Xmx96m"], &["3000", "8", "20"]);
+        let log = parsed(&text, None);
+        assert_eq!(log.header.collector.map(|c| c.name()), Some(policy));
+        assert_eq!(log.header.heap_max_bytes, Some(96 << 20), "{policy}");
+        assert_eq!(log.input.unknown_lines, 0, "{policy}");
+        assert_eq!(log.input.unfinished_pauses, 0, "{policy}");
+        let (count, sum) = naive(&text);
+        assert!(count > 0, "{policy}: {text}");
+        assert_eq!(
+            (log.summary.stw.count, log.summary.stw.total),
+            (count, sum),
+            "{policy}"
+        );
+        let after = log.summary.heap_after_max.expect("pauses have a heap");
+        assert!(0 < after && after <= 96 << 20, "{policy}: {after}");
+        assert!(
+            log.summary.cpu_count > 0 && log.summary.allocated > 0,
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn the_pauses_of_a_real_openj9_lie_where_its_clock_says() {
+    let test = "the_pauses_of_a_real_openj9_lie_where_its_clock_says";
+    let Some(jdk) = openj9(test) else { return };
+    let clock = |id| {
+        let now = rustix::time::clock_gettime(id);
+        now.tv_sec * 1_000_000_000 + now.tv_nsec
+    };
+    let begin = clock(rustix::time::ClockId::Monotonic);
+    let wall = clock(rustix::time::ClockId::Realtime);
+    let started = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970");
+    let source = ("Collect.java", include_str!("data/gclog/Collect.java"));
+    let (text, printed) = logged(&jdk, source, &["-Xmx64m"], &[]);
+    let wall = WallClock {
+        ahead_ns: wall - begin,
+        started_ms: i64::try_from(started.as_millis()).expect("now"),
+    };
+    let log = parsed(&text, Some(wall));
+    let asked = |p: &&loadline_jvm::gclog::Pause| p.name.cause.as_deref() == Some("System.gc()");
+    let pauses: Vec<(u64, u64)> = log
+        .pauses
+        .iter()
+        .filter(asked)
+        .filter_map(|pause| pause.monotonic_span())
+        .collect();
+    let calls: Vec<(u64, u64)> = printed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(from, to)| (from.parse().expect("ns"), to.trim().parse().expect("ns")))
+        .collect();
+    assert_eq!((pauses.len(), calls.len()), (20, 20), "{printed}");
+    // Each lies in its call, but for the error of its place.
+    let worst = pauses.iter().zip(&calls).map(|(pause, call)| {
+        call.0
+            .saturating_sub(pause.0)
+            .max(pause.1.saturating_sub(call.1))
+    });
+    let worst = Duration::from_nanos(worst.max().expect("there are some"));
+    println!("outside of its call by at most {worst:?}");
+    assert!(worst < Duration::from_millis(2), "{worst:?}");
 }

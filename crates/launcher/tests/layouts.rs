@@ -35,7 +35,7 @@ fn in_every_layout(words: &[&str]) -> Option<BTreeMap<String, String>> {
     Some(lines)
 }
 
-/// JDKs on this machine.
+/// JDKs on this machine, with HotSpot: its flags are compared.
 fn javas() -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/usr/lib/jvm")
         .into_iter()
@@ -43,7 +43,7 @@ fn javas() -> Vec<PathBuf> {
         .flatten();
     let homes = entries
         .map(|entry| entry.path())
-        .filter(|path| !path.is_symlink());
+        .filter(|path| !path.is_symlink() && !path.join("lib/j9vm").exists());
     homes
         .map(|home| home.join("bin/java"))
         .filter(|java| java.exists())

@@ -10,6 +10,8 @@ fn javas() -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/usr/lib/jvm");
     let homes = entries.into_iter().flatten().flatten().map(|e| e.path());
     let homes = homes.filter(|home| !home.is_symlink() && home.join("release").exists());
+    // The words are HotSpot's.
+    let homes = homes.filter(|home| !home.join("lib/j9vm").exists());
     homes.map(|home| home.join("bin/java")).collect()
 }
 

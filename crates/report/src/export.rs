@@ -143,6 +143,7 @@ pub fn read(text: &str) -> Result<ResultView, ReadError> {
         incomplete: export.incomplete,
         // It stands in the experiment.
         node: None,
+        today: None,
         warnings: export.warnings,
     })
 }

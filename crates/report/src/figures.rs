@@ -106,6 +106,8 @@ pub fn invalid_reason(cause: Invalid) -> &'static str {
         Invalid::DiskFull => "the disk was full",
         Invalid::Dependency => "what the application depends on failed or was the bottleneck",
         Invalid::RuntimeLost => "the container runtime went away",
+        Invalid::OtherLimits => "the cluster gave it other limits than were ordered",
+        Invalid::OtherNode => "it ran on a node unlike that of the other trials",
         Invalid::OtherOptions => "the JVM in the image ran with other options",
         Invalid::ToolError => "loadline itself failed",
     }

@@ -33,4 +33,4 @@ pub use html::{html, mail};
 pub use junit::junit;
 pub use markdown::{markdown, markdown_section};
 pub use terminal::{brief, terminal};
-pub use view::{Load, Node, ResultView};
+pub use view::{Load, Node, ResultView, Today};

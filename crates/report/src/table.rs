@@ -19,6 +19,9 @@ const COMFORTABLE: usize = 28;
 /// Space between two columns.
 const GAP: usize = 2;
 
+/// What a column may shrink to, by its longest cell and its longest word; `None` where not at all.
+type Narrowing = dyn Fn(&Column, usize, usize) -> Option<usize>;
+
 /// How a cell gets into a width: in lines.
 type Fit = fn(&str, usize) -> Vec<String>;
 
@@ -188,7 +191,7 @@ impl Table {
         let mut widths: Vec<usize> = columns()
             .map(|((column, cell), _)| column.title.width().max(*cell))
             .collect();
-        let steps: [&dyn Fn(&Column, usize, usize) -> Option<usize>; 4] = [
+        let steps: [&Narrowing; 4] = [
             &|column, _, _| column.wraps.then_some(COMFORTABLE),
             &|column, cell, _| (!column.wraps).then_some(longest_word(&column.title).max(cell)),
             &|column, _, _| column.wraps.then_some(NARROWEST),

@@ -13,6 +13,9 @@ const NARROWEST: usize = 40;
 /// Lines of the first screen, with what is said below it at most 30.
 const SCREEN: usize = 27;
 
+/// Lines of the shortest table on it, with what stands around it.
+const TABLE: usize = 9;
+
 /// The report in `width` terminal cells.
 pub fn terminal(view: &ResultView, width: usize) -> String {
     let headline = content::headline(view);
@@ -28,17 +31,24 @@ pub fn terminal(view: &ResultView, width: usize) -> String {
 /// whether something was left out. Of a soak what grows, as it is.
 pub fn brief(view: &ResultView, width: usize) -> String {
     let width = width.max(NARROWEST);
-    let headline = content::headline(view);
+    let mut headline = content::headline(view);
+    let left_out = content::left_out(view);
+    let below = left_out
+        .as_ref()
+        .map_or(0, |words| wrap(words, width).len());
     let mut out = page(&headline.sentence, &headline.details, &[], width);
+    // In a narrow terminal what matters least stands last, and gives way to the table.
+    while out.lines().count() + below + TABLE > SCREEN && headline.details.pop().is_some() {
+        out = page(&headline.sentence, &headline.details, &[], width);
+    }
     if let Some(section) = content::soaked(view) {
         whole(&mut out, &section, width);
         return out;
     }
-    let left_out = content::left_out(view);
     if let Some(section) = content::lead(view) {
         out.push_str(&format!("\n{}\n", section.title));
         for block in &section.blocks {
-            let lines = out.lines().count() + usize::from(left_out.is_some());
+            let lines = out.lines().count() + below;
             let room = SCREEN.saturating_sub(lines);
             if let Block::Table(table) = block
                 && room > 0

@@ -5,6 +5,7 @@
 
 mod load;
 mod node;
+mod today;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use loadline_analysis::slo::Slo;
 use crate::format;
 pub use load::Load;
 pub use node::Node;
+pub use today::Today;
 
 /// One result: one run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +45,8 @@ pub struct ResultView {
     pub incomplete: Option<String>,
     /// The host that the answer is asked for, where one is.
     pub node: Option<Node>,
+    /// What ships today, where that is told.
+    pub today: Option<Today>,
     /// Remarks of the run as a whole: what preflight found, what was left out.
     pub warnings: Vec<String>,
 }

@@ -17,7 +17,7 @@ use loadline_analysis::record::{Machine, Purpose, TrialRecord};
 use loadline_analysis::search::Search;
 use loadline_analysis::search::prices::Priced;
 use loadline_analysis::search::refine::Refined;
-use loadline_analysis::search::size::{OfLevel, Sized};
+use loadline_analysis::search::size::{End, OfLevel, Sized};
 use loadline_analysis::search::soak::Soaked;
 use loadline_analysis::search::verify::{Verified, Verify};
 use loadline_engine::agenda::Agenda;
@@ -223,12 +223,17 @@ fn sizes_of_several_applications_are_each_proven_on_any_number_of_slots() {
     );
 }
 
+#[test]
+fn each_of_several_cpu_limits_has_a_memory_that_is_proven_on_any_number_of_slots() {
+    each_level_is_proven("name = \"cpu\"\nlevels = [\"1\", \"2\"]");
+}
+
 fn each_level_is_proven(factor: &str) {
     let tables = format!("[search]\nprove = 5\n[[factor]]\n{factor}");
     let experiment = rig::experiment(&tables, "50/s");
     let told = |sized: &Sized| {
         let own = |of: &OfLevel| {
-            let best = of.best.as_ref().map_err(Clone::clone)?;
+            let best = of.best.as_ref().map_err(End::why_none)?;
             let proofs = best.trials.iter().filter(|t| t.purpose == Purpose::Prove);
             let jdks: Vec<_> = proofs.map(|t| t.configuration.jdk.clone()).collect();
             assert!(
@@ -238,6 +243,9 @@ fn each_level_is_proven(factor: &str) {
                 jdks.len()
             );
             assert!(jdks.iter().all(|jdk| *jdk == of.level.jdk), "{jdks:?}");
+            let limits = best.trials.iter().map(|t| t.configuration.cpu);
+            let is_own = |cpu| of.level.cpu.is_none() || cpu == of.level.cpu;
+            assert!(limits.into_iter().all(is_own), "{:?}", of.level);
             let own = of.level.application.as_deref() == Some("native");
             let mut run = best
                 .trials

@@ -51,6 +51,8 @@ fn jvms() -> Vec<PathBuf> {
         let homes = entries
             .map(|entry| entry.path())
             .filter(|path| !path.is_symlink());
+        // The prediction is HotSpot's.
+        let homes = homes.filter(|home| !home.join("lib/j9vm").exists());
         homes.filter(|home| home.join("release").exists()).collect()
     })
 }

@@ -152,10 +152,12 @@ pub enum EngineKind {
     Podman,
     /// Has a daemon that starts them.
     Docker,
+    /// A cluster, whose kubelet starts them beside loadline.
+    Kubernetes,
 }
 
 impl EngineKind {
-    /// All of them, those that need no daemon first.
+    /// Those of a machine, those that need no daemon first.
     pub const ALL: [Self; 2] = [Self::Podman, Self::Docker];
 
     /// Its name, which is also that of its program.
@@ -163,6 +165,7 @@ impl EngineKind {
         match self {
             Self::Podman => "podman",
             Self::Docker => "docker",
+            Self::Kubernetes => "kubernetes",
         }
     }
 }

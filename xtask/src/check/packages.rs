@@ -10,8 +10,17 @@ use super::{Finding, Project};
 use crate::error::Error;
 use crate::process::stdout_of;
 
-/// Most packages from outside in Cargo.lock, tests and other platforms included.
+/// Packages with a licence of their own, as `deny.toml` has them. The list of root certificates is
+/// data, and is not linked on Linux.
+const EXCEPTIONS: [(&str, &str); 1] = [("webpki-root-certs", "CDLA-Permissive-2.0")];
+
+/// Most packages from outside in Cargo.lock, tests and other platforms included, without those that
+/// only the way to a cluster brings.
 const CAP: usize = 190;
+
+/// The crate that speaks to clusters, the one that links it, and most packages that nothing else
+/// needs.
+const CLUSTER: (&str, &str, usize) = ("loadline-kubernetes", "loadline-cli", 130);
 
 /// The one place packages come from.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
@@ -49,6 +58,8 @@ pub struct Package {
     licence: Option<String>,
     /// Ids of what it links in a normal build.
     dependencies: Vec<String>,
+    /// What its build script needs.
+    built_with: Vec<String>,
 }
 
 /// The graph, by package id.
@@ -82,15 +93,20 @@ impl Packages {
                     source: text(&package["source"]),
                     licence: text(&package["license"]),
                     dependencies: Vec::new(),
+                    built_with: Vec::new(),
                 },
             );
         }
         for node in items(&metadata["resolve"]["nodes"]) {
-            let normal = items(&node["deps"])
-                .filter(|dep| items(&dep["dep_kinds"]).any(|kind| kind["kind"].is_null()))
-                .filter_map(|dep| text(&dep["pkg"]));
+            let of = |wanted: Option<&str>| {
+                items(&node["deps"])
+                    .filter(|dep| items(&dep["dep_kinds"]).any(|k| k["kind"].as_str() == wanted))
+                    .filter_map(|dep| text(&dep["pkg"]))
+                    .collect::<Vec<_>>()
+            };
             if let Some(package) = packages.get_mut(node["id"].as_str().unwrap_or_default()) {
-                package.dependencies = normal.collect();
+                package.dependencies = of(None);
+                package.built_with = of(Some("build"));
             }
         }
         Self(packages)
@@ -102,10 +118,30 @@ impl Packages {
 
     /// Names of all that a package links, itself not counted; `None` when it does not exist.
     fn tree(&self, name: &str) -> Option<BTreeSet<&str>> {
+        self.reached(name, |package| package.dependencies.iter().collect())
+    }
+
+    /// The same, with what is needed to build them.
+    fn needs(&self, name: &str) -> BTreeSet<&str> {
+        let all = self.reached(name, |package| {
+            package
+                .dependencies
+                .iter()
+                .chain(&package.built_with)
+                .collect()
+        });
+        all.unwrap_or_default()
+    }
+
+    fn reached(
+        &self,
+        name: &str,
+        next: impl Fn(&Package) -> Vec<&String>,
+    ) -> Option<BTreeSet<&str>> {
         let mut waiting = vec![self.0.values().find(|package| package.name == name)?];
         let mut names = BTreeSet::new();
         while let Some(package) = waiting.pop() {
-            for id in &package.dependencies {
+            for id in next(package) {
                 if let Some(next) = self.0.get(id)
                     && names.insert(next.name.as_str())
                 {
@@ -137,13 +173,31 @@ pub fn trees(project: &Project) -> Vec<Finding> {
 
 /// Cargo.lock stays small.
 pub fn cap(project: &Project) -> Vec<Finding> {
-    let count = project.packages.foreign().count();
-    if count <= CAP {
-        return Vec::new();
-    }
-    vec![lock(format!(
-        "{count} packages from outside, more than {CAP}; does the last one pay?"
-    ))]
+    let (cluster, linked_by, most) = CLUSTER;
+    let of_cluster = project.packages.needs(cluster);
+    let own = project
+        .packages
+        .0
+        .values()
+        .filter(|package| package.source.is_none());
+    let others = own.filter(|package| package.name != cluster && package.name != linked_by);
+    let others: BTreeSet<&str> = others
+        .flat_map(|package| project.packages.needs(&package.name))
+        .collect();
+    let is_only = |package: &&Package| {
+        let name = package.name.as_str();
+        of_cluster.contains(name) && !others.contains(name)
+    };
+    let (only, rest): (Vec<_>, Vec<_>) = project.packages.foreign().partition(is_only);
+    let over = |what: &str, count: usize, most: usize| {
+        let text = format!("{count} packages {what}, more than {most}; does the last one pay?");
+        (count > most).then(|| lock(text))
+    };
+    let counts = [
+        over("from outside", rest.len(), CAP),
+        over("for clusters alone", only.len(), most),
+    ];
+    counts.into_iter().flatten().collect()
 }
 
 /// Nothing comes from a git repository or another registry.
@@ -166,11 +220,17 @@ pub fn licences(project: &Project) -> Vec<Finding> {
     let foreign = project.packages.foreign();
     foreign
         .filter(|package| !package.licence.as_deref().is_some_and(is_allowed))
+        .filter(|package| !is_excepted(package))
         .map(|package| {
             let licence = package.licence.as_deref().unwrap_or("no licence");
             lock(format!("{} {}: {licence}", package.name, package.version))
         })
         .collect()
+}
+
+fn is_excepted(package: &Package) -> bool {
+    let licence = package.licence.as_deref().unwrap_or_default();
+    EXCEPTIONS.contains(&(package.name.as_str(), licence))
 }
 
 /// Whether an SPDX expression can be met: all parts of an AND, one part of an OR. `/` is the old

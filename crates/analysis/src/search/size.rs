@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_sizing::Bytes;
+use loadline_sizing::{Bytes, Cpus};
 
 use super::ahead::{self, Machine};
 use super::expected::{Expected, expected};
@@ -41,13 +41,15 @@ pub struct Sizes {
 }
 
 /// A level that is a question of its own, with a size that is proven, and not one more way to the
-/// cheapest: a JDK, an application.
+/// cheapest: a JDK, an application, a CPU limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Level {
     /// The JDK's name; `None` where one is asked about.
     pub jdk: Option<String>,
     /// The application's label; `None` where there is one.
     pub application: Option<String>,
+    /// The CPU limit; `None` where one is asked about.
+    pub cpu: Option<Cpus>,
 }
 
 /// What [`Sizes`] comes to.
@@ -66,8 +68,8 @@ pub struct Sized {
 pub struct OfLevel {
     /// Which one.
     pub level: Level,
-    /// Its cheapest size; the reason where none of its bases has an answer.
-    pub best: Result<Best, String>,
+    /// Its cheapest size; how its search ended where none of its bases has an answer.
+    pub best: Result<Best, End>,
 }
 
 /// The cheapest size and its grounds.
@@ -197,7 +199,7 @@ impl Sizes {
             let first = lot[0];
             Some(OfLevel {
                 level: self.bases[first].level.clone()?,
-                best: best.ok_or_else(|| searched[first].end.why_none()),
+                best: best.ok_or_else(|| searched[first].end.clone()),
             })
         };
         lots.iter().zip(answers).filter_map(own).collect()
@@ -301,7 +303,7 @@ pub enum End {
 
 impl End {
     /// Why there is no size; empty where there is one.
-    fn why_none(&self) -> String {
+    pub fn why_none(&self) -> String {
         match self {
             Self::Found(_) => String::new(),
             Self::Infeasible { largest, reason } => format!("{largest} fails too: {reason}"),
@@ -595,8 +597,6 @@ fn end(step: Step, trials: &[Arc<TrialRecord>]) -> End {
 
 #[cfg(test)]
 mod tests {
-    use loadline_sizing::Cpus;
-
     use super::*;
     use crate::fixture;
 

@@ -22,8 +22,8 @@ pub(crate) use cpu::process_time;
 pub(crate) use kernel::{KernelThreads, kernel_threads, worked};
 pub use memory::Memory;
 pub(crate) use memory::swapped_in;
-pub(crate) use outer::around;
 pub use outer::{OuterLimit, Scope, outer_conflict, outer_limits};
+pub(crate) use outer::{around, read_limit};
 
 /// What does not change while a result is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -83,9 +83,14 @@ pub(crate) fn around(place: &Place) -> Vec<(PathBuf, Scope)> {
         .collect()
 }
 
-type Limit = (Option<Cpus>, Option<Bytes>, Option<u64>);
+pub(crate) type Limit = (Option<Cpus>, Option<Bytes>, Option<u64>);
 
-fn read_limit(controller: Controller, version: Version, dir: &Path) -> Result<Limit, CgroupError> {
+/// The limit of one group, by the files of a controller.
+pub(crate) fn read_limit(
+    controller: Controller,
+    version: Version,
+    dir: &Path,
+) -> Result<Limit, CgroupError> {
     let text = |name: &str| file::read_optional(&dir.join(name));
     Ok(match (controller, version) {
         (Controller::Cpu, Version::V1) => {

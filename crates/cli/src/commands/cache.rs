@@ -338,6 +338,7 @@ fn experiment(
     Ok(ExperimentFile {
         compose: None,
         manifest: None,
+        kubernetes: None,
         dependency: Vec::new(),
         outage: Vec::new(),
         question: Some("How much faster is a start with a cache?".to_owned()),

@@ -13,6 +13,7 @@ use loadline_analysis::record::{Configuration, Image, StartCache, TrialRecord};
 use loadline_engine::experiment::Experiment;
 use loadline_files::{Directory, Part, Refused};
 use loadline_jvm::cache::application::Application as Jars;
+use loadline_kubernetes::rights;
 use loadline_report::emit::{
     Application, Artefact, BaseImage, CACHE_REQUESTS, Command, EmitError, Pinned, Purpose, Ready,
     Scaling, emit, secret, slug,
@@ -74,8 +75,11 @@ pub struct EmitArguments {
     #[command(flatten)]
     result: ResultFlags,
     /// Directory to write to; made when it is not there
-    #[arg(long, value_name = "DIR")]
-    to: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "rbac")]
+    to: Option<PathBuf>,
+    /// Print the Role that `--kubernetes` needs in a namespace, for kubectl apply -f -; nothing else
+    #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, default_missing_value = "default")]
+    rbac: Option<String>,
     /// What for; several with commas [default: all]
     #[arg(long = "for", value_enum, value_delimiter = ',')]
     purposes: Vec<For>,
@@ -128,7 +132,8 @@ impl EmitArguments {
     ) -> Self {
         Self {
             result: ResultFlags { id, state },
-            to,
+            to: Some(to),
+            rbac: None,
             purposes: Vec::new(),
             name: None,
             image: None,
@@ -146,7 +151,12 @@ impl EmitArguments {
 }
 
 /// Writes them and says what to do next.
-pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
+pub fn run(mut arguments: EmitArguments) -> Result<Outcome, Error> {
+    if let Some(namespace) = &arguments.rbac {
+        print(&rights::role(namespace))?;
+        return Ok(Outcome::Done);
+    }
+    let to = arguments.to.take().unwrap_or_default();
     let (mut view, mut experiment) = arguments.result.view_and_experiment()?;
     if let Some(recommended) = &view.recommendation {
         experiment.app = experiment.app_of(&recommended.configuration).into_owned();
@@ -157,11 +167,11 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
     let application = application(&arguments, &view, &experiment)?;
     refuse_cache_of_image(&application)?;
     if let Some(patched) = arguments.existing.patched(&view, &application)? {
-        write(&arguments, &view, &patched.artefacts)?;
+        write(&arguments, &to, &view, &patched.artefacts)?;
         for note in &patched.notes {
             eprintln!("warning: {note}");
         }
-        let next = arguments.existing.next(&arguments.to);
+        let next = arguments.existing.next(&to);
         next.iter().for_each(|line| talk!("next: {line}"));
         return Ok(Outcome::Done);
     }
@@ -170,9 +180,9 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
         None => purposes(&arguments.purposes),
     };
     let artefacts = emit(&view, &application, &purposes).map_err(refused)?;
-    write(&arguments, &view, &artefacts)?;
+    write(&arguments, &to, &view, &artefacts)?;
     let steps = Steps {
-        to: &arguments.to,
+        to: &to,
         home: &experiment.app.directory,
         application: &application,
         artefacts: &artefacts,
@@ -190,10 +200,11 @@ pub fn run(arguments: EmitArguments) -> Result<Outcome, Error> {
 /// Writes the files, says so, and warns where the size is not proven.
 fn write(
     arguments: &EmitArguments,
+    to: &Path,
     view: &ResultView,
     artefacts: &[Artefact],
 ) -> Result<(), Error> {
-    write_all(&arguments.to, artefacts, arguments.force)?;
+    write_all(to, artefacts, arguments.force)?;
     if let Some(unproven) = view.recommendation.as_ref().filter(|r| !r.is_proven()) {
         let proof = unproven.proof.sentence();
         eprintln!("warning: the size is not proven to keep the SLO: {proof}");
@@ -202,7 +213,7 @@ fn write(
         talk!("{line}");
     }
     for artefact in artefacts {
-        print(&arguments.to.join(artefact.name).display().to_string())?;
+        print(&to.join(artefact.name).display().to_string())?;
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ mod neighbour;
 pub mod output;
 mod pages;
 mod plan;
+mod pod_part;
 mod predict;
 mod profile;
 mod proxy_part;
@@ -123,6 +124,12 @@ pub enum Command {
     /// Man pages and completions; called by the chore that makes releases.
     #[command(hide = true)]
     Pages(pages::PagesArguments),
+    /// One whole trial in a pod of Kubernetes; started by loadline itself.
+    #[command(hide = true)]
+    PodPart(pod_part::PodPartArguments),
+    /// A look from inside an image in a pod of Kubernetes; started by loadline itself.
+    #[command(hide = true)]
+    PodLook(pod_part::PodLookArguments),
     /// The busy neighbour of a trial; started by loadline itself.
     #[command(hide = true)]
     Neighbour(neighbour::NeighbourArguments),
@@ -184,6 +191,8 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::ProxyPart => proxy_part::run(),
         Command::TrialPart => trial_part::run(),
         Command::Pages(arguments) => pages::run(&arguments),
+        Command::PodPart(arguments) => pod_part::run(arguments),
+        Command::PodLook(arguments) => pod_part::look(arguments),
         Command::Neighbour(arguments) => neighbour::run(&arguments),
     }
 }

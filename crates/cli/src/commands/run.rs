@@ -63,7 +63,7 @@ pub(super) fn measure(given: Given, arguments: &RunArguments) -> Result<Outcome,
 
 /// Runs what is left of a matrix; also what `resume` does.
 pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
-    let agenda = Agenda::new(&measuring.experiment).on_machine(super::plan::machine_cpus());
+    let agenda = Agenda::new(&measuring.experiment).on_machine(measuring.host.machine().cpus);
     for (label, why) in &agenda.left_out {
         eprintln!("left out: {label}: {why}");
     }

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 use crate::measuring::{open_store_to_read, store_refused};
 use crate::result::{self, ResultFlags};
+use crate::today::TodayFlags;
 use crate::ui::text::short;
 
 /// Show a result or a trial
@@ -16,6 +17,8 @@ use crate::ui::text::short;
 pub struct ShowArguments {
     #[command(flatten)]
     result: ResultFlags,
+    #[command(flatten)]
+    today: TodayFlags,
     /// Print the experiment as it was given
     #[arg(long)]
     experiment: bool,
@@ -25,10 +28,11 @@ pub struct ShowArguments {
 
 /// Prints it. What is no result may be a trial.
 pub fn run(arguments: ShowArguments) -> Result<Outcome, Error> {
-    let view = match arguments.result.view() {
+    let mut view = match arguments.result.view() {
         Ok(view) => view,
         Err(no_result) => return trial(&arguments.result).map_err(|_| no_result),
     };
+    arguments.today.tell(&mut view)?;
     if arguments.experiment {
         print(&view.experiment)?;
     } else {

@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Outcome};
 use crate::files;
 use crate::measuring::{Measuring, open_store, open_store_to_read, store_refused};
 use crate::result::{ResultFlags, of_store};
+use crate::today::TodayFlags;
 use crate::ui::text::short;
 
 /// List the results
@@ -258,6 +259,8 @@ fn section(view: &ResultView, name: &str) -> Result<String, Error> {
 pub struct ReportArguments {
     #[command(flatten)]
     result: ResultFlags,
+    #[command(flatten)]
+    today: TodayFlags,
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
@@ -268,7 +271,8 @@ pub struct ReportArguments {
 
 /// Writes it.
 pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
-    let view = arguments.result.view()?;
+    let mut view = arguments.result.view()?;
+    arguments.today.tell(&mut view)?;
     let html = match arguments.mail {
         true => loadline_report::mail(&view),
         false => loadline_report::html(&view),

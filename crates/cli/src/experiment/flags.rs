@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use loadline_load::Target;
 
+use super::cluster::ClusterFlags;
 use crate::load_flags::LoadFlags;
 
 /// What is asked of which configurations.
@@ -44,7 +45,8 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "TIME", help_heading = APPLICATION)]
     pub start_deadline: Option<String>,
 
-    /// CPU limit, as 1 or 500m; several are compared
+    /// CPU limit, as 1 or 500m; several are compared, by `size` each with a memory of its own that is
+    /// proven
     #[arg(long, value_name = "CPUS", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub cpu: Vec<String>,
 
@@ -99,6 +101,9 @@ pub struct ExperimentFlags {
     /// The service of the compose file that is the application
     #[arg(long, value_name = "NAME", requires = "compose", help_heading = APPLICATION)]
     pub service: Option<String>,
+
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
 
     /// The application's command, after --
     #[arg(last = true, value_name = "COMMAND")]

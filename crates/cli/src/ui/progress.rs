@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use loadline_analysis::record::{Configuration, Phase, Purpose, TrialRecord};
 use loadline_analysis::search::Ask;
+use loadline_engine::left::TimeLeft;
 use loadline_engine::runner::Watcher;
 use loadline_report::text::one_line as safe;
 use loadline_trial::Progress as Figure;
@@ -25,9 +26,7 @@ pub struct Progress {
     /// What runs, by slot.
     running: BTreeMap<usize, Line>,
     began: Instant,
-    finished: u32,
-    expected: Option<u32>,
-    each: Duration,
+    left: TimeLeft,
 }
 
 /// What runs in a slot.
@@ -45,9 +44,7 @@ impl Progress {
             screen: MultiProgress::new(),
             running: BTreeMap::new(),
             began: Instant::now(),
-            finished: 0,
-            expected,
-            each,
+            left: TimeLeft::new(expected, each),
         }
     }
 
@@ -73,18 +70,8 @@ impl Progress {
     }
 
     fn left(&self) -> String {
-        let Some(expected) = self.expected else {
-            return String::new();
-        };
-        let each = if self.finished > 0 {
-            self.began.elapsed() / self.finished
-        } else {
-            self.each
-        };
-        format!(
-            ", about {} left",
-            span(each * expected.saturating_sub(self.finished))
-        )
+        let left = self.left.at(self.began.elapsed());
+        left.map_or_else(String::new, |left| format!(", about {} left", span(left)))
     }
 }
 
@@ -124,9 +111,12 @@ impl Watcher for Progress {
     }
 
     fn trial_ends(&mut self, slot: Option<usize>, record: &TrialRecord) {
-        if let Some(slot) = slot {
-            self.slot_ends(slot);
-            self.finished += 1;
+        match slot {
+            Some(slot) => {
+                self.slot_ends(slot);
+                self.left.trial_ends(self.began.elapsed());
+            }
+            None => self.left.found(),
         }
         let note = if slot.is_none() {
             " (from the store)"

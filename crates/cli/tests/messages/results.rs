@@ -382,4 +382,33 @@ pub const RESULTS: &[Row] = &[
             "hint: did you mean `--token-file`?",
         ],
     ),
+    (
+        "show result.json.gz --today 4",
+        USAGE,
+        &["write CPUs and memory, 2/4Gi", "hint: "],
+    ),
+    (
+        "show result.json.gz --today 1/2/3",
+        USAGE,
+        &[
+            "invalid value '1/2/3'",
+            "hint: write CPUs and memory, 2/4Gi",
+        ],
+    ),
+    (
+        "show result.json.gz --manifest none.yaml",
+        USAGE,
+        &[
+            "cannot read none.yaml",
+            "hint: or say it by itself: --today 2/4Gi",
+        ],
+    ),
+    (
+        "report result.json.gz --manifest service.yaml -o -",
+        USAGE,
+        &[
+            "no workload in it has containers",
+            "hint: or say it by itself",
+        ],
+    ),
 ];

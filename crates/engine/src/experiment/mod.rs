@@ -5,6 +5,7 @@
 //! machine it reads nothing but the load profile that a file names.
 
 mod application;
+mod cluster;
 pub mod compose;
 mod dependency;
 mod enough;
@@ -37,6 +38,7 @@ use loadline_load::{LoadError, Target};
 use loadline_sizing::Bytes;
 
 pub use application::Image;
+pub use cluster::{Cluster, TRIAL_IMAGE};
 pub use dependency::Dependency;
 pub(crate) use dependency::seen_by;
 pub use enough::Thin;
@@ -58,6 +60,8 @@ pub struct Experiment {
     pub analysis: Option<String>,
     /// The application.
     pub app: App,
+    /// The cluster in which its trials run; `None` is this machine.
+    pub cluster: Option<Cluster>,
     /// What it needs beside it, in the order in which they start.
     pub dependencies: Vec<Dependency>,
     /// What loadline stands in for.

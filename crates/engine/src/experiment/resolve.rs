@@ -29,7 +29,7 @@ use super::search::search;
 use super::wire::{
     AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
 };
-use super::{App, Experiment, ExperimentError, Factor, Level};
+use super::{App, Cluster, Experiment, ExperimentError, Factor, Level};
 use loadline_trial::{Account, Network, Readiness};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -70,6 +70,7 @@ impl Experiment {
             question: file.question.clone(),
             analysis: file.analysis.clone(),
             app,
+            cluster: file.kubernetes.as_ref().map(Cluster::from),
             dependencies,
             stubs,
             load,

@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::Refusal;
 use serde_json::Value;
 
@@ -64,6 +65,23 @@ pub fn probe(
 pub fn container(path: &Path, table: &ManifestTable) -> Result<(String, String), Refusal> {
     let found = find(path, table.workload.as_deref(), table.container.as_deref())?;
     Ok((found.workload, found.container.name))
+}
+
+/// CPU and memory that the one container with a JVM may use, or where it has no limit, asks for.
+///
+/// # Errors
+/// [`Refusal`] where there is none, or more than one, or it states no memory.
+pub fn size(path: &Path) -> Result<(Option<Cpus>, Bytes), Refusal> {
+    let found = find(path, None, None)?;
+    let (limits, requests) = (found.container.limits, found.container.requests);
+    let memory = limits.memory.or(requests.memory).ok_or_else(|| {
+        Refusal::new(
+            format!("the manifest {}", path.display()),
+            format!("{} states no memory", found.workload),
+            "write resources.limits.memory into it",
+        )
+    })?;
+    Ok((limits.cpu.or(requests.cpu), memory))
 }
 
 /// The one container with a JVM that the names leave.

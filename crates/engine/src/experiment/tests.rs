@@ -102,10 +102,11 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
         levels = ["512Mi", "256"]
     hint: is the unit missing? write 512Mi
     "#);
-    assert_snapshot!(told_with("100/s", "0/s"), @r#"
-    exp.toml:7:8: `0/s` is not a rate; write requests a second above 0: 300/s, also 30/m or 7/h
+    assert_snapshot!(told_with("100/s", "0/s"), @r##"
+    exp.toml:7:8: `0/s` is not a rate
         rate = "0/s"
-    "#);
+    hint: write requests a second above 0: 300/s, also 30/m or 7/h
+    "##);
     assert_snapshot!(told_with("p99<250ms", "p99<250"), @r#"
     exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms, of an outage recovers<10s or errors<5% during
         slo = "p99<250"
@@ -152,10 +153,11 @@ fn a_burst_above_the_quota_is_refused_before_anything_runs() {
 
 #[test]
 fn a_load_that_says_two_things_is_refused() {
-    assert_snapshot!(told_with("rate = \"100/s\"", "rate = \"100/s\"\nclosed = true"), @"
-    exp.toml:8:1: a rate is given too; leave one of them out
+    assert_snapshot!(told_with("rate = \"100/s\"", "rate = \"100/s\"\nclosed = true"), @r##"
+    exp.toml:8:1: a rate is given too
         closed = true
-    ");
+    hint: leave one of them out
+    "##);
 }
 
 #[test]
@@ -169,14 +171,16 @@ fn load_goes_to_nobody_else() {
 
 #[test]
 fn what_is_missing_and_what_is_no_toml() {
-    assert_snapshot!(told("slo = \"p99<1s\"\n"), @r#"
+    assert_snapshot!(told("slo = \"p99<1s\"\n"), @r##"
     exp.toml:1:1: missing field `load`
         slo = "p99<1s"
-    "#);
-    assert_snapshot!(told("slo = \n"), @"
+    hint: docs/reference/experiment.schema.json has every key (loadline plan --schema); `loadline init` writes a whole experiment
+    "##);
+    assert_snapshot!(told("slo = \n"), @r##"
     exp.toml:1:7: string values must be quoted, expected literal string
         slo =
-    ");
+    hint: put the text in quotes: slo = "p99<50ms"
+    "##);
 }
 
 #[test]
@@ -321,16 +325,20 @@ fn an_objective_about_a_request_that_is_not_there_is_refused_with_those_that_are
 #[test]
 fn a_mix_whose_weights_are_zero_is_refused() {
     let text = with_mix("p99<1s", &MIX.replace("weight = 3", "weight = 0"));
-    assert_snapshot!(told(&text), @"
-    exp.toml:9:8: the weight of `GET /owners` is 0; its share is its weight over the sum of all: write one above 0, or leave the request out
+    assert_snapshot!(told(&text), @r##"
+    exp.toml:9:8: the weight of `GET /owners` is 0
         [[load.request]]
-    ");
+    hint: its share is its weight over the sum of all: write one above 0, or leave the request out
+    "##);
 }
 
 #[test]
 fn a_credential_in_the_file_itself_is_refused() {
     let literal = "rate = \"100/s\"\nbearer = \"t0ken\"";
-    assert_snapshot!(told_with("rate = \"100/s\"", literal), @"exp.toml:8:1: bearer: the token (a file is @FILE) stands in it and would be stored with the result; name an environment variable instead: {env:NAME}");
+    assert_snapshot!(told_with("rate = \"100/s\"", literal), @r##"
+    exp.toml:8:1: bearer: the token (a file is @FILE) stands in it and would be stored with the result
+    hint: name an environment variable instead: {env:NAME}
+    "##);
     let unset = GOOD.replace(
         "rate = \"100/s\"",
         "rate = \"100/s\"\nbearer = \"{env:LOADLINE_NO_SUCH}\"",
@@ -358,14 +366,16 @@ fn https_needs_to_know_which_certificate_to_trust() {
 
 #[test]
 fn a_profile_that_is_missing_or_empty_is_refused() {
-    assert_snapshot!(told_with("rate = \"100/s\"", "profile = \"nosuch.toml\""), @r#"
-    exp.toml:7:1: /x/nosuch.toml cannot be read: No such file or directory (os error 2); a path is relative to the file that names it
+    assert_snapshot!(told_with("rate = \"100/s\"", "profile = \"nosuch.toml\""), @r##"
+    exp.toml:7:1: /x/nosuch.toml cannot be read: No such file or directory (os error 2)
         profile = "nosuch.toml"
-    "#);
-    assert_snapshot!(told_with("rate = \"100/s\"", "profile = { interval-seconds = 1 }"), @"
-    exp.toml:7:1: it has neither [[request]] nor rates; loadline profile writes one from access logs
+    hint: a path is relative to the file that names it
+    "##);
+    assert_snapshot!(told_with("rate = \"100/s\"", "profile = { interval-seconds = 1 }"), @r##"
+    exp.toml:7:1: it has neither [[request]] nor rates
         profile = { interval-seconds = 1 }
-    ");
+    hint: loadline profile writes one from access logs
+    "##);
     assert_snapshot!(told_with("rate = \"100/s\"", "profile = { rats = [1] }"), @"
     exp.toml:7:13: unknown field `rats`, expected one of `schema`, `origin`, `interval-seconds`, `rates`, `observed`, `request`
         profile = { rats = [1] }

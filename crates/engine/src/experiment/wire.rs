@@ -49,6 +49,9 @@ pub struct ExperimentFile {
     /// that each stands in one place. A file, or a table that names the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<ManifestTable>,
+    /// The cluster in which its trials run as pods; without it they run on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<KubernetesTable>,
     /// What it needs beside it, each fresh for every trial, in the order in which they start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependency: Vec<DependencyTable>,
@@ -104,6 +107,24 @@ pub struct ManifestTable {
     /// The container; default: the only one with a JVM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
+}
+
+/// A cluster of Kubernetes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct KubernetesTable {
+    /// The context of the kubeconfig; default: its current one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// Where the pods run; default: the namespace of the context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// loadline's own image, which measures inside of each pod; default: `localhost/loadline:latest`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial_image: Option<String>,
+    /// Labels that nodes must have: trials of unlike nodes are not compared.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
 }
 
 /// The application under test.

@@ -121,11 +121,10 @@ fn remove_rows(connection: &Connection, id: &str) -> rusqlite::Result<Option<Vec
 /// The first column of a query, of this result where it asks for one.
 fn ids(connection: &Connection, sql: &str, result: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(sql)?;
-    let rows = match statement.parameter_count() {
+    match statement.parameter_count() {
         0 => statement.query_map([], |row| row.get(0))?.collect(),
         _ => statement.query_map([result], |row| row.get(0))?.collect(),
-    };
-    rows
+    }
 }
 
 impl Removed {

@@ -120,7 +120,7 @@ pub fn full_disk_hint(engine: &Engine, said: &str) -> Option<String> {
                 let unpacked = engine.env.get("TMPDIR").map_or("/var/tmp", String::as_str);
                 format!(", and in {unpacked} (TMPDIR), where podman puts what it pulls first")
             }
-            EngineKind::Docker => String::new(),
+            EngineKind::Docker | EngineKind::Kubernetes => String::new(),
         };
         format!(
             "free some space {kept}{through}, then call loadline again; `{} image prune` removes images without a name",
@@ -134,6 +134,7 @@ fn kept_in(engine: &Engine) -> Option<String> {
     let format = match engine.kind {
         EngineKind::Podman => "{{.Store.GraphRoot}}",
         EngineKind::Docker => "{{.DockerRootDir}}",
+        EngineKind::Kubernetes => return None,
     };
     let place = run(engine, &["info", "--format", format]).ok()?;
     let place = place.trim();
@@ -144,6 +145,7 @@ fn kept_in(engine: &Engine) -> Option<String> {
 fn remote(engine: &Engine) -> Option<String> {
     let given = |name: &str| engine.env.get(name).filter(|value| !value.is_empty());
     let host = match engine.kind {
+        EngineKind::Kubernetes => return Some("a cluster".to_owned()),
         EngineKind::Podman => given("CONTAINER_HOST").cloned()?,
         EngineKind::Docker => match given("DOCKER_HOST") {
             Some(host) => host.clone(),

@@ -187,7 +187,8 @@ impl Image {
             false => arguments,
         };
         let all: Vec<String> = self.entrypoint.iter().chain(arguments).cloned().collect();
-        match all.is_empty() {
+        // What a cluster has is not told here.
+        match all.is_empty() && self.engine.kind != EngineKind::Kubernetes {
             false => Ok(all),
             true => Err(Refusal::new(
                 format!("the image {}", self.reference),
@@ -326,19 +327,29 @@ fn jdk(
     env: &BTreeMap<String, String>,
     program: Option<&String>,
 ) -> Option<Jdk> {
-    let mut homes = Vec::new();
-    for layer in layers {
-        let files = pagecache::files_below(layer, pagecache::WHOLE);
-        let libraries = files.iter().filter(|path| path.ends_with("libjvm.so"));
-        for library in libraries {
-            let home = library
-                .ancestors()
-                .find(|home| home.join("release").is_file());
-            let seen = home.and_then(|home| home.strip_prefix(layer).ok());
-            let jdk = home.and_then(|home| Jdk::inspect(home).ok());
-            homes.extend(jdk.zip(seen.map(|seen| Path::new("/").join(seen))));
-        }
-    }
+    let all = layers.iter().flat_map(|layer| homes(layer, layer));
+    chosen(all.collect(), env, program)
+}
+
+/// The JDKs below a directory, with the paths at which `root` has them.
+fn homes(directory: &Path, root: &Path) -> Vec<(Jdk, PathBuf)> {
+    let files = pagecache::files_below(directory, pagecache::WHOLE);
+    let libraries = files.iter().filter(|path| path.ends_with("libjvm.so"));
+    let home = |library: &PathBuf| {
+        let home = library
+            .ancestors()
+            .find(|home| home.join("release").is_file())?;
+        let seen = home.strip_prefix(root).ok()?;
+        Some((Jdk::inspect(home).ok()?, Path::new("/").join(seen)))
+    };
+    libraries.filter_map(home).collect()
+}
+
+fn chosen(
+    mut homes: Vec<(Jdk, PathBuf)>,
+    env: &BTreeMap<String, String>,
+    program: Option<&String>,
+) -> Option<Jdk> {
     homes.sort_by(|a, b| a.1.cmp(&b.1));
     let named = env.get("JAVA_HOME").map(PathBuf::from);
     let is_meant = |seen: &Path| {
@@ -346,6 +357,18 @@ fn jdk(
     };
     let meant = homes.iter().position(|(_, seen)| is_meant(seen));
     (!homes.is_empty()).then(|| homes.swap_remove(meant.unwrap_or(0)).0)
+}
+
+/// The same of the files that this process sees, where it runs inside of the image.
+pub(crate) fn jdk_of_this_root(env: &BTreeMap<String, String>) -> Option<Jdk> {
+    const NOT_OF_IMAGES: [&str; 6] = ["proc", "sys", "dev", "run", "tmp", "loadline"];
+    let below = std::fs::read_dir("/").ok()?.flatten();
+    let own = below.filter(|entry| {
+        let name = entry.file_name();
+        !NOT_OF_IMAGES.iter().any(|not| name == *not) && entry.file_type().is_ok_and(|t| t.is_dir())
+    });
+    let homes = own.flat_map(|entry| homes(&entry.path(), Path::new("/")));
+    chosen(homes.collect(), env, None)
 }
 
 /// A signal by name or number, where it is not SIGTERM. Source: signal(7); the numbers are those of

@@ -322,7 +322,7 @@ fn group_path(layout: &Layout, name: &str) -> String {
 fn leaf_name(kind: EngineKind, id: &str) -> String {
     match kind {
         EngineKind::Podman => format!("libpod-{id}"),
-        EngineKind::Docker => id.to_owned(),
+        EngineKind::Docker | EngineKind::Kubernetes => id.to_owned(),
     }
 }
 
@@ -335,7 +335,7 @@ fn network(kind: EngineKind, network: &Net) -> Result<String, Halt> {
     match (kind, &namespace.container) {
         (EngineKind::Podman, _) => Ok(format!("ns:{}", namespace.path.display())),
         (EngineKind::Docker, Some((EngineKind::Docker, name))) => Ok(format!("container:{name}")),
-        (EngineKind::Docker, _) => Err(networks::docker_cannot().into()),
+        (EngineKind::Docker | EngineKind::Kubernetes, _) => Err(networks::docker_cannot().into()),
     }
 }
 

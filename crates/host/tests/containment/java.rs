@@ -61,10 +61,12 @@ pub fn java() -> Option<PathBuf> {
         .find(|java| java.parent().is_some_and(|bin| bin.join("javac").is_file()))
 }
 
-/// Every JDK of this machine: that one, and those where distributions put them.
+/// Every HotSpot of this machine: that one, and those where distributions put them.
 fn javas() -> Vec<PathBuf> {
     let installed = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten();
-    let installed = installed.flatten().map(|home| home.path().join("bin/java"));
+    let hotspot = installed.flatten().map(|home| home.path());
+    let hotspot = hotspot.filter(|home| !home.join("lib/j9vm").exists());
+    let installed = hotspot.map(|home| home.join("bin/java"));
     let all = java().into_iter().chain(installed);
     let real: BTreeSet<PathBuf> = all.filter_map(|j| std::fs::canonicalize(j).ok()).collect();
     real.into_iter().collect()

@@ -214,7 +214,11 @@ impl Found {
     /// # Errors
     /// [`DetectError::Unknown`] with the names there are; for a path, what is wrong with it.
     pub fn select(&self, wanted: &str) -> Result<Jdk, DetectError> {
-        if let Some(jdk) = self.jdks.iter().find(|jdk| jdk.answers_to(wanted)) {
+        let answering = || self.jdks.iter().filter(|jdk| jdk.answers_to(wanted));
+        // A bare version means HotSpot where there is one, as it did before an OpenJ9 came to it.
+        let named = answering().find(|jdk| jdk.name == wanted);
+        let hotspot = || answering().find(|jdk| jdk.kind == Vm::HotSpot);
+        if let Some(jdk) = named.or_else(hotspot).or_else(|| answering().next()) {
             return Ok(jdk.clone());
         }
         if wanted.contains('/') {
@@ -232,12 +236,24 @@ impl Found {
 }
 
 /// Makes names unique: the feature version, with the vendor where two share it, with the whole
-/// version where two share that too, and with a number as the last resort.
+/// version where two share that too, and with a number as the last resort. An OpenJ9 leaves the
+/// feature version to a HotSpot, so that one which is installed later changes no name.
 fn name_apart(jdks: &mut [Jdk]) {
-    let forms: [fn(&Jdk) -> String; 3] = [
-        |jdk| jdk.version.feature.to_string(),
-        |jdk| format!("{}-{}", jdk.vendor, jdk.version.feature),
-        |jdk| format!("{}-{}", jdk.vendor, jdk.version.full),
+    let has_hotspot: Vec<u32> = jdks
+        .iter()
+        .filter(|jdk| jdk.kind == Vm::HotSpot)
+        .map(|jdk| jdk.version.feature)
+        .collect();
+    let short = |jdk: &Jdk| match jdk.kind {
+        Vm::OpenJ9 if has_hotspot.contains(&jdk.version.feature) => {
+            format!("{}-{}", jdk.vendor, jdk.version.feature)
+        }
+        _ => jdk.version.feature.to_string(),
+    };
+    let forms: [&dyn Fn(&Jdk) -> String; 3] = [
+        &short,
+        &|jdk| format!("{}-{}", jdk.vendor, jdk.version.feature),
+        &|jdk| format!("{}-{}", jdk.vendor, jdk.version.full),
     ];
     let names: Vec<String> = jdks
         .iter()

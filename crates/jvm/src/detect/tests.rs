@@ -142,7 +142,12 @@ fn an_openj9_without_a_vendor_is_called_by_its_virtual_machine() {
 
     let found = Found::look(&places(root.path()));
     let names: Vec<&str> = found.jdks.iter().map(|jdk| jdk.name.as_str()).collect();
-    assert_eq!(names, ["temurin-25", "openj9-25", "21"]);
+    assert_eq!(names, ["25", "openj9-25", "21"]);
+    let hotspot = found.select("25").unwrap();
+    assert_eq!(
+        (hotspot.kind, hotspot.vendor.as_str()),
+        (Vm::HotSpot, "temurin")
+    );
     for wanted in ["openj9-21", "semeru-21", "21"] {
         assert_eq!(found.select(wanted).unwrap().name, "21", "{wanted}");
     }

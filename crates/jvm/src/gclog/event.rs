@@ -105,6 +105,8 @@ pub(super) enum Fact<'a> {
     Collector(super::Collector),
     /// Something that only this collector writes.
     CollectorMark(super::Collector),
+    /// The JVM is OpenJ9.
+    OpenJ9,
     /// It is the generational mode of that collector.
     Generational,
     /// CPUs of the machine and those the JVM may use.

@@ -234,15 +234,10 @@ fn degenerated(log: &GcLog) -> Option<String> {
     })
 }
 
-/// Whether options have to be OpenJ9's.
-fn is_openj9(log: &GcLog) -> bool {
-    log.header.collector.is_some_and(|c| c.is_openj9())
-}
-
 fn evacuation_failure(log: &GcLog) -> Option<String> {
     let number = log.summary.evacuation_failures;
     (number > 0).then(|| {
-        let lever = match is_openj9(log) {
+        let lever = match log.header.is_openj9 {
             true => "-Xmx or -Xmn",
             false => "-Xmx or -XX:G1ReservePercent",
         };
@@ -282,7 +277,7 @@ fn metaspace(log: &GcLog) -> Option<String> {
 fn system_gc(log: &GcLog) -> Option<String> {
     let number = log.summary.count_of_cause("System.gc()");
     (number > 0).then(|| {
-        let levers = match is_openj9(log) {
+        let levers = match log.header.is_openj9 {
             true => "-Xdisableexplicitgc",
             false => "-XX:+ExplicitGCInvokesConcurrent or -XX:+DisableExplicitGC",
         };

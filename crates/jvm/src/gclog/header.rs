@@ -58,25 +58,6 @@ impl Collector {
         }
     }
 
-    /// Whether it is one of OpenJ9's, whose log has no clock but the wall's.
-    pub fn is_openj9(self) -> bool {
-        match self {
-            Self::Gencon
-            | Self::Balanced
-            | Self::OptThruput
-            | Self::OptAvgPause
-            | Self::Metronome
-            | Self::NoGc => true,
-            Self::Serial
-            | Self::Parallel
-            | Self::G1
-            | Self::Cms
-            | Self::Z
-            | Self::Shenandoah
-            | Self::Epsilon => false,
-        }
-    }
-
     /// From the name of a generation, for logs whose header is lost.
     pub(super) fn of_generation(text: &[u8]) -> Option<Self> {
         const NAMES: [(&[u8], Collector); 6] = [
@@ -95,7 +76,10 @@ impl Collector {
 
     /// From what only one collector writes, for logs whose header is lost.
     pub(super) fn of_pause(text: &[u8]) -> Option<Self> {
-        const MARKS: [(&[u8], Collector); 12] = [
+        const MARKS: [(&[u8], Collector); 15] = [
+            (b"Pause Scavenge", Collector::Gencon),
+            (b"Pause Partial", Collector::Balanced),
+            (b"Pause Global Mark", Collector::Balanced),
             (b"Pause Mark Start", Collector::Z),
             (b"Pause Mark End", Collector::Z),
             (b"Pause Relocate Start", Collector::Z),
@@ -131,6 +115,8 @@ pub struct Header {
     pub jdk: Option<String>,
     /// The collector: stated, or guessed from what only it writes.
     pub collector: Option<Collector>,
+    /// The log is OpenJ9's, which has no clock but the wall's.
+    pub is_openj9: bool,
     /// The generational mode of ZGC or Shenandoah.
     pub is_generational: bool,
     /// CPUs of the machine.
@@ -172,6 +158,7 @@ impl Header {
                 self.is_stated = true;
             }
             Fact::CollectorMark(collector) => self.guess(collector),
+            Fact::OpenJ9 => self.is_openj9 = true,
             Fact::Generational => self.is_generational = true,
             Fact::Cpus { total, available } => {
                 self.cpus = Some(total);

@@ -6,16 +6,12 @@ use std::fmt::Display;
 
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::price;
-use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::recommend::{Recommendation, SAME_SIZE};
 use loadline_analysis::record::Configuration;
 use loadline_sizing::{Bytes, Cpus};
 
 use crate::content::groups;
 use crate::format;
-
-/// Two independent searches of one service agree within this share (SPECIFICATION.md): a smaller
-/// difference between two recommended sizes says nothing.
-const SAME_SIZE: f64 = 0.08;
 
 /// What one result recommends.
 #[derive(Debug, Clone, PartialEq)]

@@ -18,7 +18,7 @@ use loadline_analysis::warming;
 use super::groups::{self, Names};
 use super::growth;
 use super::proven::{proven_how, together};
-use super::{dependencies, jdks, money, node, throttling, toxics};
+use super::{dependencies, jdks, money, node, saving, throttling, toxics};
 use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
@@ -56,6 +56,9 @@ pub fn headline(view: &ResultView) -> Headline {
         None if view.incomplete.is_some() => nothing_found(view),
         None => nothing_feasible(view),
     };
+    if let Some(saved) = saving::sentence(view) {
+        headline.details.insert(0, saved);
+    }
     if let Some(why) = &view.incomplete {
         headline
             .details
@@ -125,6 +128,7 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
         format::percent(recommendation.margin),
     ));
     details.extend(next_smaller(view, recommendation));
+    details.extend(jdks::knee(&recommendation.by_level));
     details.extend(throttling::sentence(view, proofs(view, recommendation)));
     details.extend(node::sentences(view));
     Headline {
@@ -158,7 +162,7 @@ fn winner(view: &ResultView, recommendation: &Recommendation) -> String {
         |level: &&LevelSize| level.configuration.as_ref() == Some(&recommendation.configuration);
     if recommendation.by_level.len() > 1 {
         let level = recommendation.by_level.iter().find(of);
-        return level.map_or_else(String::new, |level| format!(" with {}", jdks::name(level)));
+        return level.map_or_else(String::new, jdks::with);
     }
     let names = Names::of(view);
     let label = names.label(&recommendation.configuration);
@@ -498,6 +502,7 @@ fn measured_where(view: &ResultView) -> String {
         loadline,
         image,
         level_images,
+        cluster,
     } = &view.machine;
     let when = view.trials.iter().map(|t| t.started_at_unix_ms).min();
     let when = when.map_or_else(String::new, |ms| format!(", {}", format::date(ms)));
@@ -512,8 +517,14 @@ fn measured_where(view: &ResultView) -> String {
         format!("; image {name}, started by {}", image.engine)
     });
     let image: String = images.collect();
+    let cluster = cluster.as_ref().map_or_else(String::new, |cluster| {
+        format!(
+            "as pods of the cluster {} ({}, {}), node {}: ",
+            cluster.context, cluster.version, cluster.runtime, cluster.node
+        )
+    });
     format!(
-        "Measured by {} in {}{when}, on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}; loadline {loadline}.",
+        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}; loadline {loadline}.",
         format::count(view.trials.len(), "trial"),
         format::elapsed(view.elapsed()),
         format::count(*cpus as usize, "CPU"),

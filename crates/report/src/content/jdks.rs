@@ -1,8 +1,9 @@
-//! "Which JDK needs how much?": the proven size of each JDK, or application, that was asked about.
+//! "Which JDK needs how much?": the proven size of each JDK, application or CPU limit that was asked
+//! about.
 //!
 //! Owns the table; every size comes from the recommendation.
 
-use loadline_analysis::recommend::LevelSize;
+use loadline_analysis::recommend::{self, LevelSize};
 
 use super::groups;
 use super::section::{Block, Section};
@@ -15,9 +16,11 @@ use crate::view::ResultView;
 pub fn section(view: &ResultView) -> Option<Section> {
     let all = &view.recommendation.as_ref()?.by_level;
     let first = all.first()?;
-    let (what, title) = match first.application {
-        None => ("JDK", "Which JDK needs how much?"),
-        Some(_) => ("Application", "Which application needs how much?"),
+    let (what, title) = match (&first.application, &first.jdk, first.cpu) {
+        (Some(_), ..) => ("Application", "Which application needs how much?"),
+        (None, Some(_), _) => ("JDK", "Which JDK needs how much?"),
+        (None, None, Some(_)) => ("CPU limit", "How much memory at which CPU limit?"),
+        (None, None, None) => ("JDK", "Which JDK needs how much?"),
     };
     let mut table = Table::new()
         .left(what)
@@ -27,13 +30,16 @@ pub fn section(view: &ResultView) -> Option<Section> {
     for of in all {
         table.row(row(of));
     }
-    let hint = match first.application {
-        None => "; the first tells the others where to begin, not what to show",
-        Some(_) => "",
+    let hint = match what {
+        "JDK" => "; the first tells the others where to begin, not what to show",
+        _ => "",
     };
-    let words = format!(
+    let mut words = format!(
         "Each by its own search and its own fresh starts{hint}. The recommended one is the cheapest of those that are proven."
     );
+    if let Some(knee) = knee(all) {
+        words.push_str(&format!(" {knee}"));
+    }
     Some(
         Section::new("jdks", title)
             .with(Block::Paragraph(words))
@@ -41,20 +47,59 @@ pub fn section(view: &ResultView) -> Option<Section> {
     )
 }
 
-/// The level in a sentence: `JDK 25`, `native`, `shop, JDK 25`.
-pub(super) fn name(of: &LevelSize) -> String {
-    match (&of.application, &of.jdk) {
-        (None, Some(jdk)) => text::label(&format!("JDK {jdk}")),
-        _ => in_table(of),
-    }
+/// From which CPU limit on more CPU saves no memory, and at which none was enough.
+pub(super) fn knee(all: &[LevelSize]) -> Option<String> {
+    let of = recommend::knee(all)?;
+    let limit = groups::cpu(of.configuration.as_ref()?);
+    let most = all.iter().filter_map(|of| of.cpu).max();
+    let knee = match of.cpu == most {
+        true => format!("Memory still falls up to {limit}, the largest limit asked about"),
+        false => format!(
+            "The knee is {limit}: a larger limit saves less memory than two searches differ by ({})",
+            format::percent(recommend::SAME_SIZE)
+        ),
+    };
+    let too_small = all.iter().filter(|of| of.is_infeasible);
+    let too_small: Vec<String> = too_small
+        .filter_map(|of| Some(of.cpu?.to_string()))
+        .collect();
+    Some(match too_small.as_slice() {
+        [] => format!("{knee}."),
+        names => format!(
+            "{knee}; with {} CPU no size that was tried keeps the SLO.",
+            names.join(" or ")
+        ),
+    })
+}
+
+/// Where several are asked about, which one the answer is for: ` with JDK 25`. A CPU limit stands in
+/// the size already.
+pub(super) fn with(of: &LevelSize) -> String {
+    let name = match (&of.application, &of.jdk) {
+        (None, None) => return String::new(),
+        (None, Some(jdk)) => format!("JDK {jdk}"),
+        (Some(application), None) => application.clone(),
+        (Some(application), Some(jdk)) => format!("{application}, JDK {jdk}"),
+    };
+    format!(" with {}", text::label(&name))
 }
 
 fn in_table(of: &LevelSize) -> String {
-    match (&of.application, &of.jdk) {
-        (None, None) => "as given".to_owned(),
-        (None, Some(jdk)) => text::label(jdk),
-        (Some(application), None) => text::label(application),
-        (Some(application), Some(jdk)) => text::label(&format!("{application}, JDK {jdk}")),
+    let jdk = of.jdk.as_ref().map(|jdk| match of.application {
+        None => jdk.clone(),
+        Some(_) => format!("JDK {jdk}"),
+    });
+    let cpu = of.cpu.map(|cpu| format!("{cpu} CPU"));
+    let parts: Vec<String> = of
+        .application
+        .clone()
+        .into_iter()
+        .chain(jdk)
+        .chain(cpu)
+        .collect();
+    match parts.is_empty() {
+        true => "as given".to_owned(),
+        false => text::label(&parts.join(", ")),
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) mod pauses;
 mod proven;
 mod reproduce;
 mod requests;
+mod saving;
 pub(crate) mod scaling;
 mod section;
 mod smaller;

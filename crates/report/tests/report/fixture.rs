@@ -499,6 +499,7 @@ fn make_search() -> ResultView {
         trials,
         incomplete: None,
         node: None,
+        today: None,
         warnings: Vec::new(),
     }
 }

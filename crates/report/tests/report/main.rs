@@ -23,4 +23,5 @@ mod pauses;
 mod pods;
 mod read_back;
 mod requests;
+mod saving;
 mod startup;

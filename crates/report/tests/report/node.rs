@@ -116,6 +116,8 @@ fn each_jdk_has_its_size_and_its_proof() {
     let own = LevelSize {
         jdk: Some("17".to_owned()),
         application: None,
+        cpu: None,
+        is_infeasible: false,
         configuration: Some(answer.configuration.clone()),
         confirmed: Some(answer.confirmed),
         proof: Some(answer.proof.clone()),
@@ -124,6 +126,8 @@ fn each_jdk_has_its_size_and_its_proof() {
     let other = LevelSize {
         jdk: Some("25".to_owned()),
         application: None,
+        cpu: None,
+        is_infeasible: false,
         configuration: None,
         confirmed: None,
         proof: None,
@@ -156,4 +160,63 @@ fn each_jdk_has_its_size_and_its_proof() {
     answer.by_level = vec![native];
     let applications = section(&view, "Which application needs how much?");
     assert!(applications.contains("\nnative "), "{applications}");
+}
+
+#[test]
+fn each_cpu_limit_has_its_memory_and_the_knee_is_said() {
+    let mut view = fixture::search();
+    let answer = view.recommendation.clone().expect("an answer");
+    let of = |cpu: &str, memory: Option<u64>| {
+        let cpu: loadline_sizing::Cpus = cpu.parse().expect("CPUs");
+        let mut configuration = answer.configuration.clone();
+        configuration.cpu = Some(cpu);
+        configuration.memory = memory.map(loadline_sizing::Bytes::from_mib);
+        LevelSize {
+            jdk: None,
+            application: None,
+            cpu: Some(cpu),
+            confirmed: configuration.memory,
+            proof: memory.map(|_| answer.proof.clone()),
+            why_none: memory
+                .is_none()
+                .then(|| "1Gi fails too: p99 was 80ms".to_owned()),
+            is_infeasible: memory.is_none(),
+            configuration: memory.map(|_| configuration),
+        }
+    };
+    let levels = vec![
+        of("500m", None),
+        of("1", Some(300)),
+        of("2", Some(200)),
+        of("4", Some(192)),
+    ];
+    let said = |levels: &[LevelSize]| {
+        let mut view = fixture::search();
+        let answer = view.recommendation.as_mut().expect("an answer");
+        answer.by_level = levels.to_vec();
+        let details = headline(&view).details;
+        details
+            .into_iter()
+            .find(|d| d.contains("knee") || d.contains("still falls"))
+    };
+    insta::assert_snapshot!(said(&levels).expect("it is said"), @r#"The knee is 2 CPUs: a larger limit saves less memory than two searches differ by (8 %); with 500m CPU no size that was tried keeps the SLO."#);
+    // Memory that falls by more than two searches differ, up to the last.
+    insta::assert_snapshot!(said(&levels[..3]).expect("it is said"), @r#"Memory still falls up to 2 CPUs, the largest limit asked about; with 500m CPU no size that was tried keeps the SLO."#);
+    assert_eq!(said(&levels[..2]), None, "one limit has no knee");
+    let answer = view.recommendation.as_mut().expect("an answer");
+    answer.by_level = levels;
+    let text = terminal(&view, 100);
+    let begin = text.find("How much memory at which").expect("its section");
+    insta::assert_snapshot!(text[begin..].lines().take(10).collect::<Vec<_>>().join("\n"), @r##"
+    How much memory at which CPU limit?
+    Each by its own search and its own fresh starts. The recommended one is the cheapest of those that
+    are proven. The knee is 2 CPUs: a larger limit saves less memory than two searches differ by (8 %);
+    with 500m CPU no size that was tried keeps the SLO.
+
+    CPU limit  Size              Confirmed  Proof
+    ─────────  ────────────────  ─────────  ───────────────────────────
+    500m CPU   none                      –  1Gi fails too: p99 was 80ms
+    1 CPU      1 CPU and 300Mi       300Mi  8 of 8 starts kept the SLO
+    2 CPU      2 CPUs and 200Mi      200Mi  8 of 8 starts kept the SLO
+    "##);
 }

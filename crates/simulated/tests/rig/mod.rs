@@ -34,6 +34,8 @@ pub struct Watch {
     pub dropped: u32,
     /// The slot of each trial, by its pair, in the order they began.
     pub pairs: Vec<(u32, usize)>,
+    /// How long each measured trial took, in the order they ended.
+    pub lengths: Vec<Duration>,
     stop_after: u32,
 }
 
@@ -50,6 +52,7 @@ pub fn stop_after(records: u32) -> Watch {
         reused: 0,
         dropped: 0,
         pairs: Vec::new(),
+        lengths: Vec::new(),
         stop_after: records,
     }
 }
@@ -64,9 +67,12 @@ impl Watcher for Watch {
 
     fn progress(&mut self, _: usize, _: Progress) {}
 
-    fn trial_ends(&mut self, slot: Option<usize>, _: &TrialRecord) {
+    fn trial_ends(&mut self, slot: Option<usize>, record: &TrialRecord) {
         match slot {
-            Some(_) => self.measured += 1,
+            Some(_) => {
+                self.measured += 1;
+                self.lengths.push(record.length());
+            }
             None => self.reused += 1,
         }
     }

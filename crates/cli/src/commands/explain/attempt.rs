@@ -129,7 +129,7 @@ fn given(
 /// Takes the number of GC threads out of the user's own options, which would win on both sides, and
 /// gives the one that counted: the last.
 fn own_threads(command: &mut Vec<String>) -> Option<JvmOption> {
-    let is_threads = |word: &String| word.starts_with(GC_THREADS);
+    let is_threads = |word: &String| GC_THREADS.iter().any(|option| word.starts_with(option));
     let text = command.iter().rfind(|word| is_threads(word)).cloned();
     command.retain(|word| !is_threads(word));
     text.map(|text| JvmOption {
@@ -157,7 +157,8 @@ fn differ(before: &BTreeSet<u32>, after: &BTreeSet<u32>) -> Result<(), Error> {
             format!("nothing was tried: both sides ran with {same} GC threads"),
         )
         .hint(format!(
-            "a script, an option file or _JAVA_OPTIONS sets {GC_THREADS} and wins: take it out"
+            "a script, an option file or _JAVA_OPTIONS sets {} and wins: take it out",
+            GC_THREADS.join(" or ")
         ))),
         _ => Ok(()),
     }

@@ -226,7 +226,7 @@ fn classes(of: impl Fn(Class) -> u64) -> Classes {
 fn pause(told: &Told, number: usize, pause: &Attribution) -> Pause {
     let steps = told.timelines.get(number).map_or(&[][..], Vec::as_slice);
     let log = told.log.as_deref().unwrap_or_default();
-    let lines = logs::lines_within(log, pause.pause);
+    let lines = logs::lines_within(log, pause.pause, told.recorded_pauses());
     Pause {
         start_ns: pause.pause.start,
         end_ns: pause.pause.end,

@@ -110,6 +110,14 @@ fn told_of_file(view: &ResultView) -> Result<Told, Error> {
     })
 }
 
+impl Told {
+    /// The collector's pauses that the record has, on the trial's clock.
+    fn recorded_pauses(&self) -> &[(u64, u64)] {
+        let gc = self.record.evidence.gc.as_ref();
+        gc.map_or(&[], |gc| &gc.pause_spans_ns)
+    }
+}
+
 fn explanation(record: &TrialRecord) -> Result<Explanation, Error> {
     Explanation::of(record).ok_or_else(|| {
         Error::new(

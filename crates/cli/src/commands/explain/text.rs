@@ -125,7 +125,7 @@ fn used(steps: &[Step]) -> Option<String> {
 
 fn lines<'a>(told: &'a Told, pause: &Attribution) -> Vec<&'a str> {
     let log = told.log.as_deref().unwrap_or_default();
-    let mut lines = logs::lines_within(log, pause.pause);
+    let mut lines = logs::lines_within(log, pause.pause, told.recorded_pauses());
     lines.truncate(LOG_LINES);
     lines
 }

@@ -9,6 +9,7 @@ use clap::Args;
 use loadline_engine::store::{Removed, ResultRow, Store, unix_ms};
 use loadline_host::oci::engine;
 use loadline_host::{Options, Site};
+use loadline_kubernetes::Swept;
 use loadline_report::format;
 use loadline_report::table::{Cell, Table};
 use loadline_sizing::Bytes;
@@ -17,11 +18,12 @@ use super::answer;
 use super::filter::Moment;
 use crate::commands::{print, width};
 use crate::error::{Error, ErrorKind, Outcome};
+use crate::experiment::ClusterFlags;
 use crate::measuring::{open_store, open_store_to_read, state_directory, store_refused};
 use crate::ui::text::short;
 
-/// Remove what a killed loadline left: cgroups, containers, files of trials. Results stay, but for
-/// those that --older names
+/// Remove what a killed loadline left: cgroups, containers, files of trials; with --kubernetes Jobs of
+/// a cluster. Results stay, but for those that --older names
 #[derive(Args)]
 pub struct CleanArguments {
     /// Also results begun before: a time ago (12h, 30d) or a day in UTC (2026-11-20). They are
@@ -34,12 +36,22 @@ pub struct CleanArguments {
     /// Where results are kept
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterFlags,
 }
 
 /// Removes it and says what; where there is no state directory, none is made.
 pub fn run(arguments: CleanArguments) -> Result<Outcome, Error> {
     if let Some(older) = arguments.older {
         return old_results(&arguments, older);
+    }
+    if let Some(wanted) = arguments.cluster.wanted() {
+        let swept = Swept::of(&wanted).map_err(|e| Error::refused(&e))?;
+        print(&format!(
+            "removed {} with their pods",
+            format::count(swept.jobs.len(), "Job")
+        ))?;
+        return Ok(Outcome::Done);
     }
     let store = open_store_to_read(arguments.state.as_deref())?;
     let options = Options {

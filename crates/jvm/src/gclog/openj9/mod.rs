@@ -30,6 +30,8 @@ const NAME_LENGTH: usize = 60;
 pub(super) struct OpenJ9 {
     /// A `verbosegc` was opened, so a line that begins with `<` is of this log.
     is_on: bool,
+    /// It was said that the log is of this JVM.
+    is_told: bool,
     clock: Clock,
     open: Option<Stop>,
     /// The heap of the collection that begins or ends.
@@ -60,7 +62,7 @@ impl OpenJ9 {
         }
         if let Some(stamp) = tag.stamp() {
             self.clock.see(stamp);
-            self.tell_version(emit);
+            self.tell(emit);
         }
         match tag.name {
             b"verbosegc" => self.version = tag.text(b"version").map(<[u8]>::to_vec),
@@ -76,7 +78,10 @@ impl OpenJ9 {
     }
 
     /// Logs of J9 before 2.6 begin alike, and have other tags without such stamps.
-    fn tell_version(&mut self, emit: &mut impl FnMut(Event<'_>)) {
+    fn tell(&mut self, emit: &mut impl FnMut(Event<'_>)) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            emit(Event::Fact(Fact::OpenJ9));
+        }
         if let Some(text) = self.version.take() {
             emit(Event::Fact(Fact::Version {
                 text: &text,
@@ -222,6 +227,11 @@ fn phase(tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
     if let (Some(name), Some(duration)) = (tag.text(b"type"), tag.millis(b"timems")) {
         emit(Event::Phase { name, duration });
     }
+}
+
+/// The time stamp of a line, local time of the JVM: milliseconds since 1970 as if it were UTC.
+pub fn stamp_ms(line: &str) -> Option<i64> {
+    Tag::parse(line.as_bytes())?.stamp()
 }
 
 /// The wall clock of the first line that has a stamp, as it stands.

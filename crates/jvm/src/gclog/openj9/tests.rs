@@ -72,6 +72,7 @@ fn a_stop_is_a_pause_with_its_kind_cause_heap_and_cpu() {
     assert_eq!(log.input.unknown_lines, 0);
     let header = &log.header;
     assert_eq!(header.collector.map(|c| c.name()), Some("gencon"));
+    assert!(header.is_openj9);
     assert_eq!((header.cpus, header.cpus_available), (Some(8), Some(2)));
     assert_eq!(header.heap_max_bytes, Some(512 << 20));
     let pause = &log.pauses[0];

@@ -1,0 +1,77 @@
+//! `loadline pod-part` and `loadline pod-look` (hidden): what runs in a pod of Kubernetes. All of it is
+//! in [`loadline_host::part`] and [`loadline_host::pod`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use loadline_host::part::{self, PartError};
+use loadline_host::pod::{self, Place};
+
+use crate::error::{Error, ErrorKind, Outcome};
+use crate::signals::Signals;
+
+/// Where things lie; the pod's manifest says it.
+#[derive(Args)]
+pub struct PodPartArguments {
+    /// The order
+    #[arg(long)]
+    order: PathBuf,
+    /// For the event log
+    #[arg(long)]
+    work: PathBuf,
+    /// The application's /tmp
+    #[arg(long)]
+    tmp: PathBuf,
+    /// Only say whether the application may start
+    #[arg(long)]
+    armed: bool,
+}
+
+/// Carries out the order of the pod; its events come out on stdout.
+pub fn run(arguments: PodPartArguments) -> Result<Outcome, Error> {
+    let signals = Signals::watch()?;
+    let place = Place {
+        order: arguments.order,
+        work: arguments.work,
+        tmp: arguments.tmp,
+        told_to_end: Arc::clone(signals.flag()),
+    };
+    if arguments.armed {
+        return match place.armed().exists() {
+            true => Ok(Outcome::Done),
+            false => Err(Error::new(ErrorKind::Environment, "not yet")),
+        };
+    }
+    part::run_in_pod(&place, std::io::stdout())
+        .map(|()| Outcome::Done)
+        .map_err(|error| {
+            let kind = match &error {
+                PartError::NotForPeople => ErrorKind::Usage,
+                PartError::Orphan | PartError::Log(_) => ErrorKind::Environment,
+            };
+            Error::new(kind, &error).hint(error.hint())
+        })
+}
+
+/// Where a pod that looks puts its copy of loadline, or what it saw.
+#[derive(Args)]
+pub struct PodLookArguments {
+    /// Copy this program to here instead
+    #[arg(long)]
+    copy_to: Option<PathBuf>,
+}
+
+/// Looks from inside an image, and prints what it saw on one line.
+pub fn look(arguments: PodLookArguments) -> Result<Outcome, Error> {
+    if let Some(to) = &arguments.copy_to {
+        let copied = std::fs::copy("/proc/self/exe", to);
+        return copied.map(|_| Outcome::Done).map_err(|error| {
+            let what = format!("copying loadline to {}: {error}", to.display());
+            Error::new(ErrorKind::Environment, what)
+        });
+    }
+    let seen = pod::look().map_err(|refusal| Error::refused(&refusal))?;
+    super::print(&super::json(&seen)?)?;
+    Ok(Outcome::Done)
+}

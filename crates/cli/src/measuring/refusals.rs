@@ -1,0 +1,103 @@
+//! What stops a measurement, as the command line reports it.
+//!
+//! Owns the hints that name commands and flags.
+
+use loadline_engine::cache::CacheError;
+use loadline_engine::command::CommandError;
+use loadline_engine::runner::RunError;
+use loadline_engine::store::{ResultKind, StoreError};
+
+use crate::commands::load_error;
+use crate::error::{Error, ErrorKind};
+use crate::signals::Signals;
+
+/// A store error as the command line reports it.
+pub fn store_refused(error: &StoreError) -> Error {
+    match error {
+        StoreError::Full { .. } => {
+            Error::new(ErrorKind::Environment, error).hint("free some space, then: loadline resume")
+        }
+        StoreError::Place { source, .. } if source.kind.is_none() => {
+            let hint = format!("{}, or give another directory: --state DIR", source.hint);
+            Error::new(ErrorKind::Environment, error).hint(hint)
+        }
+        StoreError::Directory { .. } | StoreError::Place { .. } => {
+            Error::new(ErrorKind::Environment, error).hint("give another directory: --state DIR")
+        }
+        StoreError::Newer { .. } => Error::new(ErrorKind::Environment, error)
+            .hint("use that loadline, or another directory: --state DIR"),
+        StoreError::Unknown { id, path } if id == "last" => Error::new(
+            ErrorKind::Usage,
+            format!("there are no results in {} yet", path.display()),
+        )
+        .hint("`loadline size` and `loadline run` make one; --state DIR names another directory"),
+        StoreError::Unknown { .. } => Error::new(ErrorKind::Usage, error)
+            .hint("loadline list shows the results; `last` is the newest"),
+        StoreError::Ambiguous { .. } => {
+            Error::new(ErrorKind::Usage, error).hint("loadline list shows all of them")
+        }
+        StoreError::InUse { .. } => Error::new(ErrorKind::Environment, error)
+            .hint("wait for its end, or stop it: `loadline serve` has a button"),
+        StoreError::Log { .. } => Error::new(ErrorKind::Environment, error)
+            .hint("look after the disk (dmesg), then: loadline resume"),
+        StoreError::Database { .. } | StoreError::Record { .. } => {
+            Error::new(ErrorKind::Environment, error)
+                .hint("give another directory with --state DIR; the file is left as it is")
+        }
+    }
+}
+
+/// A command that cannot be run, as the command line reports it.
+pub fn command_refused(error: &CommandError) -> Error {
+    let refusal = match error {
+        CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
+            Error::new(ErrorKind::Usage, error)
+        }
+        CommandError::NoJdk { hint, .. } => {
+            Error::new(ErrorKind::Environment, error).hint_if(hint.as_ref())
+        }
+        CommandError::Image(refusal) => return Error::refused(refusal),
+    };
+    match error {
+        CommandError::NoJar { .. } => refusal.hint("build it first, or check the path; it is relative to the directory loadline is called in"),
+        CommandError::NoProgram { program } if program == "java" => refusal.hint("install a JDK, or put one into PATH or JAVA_HOME; `loadline doctor` lists what it finds"),
+        CommandError::NoProgram { .. } => refusal.hint("check the spelling and PATH"),
+        CommandError::NoJdk { .. } => refusal.hint("`loadline doctor` lists the JDKs of this machine"),
+        CommandError::Image(_) => refusal,
+    }
+}
+
+/// A cache that cannot be made.
+pub fn cache_refused(error: &CacheError) -> Error {
+    let kind = match error {
+        CacheError::Application(_) | CacheError::NoJdk { .. } | CacheError::Kind(_) => {
+            ErrorKind::Usage
+        }
+        CacheError::NeverReady { .. } | CacheError::NotWritten { .. } => ErrorKind::Invalid,
+        CacheError::File(_) => ErrorKind::Environment,
+    };
+    Error::new(kind, error).hint(error.hint())
+}
+
+/// What ended a run, with the way on.
+pub(super) fn run_refused(
+    error: &RunError,
+    signals: &Signals,
+    (kind, result): (ResultKind, &str),
+) -> Error {
+    let resume = match kind {
+        ResultKind::Verify => "begin it again: loadline verify".to_owned(),
+        _ => format!(
+            "everything finished is kept; go on with: loadline resume {}",
+            crate::ui::text::short(result)
+        ),
+    };
+    match error {
+        RunError::Store(error) => store_refused(error),
+        RunError::Refused(refusal) => Error::refused(refusal),
+        RunError::Command(error) => command_refused(error),
+        RunError::Cache(error) => cache_refused(error),
+        RunError::Load(error) => load_error(error),
+        RunError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),
+    }
+}

@@ -1,0 +1,80 @@
+//! How long a run takes yet, by how long its trials took.
+//!
+//! Owns the estimate only: reads no clock. Times are since the run began.
+
+use std::time::Duration;
+
+/// What is known of a run so far.
+#[derive(Debug, Clone)]
+pub struct TimeLeft {
+    /// Trials it takes, as far as that is known: of a search, what half of such searches take.
+    expected: Option<u32>,
+    /// How long a trial takes, before one has shown it.
+    each: Duration,
+    measured: u32,
+    found: u32,
+    last_end: Duration,
+}
+
+impl TimeLeft {
+    /// Before the first trial.
+    pub fn new(expected: Option<u32>, each: Duration) -> Self {
+        Self {
+            expected,
+            each,
+            measured: 0,
+            found: 0,
+            last_end: Duration::ZERO,
+        }
+    }
+
+    /// A trial has ended.
+    pub fn trial_ends(&mut self, now: Duration) {
+        self.measured += 1;
+        self.last_end = now;
+    }
+
+    /// A trial needs not run: its record is in the store.
+    pub fn found(&mut self) {
+        self.found += 1;
+    }
+
+    /// What is left; `None` where the number of trials is not known, or a search takes more than
+    /// was expected.
+    pub fn at(&self, now: Duration) -> Option<Duration> {
+        let rest = self.expected?.checked_sub(self.measured + self.found)?;
+        let each = match self.measured {
+            0 => self.each,
+            measured => self.last_end / measured,
+        };
+        // Of the trial that runs a part is over already.
+        let past = now.saturating_sub(self.last_end).min(each);
+        (rest > 0).then(|| (each * rest).saturating_sub(past))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trial_that_runs_counts_for_what_it_has_left() {
+        let s = Duration::from_secs;
+        let mut left = TimeLeft::new(Some(10), s(20));
+        assert_eq!(left.at(s(0)), Some(s(200)));
+        assert_eq!(left.at(s(5)), Some(s(195)));
+        left.trial_ends(s(30));
+        assert_eq!(left.at(s(30)), Some(s(270)));
+        assert_eq!(left.at(s(40)), Some(s(260)));
+        // One that takes longer than the others before says nothing of those after it.
+        assert_eq!(left.at(s(90)), Some(s(240)));
+        left.found();
+        left.found();
+        assert_eq!(left.at(s(30)), Some(s(210)));
+        for trial in 2..=8 {
+            left.trial_ends(s(30 * trial));
+        }
+        assert_eq!(left.at(s(240)), None, "it takes more than was expected");
+        assert_eq!(TimeLeft::new(None, s(20)).at(s(1)), None);
+    }
+}

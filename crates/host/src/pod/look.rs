@@ -1,0 +1,181 @@
+//! A look from inside the application's image on a node of the cluster: what cannot be asked of the
+//! API server.
+//!
+//! Owns what is looked at: the JVM in the image and its variables, what the node is, and whether its
+//! runtime enforces a CPU limit at all (gVisor does not). It runs in a container of the image with a
+//! CPU limit of [`QUOTA_MILLIS`], in the place of the image's program.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::Machine;
+use loadline_cgroup::Group;
+use loadline_jvm::detect::{Jdk, JdkVersion};
+use loadline_sizing::Vm;
+use loadline_trial::Refusal;
+use serde::{Deserialize, Serialize};
+
+use super::MARK;
+use crate::oci;
+use crate::site::{Options, Site};
+
+/// The CPU limit of a look, thousandths of a CPU.
+pub const QUOTA_MILLIS: u32 = 200;
+
+/// The kubelet's CFS period.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Longest time until a node that is busy gives it more CPU than its limit.
+const SPIN: Duration = Duration::from_secs(5);
+
+/// Variables of the image that trials must know.
+const WANTED: [&str; 2] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"];
+
+/// What a look saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The node.
+    pub machine: Machine,
+    /// Variables of the image: those that a JVM reads.
+    pub env: BTreeMap<String, String>,
+    /// The JVM in the image.
+    pub jdk: Option<SeenJdk>,
+    /// Whether its CPU limit held it back; `None` where the node gave it no more than that anyway, or
+    /// the counters cannot be read.
+    pub is_limited: Option<bool>,
+}
+
+/// A JDK of an image, by its paths there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeenJdk {
+    home: PathBuf,
+    java: PathBuf,
+    version: String,
+    vendor: String,
+    is_openj9: bool,
+    modules: Vec<String>,
+}
+
+impl SeenJdk {
+    fn of(jdk: Jdk) -> Self {
+        Self {
+            home: jdk.home,
+            java: jdk.java,
+            version: jdk.version.full,
+            vendor: jdk.vendor,
+            is_openj9: jdk.kind == Vm::OpenJ9,
+            modules: jdk.modules,
+        }
+    }
+
+    /// As the rest of loadline knows JDKs; `None` where its version is none.
+    pub fn jdk(&self) -> Option<Jdk> {
+        let version = JdkVersion::parse(&self.version)?;
+        Some(Jdk {
+            name: version.feature.to_string(),
+            home: self.home.clone(),
+            java: self.java.clone(),
+            version,
+            vendor: self.vendor.clone(),
+            kind: if self.is_openj9 {
+                Vm::OpenJ9
+            } else {
+                Vm::HotSpot
+            },
+            modules: self.modules.clone(),
+        })
+    }
+}
+
+/// Looks. Takes half a second.
+///
+/// # Errors
+/// [`Refusal`] outside of a pod, or where it has no cgroups.
+pub fn look() -> Result<Seen, Refusal> {
+    if std::env::var_os(MARK).is_none() {
+        return Err(Refusal::new(
+            "looking from inside a pod",
+            "this is a part of loadline, which it starts itself",
+            "see `loadline --help` for the commands for people",
+        ));
+    }
+    let site = Site::find(Options::in_pod(None))?;
+    let env: BTreeMap<String, String> = std::env::vars().collect();
+    let jdk = oci::image::jdk_of_this_root(&env);
+    Ok(Seen {
+        machine: site.machine(),
+        jdk: jdk.map(SeenJdk::of),
+        env: env
+            .into_iter()
+            .filter(|(name, _)| WANTED.contains(&name.as_str()))
+            .collect(),
+        is_limited: is_limited(),
+    })
+}
+
+/// Uses CPU until it is throttled, or has used more than its limit allows.
+fn is_limited() -> Option<bool> {
+    let group = Group::of_process(Path::new("/proc"), std::process::id()).ok()?;
+    let read = || {
+        let cpu = group.read().ok()?.cpu;
+        Some((cpu.nr_throttled?, cpu.usage?))
+    };
+    let ((before, used_before), begin) = (read()?, Instant::now());
+    while begin.elapsed() < SPIN {
+        let step = Instant::now();
+        while step.elapsed() < PERIOD {
+            std::hint::spin_loop();
+        }
+        let (throttled, used) = read()?;
+        if throttled > before {
+            return Some(true);
+        }
+        if used.saturating_sub(used_before) > allowed(begin.elapsed()) {
+            return Some(false);
+        }
+    }
+    None
+}
+
+/// The most CPU that a limit lets through in so long: that of each period that has begun, and what an
+/// unused one leaves.
+fn allowed(wall: Duration) -> Duration {
+    let periods = u32::try_from(wall.as_millis() / PERIOD.as_millis()).unwrap_or(u32::MAX);
+    let each = PERIOD * QUOTA_MILLIS / 1000;
+    each.saturating_mul(periods.saturating_add(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_looks_outside_of_a_pod() {
+        let refusal = look().expect_err("it is none");
+        assert!(refusal.hint.contains("--help"), "{refusal}");
+    }
+
+    #[test]
+    fn more_than_a_limit_lets_through_is_told_from_a_busy_node() {
+        let ms = Duration::from_millis;
+        assert_eq!(allowed(ms(400)), ms(160));
+        assert!(ms(400) > allowed(ms(400)), "a whole CPU is too much");
+        assert!(ms(80) < allowed(ms(400)), "its limit is not");
+    }
+
+    #[test]
+    fn a_jdk_is_the_same_after_its_way() {
+        let seen = SeenJdk {
+            home: "/opt/java".into(),
+            java: "/opt/java/bin/java".into(),
+            version: "25.0.1+8".to_owned(),
+            vendor: "temurin".to_owned(),
+            is_openj9: false,
+            modules: vec!["java.base".to_owned()],
+        };
+        let jdk = seen.jdk().expect("it has a version");
+        assert_eq!((jdk.name.as_str(), jdk.kind), ("25", Vm::HotSpot));
+        assert_eq!(SeenJdk::of(jdk), seen);
+    }
+}

@@ -1,0 +1,210 @@
+//! The container beside loadline's own in a pod of Kubernetes: the kubelet starts it, `trial-part`
+//! lets it, watches it and ends it.
+//!
+//! Owns how the application is found and reached without a right of its own: the two containers
+//! share the PID namespace, the network and a directory, and run as the same user, so that the
+//! kernel lets the one read `/proc/PID/root` and send signals to the other. Limits are the
+//! kubelet's; they are compared, never set. What only the kubelet knows (the exit code, the output)
+//! is added by whoever ordered the trial. Facts: ptrace(2), "Ptrace access mode checking"; Kubernetes,
+//! "Sidecar containers" (its startup probe holds the application back).
+
+mod look;
+mod ship;
+mod watch;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use loadline_analysis::record::{Failure, Invalid};
+use loadline_cgroup::{CgroupError, Group, Sample};
+use loadline_sizing::{Bytes, Cpus};
+use loadline_trial::Engine;
+use rustix::process::Signal;
+
+use crate::container::{Container, Net, Told};
+use crate::halt::Halt;
+use crate::scratch;
+use watch::{Application, Watched};
+
+pub use look::{QUOTA_MILLIS, Seen, SeenJdk, look};
+pub use ship::{LINE, Line, line, ship};
+
+/// The variable that marks the application of a trial, with the trial's id.
+pub const MARK: &str = "LOADLINE_TRIAL";
+
+/// The application's private directory, as the application sees it.
+pub const TMP: &str = "/tmp";
+
+/// Where things lie in the container of `trial-part`.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The order, from a volume that only this container has.
+    pub order: PathBuf,
+    /// A directory for the event log, and for the file that says that the application may start.
+    pub work: PathBuf,
+    /// The application's [`TMP`].
+    pub tmp: PathBuf,
+    /// Set when the kubelet wants the pod to end.
+    pub told_to_end: Arc<AtomicBool>,
+}
+
+impl Place {
+    /// There once everything watches and the application may start.
+    pub fn armed(&self) -> PathBuf {
+        self.work.join("armed")
+    }
+
+    /// The event log.
+    pub fn log(&self) -> PathBuf {
+        self.work.join("events")
+    }
+}
+
+/// What a pod must have given the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given {
+    /// CPU quota.
+    pub cpu: Option<Cpus>,
+    /// Memory limit.
+    pub memory: Option<Bytes>,
+}
+
+/// The application of a pod.
+pub struct Pod {
+    watched: Watched,
+    group: Group,
+    tmp: PathBuf,
+    given: Given,
+    tampered: Option<String>,
+}
+
+impl Pod {
+    /// Lets the application start and waits until it does: from here on it runs. What its output
+    /// would say goes to the kubelet's own log.
+    ///
+    /// # Errors
+    /// [`Halt::Stopped`] when the pod ends before; [`Halt::Failed`] when it never starts or has other
+    /// limits than were ordered.
+    pub fn prepare(
+        place: &Place,
+        trial: &str,
+        given: Given,
+        tell: impl Fn(Told) + Send + 'static,
+    ) -> Result<Self, Halt> {
+        fs::write(place.armed(), "").map_err(crate::halt::step("letting the application start"))?;
+        let application = Application::wait(trial, &place.told_to_end)?;
+        let group = application.group.clone();
+        let watched = Watched::start(application, Box::new(tell))
+            .map_err(crate::halt::step("watching the application"))?;
+        let mut pod = Self {
+            watched,
+            group,
+            tmp: place.tmp.clone(),
+            given,
+            tampered: None,
+        };
+        match pod.other_limits() {
+            None => Ok(pod),
+            Some(detail) => Err(Halt::Failed(Failure {
+                cause: Invalid::OtherLimits,
+                detail,
+            })),
+        }
+    }
+
+    /// Whether somebody changed what was ordered: a webhook, a policy, a resize. `None` also where
+    /// the group is gone.
+    fn other_limits(&mut self) -> Option<String> {
+        let (cpu, memory) = self.group.in_force().ok()?;
+        if self.tampered.is_none() && (cpu, memory) != (self.given.cpu, self.given.memory) {
+            let text = |cpu: Option<Cpus>, memory: Option<Bytes>| {
+                let cpu = cpu.map_or("no CPU limit".to_owned(), |cpu| format!("{cpu} CPUs"));
+                let memory = memory.map_or("no memory limit".to_owned(), |m| m.to_string());
+                format!("{cpu} and {memory}")
+            };
+            self.tampered = Some(format!(
+                "its cgroup has {}, ordered were {}",
+                text(cpu, memory),
+                text(self.given.cpu, self.given.memory)
+            ));
+        }
+        self.tampered.clone()
+    }
+}
+
+impl Container for Pod {
+    /// It runs already.
+    fn start(&mut self) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.watched.signal(signal);
+    }
+
+    fn group(&self) -> &Group {
+        &self.group
+    }
+
+    fn kill(&mut self) -> Result<(), CgroupError> {
+        watch::kill(&self.group);
+        Ok(())
+    }
+
+    fn end(&mut self) -> bool {
+        watch::kill(&self.group);
+        self.watched.end()
+    }
+
+    /// The kubelet does.
+    fn remove(&mut self) -> Result<(), CgroupError> {
+        Ok(())
+    }
+
+    fn at_exec(&self) -> Option<Sample> {
+        self.watched.at_exec()
+    }
+
+    fn last(&self) -> Option<Sample> {
+        self.group.read().ok().or_else(|| self.watched.at_end())
+    }
+
+    fn network(&self) -> Net {
+        Net::Host
+    }
+
+    fn engine(&self) -> Option<(&Engine, &str)> {
+        None
+    }
+
+    fn open(&self, seen: &Path) -> io::Result<File> {
+        let name = seen.strip_prefix(TMP).map_err(|_| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("it is not below {TMP}"),
+            )
+        })?;
+        scratch::open_beneath(&self.tmp, name)
+    }
+
+    fn jdk(&self) -> Option<&Path> {
+        None
+    }
+
+    fn disturbed(&mut self) -> Option<Failure> {
+        let detail = self.other_limits()?;
+        Some(Failure {
+            cause: Invalid::OtherLimits,
+            detail,
+        })
+    }
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        watch::kill(&self.group);
+    }
+}

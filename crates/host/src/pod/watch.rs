@@ -1,0 +1,208 @@
+//! The application's first process: found, watched until it ends, killed.
+//!
+//! Owns the look through /proc. A container's first process has no parent in the PID namespace of
+//! the pod; the application's is the one whose environment has the trial's mark. The runtime's
+//! process before the application's exec(2) cannot be looked at, so what can be is the application.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{Failure, Invalid};
+use loadline_cgroup::{Group, Sample};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+
+use super::MARK;
+use crate::clock::monotonic_ns;
+use crate::container::Told;
+use crate::halt::Halt;
+
+/// Pause between two looks for the application: its start is known to so much.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// An application that was let and does not start within so long: the kubelet says why not.
+const APPEARS: Duration = Duration::from_secs(600);
+
+/// How long dying may take once killed; milliseconds as a rule.
+const END: Duration = Duration::from_secs(10);
+
+/// The application's first process, just executed.
+pub(super) struct Application {
+    pub(super) group: Group,
+    pid: OwnedFd,
+    at_ns: u64,
+    at_exec: Option<Sample>,
+}
+
+impl Application {
+    /// Waits until it is executed.
+    pub(super) fn wait(trial: &str, told_to_end: &AtomicBool) -> Result<Self, Halt> {
+        let begin = Instant::now();
+        let mark = format!("{MARK}={trial}");
+        while begin.elapsed() < APPEARS {
+            if let Some(found) = find(&mark) {
+                return Ok(found);
+            }
+            if told_to_end.load(Ordering::Relaxed) {
+                return Err(Halt::Stopped);
+            }
+            thread::sleep(LOOK);
+        }
+        Err(Halt::Failed(Failure {
+            cause: Invalid::RuntimeLost,
+            detail: format!(
+                "the application's container did not start within {} s of being let",
+                APPEARS.as_secs()
+            ),
+        }))
+    }
+}
+
+fn find(mark: &str) -> Option<Application> {
+    let entries = fs::read_dir("/proc").ok()?.flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.into_iter().find_map(|pid| application(pid, mark))
+}
+
+fn application(pid: u32, mark: &str) -> Option<Application> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let has_parent = !status.lines().any(|line| line == "PPid:\t0");
+    if has_parent || pid == std::process::id() {
+        return None;
+    }
+    let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let descriptor = pidfd_open(raw, PidfdFlags::empty()).ok()?;
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let is_marked = environment
+        .split(|byte| *byte == 0)
+        .any(|v| v == mark.as_bytes());
+    if !is_marked {
+        return None;
+    }
+    let group = Group::of_process(Path::new("/proc"), pid).ok()?;
+    Some(Application {
+        pid: descriptor,
+        at_ns: monotonic_ns(),
+        at_exec: group.read().ok(),
+        group,
+    })
+}
+
+/// An application that runs or has ended.
+pub(super) struct Watched {
+    pid: Arc<OwnedFd>,
+    at_exec: Option<Sample>,
+    at_end: Arc<Mutex<Option<Sample>>>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Watched {
+    /// Watches it on a thread of its own; tells its begin and its end.
+    pub(super) fn start(of: Application, tell: Box<dyn Fn(Told) + Send>) -> io::Result<Self> {
+        tell(Told::Exec { at_ns: of.at_ns });
+        let (pid, at_end) = (Arc::new(of.pid), Arc::new(Mutex::new(None)));
+        let (watched, kept) = (Arc::clone(&pid), Arc::clone(&at_end));
+        // Open from now on: the files of a group that is being removed cannot be opened any more.
+        let mut reader = of.group.reader().ok();
+        let thread = thread::Builder::new()
+            .name("container".to_owned())
+            .spawn(move || {
+                let wait = || poll(&mut [PollFd::new(&*watched, PollFlags::IN)], None);
+                while !matches!(wait(), Ok(1..)) {}
+                let last = reader.as_mut().and_then(|reader| reader.read().ok());
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = last;
+                // Only the kubelet learns the code.
+                tell(Told::Exited {
+                    code: None,
+                    signal: None,
+                });
+                tell(Told::Gone);
+            })?;
+        Ok(Self {
+            pid,
+            at_exec: of.at_exec,
+            at_end,
+            thread,
+        })
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        // One that has ended does not mind.
+        let _ = pidfd_send_signal(&*self.pid, signal);
+    }
+
+    pub(super) fn at_exec(&self) -> Option<Sample> {
+        self.at_exec.clone()
+    }
+
+    pub(super) fn at_end(&self) -> Option<Sample> {
+        let last = self.at_end.lock();
+        last.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until its end was told; `false` when it did not end.
+    pub(super) fn end(&self) -> bool {
+        let begin = Instant::now();
+        while !self.thread.is_finished() {
+            if begin.elapsed() > END {
+                return false;
+            }
+            thread::sleep(LOOK);
+        }
+        true
+    }
+}
+
+/// Kills every process of the group until none is left. With the first one the runtime ends the
+/// container, and the rest with it.
+pub(super) fn kill(group: &Group) {
+    let begin = Instant::now();
+    while begin.elapsed() < END {
+        let left = group.processes().unwrap_or_default();
+        let left = left.into_iter().filter(|pid| *pid != 0 && !is_dead(*pid));
+        let pids: Vec<Pid> = left
+            .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+            .collect();
+        if pids.is_empty() {
+            return;
+        }
+        for pid in pids {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// One that nobody has reaped yet stays in its group.
+fn is_dead(pid: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+        return true;
+    };
+    let state = status
+        .lines()
+        .find_map(|line| line.strip_prefix("State:\t"));
+    state.is_some_and(|state| state.starts_with(['Z', 'X']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_the_mark_or_with_a_parent_is_not_the_application() {
+        assert!(application(std::process::id(), "PATH=").is_none());
+        assert!(find("LOADLINE_TRIAL=none-of-this-name").is_none());
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_dead() {
+        assert!(is_dead(u32::MAX));
+        assert!(!is_dead(std::process::id()));
+    }
+}

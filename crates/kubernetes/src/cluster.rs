@@ -1,0 +1,142 @@
+//! The way to a cluster: kubeconfig, context, namespace, client.
+//!
+//! Owns the runtime on which all of it runs. Credentials are the kubeconfig's; a program that it
+//! names to get them is run by the `kube` crate.
+
+use std::future::Future;
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Event, Pod, Secret};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use loadline_trial::Refusal;
+use tokio::runtime::{Builder, Runtime};
+
+use loadline_engine::experiment::Cluster as Wanted;
+
+use crate::refused;
+
+/// How long the API server may take for one answer.
+pub(crate) const ANSWER: Duration = Duration::from_secs(20);
+
+/// A cluster that answers.
+pub(crate) struct Cluster {
+    runtime: Runtime,
+    client: Client,
+    /// What the user asked for.
+    pub(crate) wanted: Wanted,
+    /// Name of the context.
+    pub(crate) context: String,
+    /// Where everything is made.
+    pub(crate) namespace: String,
+    /// The API server's version.
+    pub(crate) version: String,
+}
+
+impl Cluster {
+    /// Finds the cluster and asks for its version.
+    ///
+    /// # Errors
+    /// [`Refusal`]: no kubeconfig, no such context, nobody answers.
+    pub(crate) fn connect(wanted: &Wanted) -> Result<Self, Refusal> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| {
+            Refusal::new(
+                "speaking to the cluster",
+                error,
+                "free some memory and processes",
+            )
+        })?;
+        let (client, context, namespace) = runtime.block_on(client(wanted))?;
+        let asked = runtime.block_on(within(client.apiserver_version()));
+        let version = asked.map_err(|error| refused::unreachable(&context, &error))?;
+        Ok(Self {
+            runtime,
+            client,
+            wanted: wanted.clone(),
+            context,
+            namespace,
+            version: version.git_version,
+        })
+    }
+
+    /// Runs a request to its end.
+    pub(crate) fn run<T>(&self, of: impl Future<Output = T>) -> T {
+        self.runtime.block_on(of)
+    }
+
+    /// Starts something that goes on whenever anything is run.
+    pub(crate) fn spawn(&self, of: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(of);
+    }
+
+    pub(crate) fn jobs(&self) -> Api<Job> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn events(&self) -> Api<Event> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}
+
+/// One request, with its deadline.
+pub(crate) async fn within<T>(
+    of: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, kube::Error> {
+    match tokio::time::timeout(ANSWER, of).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            let text = format!("no answer within {} s", ANSWER.as_secs());
+            Err(kube::Error::Service(text.into()))
+        }
+    }
+}
+
+async fn client(wanted: &Wanted) -> Result<(Client, String, String), Refusal> {
+    let what = "finding the cluster";
+    let file = Kubeconfig::read().map_err(|error| {
+        let hint = "kubectl's own settings are used: set KUBECONFIG, or write ~/.kube/config";
+        Refusal::new(what, error, hint)
+    })?;
+    let named = wanted.context.clone();
+    let context = named.or(file.current_context.clone()).unwrap_or_default();
+    if !file.contexts.iter().any(|known| known.name == context) {
+        let known: Vec<&str> = file.contexts.iter().map(|c| c.name.as_str()).collect();
+        let why = match context.as_str() {
+            "" => "the kubeconfig has no current context".to_owned(),
+            name => format!("the kubeconfig has no context `{name}`"),
+        };
+        let hint = match known.is_empty() {
+            true => "it has none at all: is KUBECONFIG the right file?".to_owned(),
+            false => format!("it has: {}; choose one with --context", known.join(", ")),
+        };
+        return Err(Refusal::new(what, why, hint));
+    }
+    let options = KubeConfigOptions {
+        context: Some(context.clone()),
+        ..KubeConfigOptions::default()
+    };
+    let config = Config::from_custom_kubeconfig(file, &options).await;
+    let mut config = config.map_err(|error| {
+        let hint = format!("`kubectl --context {context} version` must work first");
+        Refusal::new(what, error, hint)
+    })?;
+    if let Some(namespace) = &wanted.namespace {
+        config.default_namespace.clone_from(namespace);
+    }
+    // A trial is followed for as long as it takes.
+    config.read_timeout = None;
+    let namespace = config.default_namespace.clone();
+    let client =
+        Client::try_from(config).map_err(|error| refused::unreachable(&context, &error))?;
+    Ok((client, context, namespace))
+}

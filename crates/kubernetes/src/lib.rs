@@ -1,0 +1,24 @@
+//! A cluster of Kubernetes as a host: each trial is a Job with one pod.
+//!
+//! Owns everything that speaks to the API server, and is the only crate that does so
+//! asynchronously: one runtime of one thread, which works while the runner waits
+//! ([`Host::wait`](loadline_engine::host::Host::wait)). What happens inside a pod is
+//! [`loadline_host::pod`]'s. Judges nothing but whether a pod is what was ordered. Read in this order:
+//! [`manifest`] (what is made), `trial` (how one is followed), [`standing`] (what the cluster says of a
+//! pod), `refused` (what it says of a request), [`rights`] (what all of it needs). Facts: the
+//! Kubernetes API reference; what was tried on a cluster stands beside the code that rests on it.
+
+mod cluster;
+mod kubernetes;
+mod look;
+pub mod manifest;
+mod refused;
+pub mod rights;
+pub mod standing;
+mod sweep;
+#[cfg(test)]
+mod testing;
+mod trial;
+
+pub use kubernetes::Kubernetes;
+pub use sweep::Swept;

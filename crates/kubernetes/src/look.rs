@@ -1,0 +1,142 @@
+//! The look at the application's image before the first trial.
+//!
+//! Owns what follows from it: whether the cluster may be used at all, and the image as the rest of
+//! loadline knows images.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{LogParams, PostParams};
+use loadline_analysis::record::Machine;
+use loadline_host::oci::image::Image;
+use loadline_host::pod::Seen;
+use loadline_trial::{Account, Engine, EngineKind, Refusal};
+
+use crate::cluster::{Cluster, within};
+use crate::kubernetes::value;
+use crate::manifest::{self, APPLICATION};
+use crate::trial::{Halt, Watched, begun, remove};
+use crate::{refused, standing, sweep};
+
+/// A look takes two seconds once its images are there.
+const TAKES: Duration = Duration::from_secs(120);
+
+/// What a look gave.
+pub(crate) struct Looked {
+    pub(crate) machine: Machine,
+    pub(crate) node: String,
+    pub(crate) runtime: String,
+    pub(crate) image: Image,
+}
+
+/// Looks, and leaves nothing.
+///
+/// # Errors
+/// [`Refusal`]: whatever keeps its pod from running, and a node that does not enforce CPU limits.
+pub(crate) fn look(cluster: &Cluster, image: &str, account: Account) -> Result<Looked, Refusal> {
+    let maker = sweep::maker();
+    let name = format!("loadline-look-{}", sweep::unique());
+    let job = manifest::look(&name, image, account, &cluster.wanted, &maker);
+    let job = value(job)?;
+    let looked = cluster.run(async {
+        let (jobs, params) = (cluster.jobs(), PostParams::default());
+        let made = within(jobs.create(&params, &job)).await;
+        made.map_err(|error| refused::request("making a Job in the cluster", &error))?;
+        run(cluster, &name).await
+    });
+    let removed = cluster.run(remove(cluster, &name));
+    let (pod, text) = looked?;
+    removed.map_err(|error| refused::request("removing a Job of the cluster", &error))?;
+    let seen: Seen = serde_json::from_str(text.trim()).map_err(|error| {
+        let why = format!(
+            "it said `{}`: {error}",
+            text.lines().last().unwrap_or_default()
+        );
+        let hint =
+            "--trial-image must be an image of this version of loadline, and a static program";
+        Refusal::new(format!("looking into the image {image}"), why, hint)
+    })?;
+    understood(image, &pod, seen)
+}
+
+/// Waits for the end of the look; gives the pod and what it printed.
+async fn run(cluster: &Cluster, name: &str) -> Result<(Pod, String), Refusal> {
+    let watched = Watched::start(cluster.pods(), name);
+    let begun = begun(&watched, &cluster.events(), name).await;
+    begun.map_err(|halt| match halt {
+        Halt::Refused(refusal) => refusal,
+        Halt::Lost(why) => gone(why),
+    })?;
+    let begin = Instant::now();
+    loop {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let Some(pod) = watched.pod() else { continue };
+        if standing::ended(&pod).is_some() {
+            let params = LogParams {
+                container: Some(APPLICATION.to_owned()),
+                ..LogParams::default()
+            };
+            let pod_name = pod.metadata.name.clone().unwrap_or_default();
+            let text = within(cluster.pods().logs(&pod_name, &params)).await;
+            let text = text.map_err(|e| refused::request("reading the log of a pod", &e))?;
+            return Ok((pod, text));
+        }
+        match standing::of(&pod) {
+            standing::Standing::Refused(refusal) => return Err(refusal),
+            standing::Standing::Lost(why) => return Err(gone(why)),
+            _ if begin.elapsed() > TAKES => {
+                return Err(gone(format!("it did not end within {} s", TAKES.as_secs())));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn gone(why: String) -> Refusal {
+    Refusal::new(
+        "looking into the image in the cluster",
+        why,
+        "try again; `kubectl get events` says more",
+    )
+}
+
+fn understood(reference: &str, pod: &Pod, seen: Seen) -> Result<Looked, Refusal> {
+    let node = standing::node(pod).unwrap_or_default();
+    let runtime = standing::runtime(pod).unwrap_or_default();
+    if seen.is_limited == Some(false) {
+        return Err(Refusal::new(
+            format!("the node {node}"),
+            format!(
+                "a container that used more than its CPU limit was not throttled: its runtime ({runtime}) does not enforce the limit"
+            ),
+            "choose nodes whose runtime does with --node-selector; gVisor does not",
+        ));
+    }
+    let id = standing::image_id(pod).unwrap_or_default();
+    let pinned = id.contains("@sha256:").then(|| id.clone());
+    let image = Image {
+        engine: Engine {
+            kind: EngineKind::Kubernetes,
+            program: "kubernetes".into(),
+            env: Default::default(),
+        },
+        reference: reference.to_owned(),
+        // A name may come to mean another image while a result is measured.
+        id: pinned.clone().unwrap_or_else(|| reference.to_owned()),
+        pinned,
+        entrypoint: Vec::new(),
+        cmd: Vec::new(),
+        directory: "/".into(),
+        env: seen.env.clone(),
+        ports: Default::default(),
+        stop_signal: None,
+        layers: Vec::new(),
+        jdk: seen.jdk.as_ref().and_then(|jdk| jdk.jdk()),
+    };
+    Ok(Looked {
+        machine: seen.machine,
+        node,
+        runtime,
+        image,
+    })
+}

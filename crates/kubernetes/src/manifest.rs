@@ -1,0 +1,348 @@
+//! What is made in the cluster for a trial, and for a look: pure values.
+//!
+//! Owns the Job, its pod and the Secret with the order. The pod keeps the `restricted` profile of
+//! Pod Security, has no right of its own, and is Guaranteed: requests are limits in both containers.
+//! One deletion of the Job takes everything: the Secret belongs to it.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loadline_engine::experiment::Cluster;
+use loadline_host::part::NODE;
+use loadline_host::pod::{MARK, QUOTA_MILLIS};
+use loadline_trial::{Account, App, Image, Order};
+use serde_json::{Value, json};
+
+/// Container of loadline's own in a pod.
+pub const OWN: &str = "trial-part";
+
+/// Container of the application.
+pub const APPLICATION: &str = "application";
+
+/// The label of everything that loadline makes.
+pub const MANAGED: (&str, &str) = ("app.kubernetes.io/managed-by", "loadline");
+
+/// The label with the machine whose loadline made it.
+pub const CLIENT: &str = "loadline.dev/client";
+
+/// The annotation with the process that made it.
+pub const OWNER: &str = "loadline.dev/owner";
+
+/// What loadline's own container may take: it generates the load.
+pub const OWN_CPU: &str = "1";
+/// Memory of the same.
+pub const OWN_MEMORY: &str = "256Mi";
+
+/// Beyond the phases of a trial its pod lives so long, s: for images to be pulled.
+const AROUND: u64 = 900;
+
+/// So long the cluster keeps what nobody took, s.
+const KEPT: u32 = 3600;
+
+/// From the wish to end it to the kill, s.
+const GRACE: u64 = 30;
+
+/// Who makes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Maker {
+    /// The machine, as a label.
+    pub client: String,
+    /// The process, as an annotation.
+    pub owner: String,
+}
+
+/// The name of a trial's objects.
+pub fn name(trial: &str) -> String {
+    format!("loadline-{trial}")
+}
+
+/// The Job of a trial; it waits (`suspend`) until its Secret is there.
+pub fn job(order: &Order, image: &Image, cluster: &Cluster, maker: &Maker, seconds: u64) -> Value {
+    let name = name(&order.trial);
+    let user = user(image.user.unwrap_or(order.account));
+    let pod = json!({
+        "restartPolicy": "Never",
+        "shareProcessNamespace": true,
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "terminationGracePeriodSeconds": GRACE,
+        "nodeSelector": cluster.node_selector,
+        "securityContext": user,
+        "volumes": [
+            { "name": "order", "secret": { "secretName": name } },
+            { "name": "work", "emptyDir": {} },
+            { "name": "tmp", "emptyDir": {} },
+        ],
+        "initContainers": [own(cluster)],
+        "containers": [application(order, image, &name)],
+    });
+    wrapped(&name, maker, pod, seconds + AROUND, true)
+}
+
+/// A look from inside an image: loadline's copy of itself runs in it in the place of its program.
+pub fn look(name: &str, image: &str, account: Account, cluster: &Cluster, maker: &Maker) -> Value {
+    let limits = json!({ "cpu": format!("{QUOTA_MILLIS}m"), "memory": "64Mi" });
+    let mount = json!([{ "name": "loadline", "mountPath": "/loadline" }]);
+    let container = |name: &str, image: &str, command: Value| {
+        json!({
+            "name": name,
+            "image": image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": command,
+            "env": [{ "name": MARK, "value": "look" }, { "name": "LOADLINE_IMAGE", "value": "" }],
+            "securityContext": rights(),
+            "resources": { "requests": limits, "limits": limits },
+            "volumeMounts": mount,
+        })
+    };
+    let copy = json!(["/loadline", "pod-look", "--copy-to", "/copy/loadline"]);
+    let mut copies = container(OWN, &cluster.trial_image, copy);
+    // The image has a file of that name.
+    copies["volumeMounts"][0]["mountPath"] = json!("/copy");
+    let pod = json!({
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "nodeSelector": cluster.node_selector,
+        "securityContext": user(account),
+        "volumes": [{ "name": "loadline", "emptyDir": {} }],
+        "initContainers": [copies],
+        "containers": [container(APPLICATION, image, json!(["/loadline/loadline", "pod-look"]))],
+    });
+    wrapped(name, maker, pod, AROUND, false)
+}
+
+/// The Secret with a trial's order and the values of credentials; it goes with its Job.
+pub fn secret(order: &Order, packed: &[u8], image: &Image, job_uid: &str) -> Value {
+    let name = name(&order.trial);
+    let mut data: BTreeMap<String, String> = [("order".to_owned(), STANDARD.encode(packed))].into();
+    for (variable, value) in secret_variables(order, image) {
+        data.insert(format!("env.{variable}"), STANDARD.encode(value));
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "immutable": true,
+        "metadata": {
+            "name": name,
+            "labels": { MANAGED.0: MANAGED.1 },
+            "ownerReferences": [{
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "name": name,
+                "uid": job_uid,
+            }],
+        },
+        "data": data,
+    })
+}
+
+/// The image of an order, if it is one.
+pub fn image(order: &Order) -> Option<&Image> {
+    match &order.app {
+        App::Image(image) => Some(image),
+        App::Command { .. } => None,
+    }
+}
+
+fn wrapped(name: &str, maker: &Maker, pod: Value, deadline: u64, suspend: bool) -> Value {
+    let labels = json!({ MANAGED.0: MANAGED.1, CLIENT: maker.client });
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "labels": labels,
+            "annotations": { OWNER: maker.owner },
+        },
+        "spec": {
+            "suspend": suspend,
+            "backoffLimit": 0,
+            "podReplacementPolicy": "Failed",
+            "podFailurePolicy": { "rules": [{
+                "action": "FailJob",
+                "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }],
+            }] },
+            "activeDeadlineSeconds": deadline,
+            "ttlSecondsAfterFinished": KEPT,
+            "template": {
+                "metadata": {
+                    "labels": labels,
+                    "annotations": {
+                        "karpenter.sh/do-not-disrupt": "true",
+                        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+                        "sidecar.istio.io/inject": "false",
+                    },
+                },
+                "spec": pod,
+            },
+        },
+    })
+}
+
+/// Who both containers are. The kernel shows the one to the other only if they are the same.
+fn user(account: Account) -> Value {
+    json!({
+        "runAsNonRoot": account.uid != 0,
+        "runAsUser": account.uid,
+        "runAsGroup": account.gid,
+        "fsGroup": account.gid,
+        "seccompProfile": { "type": "RuntimeDefault" },
+    })
+}
+
+fn rights() -> Value {
+    json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } })
+}
+
+/// loadline's own container: it is first, and its startup probe holds the application back.
+fn own(cluster: &Cluster) -> Value {
+    let command = |last: &[&'static str]| {
+        let words = [
+            "/loadline",
+            "pod-part",
+            "--order=/order/order",
+            "--work=/work",
+            "--tmp=/application-tmp",
+        ];
+        words.iter().chain(last).copied().collect::<Vec<_>>()
+    };
+    let limits = json!({ "cpu": OWN_CPU, "memory": OWN_MEMORY });
+    json!({
+        "name": OWN,
+        "image": cluster.trial_image,
+        "imagePullPolicy": "IfNotPresent",
+        "restartPolicy": "Always",
+        "command": command(&[]),
+        "env": [
+            { "name": NODE, "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } },
+            { "name": "LOADLINE_IMAGE", "value": "" },
+        ],
+        "securityContext": rights(),
+        "resources": { "requests": limits, "limits": limits },
+        "startupProbe": {
+            "exec": { "command": command(&["--armed"]) },
+            "periodSeconds": 1,
+            "failureThreshold": 60,
+            "timeoutSeconds": 5,
+        },
+        "volumeMounts": [
+            { "name": "order", "mountPath": "/order", "readOnly": true },
+            { "name": "work", "mountPath": "/work" },
+            { "name": "tmp", "mountPath": "/application-tmp" },
+        ],
+    })
+}
+
+fn application(order: &Order, image: &Image, secret: &str) -> Value {
+    let hidden: Vec<&str> = secret_variables(order, image)
+        .map(|(name, _)| name)
+        .collect();
+    let mut env = vec![json!({ "name": MARK, "value": order.trial })];
+    env.extend(image.env.iter().map(|(name, value)| {
+        if hidden.contains(&name.as_str()) {
+            let key = json!({ "name": secret, "key": format!("env.{name}") });
+            return json!({ "name": name, "valueFrom": { "secretKeyRef": key } });
+        }
+        // `$(X)` would be replaced.
+        json!({ "name": name, "value": value.replace("$(", "$$(") })
+    }));
+    let mut limits = BTreeMap::new();
+    let configuration = &order.configuration;
+    if let Some(cpu) = configuration.cpu {
+        limits.insert("cpu", format!("{}m", cpu.as_millis()));
+    }
+    if let Some(memory) = configuration.memory {
+        limits.insert("memory", memory.as_bytes().to_string());
+    }
+    let args: Vec<String> = image
+        .args
+        .iter()
+        .map(|arg| arg.replace("$(", "$$("))
+        .collect();
+    json!({
+        "name": APPLICATION,
+        "image": image.id,
+        "imagePullPolicy": "IfNotPresent",
+        "args": args,
+        "env": env,
+        "securityContext": rights(),
+        "resources": { "requests": limits, "limits": limits },
+        "volumeMounts": [{ "name": "tmp", "mountPath": "/tmp" }],
+    })
+}
+
+/// Variables whose value no manifest may show.
+fn secret_variables<'a>(
+    order: &'a Order,
+    image: &'a Image,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let holds = |value: &str| {
+        order
+            .secrets
+            .iter()
+            .any(|s| !s.is_empty() && value.contains(s.as_str()))
+    };
+    let all = image.env.iter();
+    all.filter(move |(_, value)| holds(value))
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{cluster, order};
+    use k8s_openapi::api::batch::v1::Job;
+    use k8s_openapi::api::core::v1::Secret;
+
+    fn maker() -> Maker {
+        Maker {
+            client: "0123456789abcdef".to_owned(),
+            owner: "loadline-1-2-3-4-x".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_job_of_a_trial() {
+        let order = order();
+        let image = image(&order).expect("it has one");
+        let job = job(&order, image, &cluster(), &maker(), 90);
+        serde_json::from_value::<Job>(job.clone()).expect("the API knows it");
+        let text = serde_json::to_string_pretty(&job).expect("it is JSON");
+        insta::assert_snapshot!("job", text);
+    }
+
+    #[test]
+    fn a_credential_stands_in_the_secret_alone() {
+        let order = order();
+        let image = image(&order).expect("it has one");
+        let job = job(&order, image, &cluster(), &maker(), 90).to_string();
+        assert!(!job.contains("hunter2"), "{job}");
+        let secret = secret(&order, b"order", image, "uid-1");
+        let secret: Secret = serde_json::from_value(secret).expect("the API knows it");
+        let data = secret.data.unwrap_or_default();
+        assert_eq!(
+            data.get("env.PASSWORD").map(|v| v.0.as_slice()),
+            Some(&b"hunter2"[..])
+        );
+        let owners = secret.metadata.owner_references.unwrap_or_default();
+        assert_eq!(
+            owners.first().map(|owner| owner.uid.as_str()),
+            Some("uid-1")
+        );
+    }
+
+    #[test]
+    fn a_look_is_a_job_that_starts_at_once() {
+        let account = Account {
+            uid: 64_999,
+            gid: 64_999,
+        };
+        let look = look("loadline-look-1", "orders:1", account, &cluster(), &maker());
+        assert_eq!(look["spec"]["suspend"], json!(false));
+        let pod = &look["spec"]["template"]["spec"];
+        assert_eq!(pod["containers"][0]["command"][1], json!("pod-look"));
+        serde_json::from_value::<Job>(look).expect("the API knows it");
+    }
+}

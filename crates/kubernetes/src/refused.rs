@@ -1,0 +1,98 @@
+//! What the API server says of a request, in three parts: what, why, what next.
+//!
+//! Owns the reading of its answers. Facts: the server's own texts (apiserver's `forbidden`, the
+//! admission plugins ResourceQuota and PodSecurity), as Kubernetes 1.34 gave them.
+
+use kube::Error;
+use loadline_trial::Refusal;
+
+/// Nobody answered, or not as an API server does.
+pub(crate) fn unreachable(context: &str, error: &Error) -> Refusal {
+    if let Error::Api(status) = error {
+        return said("asking the API server", &status.message, status.code);
+    }
+    let hint =
+        format!("`kubectl --context {context} version` must work first; is it the right context?");
+    Refusal::new(
+        format!("the cluster of context {context}"),
+        causes(error),
+        hint,
+    )
+}
+
+/// A request that failed.
+pub(crate) fn request(what: &str, error: &Error) -> Refusal {
+    match error {
+        Error::Api(status) => said(what, &status.message, status.code),
+        other => {
+            let hint = "is the cluster there? `kubectl get pods` must work; then: loadline resume";
+            Refusal::new(what, causes(other), hint)
+        }
+    }
+}
+
+/// Whether the request may well succeed a little later.
+pub(crate) fn is_passing(error: &Error) -> bool {
+    match error {
+        Error::Api(status) => matches!(status.code, 429 | 500 | 502 | 503 | 504),
+        Error::Service(_) | Error::HyperError(_) | Error::ReadEvents(_) => true,
+        _ => false,
+    }
+}
+
+/// What a server or a controller said, by its text where the code says too little.
+pub(crate) fn said(what: &str, message: &str, code: u16) -> Refusal {
+    let hint = if message.contains("exceeded quota") || message.contains("failed quota") {
+        "the namespace's ResourceQuota has no room for the application and loadline's own container (1 CPU, 256Mi): kubectl describe quota; a larger quota, smaller sizes or another --namespace"
+    } else if message.contains("violates PodSecurity") {
+        "loadline's own pods keep the `restricted` profile: what is refused was added on the way, by a webhook or a default of the namespace"
+    } else if message.contains("maximum cpu usage") || message.contains("maximum memory usage") {
+        "a LimitRange of the namespace forbids this size: kubectl describe limitrange; stay within it, or use another --namespace"
+    } else if message.contains("cannot ") && code == 403 {
+        "`loadline emit --rbac` prints the Role that loadline needs; somebody who may grants it: loadline emit --rbac | kubectl apply -f -"
+    } else if code == 401 {
+        "the credentials of the kubeconfig are not taken: log in again"
+    } else if code == 404 && message.contains("namespaces") {
+        "name one that is there with --namespace: kubectl get namespaces"
+    } else if message.contains("admission webhook") {
+        "a webhook of the cluster refuses the pod: ask its owner, or use a namespace that it leaves alone with --namespace"
+    } else {
+        "`kubectl get events` in the namespace says more"
+    };
+    Refusal::new(what, message, hint)
+}
+
+/// An error with what is behind it: the outermost alone says `client error (Connect)`.
+fn causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_own_way_out() {
+        let hint = |message: &str, code| said("making the Job", message, code).hint;
+        let rights = r#"jobs.batch is forbidden: User "dev" cannot create resource "jobs" in API group "batch" in the namespace "x""#;
+        assert!(hint(rights, 403).contains("emit --rbac"));
+        let quota = r#"pods "t" is forbidden: exceeded quota: small, requested: limits.cpu=2, used: limits.cpu=0, limited: limits.cpu=1"#;
+        assert!(hint(quota, 403).contains("ResourceQuota"));
+        let security = r#"pods "t" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true"#;
+        assert!(hint(security, 403).contains("restricted"));
+        assert!(hint("Unauthorized", 401).contains("log in"));
+        let space = r#"namespaces "y" not found"#;
+        assert!(hint(space, 404).contains("--namespace"));
+        let hook = r#"admission webhook "policy.example.com" denied the request"#;
+        assert!(hint(hook, 400).contains("webhook"));
+    }
+}

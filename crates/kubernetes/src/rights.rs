@@ -1,0 +1,34 @@
+//! The rights that loadline needs in a namespace.
+//!
+//! Owns the list; a test with a cluster runs with exactly these.
+
+/// A Role with them, as a manifest.
+pub fn role(namespace: &str) -> String {
+    format!(
+        "\
+# What loadline needs to run trials as pods, and nothing else. Bind it to who calls loadline:
+#   kubectl -n {namespace} create rolebinding loadline --role=loadline --user=NAME
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: loadline
+  namespace: {namespace}
+rules:
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [create, list, patch, delete]
+- apiGroups: [\"\"]
+  resources: [secrets]
+  verbs: [create]
+- apiGroups: [\"\"]
+  resources: [pods]
+  verbs: [watch]
+- apiGroups: [\"\"]
+  resources: [pods/log]
+  verbs: [get]
+- apiGroups: [\"\"]
+  resources: [events]
+  verbs: [list]
+"
+    )
+}

@@ -1,0 +1,243 @@
+//! What the status of a pod says: pure.
+//!
+//! Owns the meaning of the kubelet's and the scheduler's words. Facts: kubelet's waiting reasons
+//! (`pkg/kubelet/images`, `kuberuntime`), pod conditions (`PodScheduled`, `DisruptionTarget`).
+
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
+use loadline_trial::Refusal;
+
+use crate::manifest::{APPLICATION, OWN};
+
+/// Where a pod stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// Not there yet; why, where somebody says.
+    Waiting(Option<String>),
+    /// The scheduler finds no node; its reason. That may pass.
+    NoRoom(String),
+    /// loadline's container runs or has run.
+    Begun,
+    /// It never will.
+    Refused(Refusal),
+    /// Taken away: evicted, preempted, deleted, its node gone.
+    Lost(String),
+}
+
+/// Reasons of a container that waits and will wait for ever.
+const PULL: [&str; 5] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "RegistryUnavailable",
+];
+const CREATE: [&str; 4] = [
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "CrashLoopBackOff",
+];
+
+/// Reads where it stands.
+pub fn of(pod: &Pod) -> Standing {
+    if let Some(why) = taken(pod) {
+        return Standing::Lost(why);
+    }
+    if let Some(refusal) = statuses(pod).find_map(|status| stuck(pod, status)) {
+        return Standing::Refused(refusal);
+    }
+    let has_begun = |status: &ContainerStatus| {
+        let state = status.state.as_ref();
+        status.name == OWN && state.is_some_and(|s| s.running.is_some() || s.terminated.is_some())
+    };
+    if statuses(pod).any(has_begun) {
+        return Standing::Begun;
+    }
+    if let Some(why) = unscheduled(pod) {
+        return Standing::NoRoom(why);
+    }
+    let reason = statuses(pod).find_map(|s| s.state.as_ref()?.waiting.as_ref()?.reason.clone());
+    Standing::Waiting(reason)
+}
+
+/// Why the pod was taken away, if it was. A pod that was resized in place is not: its limits tell.
+pub fn taken(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let conditions = status.conditions.as_ref().into_iter().flatten();
+    let mut disrupted = conditions.filter(|c| c.type_ == "DisruptionTarget" && c.status == "True");
+    if let Some(condition) = disrupted.next() {
+        let reason = condition.reason.clone().unwrap_or_default();
+        let message = condition.message.clone().unwrap_or_default();
+        return Some(
+            format!("the cluster took the pod away: {reason} {message}")
+                .trim()
+                .to_owned(),
+        );
+    }
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Some("somebody deleted the pod".to_owned());
+    }
+    let reason = status.reason.as_deref()?;
+    let is_taken = [
+        "Evicted",
+        "NodeLost",
+        "Preempting",
+        "Terminated",
+        "UnexpectedAdmissionError",
+    ];
+    let message = status.message.as_deref().unwrap_or_default();
+    is_taken
+        .contains(&reason)
+        .then(|| format!("{reason}: {message}"))
+}
+
+/// How the application's container ended, once it has.
+pub fn ended(pod: &Pod) -> Option<&ContainerStateTerminated> {
+    let application = statuses(pod).find(|status| status.name == APPLICATION)?;
+    terminated(application.state.as_ref()?)
+}
+
+/// How often loadline's own container was started again.
+pub fn restarts(pod: &Pod) -> i32 {
+    let own = statuses(pod).find(|status| status.name == OWN);
+    own.map_or(0, |status| status.restart_count)
+}
+
+/// What starts the containers, as `containerd`.
+pub fn runtime(pod: &Pod) -> Option<String> {
+    let id = statuses(pod).find_map(|status| status.container_id.clone())?;
+    id.split_once("://").map(|(runtime, _)| runtime.to_owned())
+}
+
+/// The digest of the application's image, as its node has it.
+pub fn image_id(pod: &Pod) -> Option<String> {
+    let application = statuses(pod).find(|status| status.name == APPLICATION)?;
+    Some(application.image_id.clone()).filter(|id| !id.is_empty())
+}
+
+/// The node.
+pub fn node(pod: &Pod) -> Option<String> {
+    pod.spec.as_ref()?.node_name.clone()
+}
+
+pub(crate) fn terminated(state: &ContainerState) -> Option<&ContainerStateTerminated> {
+    state.terminated.as_ref()
+}
+
+pub(crate) fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.as_ref();
+    let first = status.and_then(|s| s.init_container_statuses.as_ref());
+    let then = status.and_then(|s| s.container_statuses.as_ref());
+    first.into_iter().chain(then).flatten()
+}
+
+fn unscheduled(pod: &Pod) -> Option<String> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let scheduled = conditions.iter().find(|c| c.type_ == "PodScheduled")?;
+    (scheduled.status == "False").then(|| scheduled.message.clone().unwrap_or_default())
+}
+
+/// A container that never starts.
+fn stuck(pod: &Pod, status: &ContainerStatus) -> Option<Refusal> {
+    let waiting = status.state.as_ref()?.waiting.as_ref()?;
+    let reason = waiting.reason.as_deref()?;
+    let message = waiting.message.as_deref().unwrap_or_default();
+    let why = format!("{reason}: {message}");
+    if PULL.contains(&reason) {
+        let (what, hint) = match status.name.as_str() {
+            OWN => (
+                format!("loadline's own image {}", status.image),
+                "the nodes must be able to pull it: push your build of it to a registry they use and name it with --trial-image",
+            ),
+            _ => (
+                format!("the image {}", status.image),
+                "check the name; of a private registry the default service account of the namespace needs imagePullSecrets",
+            ),
+        };
+        return Some(Refusal::new(what, why, hint));
+    }
+    if CREATE.contains(&reason) {
+        let what = format!(
+            "starting the container {} on {}",
+            status.name,
+            node(pod).unwrap_or_default()
+        );
+        let hint = "an image that needs its own user is told with --user UID:GID; `kubectl describe pod` says more";
+        return Some(Refusal::new(what, why, hint));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn pod(status: Value) -> Pod {
+        let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [], "nodeName": "n" }, "status": status });
+        serde_json::from_value(pod).expect("it is a pod")
+    }
+
+    fn container(name: &str, state: Value) -> Value {
+        json!({ "name": name, "image": "orders:1", "imageID": "", "ready": false, "restartCount": 0, "state": state })
+    }
+
+    #[test]
+    fn a_pod_without_a_node_waits_with_the_scheduler_s_reason() {
+        let why = "0/3 nodes are available: 3 Insufficient cpu.";
+        let status = json!({ "conditions": [{ "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why }] });
+        assert_eq!(of(&pod(status)), Standing::NoRoom(why.to_owned()));
+        assert_eq!(of(&pod(json!({}))), Standing::Waiting(None));
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_pulled_is_a_refusal_that_names_it() {
+        let state = json!({ "waiting": { "reason": "ErrImagePull", "message": "not found" } });
+        let of_app = of(&pod(
+            json!({ "containerStatuses": [container(APPLICATION, state.clone())] }),
+        ));
+        let Standing::Refused(refusal) = of_app else {
+            panic!("{of_app:?}");
+        };
+        assert_eq!(
+            refusal.to_string(),
+            "the image orders:1: ErrImagePull: not found"
+        );
+        let of_own = of(&pod(
+            json!({ "initContainerStatuses": [container(OWN, state)] }),
+        ));
+        let Standing::Refused(refusal) = of_own else {
+            panic!("{of_own:?}");
+        };
+        assert!(refusal.hint.contains("--trial-image"), "{refusal:?}");
+    }
+
+    #[test]
+    fn a_pod_that_was_taken_away_is_lost_whatever_else_it_says() {
+        let running = container(OWN, json!({ "running": {} }));
+        let status = json!({
+            "initContainerStatuses": [running],
+            "conditions": [{ "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "preempted" }],
+        });
+        let lost = "the cluster took the pod away: PreemptionByScheduler preempted";
+        assert_eq!(of(&pod(status)), Standing::Lost(lost.to_owned()));
+        let evicted = json!({ "reason": "Evicted", "message": "low on memory" });
+        assert_eq!(
+            of(&pod(evicted)),
+            Standing::Lost("Evicted: low on memory".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_end_of_the_application_is_read_from_its_container() {
+        let own = container(OWN, json!({ "running": {} }));
+        let end = json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } });
+        let all = pod(json!({
+            "initContainerStatuses": [own],
+            "containerStatuses": [container(APPLICATION, end)],
+        }));
+        assert_eq!(of(&all), Standing::Begun);
+        assert_eq!(ended(&all).map(|end| end.exit_code), Some(137));
+        assert_eq!((restarts(&all), node(&all).as_deref()), (0, Some("n")));
+    }
+}

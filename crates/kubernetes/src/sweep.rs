@@ -1,0 +1,103 @@
+//! What a killed loadline left in a cluster.
+//!
+//! Owns who made what. Only what a process of this machine made that is dead is removed: a cluster
+//! has other users, whose processes nobody can see from here. Theirs ends by itself
+//! (`activeDeadlineSeconds`, `ttlSecondsAfterFinished`).
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kube::api::ListParams;
+use loadline_cgroup::GroupName;
+use loadline_engine::experiment::Cluster as Wanted;
+use loadline_trial::Refusal;
+
+use crate::cluster::{Cluster, within};
+use crate::manifest::{CLIENT, MANAGED, Maker, OWNER};
+use crate::refused;
+use crate::trial::remove;
+
+/// What a sweep did.
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// Jobs that are gone now.
+    pub jobs: Vec<String>,
+}
+
+impl Swept {
+    /// Removes what dead processes of this machine left in a cluster.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the cluster does not answer or does not let it.
+    pub fn of(wanted: &Wanted) -> Result<Self, Refusal> {
+        sweep(&Cluster::connect(wanted)?)
+    }
+}
+
+/// This process.
+pub(crate) fn maker() -> Maker {
+    let owner = GroupName::new(Path::new("/proc"), &unique());
+    Maker {
+        client: client(),
+        owner: owner.map(|name| name.to_string()).unwrap_or_default(),
+    }
+}
+
+/// A text that no other object of this process has, and hardly one of another.
+pub(crate) fn unique() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{:x}-{number}", loadline_host::monotonic_ns())
+}
+
+pub(crate) fn sweep(cluster: &Cluster) -> Result<Swept, Refusal> {
+    let labels = format!("{}={},{CLIENT}={}", MANAGED.0, MANAGED.1, client());
+    let params = ListParams::default().labels(&labels);
+    let jobs = cluster.jobs();
+    let listed = cluster.run(within(jobs.list(&params)));
+    let listed = listed.map_err(|e| refused::request("listing Jobs of earlier trials", &e))?;
+    let mut swept = Swept::default();
+    for job in listed.items {
+        let owner = job.metadata.annotations.as_ref().and_then(|a| a.get(OWNER));
+        let name = job.metadata.name.clone().unwrap_or_default();
+        if !owner.is_some_and(|owner| is_dead(owner)) {
+            continue;
+        }
+        let removed = cluster.run(remove(cluster, &name));
+        removed.map_err(|e| refused::request("removing a Job of an earlier trial", &e))?;
+        swept.jobs.push(name);
+    }
+    Ok(swept)
+}
+
+/// Unknown is alive.
+fn is_dead(owner: &str) -> bool {
+    let name = owner.parse::<GroupName>();
+    name.and_then(|name| name.is_owner_alive(Path::new("/proc")))
+        .is_ok_and(|alive| !alive)
+}
+
+/// This machine, in sixteen hexadecimal digits.
+fn client() -> String {
+    let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let mut hasher = DefaultHasher::new();
+    (id, name).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_living_owner_and_a_text_that_is_none_are_left_alone() {
+        assert!(!is_dead(&maker().owner));
+        assert!(!is_dead("somebody"));
+        assert_eq!(client().len(), 16);
+    }
+}

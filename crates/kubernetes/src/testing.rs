@@ -1,0 +1,72 @@
+//! What tests of this crate begin with: an order of a trial as a pod.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use loadline_analysis::record::Configuration;
+use loadline_engine::experiment::Cluster;
+use loadline_trial::{
+    Account, App, Engine, EngineKind, Image, Network, Order, Readiness, Sampling,
+};
+
+pub(crate) fn cluster() -> Cluster {
+    let node_selector = [("pool".to_owned(), "sizing".to_owned())];
+    Cluster {
+        context: None,
+        namespace: None,
+        trial_image: "registry.example/loadline:1".to_owned(),
+        node_selector: node_selector.into(),
+    }
+}
+
+pub(crate) fn order() -> Order {
+    let env: BTreeMap<String, String> = [("A", "$(B)"), ("PASSWORD", "hunter2")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    let image = Image {
+        engine: Engine {
+            kind: EngineKind::Kubernetes,
+            program: "kubernetes".into(),
+            env: BTreeMap::new(),
+        },
+        id: "registry.example/orders@sha256:00".to_owned(),
+        command: Vec::new(),
+        entrypoint: None,
+        args: vec!["serve".to_owned()],
+        volumes: Vec::new(),
+        env,
+        options: Vec::new(),
+        user: None,
+        stop_signal: None,
+        layers: Vec::new(),
+    };
+    Order {
+        trial: "t-1".to_owned(),
+        configuration: Configuration {
+            cpu: "500m".parse().ok(),
+            memory: "200Mi".parse().ok(),
+            ..Configuration::default()
+        },
+        app: App::Image(Box::new(image)),
+        dependencies: Vec::new(),
+        stubs: Vec::new(),
+        secrets: vec!["hunter2".to_owned()],
+        readiness: Readiness::Tcp { port: 8080 },
+        network: Network::Own,
+        account: Account {
+            uid: 64_999,
+            gid: 64_999,
+        },
+        scratch: "/scratch".into(),
+        hidden: Vec::new(),
+        gc_log: None,
+        log_line: None,
+        hand_over: Vec::new(),
+        sampling: Sampling::Period,
+        start_deadline: Duration::from_secs(60),
+        load: Vec::new(),
+        give_up: None,
+        stop_grace: Duration::from_secs(3),
+        soak: None,
+    }
+}

@@ -1,0 +1,82 @@
+//! What the answer saves against what ships today, or what today's size lacks.
+//!
+//! Owns the sentence; today's size is told by the user, the other is the recommendation's.
+
+use loadline_sizing::{Bytes, Cpus};
+
+use crate::format;
+use crate::view::ResultView;
+
+/// The sentence; `None` where today's size is not told, or there is no answer.
+pub(super) fn sentence(view: &ResultView) -> Option<String> {
+    let today = view.today?;
+    let recommendation = view.recommendation.as_ref()?;
+    let cpu = today.cpu.zip(recommendation.configuration.cpu);
+    let (mut saved, mut lacking) = (Vec::new(), Vec::new());
+    if let Some((today, needed)) = cpu {
+        let (today, needed) = (today.as_f64(), needed.as_f64());
+        let words = |part: f64| format!("{} CPU ({})", format::number(part), of(part, today));
+        put(&mut saved, &mut lacking, today - needed, words);
+    }
+    let (before, needed) = (
+        today.memory.as_bytes() as f64,
+        recommendation.memory().as_bytes() as f64,
+    );
+    let words = |part: f64| {
+        let bytes = format::bytes(Bytes::from_bytes(part as u64));
+        format!("{bytes} of memory ({})", of(part, before))
+    };
+    put(&mut saved, &mut lacking, before - needed, words);
+    let would = if recommendation.is_proven() {
+        ""
+    } else {
+        ", once it is proven"
+    };
+    let said = match (saved.as_slice(), lacking.as_slice()) {
+        ([], []) => "that is this size".to_owned(),
+        (saved, []) => format!("this saves {}{would}", saved.join(" and ")),
+        ([], lacking) => format!("that lacks {}", lacking.join(" and ")),
+        (saved, lacking) => format!(
+            "this saves {}{would}, and adds {}",
+            saved.join(" and "),
+            lacking.join(" and ")
+        ),
+    };
+    let each = match recommendation.deployment {
+        Some(_) => " a replica",
+        None => "",
+    };
+    Some(format!(
+        "Today {} ships with {}{each}: {said}.",
+        view.title,
+        limits(today.cpu, today.memory)
+    ))
+}
+
+/// A difference to the saved or, where it is none, to the lacking.
+fn put(
+    saved: &mut Vec<String>,
+    lacking: &mut Vec<String>,
+    part: f64,
+    words: impl Fn(f64) -> String,
+) {
+    if part > 0.0 {
+        saved.push(words(part));
+    } else if part < 0.0 {
+        lacking.push(words(-part));
+    }
+}
+
+/// A part of today's.
+fn of(part: f64, whole: f64) -> String {
+    format::percent(part / whole)
+}
+
+fn limits(cpu: Option<Cpus>, memory: Bytes) -> String {
+    let memory = format::bytes(memory);
+    match cpu {
+        None => memory,
+        Some(cpu) if cpu == Cpus::from_whole(1) => format!("1 CPU and {memory}"),
+        Some(cpu) => format!("{} CPUs and {memory}", format::number(cpu.as_f64())),
+    }
+}

@@ -1,0 +1,36 @@
+//! The size that ships today, as its owner tells it.
+
+use std::str::FromStr;
+
+use loadline_sizing::{Bytes, Cpus};
+
+/// Limits of one replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Today {
+    /// Its CPU limit; `None` where it is not told, or there is none.
+    pub cpu: Option<Cpus>,
+    /// Its memory limit, above 0.
+    pub memory: Bytes,
+}
+
+impl FromStr for Today {
+    type Err = String;
+
+    /// `2/4Gi`, or `4Gi` alone.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (cpu, memory) = match text.split_once('/') {
+            Some((cpu, memory)) => (Some(cpu), memory),
+            None => (None, text),
+        };
+        let cpu: Option<Cpus> = cpu.map(|cpu| cpu.parse().map_err(wrong)).transpose()?;
+        let memory: Bytes = memory.parse().map_err(wrong)?;
+        match memory < Bytes::from_mib(1) || cpu.is_some_and(|cpu| cpu.as_millis() == 0) {
+            true => Err(wrong("it is less than 1 MiB of memory, or no CPU")),
+            false => Ok(Self { cpu, memory }),
+        }
+    }
+}
+
+fn wrong(why: impl std::fmt::Display) -> String {
+    format!("{why}; write CPUs and memory, 2/4Gi, or memory alone, 4Gi")
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Trials as pods on a real cluster: `make test-kubernetes`. Needs a running cluster in KUBECONFIG
+# whose nodes have (or can pull) two images, and rights to make namespaces. Says SKIP without.
+#
+#   TRIAL_IMAGE   loadline's own image [localhost/loadline:latest]: podman build -t loadline .
+#   APP_IMAGE     a JVM that answers GET / on port 8080 [localhost/loadline-probe:1]
+#   LOADLINE      the program [target/release/loadline]
+#
+# Timings of a shared machine say little, so noise is accepted and no latency is asserted.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+LOADLINE=$(realpath -m "${LOADLINE:-${CARGO_TARGET_DIR:-target}/release/loadline}")
+TRIAL_IMAGE=${TRIAL_IMAGE:-localhost/loadline:latest}
+APP_IMAGE=${APP_IMAGE:-localhost/loadline-probe:1}
+RUN=loadline-test-$$
+
+skip() { echo "SKIP trials as pods: $1"; exit 0; }
+command -v kubectl > /dev/null || skip "kubectl is not here"
+kubectl --request-timeout=5s version > /dev/null 2>&1 || skip "no cluster answers (KUBECONFIG)"
+[ -x "$LOADLINE" ] || skip "$LOADLINE is not built (make build)"
+
+WORK=$(mktemp -d)
+trap 'kubectl delete namespace -l loadline-test=$RUN --wait=false > /dev/null 2>&1; rm -rf "$WORK"' EXIT
+passed=0 failed=0
+
+# check NAME EXIT-CODE PATTERN FLAGS...: a run of one configuration ends so and says so
+check() {
+    local name=$1 code=$2 pattern=$3
+    shift 3
+    (one "$@") > "$WORK/out" 2>&1
+    verdict "$name" "$code" $? "$pattern"
+}
+
+# Replaces its subshell, so that the process is the program.
+one() {
+    exec "$LOADLINE" run --kubernetes --trial-image "$TRIAL_IMAGE" --image "$APP_IMAGE" --namespace "$RUN" \
+        --url http://localhost:8080/ --slo 'p99<1s' --rate 50/s --warm-up 1s --measure 3s \
+        --cpu "${CPU:-500m}" --memory "${MEMORY:-200Mi}" --accept-noise --state "$WORK/state" "$@"
+}
+
+verdict() {
+    if [ "$3" = "$2" ] && grep -Eq -e "$4" "$WORK/out"; then
+        echo "ok   $1"
+        passed=$((passed + 1))
+    else
+        echo "FAIL $1: exit code $3, wanted $2 and /$4/; it said:"
+        sed 's/^/     /' "$WORK/out"
+        failed=$((failed + 1))
+    fi
+}
+
+space() {
+    kubectl create namespace "$1" > /dev/null && kubectl label namespace "$1" "loadline-test=$RUN" > /dev/null
+}
+
+# left NAME: nothing of loadline's is in the namespace, within 60 s
+left() {
+    local i
+    for i in $(seq 60); do
+        kubectl -n "$RUN" get jobs,pods,secrets -l app.kubernetes.io/managed-by=loadline -o name > "$WORK/out"
+        [ -s "$WORK/out" ] || break
+        sleep 1
+    done
+    [ ! -s "$WORK/out" ]
+    local is_empty=$?
+    echo "end of list" >> "$WORK/out"
+    verdict "$1" 0 $is_empty 'end of list'
+}
+
+space "$RUN" || exit 1
+kubectl label namespace "$RUN" pod-security.kubernetes.io/enforce=restricted > /dev/null
+
+check "a service that keeps the SLO passes, under restricted PodSecurity" 0 'PASS +p99'
+"$LOADLINE" export last --state "$WORK/state" > "$WORK/out"
+grep -q '"node":{"name":"[^"]' "$WORK/out"; verdict "its record names its node" 0 $? '"cluster":\{"context"'
+MEMORY=12Mi check "killed for its memory" 1 'APP_KO cgroup_oom'
+check "never ready" 1 'APP_KO never_ready' --url http://localhost:8081/ --start-deadline 4s
+CPU=60m check "too little CPU misses the SLO" 1 'SLO_MISS' --slo 'p99<100ms' --rate 400/s
+check "no such context" 3 'has no context' --context none-of-this-name
+check "no such image" 3 'the image .*nothing-here' --image localhost/nothing-here:1
+check "loadline's own image is missing" 3 'name it with --trial-image' --trial-image localhost/nothing-here:2
+left "nothing is left"
+
+space "$RUN-quota"
+kubectl -n "$RUN-quota" create quota small --hard=limits.cpu=1,limits.memory=300Mi > /dev/null
+check "no quota" 3 'exceeded quota' --namespace "$RUN-quota"
+
+# Exactly the Role that is emitted.
+space "$RUN-rights"
+kubectl -n "$RUN-rights" create serviceaccount user > /dev/null
+server=$(kubectl config view --minify --raw -o jsonpath='{.clusters[0].cluster}')
+cat > "$WORK/user.conf" <<C
+{"apiVersion": "v1", "kind": "Config", "current-context": "u",
+ "clusters": [{"name": "c", "cluster": $server}],
+ "users": [{"name": "u", "user": {"token": "$(kubectl -n "$RUN-rights" create token user)"}}],
+ "contexts": [{"name": "u", "context": {"cluster": "c", "user": "u"}}]}
+C
+(KUBECONFIG=$WORK/user.conf one --namespace "$RUN-rights") > "$WORK/out" 2>&1
+verdict "without rights: which verb on which resource, and the Role" 3 $? 'cannot list resource "jobs"'
+"$LOADLINE" emit --rbac "$RUN-rights" | kubectl apply -f - > /dev/null
+kubectl -n "$RUN-rights" create rolebinding user --role=loadline --serviceaccount="$RUN-rights:user" > /dev/null
+(KUBECONFIG=$WORK/user.conf one --namespace "$RUN-rights") > "$WORK/out" 2>&1
+verdict "with exactly the emitted Role" 0 $? 'PASS +p99'
+
+# The pod is taken away in the middle: INVALID, and repeated.
+(one --measure 8s) > "$WORK/out" 2>&1 &
+run=$!
+for _ in $(seq 100); do
+    pod=$(kubectl -n "$RUN" get pods -o name --field-selector status.phase=Running | grep -v look | head -1)
+    [ -n "$pod" ] && break
+    sleep 0.2
+done
+sleep 3
+kubectl -n "$RUN" delete --wait=false "$pod" > /dev/null
+wait "$run"
+verdict "a pod that is deleted makes its trial INVALID, and it is repeated" 0 $? 'INVALID runtime_lost'
+grep -Eq 'PASS +p99' "$WORK/out"; verdict "the repeat passes" 0 $? 'PASS'
+
+# loadline is killed in the middle: what was finished stays, resume goes on, nothing is left.
+(one --repeats 3) > "$WORK/killed" 2>&1 &
+run=$!
+for _ in $(seq 300); do
+    grep -q '#1 ' "$WORK/killed" && break
+    sleep 0.2
+done
+sleep 2
+kill -KILL "$run"
+wait "$run" 2> /dev/null
+"$LOADLINE" resume last --state "$WORK/state" > "$WORK/out" 2>&1
+verdict "a killed run goes on" 0 $? '3 of 3'
+"$LOADLINE" clean --kubernetes --namespace "$RUN" > "$WORK/out" 2>&1
+verdict "clean finds nothing more" 0 $? 'removed 0 Jobs'
+left "nothing is left of the killed run"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
