@@ -5,7 +5,7 @@
 
 use loadline_analysis::deployment::WhyNot;
 
-use super::headline::{carried, measured_what, next_smaller};
+use super::headline::{carried, measured_what, next_smaller, sentence};
 use super::money;
 use super::proven::proven_how;
 use crate::view::ResultView;
@@ -42,7 +42,7 @@ pub fn facts(view: &ResultView) -> Vec<Fact> {
         price(a).total_cmp(&price(b))
     };
     let next = deployment.why_not.iter().max_by(dearest);
-    let next = next.map(|why| Fact::new("Next cheaper", money::why_not(view, why)));
+    let next = next.map(|why| Fact::new("Next cheaper", sentence(&money::why_not(view, why))));
     let measured = Fact::new("Measured", carried(deployment));
     [measured, proof].into_iter().chain(next).collect()
 }
