@@ -145,6 +145,15 @@ cargo_deny() {
     say "optional cargo-deny cannot be had here: the audit of dependencies is skipped by name"
 }
 
+# Rust's libraries for static programs with musl.
+musl() {
+    have rustup || return
+    version=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+    rustup target list --toolchain "$version" --installed | grep -qxF "$1-unknown-linux-musl" && return
+    say "rustup target add $1-unknown-linux-musl"
+    rustup target add --toolchain "$version" "$1-unknown-linux-musl"
+}
+
 # What programs for both architectures are built with and tried by: a C compiler with musl, Rust's
 # libraries, an emulator.
 for_releases() {
@@ -152,9 +161,7 @@ for_releases() {
     if ! "$zig" version >/dev/null 2>&1; then
         wheel ziglang && chmod +x "$zig" && "$zig" version >/dev/null || missing="$missing zig"
     fi
-    version=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
-    rustup target add --toolchain "$version" x86_64-unknown-linux-musl aarch64-unknown-linux-musl \
-        || missing="$missing rust-std"
+    musl x86_64 && musl aarch64 || missing="$missing rust-std"
     require qemu-aarch64-static qemu-user-static
     require rpmbuild rpm
     require podman podman
@@ -183,6 +190,7 @@ want prometheus prometheus 'tests of a fleet with a real Prometheus'
 npm_package axe-core \
     || say 'optional axe-core cannot be had here (it needs npm): its checks of pages are skipped by name'
 want rpmbuild rpm 'tests of packages'
+musl "$(uname -m)" || say 'optional musl for Rust cannot be had here: tests of packages are skipped by name'
 jdk_25
 [ -n "$missing" ] || cargo_deny
 [ -n "$missing" ] || [ "${1:-}" != docs ] || mdbook

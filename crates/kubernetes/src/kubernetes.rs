@@ -29,6 +29,9 @@ const LARGEST_ORDER: usize = 1 << 20;
 /// So often a request is tried that fails as one does that may pass.
 const TRIES: u32 = 5;
 
+/// Between two of them: an API server that restarts takes some seconds.
+const PAUSE: Duration = Duration::from_secs(2);
+
 /// Trials in a cluster.
 pub struct Kubernetes {
     cluster: Rc<Cluster>,
@@ -67,7 +70,7 @@ impl Kubernetes {
 
     fn made(&self, order: &Order, job: &str) -> Result<(), Refusal> {
         let cluster = &self.cluster;
-        let image = manifest::image(order).ok_or_else(|| no_image())?;
+        let image = manifest::image(order).ok_or_else(no_image)?;
         let packed = packed(order)?;
         let seconds = longest(order).as_secs();
         let text = manifest::job(order, image, &cluster.wanted, &sweep::maker(), seconds);
@@ -102,7 +105,7 @@ impl Kubernetes {
             match self.cluster.run(within(request())) {
                 Ok(answer) => return Ok(answer),
                 Err(error) if left > 0 && refused::is_passing(&error) => {
-                    std::thread::sleep(Duration::from_secs(2));
+                    self.cluster.run(async { tokio::time::sleep(PAUSE).await });
                 }
                 Err(error) => return Err(refused::request(what, &error)),
             }

@@ -277,14 +277,14 @@ impl Follow {
     pub(crate) fn start(self, cluster: &Cluster) -> Receiver<Event> {
         let (tell, events) = channel();
         cluster.spawn(async move {
-            let ending = self.to_its_end(&tell).await;
+            let ending = self.until_it_ends(&tell).await;
             // Nobody listens to a trial that was stopped.
             let _ = tell.send(Event::Ended(ending));
         });
         events
     }
 
-    async fn to_its_end(mut self, tell: &Sender<Event>) -> Ending {
+    async fn until_it_ends(mut self, tell: &Sender<Event>) -> Ending {
         let watched = Watched::start(self.pods.clone(), &self.job);
         let pod = match begun(&watched, &self.events, &self.job).await {
             Ok(pod) => pod,
@@ -397,7 +397,7 @@ impl Follow {
         for secret in self.secrets.iter().filter(|secret| !secret.is_empty()) {
             text = text.replace(secret, "***");
         }
-        text.lines().map(|line| plain(line)).collect()
+        text.lines().map(plain).collect()
     }
 }
 

@@ -41,9 +41,9 @@ const REFUSED: i32 = 78;
 /// No java, no application: as shells have it.
 const NOT_FOUND: i32 = 127;
 
-/// Runs the launcher. Returns its exit code; as `exec` it only returns when something failed.
-pub fn run(inherited: &sys::Inherited) -> i32 {
-    let mut words = std::env::args_os();
+/// Runs the launcher with these words, its own name first. Returns its exit code; as `exec` it only returns when something failed.
+pub fn run(words: Vec<OsString>, inherited: &sys::Inherited) -> i32 {
+    let mut words = words.into_iter();
     let own_name = words.next().unwrap_or_default();
     let is_java = Path::new(&own_name).file_name() == Some(OsStr::new("java"));
     let arguments = match arguments::read(words.collect(), is_java) {

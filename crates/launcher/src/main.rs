@@ -2,13 +2,13 @@
 //! must inherit unchanged.
 #![no_main]
 
-use loadline_launch::sys::Inherited;
+use loadline_launch::sys::{Inherited, Words};
 
-/// Called by the C library's start-up, which has filled what `std::env::args` reads.
+/// Called by the C library's start-up.
 // SAFETY: no other function of this program is called `main`.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-extern "C" fn main(_count: libc::c_int, _words: *const *const libc::c_char) -> libc::c_int {
+extern "C" fn main(_count: libc::c_int, words: Words) -> libc::c_int {
     let inherited = Inherited::take();
-    loadline_launch::run(&inherited)
+    loadline_launch::run(words.read(), &inherited)
 }

@@ -4,7 +4,7 @@
 //! says why it is sound. Nothing here allocates between fork and exec.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -95,6 +95,29 @@ pub fn is_writable(directory: &Path) -> bool {
 pub fn is_pid_one() -> bool {
     // SAFETY: getpid reads no memory of ours.
     unsafe { libc::getpid() == 1 }
+}
+
+/// The command line as C's start-up gives it to `main`, which alone makes one. (Rust's own list of
+/// arguments is empty behind a C `main` with musl.)
+#[repr(transparent)]
+pub struct Words(*const *const libc::c_char);
+
+impl Words {
+    /// Copies of them, the program's own name first.
+    pub fn read(&self) -> Vec<OsString> {
+        let word = |index| {
+            // SAFETY: `main` got the array, which ends with a null pointer (C11, 5.1.2.2.1); no
+            // place behind that one is read.
+            let word = unsafe { *self.0.add(index) };
+            // SAFETY: what stands before the null pointer are strings that end in NUL and live as
+            // long as the process.
+            (!word.is_null()).then(|| unsafe { CStr::from_ptr(word) })
+        };
+        let words = (0..).map_while(word);
+        words
+            .map(|word| OsString::from_vec(word.to_bytes().to_vec()))
+            .collect()
+    }
 }
 
 /// The signal mask and the SIGPIPE and SIGCHLD actions that the launcher was started with.

@@ -70,6 +70,7 @@ impl Host for Simulated {
         Machine {
             image: None,
             level_images: Vec::new(),
+            cluster: None,
             kernel: "none (simulated)".to_owned(),
             cpu_model: "simulated".to_owned(),
             cpus: 64,

@@ -47,7 +47,8 @@ impl Architecture {
         found.ok_or_else(|| Error::Usage(format!("{name} is neither x86_64 nor aarch64")))
     }
 
-    fn target(self) -> String {
+    /// As Rust says it, with musl.
+    pub fn target(self) -> String {
         format!("{}-unknown-linux-musl", self.name())
     }
 
@@ -109,29 +110,20 @@ pub fn released(release: &Release, architecture: Architecture) -> Result<Program
     Ok(programs)
 }
 
-/// What the tests have built anyway, the launcher static: enough to try packing and installing.
+/// What the tests have built anyway, and a debug build of the launcher with musl, which needs no
+/// other compiler: enough to try packing and installing.
 pub fn tested(release: &Release) -> Result<Programs, Error> {
     let target = target_directory(release)?;
     let architecture = Architecture::here()?;
-    let of_host = format!("{}-unknown-linux-gnu", architecture.name());
-    stdout_of(
-        release
-            .command("cargo")
-            .args(["build", "--locked", "-p", "loadline-cli"]),
-    )?;
-    stdout_of(
-        release
-            .command("cargo")
-            .args([
-                "build",
-                "--locked",
-                "-p",
-                "loadline-launcher",
-                "--target",
-                &of_host,
-            ])
-            .env("RUSTFLAGS", "-C target-feature=+crt-static"),
-    )?;
+    let build = |arguments: &[&str]| {
+        let mut cargo = release.command("cargo");
+        cargo.args(["build", "--locked"]).args(arguments);
+        cargo.arg("--target-dir").arg(&target);
+        stdout_of(&mut cargo)
+    };
+    let musl = architecture.target();
+    build(&["-p", "loadline-cli"])?;
+    build(&["-p", "loadline-launcher", "--target", &musl])?;
     let bare = release.empty("bare")?;
     let strip = |built: PathBuf, name: &str| {
         let to = bare.join(name);
@@ -142,7 +134,7 @@ pub fn tested(release: &Release) -> Result<Programs, Error> {
         architecture,
         loadline: strip(target.join("debug/loadline"), "loadline")?,
         launcher: strip(
-            target.join(&of_host).join("debug/loadline-launch"),
+            target.join(&musl).join("debug/loadline-launch"),
             "loadline-launch",
         )?,
         is_released: false,

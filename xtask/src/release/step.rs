@@ -1,13 +1,14 @@
-//! The step `release` of a test run: what the tests have built is packed twice, with the same
-//! bytes, and tried as a release is. The programs of a release are `cargo xtask release`'s.
+//! The step `release` of a test run: what the tests have built, with a launcher that is static, is
+//! packed twice, with the same bytes, and tried as a release is. The programs of a release are `cargo xtask release`'s.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::programs::Architecture;
 use super::{Release, check, programs};
 use crate::error::Error;
-use crate::process::output_of;
+use crate::process::{output_of, stdout_of};
 use crate::test::output::Counts;
 
 /// Without these nothing is packed.
@@ -24,6 +25,17 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
             let reason = format!("no {tool} in PATH (Debian package {package})");
             return Ok(Counts::one_skipped("release", &reason));
         }
+    }
+    let target = Architecture::here()?.target();
+    let mut rustup = Command::new("rustup");
+    let installed = stdout_of(
+        rustup
+            .args(["target", "list", "--installed"])
+            .current_dir(root),
+    )?;
+    if !installed.lines().any(|line| line == target) {
+        let reason = format!("Rust's libraries for {target} are not installed (make setup)");
+        return Ok(Counts::one_skipped("release", &reason));
     }
     let release = Release::new(root, &root.join("build/test/release"), None)?;
     let all = [programs::tested(&release)?];

@@ -361,14 +361,20 @@ fn chosen(
 
 /// The same of the files that this process sees, where it runs inside of the image.
 pub(crate) fn jdk_of_this_root(env: &BTreeMap<String, String>) -> Option<Jdk> {
+    let own = directories_of_this_root();
+    let homes = own.iter().flat_map(|path| homes(path, Path::new("/")));
+    chosen(homes.collect(), env, None)
+}
+
+/// The directories of the image that this process runs inside of.
+pub(crate) fn directories_of_this_root() -> Vec<PathBuf> {
     const NOT_OF_IMAGES: [&str; 6] = ["proc", "sys", "dev", "run", "tmp", "loadline"];
-    let below = std::fs::read_dir("/").ok()?.flatten();
+    let below = std::fs::read_dir("/").into_iter().flatten().flatten();
     let own = below.filter(|entry| {
         let name = entry.file_name();
         !NOT_OF_IMAGES.iter().any(|not| name == *not) && entry.file_type().is_ok_and(|t| t.is_dir())
     });
-    let homes = own.flat_map(|entry| homes(&entry.path(), Path::new("/")));
-    chosen(homes.collect(), env, None)
+    own.map(|entry| entry.path()).collect()
 }
 
 /// A signal by name or number, where it is not SIGTERM. Source: signal(7); the numbers are those of

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::MARK;
 use crate::oci;
+use crate::pagecache;
 use crate::site::{Options, Site};
 
 /// The CPU limit of a look, thousandths of a CPU.
@@ -103,6 +104,10 @@ pub fn look() -> Result<Seen, Refusal> {
     let site = Site::find(Options::in_pod(None))?;
     let env: BTreeMap<String, String> = std::env::vars().collect();
     let jdk = oci::image::jdk_of_this_root(&env);
+    // The first trial pays for its files, as all do.
+    let own = oci::image::directories_of_this_root();
+    own.iter()
+        .for_each(|path| pagecache::evict(path, pagecache::WHOLE));
     Ok(Seen {
         machine: site.machine(),
         jdk: jdk.map(SeenJdk::of),

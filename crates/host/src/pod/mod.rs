@@ -14,6 +14,7 @@ mod watch;
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,6 +27,7 @@ use rustix::process::Signal;
 
 use crate::container::{Container, Net, Told};
 use crate::halt::Halt;
+use crate::pagecache;
 use crate::scratch;
 use watch::{Application, Watched};
 
@@ -76,6 +78,8 @@ pub struct Given {
 pub struct Pod {
     watched: Watched,
     group: Group,
+    /// The root of its files.
+    root: OwnedFd,
     tmp: PathBuf,
     given: Given,
     tampered: Option<String>,
@@ -97,11 +101,12 @@ impl Pod {
         fs::write(place.armed(), "").map_err(crate::halt::step("letting the application start"))?;
         let application = Application::wait(trial, &place.told_to_end)?;
         let group = application.group.clone();
-        let watched = Watched::start(application, Box::new(tell))
+        let (watched, root) = Watched::start(application, Box::new(tell))
             .map_err(crate::halt::step("watching the application"))?;
         let mut pod = Self {
             watched,
             group,
+            root,
             tmp: place.tmp.clone(),
             given,
             tampered: None,
@@ -159,8 +164,11 @@ impl Container for Pod {
         self.watched.end()
     }
 
-    /// The kubelet does.
+    /// The kubelet does. The image's files leave the node's page cache, so that the next trial pays
+    /// for its own as this one did: before a start no container sees them.
     fn remove(&mut self) -> Result<(), CgroupError> {
+        let root = format!("/proc/self/fd/{}/.", self.root.as_raw_fd());
+        pagecache::evict(Path::new(&root), pagecache::WHOLE);
         Ok(())
     }
 

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{Failure, Invalid};
 use loadline_cgroup::{Group, Sample};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 use super::MARK;
@@ -35,6 +36,8 @@ const END: Duration = Duration::from_secs(10);
 /// The application's first process, just executed.
 pub(super) struct Application {
     pub(super) group: Group,
+    /// The root of its files, within reach also when it has ended.
+    pub(super) root: OwnedFd,
     pid: OwnedFd,
     at_ns: u64,
     at_exec: Option<Sample>,
@@ -86,11 +89,14 @@ fn application(pid: u32, mark: &str) -> Option<Application> {
         return None;
     }
     let group = Group::of_process(Path::new("/proc"), pid).ok()?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty()).ok()?;
     Some(Application {
         pid: descriptor,
         at_ns: monotonic_ns(),
         at_exec: group.read().ok(),
         group,
+        root,
     })
 }
 
@@ -103,8 +109,11 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Watches it on a thread of its own; tells its begin and its end.
-    pub(super) fn start(of: Application, tell: Box<dyn Fn(Told) + Send>) -> io::Result<Self> {
+    /// Watches it on a thread of its own; tells its begin and its end. Gives the root of its files.
+    pub(super) fn start(
+        of: Application,
+        tell: Box<dyn Fn(Told) + Send>,
+    ) -> io::Result<(Self, OwnedFd)> {
         tell(Told::Exec { at_ns: of.at_ns });
         let (pid, at_end) = (Arc::new(of.pid), Arc::new(Mutex::new(None)));
         let (watched, kept) = (Arc::clone(&pid), Arc::clone(&at_end));
@@ -124,12 +133,13 @@ impl Watched {
                 });
                 tell(Told::Gone);
             })?;
-        Ok(Self {
+        let watched = Self {
             pid,
             at_exec: of.at_exec,
             at_end,
             thread,
-        })
+        };
+        Ok((watched, of.root))
     }
 
     pub(super) fn signal(&self, signal: Signal) {
