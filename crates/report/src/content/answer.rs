@@ -1,13 +1,13 @@
-//! What the first screen says of an answer beside its sentence: measured, proven, and why not less.
+//! What the first screen says of an answer beside its sentence: saved, measured, proven, why not less.
 //!
 //! Owns which facts stand there and how they are called; their words are the headline's, so that the
 //! same thing is never said in two ways.
 
-use loadline_analysis::deployment::WhyNot;
+use loadline_analysis::deployment::{Deployment, WhyNot};
 
-use super::headline::{carried, measured_what, next_smaller, sentence};
-use super::money;
+use super::headline::{carried, incomplete, measured_what, next_smaller, sentence};
 use super::proven::proven_how;
+use super::{money, saving};
 use crate::view::ResultView;
 
 /// A fact of the first screen.
@@ -30,19 +30,27 @@ pub fn facts(view: &ResultView) -> Vec<Fact> {
     let Some(recommendation) = &view.recommendation else {
         return Vec::new();
     };
+    let incomplete = incomplete(view).map(|words| Fact::new("Not complete", words));
+    let saving = saving::sentence(view).map(|words| Fact::new("Saving", words));
     let proof = Fact::new("Proof", proven_how(&recommendation.proof));
-    let Some(deployment) = &recommendation.deployment else {
-        let measured = Fact::new("Measured", measured_what(view, recommendation));
-        let next = next_smaller(view, recommendation);
-        let next = next.map(|words| Fact::new("Next smaller", words));
-        return [measured, proof].into_iter().chain(next).collect();
+    let (measured, next) = match &recommendation.deployment {
+        Some(deployment) => (carried(deployment), next_cheaper(view, deployment)),
+        None => {
+            let next = next_smaller(view, recommendation);
+            let next = next.map(|words| Fact::new("Next smaller", words));
+            (measured_what(view, recommendation), next)
+        }
     };
-    let dearest = |a: &&WhyNot, b: &&WhyNot| {
-        let price = |why: &WhyNot| why.neighbour.cost.per_month;
-        price(a).total_cmp(&price(b))
-    };
-    let next = deployment.why_not.iter().max_by(dearest);
-    let next = next.map(|why| Fact::new("Next cheaper", sentence(&money::why_not(view, why))));
-    let measured = Fact::new("Measured", carried(deployment));
-    [measured, proof].into_iter().chain(next).collect()
+    let measured = Fact::new("Measured", measured);
+    let first = incomplete.into_iter().chain(saving);
+    first.chain([measured, proof]).chain(next).collect()
+}
+
+/// The dearest of those that are cheaper, and what it breaks.
+fn next_cheaper(view: &ResultView, deployment: &Deployment) -> Option<Fact> {
+    let price = |why: &&WhyNot| why.neighbour.cost.per_month;
+    let next = deployment.why_not.iter();
+    let next = next.max_by(|a, b| price(a).total_cmp(&price(b)))?;
+    let words = sentence(&money::why_not(view, next));
+    Some(Fact::new("Next cheaper", words))
 }

@@ -59,15 +59,19 @@ pub fn headline(view: &ResultView) -> Headline {
     if let Some(saved) = saving::sentence(view) {
         headline.details.insert(0, saved);
     }
-    if let Some(why) = &view.incomplete {
-        headline
-            .details
-            .insert(0, format!("The result is not complete: {why}."));
+    if let Some(incomplete) = incomplete(view) {
+        headline.details.insert(0, incomplete);
     }
     headline.details.extend(toxics::sentence(view));
     headline.details.extend(dependencies::sentences(view));
     headline.details.push(measured_where(view));
     headline
+}
+
+/// Why the result is not complete, where it is not.
+pub(super) fn incomplete(view: &ResultView) -> Option<String> {
+    let why = view.incomplete.as_ref()?;
+    Some(format!("The result is not complete: {why}."))
 }
 
 /// A soak by itself: what grows.

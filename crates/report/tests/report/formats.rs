@@ -649,7 +649,15 @@ fn first_screen(html: &str) -> String {
 
 #[test]
 fn the_first_screen_says_each_thing_once() {
+    let mut told = fixture::search();
+    told.today = Some("2/4Gi".parse().expect("a size"));
+    told.incomplete = Some("interrupted".to_owned());
     for (view, next) in [
+        (
+            told,
+            "<dl class=\"facts\">\n<div><dt>Not complete</dt><dd>The result is not complete: interrupted.</dd></div>\n\
+             <div><dt>Saving</dt><dd>Today spring-web ships with 2 CPUs and 4Gi",
+        ),
         (
             fixture::search(),
             "<dt>Next smaller</dt><dd>195Mi is too small (trial 22)",
