@@ -12,6 +12,7 @@ use loadline_report::content::headline;
 use loadline_report::text::one_line;
 use serde::Serialize;
 
+use crate::commands::load_error;
 use crate::error::{Error, ErrorKind};
 use crate::measuring::store_refused;
 use crate::result::view;
@@ -42,7 +43,7 @@ impl Webhook {
     /// # Errors
     /// What it names cannot be read, or is no address.
     pub fn new(text: &str) -> Result<Self, Error> {
-        let url = credential(text, "notify").map_err(|e| Error::new(ErrorKind::Usage, e))?;
+        let url = credential(text, "notify").map_err(load_error)?;
         let agent = agent("--notify", &url, &Trust::default(), TIMEOUT)
             .map_err(|refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))?;
         Ok(Self { agent, url })

@@ -148,6 +148,18 @@ impl Table {
     /// those around the chosen one.
     pub fn brief(&self, width: usize, lines: usize) -> String {
         let most = lines.saturating_sub(TITLES + 1).max(FEWEST);
+        // Where titles wrap they take lines of the rows.
+        let mut rows = most;
+        let mut out = self.excerpt(width, rows);
+        while out.lines().count() > lines && rows > FEWEST {
+            rows -= 1;
+            out = self.excerpt(width, rows);
+        }
+        out
+    }
+
+    /// So many rows around the chosen one, a line each.
+    fn excerpt(&self, width: usize, most: usize) -> String {
         let last = self.rows.len().saturating_sub(most);
         let before = self.chosen.unwrap_or_default().saturating_sub(most / 2);
         let kept = self.rows.iter().skip(before.min(last)).take(most);

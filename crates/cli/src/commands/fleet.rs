@@ -206,7 +206,7 @@ fn ranked(
 
 fn access(arguments: &FleetArguments) -> Result<Access, Error> {
     let authorization = authorization(arguments.basic.as_deref(), arguments.bearer.as_deref())
-        .map_err(|e| Error::new(ErrorKind::Usage, e))?;
+        .map_err(super::load_error)?;
     Ok(Access {
         url: arguments.prometheus.clone(),
         authorization,
