@@ -54,31 +54,25 @@ fn ranked(served: &Served) {
     insta::assert_snapshot!(out(&output), @r#"
     6 workloads in 1d: 1 to fix, 3 to measure, 2 to leave; $80.19 of $115 a month at stake (own-nodes of 2020-02-12)
 
-    workload                 first    at stake  pods  memory used / asked  CPU used / asked  why
-    ───────────────────────  ───────  ────────  ────  ───────────────────  ────────────────  ────────────────
-    shop/orders              measure    $41.30     2          300Mi / 1Gi          200m / 1  its heap is 25 %
-                                                                                             of the limit,
-                                                                                             HotSpot's
-                                                                                             default; 71 % of
-                                                                                             its memory never
-                                                                                             used; 80 % of
-                                                                                             its CPU never
-                                                                                             used
-    shop/billing             measure    $24.62     1        510Mi / 512Mi          800m / 1  killed for
-                                                                                             memory (3 times)
-    ops/reports              fix         $9.04     1            700Mi / -          300m / -  no memory limit:
-                                                                                             a JVM's heap
-                                                                                             goes by its
-                                                                                             node, and
-                                                                                             nothing bounds a
-                                                                                             leak
-    shop/search              measure     $5.23     1        450Mi / 512Mi       450m / 500m  throttled in 40
-                                                                                             % of the CFS
-                                                                                             periods
-    ops/audit                leave       $0.00     1        450Mi / 512Mi       450m / 500m
-    shop/orders/istio-proxy  leave       $0.00     1          50Mi / 64Mi        20m / 100m  no JVM or
-                                                                                             requests are
-                                                                                             seen
+    workload                 first        at  pods  memory used /   CPU used /  why
+                                       stake                asked        asked
+    ───────────────────────  ───────  ──────  ────  ─────────────  ───────────  ────────────────────────
+    shop/orders              measure  $41.30     2    300Mi / 1Gi     200m / 1  its heap is 25 % of the
+                                                                                limit, HotSpot's
+                                                                                default; 71 % of its
+                                                                                memory never used; 80 %
+                                                                                of its CPU never used
+    shop/billing             measure  $24.62     1  510Mi / 512Mi     800m / 1  killed for memory (3
+                                                                                times)
+    ops/reports              fix       $9.04     1      700Mi / -     300m / -  no memory limit: a JVM's
+                                                                                heap goes by its node,
+                                                                                and nothing bounds a
+                                                                                leak
+    shop/search              measure   $5.23     1  450Mi / 512Mi  450m / 500m  throttled in 40 % of the
+                                                                                CFS periods
+    ops/audit                leave     $0.00     1  450Mi / 512Mi  450m / 500m
+    shop/orders/istio-proxy  leave     $0.00     1    50Mi / 64Mi   20m / 100m  no JVM or requests are
+                                                                                seen
 
     left out: 1 pod of jobs and nodes
 

@@ -182,6 +182,7 @@ fn the_json_keeps_its_schema() {
         ]
       },
       "stalls": [],
+      "phases": [],
       "concurrent": [],
       "machine": {
         "cpus": 2,
