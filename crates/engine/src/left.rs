@@ -11,6 +11,8 @@ pub struct TimeLeft {
     expected: Option<u32>,
     /// How long a trial takes, before one has shown it.
     each: Duration,
+    /// Trials that ended, those that could not be measured too.
+    attempts: u32,
     measured: u32,
     found: u32,
     last_end: Duration,
@@ -22,15 +24,17 @@ impl TimeLeft {
         Self {
             expected,
             each,
+            attempts: 0,
             measured: 0,
             found: 0,
             last_end: Duration::ZERO,
         }
     }
 
-    /// A trial has ended.
-    pub fn trial_ends(&mut self, now: Duration) {
-        self.measured += 1;
+    /// A trial has ended; one that could not be measured is tried again.
+    pub fn trial_ends(&mut self, now: Duration, is_measured: bool) {
+        self.attempts += 1;
+        self.measured += u32::from(is_measured);
         self.last_end = now;
     }
 
@@ -43,9 +47,11 @@ impl TimeLeft {
     /// was expected.
     pub fn at(&self, now: Duration) -> Option<Duration> {
         let rest = self.expected?.checked_sub(self.measured + self.found)?;
-        let each = match self.measured {
-            0 => self.each,
-            measured => self.last_end / measured,
+        // With what had to be tried again: it will be no other with those to come.
+        let each = match (self.measured, self.attempts) {
+            (0, 0) => self.each,
+            (0, attempts) => self.last_end / attempts,
+            (measured, _) => self.last_end / measured,
         };
         // Of the trial that runs a part is over already.
         let past = now.saturating_sub(self.last_end).min(each);
@@ -63,7 +69,7 @@ mod tests {
         let mut left = TimeLeft::new(Some(10), s(20));
         assert_eq!(left.at(s(0)), Some(s(200)));
         assert_eq!(left.at(s(5)), Some(s(195)));
-        left.trial_ends(s(30));
+        left.trial_ends(s(30), true);
         assert_eq!(left.at(s(30)), Some(s(270)));
         assert_eq!(left.at(s(40)), Some(s(260)));
         // One that takes longer than the others before says nothing of those after it.
@@ -72,9 +78,14 @@ mod tests {
         left.found();
         assert_eq!(left.at(s(30)), Some(s(210)));
         for trial in 2..=8 {
-            left.trial_ends(s(30 * trial));
+            left.trial_ends(s(30 * trial), true);
         }
         assert_eq!(left.at(s(240)), None, "it takes more than was expected");
+        let mut left = TimeLeft::new(Some(3), s(20));
+        left.trial_ends(s(30), false);
+        assert_eq!(left.at(s(30)), Some(s(90)), "it is tried again");
+        left.trial_ends(s(60), true);
+        assert_eq!(left.at(s(60)), Some(s(120)));
         assert_eq!(TimeLeft::new(None, s(20)).at(s(1)), None);
     }
 }

@@ -45,14 +45,14 @@ fn searches_take_as_many_starts_as_was_told() {
 
 /// At the end of each trial from the third on, how far the end that is told then lies from the real
 /// one, as a share of the whole run.
-fn told_at(lengths: &[Duration], expected: u32) -> Vec<f64> {
-    let total: Duration = lengths.iter().sum();
+fn told_at(lengths: &[(Duration, bool)], expected: u32) -> Vec<f64> {
+    let total: Duration = lengths.iter().map(|(length, _)| *length).sum();
     let mut left = TimeLeft::new(Some(expected), Duration::from_secs(18));
     let mut now = Duration::ZERO;
     let mut errors = Vec::new();
-    for (ended, length) in (1..).zip(lengths) {
+    for (ended, (length, is_measured)) in (1..).zip(lengths) {
         now += *length;
-        left.trial_ends(now);
+        left.trial_ends(now, *is_measured);
         if ended >= 3 && now < total {
             let end = now + left.at(now).unwrap_or_default();
             errors.push(end.as_secs_f64() / total.as_secs_f64() - 1.0);

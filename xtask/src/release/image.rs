@@ -13,6 +13,8 @@ pub struct Image {
     /// Also its name in the engine.
     pub name: &'static str,
     stage: Option<&'static str>,
+    /// How a container of it is run.
+    flags: &'static [&'static str],
 }
 
 /// The images of a release.
@@ -20,10 +22,19 @@ pub const IMAGES: [Image; 2] = [
     Image {
         name: "loadline",
         stage: None,
+        // It steps out of its container before anything else.
+        flags: &[
+            "--privileged",
+            "--pid=host",
+            "--network=host",
+            "--cgroupns=host",
+            "--pids-limit=-1",
+        ],
     },
     Image {
         name: "loadline-launch",
         stage: Some("launcher"),
+        flags: &["--network=none"],
     },
 ];
 
@@ -92,16 +103,12 @@ pub fn run(
     let mut load = release.command("podman");
     stdout_of(load.args(["load", "--quiet", "--input"]).arg(file))?;
     let mut run = release.command("podman");
-    run.args([
-        "--runtime=runc",
-        "--cgroup-manager=cgroupfs",
-        "run",
-        "--rm",
-        "--network=none",
-    ])
-    .args(["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"])
-    .arg(image.tagged(release))
-    .args(arguments);
+    run.args(["--runtime=runc", "--cgroup-manager=cgroupfs", "run", "--rm"])
+        // loadline raises its own; the engine's own defaults may be above what this machine allows.
+        .args(["--ulimit=nofile=20000:20000", "--ulimit=nproc=32768:32768"])
+        .args(image.flags)
+        .arg(image.tagged(release))
+        .args(arguments);
     let said = stdout_of(&mut run);
     remove(release, image)?;
     said

@@ -45,11 +45,12 @@ impl Release {
         let release = Self {
             root: root.to_owned(),
             out: out.to_owned(),
-            work: out.with_extension("work"),
+            work: root.join("build/release.work"),
             version: version.to_owned(),
-            epoch: epoch(root)?,
+            epoch: epoch(root),
             address,
         };
+        may_be_emptied(out, &root.join("build"))?;
         for directory in [&release.out, &release.work] {
             if directory.exists() {
                 fs::remove_dir_all(directory).map_err(Error::file(directory))?;
@@ -99,14 +100,25 @@ impl Release {
     }
 }
 
-/// The commit's time; `SOURCE_DATE_EPOCH` where it is set (a build outside git).
-fn epoch(root: &Path) -> Result<String, Error> {
-    if let Ok(epoch) = std::env::var("SOURCE_DATE_EPOCH") {
-        return Ok(epoch);
-    }
+/// The commit's time; `SOURCE_DATE_EPOCH` where it is set; outside git the first second of all.
+fn epoch(root: &Path) -> String {
     let mut git = Command::new("git");
     git.args(["log", "-1", "--format=%ct"]).current_dir(root);
-    Ok(stdout_of(&mut git)?.trim().to_owned())
+    let given = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let seconds = given.or_else(|| stdout_of(&mut git).ok());
+    seconds.map_or_else(|| "0".to_owned(), |seconds| seconds.trim().to_owned())
+}
+
+/// A directory is emptied for a release only where it is one, or nothing, or below `build`.
+fn may_be_emptied(out: &Path, build: &Path) -> Result<(), Error> {
+    let is_empty = fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
+    if is_empty || out.starts_with(build) || out.join("SHA256SUMS").is_file() {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{} holds something else than a release\nhint: --out takes a directory that is empty, new, or of an earlier release",
+        out.display()
+    )))
 }
 
 /// Builds, packs and tries a release; gives whether everything passed.
@@ -154,4 +166,27 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     fs::remove_dir_all(&release.work).map_err(Error::file(&release.work))?;
     println!("{}", out.display());
     Ok(is_right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_something_else_is_not_emptied() {
+        let place = tempfile::tempdir().unwrap();
+        let out = place.path();
+        let build = Path::new("/checkout/build");
+        let may_be_emptied = |out: &Path| may_be_emptied(out, build);
+        assert!(may_be_emptied(&out.join("new")).is_ok());
+        assert!(may_be_emptied(out).is_ok());
+        fs::write(out.join("thesis.txt"), "").unwrap();
+        let refused = may_be_emptied(out).unwrap_err().to_string();
+        assert!(
+            refused.contains("something else than a release"),
+            "{refused}"
+        );
+        fs::write(out.join("SHA256SUMS"), "").unwrap();
+        assert!(may_be_emptied(out).is_ok());
+    }
 }

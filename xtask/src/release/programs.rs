@@ -117,6 +117,8 @@ pub fn tested(release: &Release) -> Result<Programs, Error> {
     let architecture = Architecture::here()?;
     let build = |arguments: &[&str]| {
         let mut cargo = release.command("cargo");
+        // As the tests build it, or both would be built anew each time.
+        cargo.env_remove("SOURCE_DATE_EPOCH");
         cargo.args(["build", "--locked"]).args(arguments);
         cargo.arg("--target-dir").arg(&target);
         stdout_of(&mut cargo)
@@ -164,7 +166,6 @@ fn cargo(release: &Release, architecture: Architecture) -> Result<Command, Error
     let flags = format!("--remap-path-prefix={home}=/cargo --remap-path-prefix={root}=/loadline");
     let mut cargo = release.command("cargo");
     cargo
-        .env_remove("SOURCE_DATE_EPOCH")
         .env(linker, "rust-lld")
         .env(format!("CC_{of_target}"), compiler)
         .env(format!("AR_{of_target}"), format!("{zig} ar"))

@@ -114,7 +114,8 @@ impl Watcher for Progress {
         match slot {
             Some(slot) => {
                 self.slot_ends(slot);
-                self.left.trial_ends(self.began.elapsed());
+                let is_measured = record.verdict.is_evidence();
+                self.left.trial_ends(self.began.elapsed(), is_measured);
             }
             None => self.left.found(),
         }

@@ -157,4 +157,45 @@ pub const TOOLS: &[Row] = &[
             "change --jvm",
         ],
     ),
+    (
+        "fleet --prometheus localhost:9090",
+        USAGE,
+        &["the address has no scheme", "hint: begin it with http://"],
+    ),
+    (
+        "fleet --prometheus http://p/graph?g0",
+        USAGE,
+        &["the address of a page or a query", "hint: give the address"],
+    ),
+    (
+        "fleet --prometheus http://p --window week",
+        USAGE,
+        &[
+            "--window week: it is no length of time",
+            "hint: give 1h, 7d",
+        ],
+    ),
+    (
+        "fleet --prometheus http://127.0.0.1:9",
+        ENVIRONMENT,
+        &[
+            "Prometheus at http://127.0.0.1:9",
+            "hint: does it run there?",
+        ],
+    ),
+    (
+        "fleet --prometheus http://127.0.0.1:9 --cacert text",
+        USAGE,
+        &["is not encrypted", "hint: give an https address"],
+    ),
+    (
+        "fleet --prometheus http://127.0.0.1:9 --bearer {env:LOADLINE_NO_SUCH}",
+        USAGE,
+        &["`LOADLINE_NO_SUCH` is not set"],
+    ),
+    (
+        "fleet --prometheus http://127.0.0.1:9 --measured shop/orders",
+        USAGE,
+        &["it names no result", "hint: give NAMESPACE/NAME=RESULT"],
+    ),
 ];

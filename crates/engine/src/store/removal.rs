@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use loadline_files::remove_tree;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::{ResultRow, Store, StoreError, Stored, is_alive};
 
@@ -121,10 +121,11 @@ fn remove_rows(connection: &Connection, id: &str) -> rusqlite::Result<Option<Vec
 /// The first column of a query, of this result where it asks for one.
 fn ids(connection: &Connection, sql: &str, result: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(sql)?;
-    match statement.parameter_count() {
-        0 => statement.query_map([], |row| row.get(0))?.collect(),
-        _ => statement.query_map([result], |row| row.get(0))?.collect(),
-    }
+    let of = [result];
+    let of = &of[..statement.parameter_count().min(1)];
+    statement
+        .query_map(params_from_iter(of), |row| row.get(0))?
+        .collect()
 }
 
 impl Removed {

@@ -267,7 +267,10 @@ fn own_label(configuration: &Configuration) -> String {
     let repeats = |word: &&str| {
         word.parse().ok() == configuration.memory && configuration.memory.is_some()
             || word.parse().ok() == configuration.cpu && configuration.cpu.is_some()
-            || configuration.jdk.as_deref() == Some(*word)
+            || configuration.jdk.as_deref().is_some_and(|jdk| {
+                // A plain level of the factor `jdk` is called `jdk17`.
+                *word == jdk || word.strip_prefix("jdk") == Some(jdk)
+            })
             || word.parse().ok() == configuration.cpuset && configuration.cpuset.is_some()
             || configuration
                 .cpu_shares

@@ -468,6 +468,20 @@ fn labels_that_tell_jdks_apart_are_kept() {
         assert!(text.contains(row), "{row} in {text}");
     }
     assert!(!text.contains("| openj9-25 |"), "{text}");
+    // A factor of JDKs beside one of options: the JDK stands for itself, once.
+    for trial in &mut view.trials {
+        let configuration = &mut trial.configuration;
+        let (size, label) = configuration.label.split_once(' ').expect("both");
+        configuration.label = format!(
+            "{size} jdk{} {label}",
+            configuration.jdk.as_deref().expect("set")
+        );
+    }
+    let text = loadline_report::markdown(&view);
+    assert!(
+        text.contains("| j9-cached |") && !text.contains("jdkopenj9-25"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -34,8 +34,8 @@ pub struct Watch {
     pub dropped: u32,
     /// The slot of each trial, by its pair, in the order they began.
     pub pairs: Vec<(u32, usize)>,
-    /// How long each measured trial took, in the order they ended.
-    pub lengths: Vec<Duration>,
+    /// How long each trial took and whether it could be measured, in the order they ended.
+    pub lengths: Vec<(Duration, bool)>,
     stop_after: u32,
 }
 
@@ -71,7 +71,8 @@ impl Watcher for Watch {
         match slot {
             Some(_) => {
                 self.measured += 1;
-                self.lengths.push(record.length());
+                let is_measured = record.verdict.is_evidence();
+                self.lengths.push((record.length(), is_measured));
             }
             None => self.reused += 1,
         }
