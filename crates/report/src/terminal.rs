@@ -45,22 +45,35 @@ pub fn brief(view: &ResultView, width: usize) -> String {
         whole(&mut out, &section, width);
         return out;
     }
-    if let Some(section) = content::lead(view) {
-        out.push_str(&format!("\n{}\n", section.title));
-        for block in &section.blocks {
-            let lines = out.lines().count() + below;
-            let room = SCREEN.saturating_sub(lines);
-            if let Block::Table(table) = block
-                && room > 0
-            {
-                out.push_str(&table.brief(width, room));
-            }
+    loop {
+        let mut screen = out.clone();
+        lead(&mut screen, view, width, below);
+        if let Some(words) = &left_out {
+            paragraph(&mut screen, words, width);
+        }
+        // Titles of the table that wrap take lines too.
+        if screen.lines().count() <= SCREEN || headline.details.pop().is_none() {
+            return screen;
+        }
+        out = page(&headline.sentence, &headline.details, &[], width);
+    }
+}
+
+/// The table that the answer stands on, in the room that is left.
+fn lead(out: &mut String, view: &ResultView, width: usize, below: usize) {
+    let Some(section) = content::lead(view) else {
+        return;
+    };
+    out.push_str(&format!("\n{}\n", section.title));
+    for block in &section.blocks {
+        let lines = out.lines().count() + below;
+        let room = SCREEN.saturating_sub(lines);
+        if let Block::Table(table) = block
+            && room > 0
+        {
+            out.push_str(&table.brief(width, room));
         }
     }
-    if let Some(words) = left_out {
-        paragraph(&mut out, &words, width);
-    }
-    out
 }
 
 /// A page: its sentence, what is said below it, its sections.
