@@ -21,7 +21,7 @@ function series(metric, labels, base, slope,   t) {
 }
 function each(metric, extra, base, slope,   i, p) {
     for (i = 0; i < n; i++) for (p = 0; p < 3; p++)
-        series(metric, sprintf("namespace=\"n%d\",pod=\"w%d-7d4b9c6f5d-bb%d7q\"%s", i % 50, i, p, extra), base, slope)
+        series(metric, sprintf("namespace=\"n%d\",pod=\"w%d-7d4b9c6f5d-bb%s7q\"%s", i % 50, i, substr("bcd", p + 1, 1), extra), base, slope)
 }
 BEGIN {
     c = ",container=\"app\""
