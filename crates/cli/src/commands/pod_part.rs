@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use loadline_host::part::{self, PartError};
+use loadline_host::part;
 use loadline_host::pod::{self, Place};
 
+use super::trial_part::refused;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::signals::Signals;
 
@@ -45,13 +46,7 @@ pub fn run(arguments: PodPartArguments) -> Result<Outcome, Error> {
     }
     part::run_in_pod(&place, std::io::stdout())
         .map(|()| Outcome::Done)
-        .map_err(|error| {
-            let kind = match &error {
-                PartError::NotForPeople => ErrorKind::Usage,
-                PartError::Orphan | PartError::Log(_) => ErrorKind::Environment,
-            };
-            Error::new(kind, &error).hint(error.hint())
-        })
+        .map_err(|error| refused(&error))
 }
 
 /// Where a pod that looks puts its copy of loadline, or what it saw.

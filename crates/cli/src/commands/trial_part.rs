@@ -13,11 +13,14 @@ pub fn run() -> Result<Outcome, Error> {
     let stop = || signals.came();
     part::run(std::io::stdin().lock(), std::io::stdout(), parent, &stop)
         .map(|()| Outcome::Done)
-        .map_err(|error| {
-            let kind = match &error {
-                PartError::NotForPeople => ErrorKind::Usage,
-                PartError::Orphan | PartError::Log(_) => ErrorKind::Environment,
-            };
-            Error::new(kind, &error).hint(error.hint())
-        })
+        .map_err(|error| refused(&error))
+}
+
+/// Why a part of a trial did not begin, as the command line reports it.
+pub fn refused(error: &PartError) -> Error {
+    let kind = match error {
+        PartError::NotForPeople => ErrorKind::Usage,
+        PartError::Orphan | PartError::Log(_) => ErrorKind::Environment,
+    };
+    Error::new(kind, error).hint(error.hint())
 }
