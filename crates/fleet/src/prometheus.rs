@@ -197,10 +197,13 @@ impl Prometheus {
     }
 
     fn unreachable(&self, error: &Error) -> Refusal {
+        if is_unknown_host(error) {
+            return self.refused(
+                "the name of the host is not known here".to_owned(),
+                "is it the cluster's own? then: kubectl port-forward svc/prometheus 9090, and http://localhost:9090",
+            );
+        }
         let hint = match error {
-            Error::HostNotFound => {
-                "the name is not known here; is it the cluster's own? then: kubectl port-forward svc/prometheus 9090, and http://localhost:9090"
-            }
             Error::Timeout(_) => "a shorter --window, a longer --step or --timeout",
             Error::Tls(_) | Error::Rustls(_) => "give the authority with --cacert, or --insecure",
             _ => {
@@ -212,6 +215,15 @@ impl Prometheus {
 
     fn refused(&self, why: String, hint: &str) -> Refusal {
         Refusal::new(format!("Prometheus at {}", self.access.url), why, hint)
+    }
+}
+
+/// The system's resolver answers with an error that has no number, only a text.
+fn is_unknown_host(error: &Error) -> bool {
+    match error {
+        Error::HostNotFound => true,
+        Error::Io(io) => io.to_string().contains("lookup address"),
+        _ => false,
     }
 }
 

@@ -176,6 +176,14 @@ pub const TOOLS: &[Row] = &[
         ],
     ),
     (
+        "fleet --prometheus http://no-such-host.invalid",
+        ENVIRONMENT,
+        &[
+            "the name of the host is not known here",
+            "hint: is it the cluster's own?",
+        ],
+    ),
+    (
         "fleet --prometheus http://127.0.0.1:9",
         ENVIRONMENT,
         &[
