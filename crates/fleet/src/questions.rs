@@ -154,7 +154,37 @@ const BY_POD: &str = "by (namespace, pod)";
 /// What cAdvisor says of a cgroup without a memory limit is 0, or all that a counter holds.
 const NO_LIMIT: &str = "1e15";
 
+/// What the series of an answer are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Who is there, and what owns it.
+    Cluster,
+    /// A container.
+    Container,
+    /// A pod: series of an application seldom say in which container it runs.
+    Pod,
+}
+
 impl Question {
+    /// What its series are of.
+    pub fn subject(self) -> Subject {
+        match self {
+            Self::Owner | Self::ReplicaSetOwner | Self::Running => Subject::Cluster,
+            Self::HeapPeak
+            | Self::HeapMax
+            | Self::GcShare
+            | Self::Requests
+            | Self::RequestPeak
+            | Self::P99 => Subject::Pod,
+            _ => Subject::Container,
+        }
+    }
+
+    /// All whose series are of this.
+    pub fn of(subject: Subject) -> impl Iterator<Item = Self> {
+        ALL.into_iter().filter(move |q| q.subject() == subject)
+    }
+
     /// The query.
     pub fn promql(self, window: &Window) -> String {
         let length = &window.length;

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::prometheus::{Labels, Sample};
-use crate::questions::{Asked, Question};
+use crate::questions::{Asked, Question, Subject};
 
 /// Owners whose pods come to an end by themselves or belong to a node: there is no size to choose.
 const NO_SERVICE: [&str; 2] = ["Job", "Node"];
@@ -182,24 +182,7 @@ impl Asked {
 
     /// What is known of each container.
     fn containers<'a>(&'a self, owners: &Owners<'a>, builders: &mut BTreeMap<Name, Builder<'a>>) {
-        use Question::{
-            CpuLimit, CpuMean, CpuPeak, CpuRequest, Image, MemoryLimit, MemoryPeak, MemoryRequest,
-            OomKilled, OomKills, Restarts, Throttled,
-        };
-        for question in [
-            Image,
-            MemoryLimit,
-            MemoryRequest,
-            CpuLimit,
-            CpuRequest,
-            MemoryPeak,
-            CpuMean,
-            CpuPeak,
-            Throttled,
-            OomKills,
-            OomKilled,
-            Restarts,
-        ] {
+        for question in Question::of(Subject::Container) {
             for sample in self.of(question) {
                 let name = owners.name(&sample.metric);
                 let builder = name.and_then(|name| builders.get_mut(&name));
@@ -224,8 +207,7 @@ impl Asked {
                 *held = (value, labels);
             }
         }
-        use Question::{GcShare, HeapMax, HeapPeak, P99, RequestPeak, Requests};
-        for question in [HeapPeak, HeapMax, GcShare, Requests, RequestPeak, P99] {
+        for question in Question::of(Subject::Pod) {
             for sample in self.of(question) {
                 let labels = &sample.metric;
                 let pod: Pod<'_> = (&labels.namespace, &labels.pod);
