@@ -25,6 +25,12 @@ const GRIDS: &[Grid] = &[
         switch: ("LOADLINE_GRID", "full"),
     },
     Grid {
+        name: "openj9",
+        package: "loadline-sizing",
+        test: "openj9",
+        switch: ("LOADLINE_GRID", "full"),
+    },
+    Grid {
         name: "options",
         package: "loadline-launcher",
         test: "grid",

@@ -166,6 +166,20 @@ impl Jdk {
     }
 }
 
+impl FromStr for Jdk {
+    type Err = ParseVersionError;
+
+    /// A version is HotSpot's; `openj9-25` and `semeru-21` are OpenJ9's, as in experiment files.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let version = ["openj9-", "semeru-"]
+            .iter()
+            .find_map(|prefix| text.strip_prefix(prefix));
+        let vm = version.map_or(Vm::HotSpot, |_| Vm::OpenJ9);
+        let version = version.unwrap_or(text).parse()?;
+        Ok(Self { version, vm })
+    }
+}
+
 impl fmt::Display for Jdk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.vm {
@@ -196,6 +210,15 @@ mod tests {
         for text in ["", "x", "7", "17.x", "-1", "1.7.0_80"] {
             assert!(text.parse::<Version>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_jdk_is_named_as_in_experiment_files() {
+        let of = |text: &str| text.parse::<Jdk>().map(|jdk| jdk.to_string());
+        assert_eq!(of("17.0.15").as_deref(), Ok("HotSpot 17.0.15"));
+        assert_eq!(of("openj9-25").as_deref(), Ok("OpenJ9 25"));
+        assert_eq!(of("semeru-21").as_deref(), Ok("OpenJ9 21"));
+        assert!(of("openj9").is_err());
     }
 
     #[test]

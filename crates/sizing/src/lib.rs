@@ -12,6 +12,7 @@ pub mod decision;
 pub mod hotspot;
 pub mod jdk;
 pub mod limits;
+pub mod openj9;
 pub mod options;
 pub mod profile;
 pub mod regions;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use clap::Args;
 use loadline_sizing::hotspot::node::Container;
 use loadline_sizing::hotspot::{self, Ergonomics, Machine, Value};
+use loadline_sizing::openj9::{self, Unheard};
 use loadline_sizing::options::words;
-use loadline_sizing::{Bytes, Cpus, Jdk, Options, Version};
+use loadline_sizing::{Bytes, Cpus, Jdk, Options, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -32,9 +33,9 @@ pub struct Predict {
     /// Memory limit: 512Mi, 2Gi.
     #[arg(long, visible_alias = "mem", value_name = "SIZE")]
     memory: Bytes,
-    /// JDK version: 17, 17.0.15, 8u412.
+    /// JDK version: 17, 17.0.15, 8u412; with OpenJ9: openj9-25, semeru-21.
     #[arg(long, value_name = "VERSION")]
-    jdk: Version,
+    jdk: Jdk,
     /// JVM options, as one text: '-XX:+UseG1GC -Xms64m'.
     #[arg(
         long,
@@ -44,7 +45,8 @@ pub struct Predict {
         default_value = ""
     )]
     jvm: String,
-    /// Print JSON; `flags` has HotSpot's names and units, as -XX:+PrintFlagsFinal prints them.
+    /// Print JSON; `flags` has the JVM's names and units, as -XX:+PrintFlagsFinal or OpenJ9's GC log
+    /// prints them.
     #[arg(long)]
     json: bool,
 }
@@ -71,25 +73,100 @@ pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
             .hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'")
     })?;
     let options = Options::from_words(words);
-    let jdk = Jdk::hotspot(arguments.jdk);
-    let machine = machine(arguments, jdk, &options);
-    let prediction = hotspot::predict(jdk, machine, &options).map_err(|refusal| {
-        Error::new(
-            ErrorKind::Usage,
-            format!("the JVM would not start: {refusal}"),
-        )
-        .hint("java exits with 1 and the same reason; change --jvm")
+    let (document, text) = match arguments.jdk.vm {
+        Vm::HotSpot => of_hotspot(arguments, &options)?,
+        Vm::OpenJ9 => of_openj9(arguments, &options)?,
+    };
+    let text = if arguments.json {
+        json(&document)?
+    } else {
+        text
+    };
+    print(&text)?;
+    Ok(Outcome::Done)
+}
+
+fn refused(refusal: impl std::fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::Usage,
+        format!("the JVM would not start: {refusal}"),
+    )
+}
+
+fn of_hotspot(arguments: &Predict, options: &Options) -> Result<(Document, String), Error> {
+    let jdk = arguments.jdk;
+    let machine = machine(arguments, jdk, options);
+    let prediction = hotspot::predict(jdk, machine, options).map_err(|refusal| {
+        refused(refusal).hint("java exits with 1 and the same reason; change --jvm")
     })?;
     if let Some(note) = hotspot::rests_on(jdk) {
         talk!("note: {note}");
     }
-    let text = if arguments.json {
-        json(&document(&prediction))?
-    } else {
-        as_text(&prediction)
+    Ok((document(&prediction), as_text(&prediction)))
+}
+
+fn of_openj9(arguments: &Predict, options: &Options) -> Result<(Document, String), Error> {
+    let jdk = arguments.jdk;
+    let host = arguments.node.or(arguments.cpu.map(Cpus::ceil));
+    let machine = Machine {
+        memory: arguments.memory,
+        cpus: openj9::processors(arguments.cpu, host.unwrap_or(1)),
     };
-    print(&text)?;
-    Ok(Outcome::Done)
+    let prediction = openj9::predict(jdk, machine, options).map_err(|refusal| match refusal {
+        openj9::Refusal::LimitUnseen => Error::new(ErrorKind::Usage, format!("--jvm: {refusal}"))
+            .hint("take the option out of --jvm"),
+        refusal => refused(refusal).hint("java exits with 1 and the same reason; change --jvm"),
+    })?;
+    if let Some(note) = openj9::rests_on(jdk) {
+        talk!("note: {note}");
+    }
+    for unheard in Unheard::among(options) {
+        talk!("note: {unheard}");
+    }
+    let flags = prediction.flags();
+    let text = openj9_text(&prediction);
+    let document = Document {
+        schema: 1,
+        jdk: jdk.version.to_string(),
+        memory_bytes: machine.memory.as_bytes(),
+        processors: prediction.machine.cpus,
+        collector: prediction.policy.to_string(),
+        common_pool_parallelism: prediction.common_pool,
+        virtual_thread_carriers: prediction.virtual_thread_carriers,
+        flags: values(flags),
+    };
+    Ok((document, text))
+}
+
+fn openj9_text(prediction: &openj9::Ergonomics) -> String {
+    let threads = prediction.gc_threads;
+    let head = format!(
+        "OpenJ9 {} with {} and {}: {} with a heap of {} (initial {}), {threads} collector thread{}, \
+         common pool of {}\n",
+        prediction.jdk.version,
+        prediction.machine.memory,
+        processors(prediction.machine),
+        prediction.policy,
+        prediction.heap.max,
+        prediction.heap.initial,
+        plural(threads),
+        prediction.common_pool,
+    );
+    let flags = prediction.flags().into_iter();
+    flags.fold(head, |text, (name, value)| {
+        format!("{text}\n{name:<26} {value}")
+    })
+}
+
+fn plural(count: u32) -> &'static str {
+    match count {
+        1 => "",
+        _ => "s",
+    }
+}
+
+fn processors(machine: Machine) -> String {
+    format!("{} processor{}", machine.cpus, plural(machine.cpus))
 }
 
 /// The machine as this JVM sees it.
@@ -125,7 +202,8 @@ pub struct Document {
     common_pool_parallelism: u32,
     /// Carriers of virtual threads; null where the JDK has none.
     virtual_thread_carriers: Option<u32>,
-    /// HotSpot's names and units, as -XX:+PrintFlagsFinal prints them.
+    /// The JVM's names and units: HotSpot's as -XX:+PrintFlagsFinal prints them, OpenJ9's as its GC
+    /// log and -verbose:sizes do.
     flags: BTreeMap<String, FlagValue>,
 }
 
@@ -139,11 +217,18 @@ enum FlagValue {
     Number(u64),
 }
 
-fn document(prediction: &Ergonomics) -> Document {
+fn values(flags: Vec<(&'static str, Value)>) -> BTreeMap<String, FlagValue> {
     let value = |value| match value {
         Value::Switch(value) => FlagValue::Switch(value),
         Value::Number(value) => FlagValue::Number(value),
     };
+    let flags = flags.into_iter();
+    flags
+        .map(|(name, of)| (name.to_owned(), value(of)))
+        .collect()
+}
+
+fn document(prediction: &Ergonomics) -> Document {
     let flags = prediction.flags().into_iter();
     Document {
         schema: 1,
@@ -153,9 +238,7 @@ fn document(prediction: &Ergonomics) -> Document {
         collector: prediction.collector.to_string(),
         common_pool_parallelism: prediction.common_pool,
         virtual_thread_carriers: prediction.virtual_thread_carriers,
-        flags: flags
-            .map(|flag| (flag.name.to_owned(), value(flag.value)))
-            .collect(),
+        flags: values(flags.map(|flag| (flag.name, flag.value)).collect()),
     }
 }
 
@@ -163,16 +246,11 @@ fn as_text(prediction: &Ergonomics) -> String {
     let heap = &prediction.heap;
     let threads = prediction.gc_threads;
     let mut text = format!(
-        "JDK {} with {} and {} processor{}: {} with a heap of {} (initial {}), {} + {} collector \
+        "JDK {} with {} and {}: {} with a heap of {} (initial {}), {} + {} collector \
          threads, {} compiler threads, common pool of {}\n",
         prediction.jdk.version,
         prediction.machine.memory,
-        prediction.machine.cpus,
-        if prediction.machine.cpus == 1 {
-            ""
-        } else {
-            "s"
-        },
+        processors(prediction.machine),
         prediction.collector,
         heap.max,
         heap.initial,
@@ -223,7 +301,7 @@ mod tests {
                 jvm: String::new(),
                 json: false,
             };
-            machine(&asked, Jdk::hotspot(asked.jdk), &Options::none()).cpus
+            machine(&asked, asked.jdk, &Options::none()).cpus
         };
         assert_eq!(of(None, Some(64)), 64);
         assert_eq!(of(Some("1500m"), Some(64)), 2);
@@ -251,5 +329,29 @@ mod tests {
             "JDK 25 with 2Gi and 2 processors: G1 with a heap of 512Mi (initial 32Mi), 2 + 1 collector threads, \
              2 compiler threads, common pool of 1"
         );
+    }
+
+    #[test]
+    fn openj9_has_its_own_rule_and_names_and_says_what_it_would_ignore() {
+        let asked = Predict {
+            cpu: Some("1400m".parse().unwrap()),
+            node: None,
+            memory: "1Gi".parse().unwrap(),
+            jdk: "openj9-25".parse().unwrap(),
+            jvm: String::new(),
+            json: false,
+        };
+        let options = Options::from_words(["-Xgcpolicy:balanced", "-XX:+UseG1GC"]);
+        let (document, text) = of_openj9(&asked, &options).unwrap();
+        let first = text.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "OpenJ9 25 with 1Gi and 1 processor: balanced with a heap of 512Mi (initial 8Mi), \
+             1 collector thread, common pool of 1"
+        );
+        let document = serde_json::to_value(document).unwrap();
+        assert_eq!(document["flags"]["maxHeapSize"], 536_870_912);
+        assert_eq!(document["flags"]["MaxHeapSize"], serde_json::Value::Null);
+        assert_eq!(document["collector"], "balanced");
     }
 }

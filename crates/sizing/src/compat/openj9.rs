@@ -1,26 +1,14 @@
 //! OpenJ9's own default heap in a container.
 //!
-//! Source: OpenJ9 documentation, `-XX:+UseContainerSupport`; not measured here.
+//! The rule is [`crate::openj9::default_max`].
 
 use super::Calculated;
 use crate::Bytes;
+use crate::openj9::default_max;
 
-/// The largest heap OpenJ9 takes by itself: half below 1 GiB, all but 512 MiB up to 2 GiB, then
-/// three quarters, at most 25 GiB.
-pub fn max_heap(limit: Bytes) -> Bytes {
-    let heap = if limit < Bytes::from_gib(1) {
-        limit.mul_ratio(1, 2)
-    } else if limit <= Bytes::from_gib(2) {
-        limit.saturating_sub(Bytes::from_mib(512))
-    } else {
-        limit.mul_ratio(3, 4)
-    };
-    heap.min(Bytes::from_gib(25))
-}
-
-/// The same as an answer.
+/// Its `-Xmx`, as it would be written.
 pub fn calculate(limit: Bytes) -> Calculated {
-    let heap = max_heap(limit);
+    let heap = default_max(limit);
     let text = match heap.as_bytes() {
         b if b % (1 << 30) == 0 => format!("{}G", b >> 30),
         b => format!("{}M", b >> 20),

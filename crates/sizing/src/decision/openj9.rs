@@ -1,10 +1,11 @@
 //! The OpenJ9 dialect: its own options, none of HotSpot's.
 //!
-//! Source: OpenJ9 documentation (-Xtune, -Xshareclasses, container support); not measured here.
+//! Source: OpenJ9 documentation (-Xtune, -Xshareclasses); the heap by the rule
+//! that [`crate::openj9`] is tested with.
 
 use super::{Chosen, Decision, Input};
 use crate::Bytes;
-use crate::compat::openj9::max_heap;
+use crate::openj9::default_max;
 use crate::options::dimension::Dimension;
 use crate::regions::Provenance;
 
@@ -13,7 +14,7 @@ pub fn decide(input: &Input<'_>, decision: &mut Decision) {
     let calculated = Provenance::Calculated;
     let is_free = |dimension| input.options.freezing(dimension).is_none();
     if input.limits.is_memory_limited() && is_free(Dimension::Heap) {
-        let own = max_heap(decision.memory.value);
+        let own = default_max(decision.memory.value);
         // OpenJ9's own rule leaves 512 MiB free from 1 GiB on; its share is kept.
         let heap = own.max(Bytes::from_mib(16)).round_down(Bytes::from_mib(1));
         let reason = format!("OpenJ9's rule for {}", decision.memory);

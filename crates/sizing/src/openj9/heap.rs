@@ -1,0 +1,94 @@
+//! OpenJ9's heap: how large by itself, at the start, its young generation and its regions.
+//!
+//! Source: the recorded rows; `computeDefaultMaxHeapForJava` of openj9 for the bound of 25 GiB, and
+//! the documentation of `-XX:+UseContainerSupport`.
+
+use super::Policy;
+use super::Refusal;
+use super::options::Asked;
+use crate::Bytes;
+
+/// Sizes of the heap are multiples of this.
+const STEP: Bytes = Bytes::from_kib(64);
+/// The young generation is two halves of such steps.
+const YOUNG_STEP: Bytes = Bytes::from_kib(128);
+/// The initial heap without options.
+const INITIAL: Bytes = Bytes::from_mib(8);
+/// The old area of that heap: what stays beside a young one of a size that was given.
+const INITIAL_OLD: Bytes = Bytes::from_mib(6);
+/// The least old area.
+const LEAST_OLD: Bytes = Bytes::from_mib(1);
+/// The largest heap by itself: references keep their shift of 3.
+const MOST: Bytes = Bytes::from_gib(25);
+
+/// The heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heap {
+    /// The largest (`-Xmx`).
+    pub max: Bytes,
+    /// At the start (`-Xms`).
+    pub initial: Bytes,
+    /// The largest young generation (`-Xmnx`); `None` where the policy has none of its own.
+    pub max_new: Option<Bytes>,
+    /// A region, of the policies that have them.
+    pub region: Option<Bytes>,
+}
+
+/// The largest heap that OpenJ9 takes by itself: half below 1 GiB, all but 512 MiB up to 2 GiB, then
+/// three quarters, at most 25 GiB.
+pub fn default_max(limit: Bytes) -> Bytes {
+    let half = limit.mul_ratio(1, 2);
+    let all_but = limit.saturating_sub(Bytes::from_mib(512));
+    let three_quarters = limit.mul_ratio(1, 4).as_bytes() * 3;
+    let heap = half.max(all_but).min(Bytes::from_bytes(three_quarters));
+    heap.min(MOST).round_down(STEP)
+}
+
+/// Sizes the heap for this memory limit and these options.
+pub(super) fn size(memory: Bytes, asked: &Asked) -> Result<Heap, Refusal> {
+    let share = |percent: f64| memory.percent(percent).round_down(STEP);
+    let given = asked.max_heap.or(asked.max_percent.map(share));
+    let initial = asked.initial_heap.or(asked.initial_percent.map(share));
+    let max = given.unwrap_or_else(|| {
+        // An initial heap that was asked for raises a largest one that was not.
+        default_max(memory).max(initial.unwrap_or_default())
+    });
+    if let Some(initial) = initial.filter(|initial| *initial > max) {
+        return Err(Refusal::InitialAboveMax { initial, max });
+    }
+    let region = region(asked.policy, max);
+    let step = region.unwrap_or(STEP).max(STEP);
+    let max = max.round_down(STEP).round_down(step);
+    let young = asked.young.filter(|_| asked.policy == Policy::Gencon);
+    let young = young.map(|young| young.round_down(YOUNG_STEP));
+    if let Some(young) = young.filter(|young| young.saturating_add(LEAST_OLD) > max) {
+        return Err(Refusal::NoRoomForOld { young, max });
+    }
+    let initial = match (asked.policy, initial) {
+        (Policy::Metronome, _) => max,
+        _ if asked.is_tuned_for_throughput && initial.is_none() => max,
+        (_, Some(initial)) => initial.round_down(step),
+        (_, None) => young
+            .map_or(INITIAL, |young| young.saturating_add(INITIAL_OLD))
+            .min(max),
+    };
+    Ok(Heap {
+        max,
+        initial,
+        max_new: (asked.policy == Policy::Gencon)
+            .then(|| young.unwrap_or(max.mul_ratio(1, 4).round_down(YOUNG_STEP))),
+        region,
+    })
+}
+
+/// Regions: half a mebibyte as long as that gives at most 2048 of them, then a 1024th of the heap,
+/// rounded down to a power of two; metronome's are fixed.
+fn region(policy: Policy, max: Bytes) -> Option<Bytes> {
+    let least = Bytes::from_kib(512);
+    match policy {
+        Policy::Balanced if max <= least.mul_ratio(2048, 1) => Some(least),
+        Policy::Balanced => Some(max.mul_ratio(1, 1024).power_of_two_below()),
+        Policy::Metronome => Some(Bytes::from_kib(64)),
+        _ => None,
+    }
+}

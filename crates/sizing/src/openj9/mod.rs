@@ -1,0 +1,232 @@
+//! What OpenJ9 chooses by itself in a container: collector, heap, threads, width of references.
+//!
+//! Owns the formulas and which options they obey. It answers for machines that are not at hand;
+//! where a real OpenJ9 is at hand, the `initialized` element of its GC log and its `-verbose:sizes`
+//! are the truth and this module is tested against them. Never measures, never starts a JVM.
+//!
+//! Facts: rows printed by OpenJ9 cf92035774 (JDK 25) in real cgroups, x86-64
+//! (`tests/data/openj9-ergonomics.csv`). Other releases were not run.
+
+mod heap;
+mod options;
+
+use std::fmt;
+
+use crate::hotspot::{Machine, Value, threads};
+use crate::jdk::Jdk;
+use crate::options::Options;
+use crate::{Bytes, Cpus};
+
+pub use heap::{Heap, default_max};
+pub use options::{TAKEN, Unheard};
+
+/// A collector, in OpenJ9's words a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// Generational, the default.
+    #[default]
+    Gencon,
+    /// By regions, for large heaps.
+    Balanced,
+    /// One area, stop the world.
+    OptThruput,
+    /// One area, marked beside the application.
+    OptAvgPause,
+    /// Real time.
+    Metronome,
+    /// None at all.
+    NoGc,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Gencon,
+        Self::Balanced,
+        Self::OptThruput,
+        Self::OptAvgPause,
+        Self::Metronome,
+        Self::NoGc,
+    ];
+
+    /// Its name after `-Xgcpolicy:`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gencon => "gencon",
+            Self::Balanced => "balanced",
+            Self::OptThruput => "optthruput",
+            Self::OptAvgPause => "optavgpause",
+            Self::Metronome => "metronome",
+            Self::NoGc => "nogc",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Why OpenJ9 would exit with 1 instead of starting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The value does not fit the option.
+    BadValue {
+        /// The option as written.
+        option: String,
+        /// What would be taken.
+        expected: &'static str,
+    },
+    /// The initial heap is above the largest that was given.
+    InitialAboveMax {
+        /// The initial one.
+        initial: Bytes,
+        /// The largest.
+        max: Bytes,
+    },
+    /// The young generation leaves no room for the old one.
+    NoRoomForOld {
+        /// The young generation.
+        young: Bytes,
+        /// The largest heap.
+        max: Bytes,
+    },
+    /// It was told not to look at the container's limits, so this size says nothing of it.
+    LimitUnseen,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadValue { option, expected } => {
+                write!(f, "`{option}` is not taken; {expected}")
+            }
+            Self::InitialAboveMax { initial, max } => write!(
+                f,
+                "the initial heap of {initial} is above the largest of {max}"
+            ),
+            Self::NoRoomForOld { young, max } => write!(
+                f,
+                "the young generation of {young} leaves no room in a heap of {max}"
+            ),
+            Self::LimitUnseen => f.write_str(
+                "-XX:-UseContainerSupport hides the container's limits, so it would size itself by the host",
+            ),
+        }
+    }
+}
+
+/// The release that was measured.
+const MEASURED: u32 = 25;
+
+/// What a prediction for this JDK rests on, where that is not one that was measured.
+pub fn rests_on(jdk: Jdk) -> Option<String> {
+    let feature = jdk.version.feature;
+    (feature != MEASURED).then(|| {
+        format!(
+            "OpenJ9 of JDK {feature} was not measured: this is what that of {MEASURED} would do"
+        )
+    })
+}
+
+/// Everything that is predicted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ergonomics {
+    /// The JDK it is predicted for.
+    pub jdk: Jdk,
+    /// The machine as the JVM sees it.
+    pub machine: Machine,
+    /// The collector.
+    pub policy: Policy,
+    /// The heap.
+    pub heap: Heap,
+    /// Threads of the collector.
+    pub gc_threads: u32,
+    /// Bits that a reference is shifted by; `None` where references are not compressed.
+    pub shift: Option<u32>,
+    /// Parallelism of the common fork-join pool: the class library's, as HotSpot's.
+    pub common_pool: u32,
+    /// Carrier threads of virtual threads; `None` before 21.
+    pub virtual_thread_carriers: Option<u32>,
+}
+
+/// Most threads that a collector takes by itself.
+const MOST_GC_THREADS: u32 = 64;
+/// The largest heap that is addressed with a shift of 3: 4 GiB of references, 8 bytes each.
+const SHIFT_3: Bytes = Bytes::from_gib(32);
+/// The largest heap that references are compressed for without being asked.
+const COMPRESSED: Bytes = Bytes::from_gib(57);
+
+/// Processors that OpenJ9 counts: the CPU limit rounded *half up*, at least 1, at most the host's.
+/// HotSpot rounds up: 1.2 CPUs are 1 here and 2 there.
+pub fn processors(limit: Option<Cpus>, host: u32) -> u32 {
+    let limited = limit.map(|cpus| cpus.as_millis().saturating_add(500) / 1000);
+    limited.unwrap_or(host).clamp(1, host.max(1))
+}
+
+/// Predicts what OpenJ9 chooses on this machine with these options.
+///
+/// # Errors
+/// A [`Refusal`] when it would not start with these options, or they make the answer depend on
+/// what is not known.
+pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomics, Refusal> {
+    let asked = options::Asked::read(options)?;
+    let machine = Machine {
+        cpus: asked.processors.unwrap_or(machine.cpus).max(1),
+        ..machine
+    };
+    let heap = heap::size(machine.memory, &asked)?;
+    let own = machine.cpus.min(MOST_GC_THREADS);
+    let bounded = own.min(asked.most_gc_threads.unwrap_or(own));
+    Ok(Ergonomics {
+        jdk,
+        machine,
+        policy: asked.policy,
+        heap,
+        gc_threads: asked.gc_threads.unwrap_or(bounded),
+        shift: shift(heap.max, asked.compressed),
+        common_pool: threads::common_pool(jdk, machine, options),
+        virtual_thread_carriers: jdk.at_least(21).then_some(machine.cpus),
+    })
+}
+
+fn shift(max: Bytes, asked: Option<bool>) -> Option<u32> {
+    asked
+        .unwrap_or(max <= COMPRESSED)
+        .then_some(if max <= SHIFT_3 { 3 } else { 4 })
+}
+
+impl Ergonomics {
+    /// What is predicted, under the names that the JVM prints: those of the `initialized` element
+    /// of its GC log, and `-Xmnx` of `-verbose:sizes`. Sizes are bytes.
+    pub fn flags(&self) -> Vec<(&'static str, Value)> {
+        let size = |size: Bytes| Value::Number(size.as_bytes());
+        let mut flags = vec![];
+        flags.extend(self.heap.max_new.map(|of| ("-Xmnx", size(of))));
+        flags.push(("compressedRefs", Value::Switch(self.shift.is_some())));
+        let shift = self.shift.map(|of| Value::Number(u64::from(of)));
+        flags.extend(shift.map(|of| ("compressedRefsShift", of)));
+        flags.push(("gcthreads", Value::Number(u64::from(self.gc_threads))));
+        flags.push(("initialHeapSize", size(self.heap.initial)));
+        flags.push(("maxHeapSize", size(self.heap.max)));
+        flags.extend(self.heap.region.map(|of| ("regionSize", size(of))));
+        flags
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_limit_is_rounded_half_up_and_bounded_by_the_host() {
+        let of = |millis, host| processors(Some(Cpus::from_millis(millis)), host);
+        assert_eq!(
+            [100, 499, 1499, 1500, 2000].map(|m| of(m, 8)),
+            [1, 1, 1, 2, 2]
+        );
+        assert_eq!(of(8000, 4), 4);
+        assert_eq!(processors(None, 64), 64);
+    }
+}

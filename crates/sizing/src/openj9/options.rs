@@ -1,0 +1,192 @@
+//! The options that OpenJ9's ergonomics obey, and those it starts with and never heeds.
+//!
+//! OpenJ9 refuses an unknown `-X` option and ignores an unknown `-XX:` one in silence, unless
+//! `-XX:-IgnoreUnrecognizedXXColonOptions` is given: with it the JVM itself tells which it knows,
+//! and that is how [`TAKEN`] was checked.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Policy, Refusal};
+use crate::Bytes;
+use crate::options::{Options, parse_size};
+
+/// `-XX:` options of OpenJ9, without sign and value. Many are HotSpot's names, mapped to its own.
+pub const TAKEN: &[&str] = &[
+    "ActiveProcessorCount",
+    "AlwaysPreTouch",
+    "ConcGCThreads",
+    "DisableExplicitGC",
+    "ExitOnOutOfMemoryError",
+    "HeapDumpOnOutOfMemoryError",
+    "HeapDumpPath",
+    "IdleTuningCompactOnIdle",
+    "IdleTuningGcOnIdle",
+    "InitialHeapSize",
+    "InitialRAMPercentage",
+    "MaxDirectMemorySize",
+    "MaxHeapSize",
+    "MaxRAMPercentage",
+    "OnOutOfMemoryError",
+    "ParallelGCMaxThreads",
+    "ParallelGCThreads",
+    "SharedCacheHardLimit",
+    "UseCompressedOops",
+    "UseContainerSupport",
+    "UseJITServer",
+    "codecachetotal",
+];
+
+/// An option that OpenJ9 starts with and, as far as is known, says and does nothing about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unheard(String);
+
+impl fmt::Display for Unheard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let option = &self.0;
+        write!(
+            f,
+            "`{option}` is no option of OpenJ9 that is known here, and it ignores in silence what it does not know; -XX:-IgnoreUnrecognizedXXColonOptions makes it refuse such options"
+        )
+    }
+}
+
+impl Unheard {
+    /// Those among the options.
+    pub fn among(options: &Options) -> Vec<Self> {
+        let texts = options.texts().map(|(text, _)| text);
+        let unheard = texts.filter(|text| {
+            let Some(name) = text.strip_prefix("-XX:") else {
+                return false;
+            };
+            let name = name.trim_start_matches(['+', '-']);
+            let name = name.split('=').next().unwrap_or(name);
+            !TAKEN.contains(&name)
+        });
+        unheard.map(|text| Self(text.to_owned())).collect()
+    }
+}
+
+/// What was asked for, by any name; of two the last.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub policy: Policy,
+    pub max_heap: Option<Bytes>,
+    pub initial_heap: Option<Bytes>,
+    pub young: Option<Bytes>,
+    pub max_percent: Option<f64>,
+    pub initial_percent: Option<f64>,
+    pub gc_threads: Option<u32>,
+    pub most_gc_threads: Option<u32>,
+    pub processors: Option<u32>,
+    pub compressed: Option<bool>,
+    pub is_tuned_for_throughput: bool,
+}
+
+impl Asked {
+    pub fn read(options: &Options) -> Result<Self, Refusal> {
+        let mut asked = Self::default();
+        for (text, _) in options.texts() {
+            asked.take(text)?;
+        }
+        Ok(asked)
+    }
+
+    fn take(&mut self, text: &str) -> Result<(), Refusal> {
+        let after = |names: [&str; 2]| names.iter().find_map(|name| text.strip_prefix(name));
+        if let Some(value) = after(["-Xmx", "-XX:MaxHeapSize="]) {
+            self.max_heap = Some(size(text, value)?);
+        } else if let Some(value) = after(["-Xms", "-XX:InitialHeapSize="]) {
+            self.initial_heap = Some(size(text, value)?);
+        } else if let Some(value) = text.strip_prefix("-Xmn") {
+            // -Xmns and -Xmnx are options of their own, and no sizes.
+            self.young = parse_size(value).or(self.young);
+        } else if let Some(value) = text.strip_prefix("-XX:MaxRAMPercentage=") {
+            self.max_percent = Some(percent(text, value)?);
+        } else if let Some(value) = text.strip_prefix("-XX:InitialRAMPercentage=") {
+            self.initial_percent = Some(percent(text, value)?);
+        } else if let Some(value) = after(["-Xgcthreads", "-XX:ParallelGCThreads="]) {
+            self.gc_threads = Some(count(text, value)?);
+        } else if let Some(value) = after(["-Xgcmaxthreads", "-XX:ParallelGCMaxThreads="]) {
+            self.most_gc_threads = Some(count(text, value)?);
+        } else if let Some(value) = text.strip_prefix("-XX:ActiveProcessorCount=") {
+            // 0 is "as counted", as in HotSpot.
+            self.processors = Some(number(text, value)?).filter(|n| *n > 0);
+        } else if let Some(name) = text.strip_prefix("-Xgcpolicy:") {
+            self.policy = policy(text, name)?;
+        } else {
+            self.switch(text)?;
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, text: &str) -> Result<(), Refusal> {
+        match text {
+            "-Xcompressedrefs" | "-XX:+UseCompressedOops" => self.compressed = Some(true),
+            "-Xnocompressedrefs" | "-XX:-UseCompressedOops" => self.compressed = Some(false),
+            "-Xtune:throughput" => self.is_tuned_for_throughput = true,
+            "-XX:-UseContainerSupport" => return Err(Refusal::LimitUnseen),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn refused(option: &str, expected: &'static str) -> Refusal {
+    Refusal::BadValue {
+        option: option.to_owned(),
+        expected,
+    }
+}
+
+fn size(text: &str, value: &str) -> Result<Bytes, Refusal> {
+    parse_size(value).ok_or_else(|| refused(text, "a size is digits and k, m, g or t"))
+}
+
+fn percent(text: &str, value: &str) -> Result<f64, Refusal> {
+    let percent = f64::from_str(value).ok();
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .ok_or_else(|| refused(text, "a percentage is between 0 and 100"))
+}
+
+fn number(text: &str, value: &str) -> Result<u32, Refusal> {
+    let number = value.parse().ok();
+    number.ok_or_else(|| refused(text, "a count is a whole number"))
+}
+
+fn count(text: &str, value: &str) -> Result<u32, Refusal> {
+    let count = number(text, value)?;
+    if count == 0 {
+        return Err(refused(text, "at least 1 thread is needed"));
+    }
+    Ok(count)
+}
+
+fn policy(text: &str, name: &str) -> Result<Policy, Refusal> {
+    let policy = Policy::ALL.into_iter().find(|policy| policy.name() == name);
+    policy.ok_or_else(|| {
+        refused(
+            text,
+            "policies are gencon, balanced, optthruput, optavgpause, metronome and nogc",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_would_ignore_is_named_and_its_own_is_not() {
+        let given = [
+            "-Xmx1g",
+            "-XX:+UseG1GC",
+            "-XX:MaxRAMPercentage=50",
+            "-XX:NewRatio=2",
+        ];
+        let of = Unheard::among(&Options::from_words(given));
+        let options: Vec<&str> = of.iter().map(|unheard| unheard.0.as_str()).collect();
+        assert_eq!(options, ["-XX:+UseG1GC", "-XX:NewRatio=2"]);
+    }
+}
