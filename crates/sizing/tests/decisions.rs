@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use loadline_sizing::decision::{self, Decision, Input};
 use loadline_sizing::hotspot::Collector;
 use loadline_sizing::limits::{self, Files, Host, Limits, Unreadable};
+use loadline_sizing::openj9;
 use loadline_sizing::profile::Profile;
 use loadline_sizing::regions::Provenance;
 use loadline_sizing::sight::{self, Sight};
@@ -455,6 +456,47 @@ fn openj9_gets_its_own_dialect() {
     assert_eq!(texts(&decision), ["-Xmx256m", "-Xtune:virtualized"]);
     let (_, _, decision) = decide(&files, j9, "-Xmx99m -Xtune:quickstart", None);
     assert!(decision.options.is_empty(), "{decision:?}");
+}
+
+/// Over limits, kernels and the user's own options: what is chosen for the one is never the other's.
+#[test]
+fn options_of_hotspot_never_reach_openj9_nor_openj9s_hotspot() {
+    const OF_OPENJ9: [&str; 6] = [
+        "-Xgc",
+        "-Xtune:",
+        "-Xquickstart",
+        "-Xscmx",
+        "-Xcodecache",
+        "-Xshareclasses",
+    ];
+    for (kernel, memory, cpu) in [
+        ("old", "134217728", "50000 100000"),
+        ("new", "536870912", "100000 100000"),
+        ("new", "4294967296", "400000 100000"),
+        ("old", "max", "max 100000"),
+    ] {
+        for own in ["", "-Xmx99m", "-Xgcpolicy:balanced", "-XX:+UseSerialGC"] {
+            let files = Fake::v2(kernel).limited("/pod/app", memory, cpu);
+            let openj9 = Jdk {
+                vm: loadline_sizing::Vm::OpenJ9,
+                ..jdk("25")
+            };
+            let (_, _, decision) = decide(&files, openj9, own, None);
+            for text in texts(&decision) {
+                let name = text.strip_prefix("-XX:").map(|text| {
+                    let name = text.trim_start_matches(['+', '-']);
+                    name.split('=').next().unwrap_or(name).to_owned()
+                });
+                let is_taken = |name: String| openj9::TAKEN.contains(&name.as_str());
+                assert!(name.is_none_or(is_taken), "{text} for OpenJ9");
+            }
+            let (_, _, decision) = decide(&files, jdk("25"), own, None);
+            for text in texts(&decision) {
+                let is_openj9s = OF_OPENJ9.iter().any(|prefix| text.starts_with(prefix));
+                assert!(!is_openj9s, "{text} for HotSpot");
+            }
+        }
+    }
 }
 
 #[test]
