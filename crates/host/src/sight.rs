@@ -18,6 +18,10 @@ use crate::program::Program;
 /// What to do about it, for those who only look at trials.
 const REMEDY: &str = "in a container on such a kernel it is as blind: set -Xmx and -XX:ActiveProcessorCount, start it through loadline-launch, or take JDK 25";
 
+/// The same for OpenJ9. Source: `isRunningInContainer` of omr, and the grid of `loadline_sizing::openj9`,
+/// whose rows it printed with its groups mounted as a container has them.
+const REMEDY_OPENJ9: &str = "OpenJ9 takes the root of cgroup v1 for its own group where PID 1 is neither init nor systemd; in a container it sees its limits; for trials here set -Xmx and -XX:ActiveProcessorCount";
+
 /// Why this JDK reads no cgroup on this machine, if it does not, and what to do about it.
 pub fn blindness(jdk: &Installed) -> Option<(String, &'static str)> {
     if jdk.kind != Vm::HotSpot {
@@ -51,7 +55,11 @@ pub(super) fn warning(
 ) -> Option<String> {
     let options = Options::from_words(words(program));
     let stated = header.and_then(|header| header.jdk.clone());
-    let version = stated.or_else(|| Some(Installed::inspect(home?).ok()?.version.full));
+    let is_openj9 = header.is_some_and(|header| header.is_openj9);
+    let installed = || Installed::inspect(home?).ok();
+    let hotspot = || installed().filter(|jdk| jdk.kind == Vm::HotSpot);
+    let version = stated.or_else(|| Some(hotspot()?.version.full));
+    let version = version.filter(|_| !is_openj9);
     let jdk = version.and_then(|text| text.parse().ok()).map(Jdk::hotspot);
     let reason = jdk.and_then(|jdk| sight::gives_up(jdk, files, &options));
     let because = reason.as_ref().map(|why| format!(": {why}"));
@@ -67,7 +75,8 @@ pub(super) fn warning(
     let wrong = differences(configuration, Bytes::from_bytes(memory), cpus, &options);
     (!wrong.is_empty()).then(|| {
         let wrong = wrong.join(" and ");
-        format!("the JVM did not see its limits, it took {wrong}{because}; {REMEDY}")
+        let remedy = if is_openj9 { REMEDY_OPENJ9 } else { REMEDY };
+        format!("the JVM did not see its limits, it took {wrong}{because}; {remedy}")
     })
 }
 
@@ -177,6 +186,20 @@ mod tests {
             given.contains("1455Mi") && !given.contains("4 processors"),
             "{given}"
         );
+    }
+
+    #[test]
+    fn openj9_has_its_own_reason_and_is_not_told_to_become_another_jdk() {
+        let mut blind = header("41204d221_CMPRSS", Some(24_106), 1);
+        blind.is_openj9 = true;
+        let text = said(&blind, &[]).unwrap_or_default();
+        assert!(
+            text.contains("OpenJ9 takes the root of cgroup v1"),
+            "{text}"
+        );
+        assert!(!text.contains("take JDK 25"), "{text}");
+        blind.memory_bytes = Some(256 << 20);
+        assert_eq!(said(&blind, &[]), None);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod killed;
 mod lab;
 mod mixes;
 mod notified;
+mod openj9;
 mod ports;
 mod postgresql;
 mod process;
