@@ -28,6 +28,8 @@ mod postgresql;
 mod process;
 mod refused;
 mod runner;
+#[path = "../screen/mod.rs"]
+mod screen;
 mod serving;
 mod soaks;
 mod starts;
