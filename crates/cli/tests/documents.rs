@@ -352,7 +352,9 @@ fn what_slow_transcripts_call_is_there() {
                 let help = run(&format!("loadline {name} --help"), &checkout());
                 for word in words.iter().filter(|word| word.starts_with("--")) {
                     let flag = word.split('=').next().unwrap_or(word);
-                    let is_there = help.split([' ', ',', '\n', '[', '=']).any(|w| w == flag);
+                    let is_there = help
+                        .split([' ', ',', '\n', '[', ']', '='])
+                        .any(|w| w == flag);
                     assert!(is_there, "{}: {name} has no {flag}", path.display());
                     checked += 1;
                 }

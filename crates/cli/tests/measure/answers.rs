@@ -216,12 +216,13 @@ fn nothing_of_the_progress_is_left_on_a_terminal() -> Outcome {
         let written = screen::run(columns, &lab.program(), &words, &[]);
         assert_eq!(written.code, Some(0), "{}", written.raw);
         assert!(written.raw.contains(is_spinner), "drawn: {}", written.raw);
+        assert!(!written.has_style(), "{}", written.raw);
         let left = written.left().join("\n");
         assert!(!left.contains(is_spinner), "{left}");
         let told = left.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "raw events of each trial",
-            "starts default",
+            "starts as given",
             "PASS",
             "measure",
         ] {
