@@ -24,7 +24,7 @@ pub fn levels(view: &ResultView) -> Option<String> {
     if all.len() < 2 {
         return None;
     }
-    let sizes = all.iter().filter_map(|of| memory(of)).map(Bytes::as_mib);
+    let sizes = all.iter().filter_map(memory).map(Bytes::as_mib);
     let x = Scale::linear(sizes, (LEFT, WIDTH - RIGHT))?;
     let bottom = TOP + ROW * all.len() as f64;
     let label = "The recommended memory of each that was asked about; the table has the values.";

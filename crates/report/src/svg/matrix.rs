@@ -186,7 +186,15 @@ fn point(group: &Group<'_>, axis: &Axis, quantile: Option<Quantile>) -> Option<P
             .start
             .map(Seen::At),
     });
-    let seen = figures::latencies(seen)?;
+    let n = group.evidence().count();
+    // What died before it answered stands at the edge.
+    let none = (n > 0).then_some(Spread {
+        low: Seen::InFailures,
+        median: Seen::InFailures,
+        high: Seen::InFailures,
+        n,
+    });
+    let seen = figures::latencies(seen).or(none)?;
     let (kept, of) = group.passes();
     let range = match seen.n {
         1 => seen.median.show(),
@@ -216,7 +224,10 @@ fn key(drawing: &mut Drawing, lines: &[Line], has_bound: bool) -> f64 {
                 .map(|(i, line)| (Key::Mark(Mark::Of(i)), line.name.as_str())),
         ),
     }
-    entries.push((Key::Mark(Mark::Broke), "did not; at the edge: no answer"));
+    entries.push((
+        Key::Mark(Mark::Broke),
+        "did not keep the SLO; at the edge: no answer",
+    ));
     entries.push((Key::Line("whisker"), "lowest to highest trial"));
     if has_bound {
         entries.push((Key::Line("bound"), "the SLO"));

@@ -382,7 +382,8 @@ fn a_matrix_has_a_line_for_each_set_of_options_over_the_memory() {
         ">-XX:TieredStopAtLevel=1<",
         ">-XX:+UseSerialGC<",
         ">600Mi<",
-        ">190Mi<",
+        // Killed before it answered.
+        ">150Mi<",
     ] {
         assert!(svg.contains(name), "{name}: {svg}");
     }
