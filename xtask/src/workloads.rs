@@ -117,7 +117,13 @@ pub fn build(root: &Path) -> Result<(), Error> {
     let out = root.join("build/workloads");
     fs::create_dir_all(&out).map_err(Error::file(&out))?;
     for workload in WORKLOADS {
-        build_one(root, &out, workload)?;
+        match build_one(root, &out, workload) {
+            // Tests of a server say SKIP without it; nothing else needs one.
+            Err(error) if matches!(workload.recipe, Recipe::Server { .. }) => {
+                println!("workload {}: not built: {error}", workload.name);
+            }
+            built => built?,
+        }
     }
     Ok(())
 }

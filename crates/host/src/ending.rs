@@ -41,7 +41,7 @@ const READ: Duration = Duration::from_secs(5);
 const HANDED_OVER: u64 = 4 << 30;
 
 /// A start script that ended for the JVM which it had started.
-const NOT_TOLD: &str = "its own process ended when it was told to (SIGTERM), and what it had started did not: that was killed, as in a container; a start script must start its JVM by `exec`";
+const NOT_TOLD: &str = "its own process ended when it was told to (SIGTERM), and what it had started did not: that was killed, as in a container; a start script must `exec` its JVM";
 
 /// How long a container may take to say how a killed application ended; milliseconds as a rule.
 const TOLD: Duration = Duration::from_secs(2);

@@ -28,6 +28,7 @@ mod postgresql;
 mod process;
 mod refused;
 mod runner;
+mod scripts;
 mod serving;
 mod soaks;
 mod starts;

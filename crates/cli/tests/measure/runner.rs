@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::lab::Lab;
 use crate::{
     answers, applications, caches, compose, denied, dependencies, disk, forms, hostile_images,
-    images, instances, interrupted, killed, mixes, notified, ports, postgresql, refused, serving,
+    images, instances, interrupted, killed, mixes, notified, ports, postgresql, refused, scripts, serving,
     soaks, starts, tls, uml, verifies,
 };
 
@@ -17,7 +17,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 24] = [
+const SUITES: [&[Case]; 25] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -36,6 +36,7 @@ const SUITES: [&[Case]; 24] = [
     &killed::CASES,
     &mixes::CASES,
     &notified::CASES,
+    &scripts::CASES,
     &serving::CASES,
     &soaks::CASES,
     &starts::CASES,

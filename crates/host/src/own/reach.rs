@@ -525,6 +525,34 @@ mod tests {
     }
 
     #[test]
+    fn a_start_script_brings_its_installation() {
+        let tree = Tree::new();
+        for directory in ["closed/app/bin", "open/bin"] {
+            fs::create_dir_all(tree.path(directory)).expect("a directory");
+            let script = tree.path(directory).join("server");
+            fs::write(&script, "#!/bin/sh\n").expect("a file");
+            fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("an own file");
+        }
+        let of = |script: &str| {
+            let mut spec = tree.spec("open", &["run"]);
+            spec.command[0] = tree.path(script).display().to_string();
+            let path = tree.path("jdk/bin").display().to_string();
+            spec.env.insert("PATH".to_owned(), path);
+            let needs = Needs::of(&spec).expect("it is there");
+            (needs.roots(), tree.view(&spec).expect("a view").1)
+        };
+        let (roots, kept) = of("closed/app/bin/server");
+        for root in ["closed/app", "jdk"] {
+            assert!(roots.contains(&tree.path(root)), "{roots:?}");
+        }
+        assert!(kept.contains(&"closed/app".to_owned()), "{kept:?}");
+        let (roots, _) = of("open/bin/server");
+        assert!(!roots.contains(&tree.path("open")), "it has no lib: {roots:?}");
+        assert_eq!(installation(Path::new("/usr/bin/ldd")), None);
+        assert_eq!(installation(Path::new("/bin/ldd")), None);
+    }
+
+    #[test]
     fn what_cannot_be_helped_is_named() {
         let tree = Tree::new();
         tree.chmod("open/a.jar", 0o600);

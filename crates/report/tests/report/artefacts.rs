@@ -25,6 +25,7 @@ pub fn application() -> Application {
         command: Command {
             is_read: true,
             extracted_from: None,
+            liberty: None,
             ..command("java -jar build/spring-web.jar --server.port=8080")
         },
         env: BTreeMap::new(),
@@ -514,6 +515,7 @@ fn what_no_line_can_hold_is_left_out_whole() {
             beside: Vec::new(),
             is_read: true,
             extracted_from: None,
+            liberty: None,
         },
         env: BTreeMap::from([("PEM".to_owned(), "a\nb".to_owned())]),
         ..application()
