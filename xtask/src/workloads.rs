@@ -150,7 +150,13 @@ fn build_one(root: &Path, out: &Path, workload: &Workload) -> Result<(), Error> 
             install(&home.join("target").join(built), &out.join(workload.name))?;
         }
         Recipe::Javac { main_class } => {
-            javac(&home, out, workload, &["--main-class", main_class], &product)?;
+            javac(
+                &home,
+                out,
+                workload,
+                &["--main-class", main_class],
+                &product,
+            )?;
         }
         Recipe::Agent { manifest } => {
             let manifest = home.join(manifest).display().to_string();

@@ -460,7 +460,10 @@ mod tests {
         };
         let (has_log, hotspot) = env("run", "hotspot");
         let options = &hotspot[TOOL_OPTIONS];
-        assert!(has_log && options.starts_with("-Xmx64m -Xlog:gc*"), "{options}");
+        assert!(
+            has_log && options.starts_with("-Xmx64m -Xlog:gc*"),
+            "{options}"
+        );
         let (has_log, openj9) = env("run", "openj9");
         assert!(has_log && !openj9.contains_key(TOOL_OPTIONS), "{openj9:?}");
         assert_eq!(

@@ -271,7 +271,9 @@ impl Instance {
                 oci::missing(&image.options, &self.processes(), has_log)
             }
             // Straight behind `java` they cannot be lost, and the user's own may win over them.
-            App::Command { command, .. } if command.first().is_none_or(|c| c.ends_with("/java")) => {
+            App::Command { command, .. }
+                if command.first().is_none_or(|c| c.ends_with("/java")) =>
+            {
                 None
             }
             App::Command { .. } => {

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use crate::lab::Lab;
 use crate::{
     answers, applications, caches, compose, denied, dependencies, disk, forms, hostile_images,
-    images, instances, interrupted, killed, mixes, notified, ports, postgresql, refused, scripts, serving,
-    soaks, starts, tls, uml, verifies,
+    images, instances, interrupted, killed, mixes, notified, ports, postgresql, refused, scripts,
+    serving, soaks, starts, tls, uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this

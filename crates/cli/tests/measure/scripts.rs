@@ -28,10 +28,11 @@ fn server(script: &str) -> Result<PathBuf, String> {
         .map_err(|_| format!("build/workloads/{script} is not there; `make workloads` builds it"))
 }
 
-/// One trial of a command, with what else belongs to its application.
-fn run(lab: &Lab, command: &[&str], app: &str) -> Ended {
+/// One trial of a command, with what else belongs to its application, a path that it serves, and an
+/// option with which its JVM starts soon.
+fn run(lab: &Lab, command: &[&str], app: &str, (path, soon): (&str, &str)) -> Ended {
     let text = format!(
-        "slo = 'errors<99%'\n[app]\ncommand = {command:?}\n{app}\n[load]\nurl = 'http://localhost:8080/'\nrate = '20/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[[factor]]\nname = 'options'\nlevels = [{{ label = 'small', jvm = ['-Xmx160m'] }}]\n"
+        "slo = 'errors<99%'\n[app]\ncommand = {command:?}\n{app}\n[load]\nurl = 'http://localhost:8080{path}'\nrate = '20/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[[factor]]\nname = 'options'\nlevels = [{{ label = 'small', jvm = ['-Xmx160m', '{soon}'] }}]\n"
     );
     std::fs::write(lab.path().join("script.toml"), text).expect("a file");
     lab.call("run")
@@ -53,6 +54,8 @@ fn assert_is_its_jvm(evidence: &serde_json::Value) {
     assert_eq!(exit["leftover_processes"], 0, "{exit}");
 }
 
+const C1: &str = "-XX:TieredStopAtLevel=1";
+
 const LIBERTY: &str = "env = { WLP_OUTPUT_DIR = '/tmp/liberty' }\nready = { http = '/health/ready' }\nstart-deadline = '2m'\nstop-grace = '20s'\n";
 
 fn open_liberty() -> Outcome {
@@ -62,7 +65,7 @@ fn open_liberty() -> Outcome {
     };
     let lab = Lab::new();
     let script = script.display().to_string();
-    run(&lab, &[&script, "run", "loadline"], LIBERTY).expect_code(0);
+    run(&lab, &[&script, "run", "loadline"], LIBERTY, ("/ping", C1)).expect_code(0);
     let evidence = evidence(&lab);
     assert_is_its_jvm(&evidence);
     let classes = evidence["start"]["classes"].as_u64();
@@ -83,7 +86,13 @@ fn open_liberty_on_openj9() -> Outcome {
     let (lab, home) = (Lab::new(), jdk.home.display().to_string());
     let script = script.display().to_string();
     let app = LIBERTY.replace("env = {", &format!("env = {{ JAVA_HOME = '{home}',"));
-    run(&lab, &[&script, "run", "loadline"], &app).expect_code(0);
+    run(
+        &lab,
+        &[&script, "run", "loadline"],
+        &app,
+        ("/ping", "-Xshareclasses:none"),
+    )
+    .expect_code(0);
     let evidence = evidence(&lab);
     assert_is_its_jvm(&evidence);
     assert_eq!(evidence["gc"]["collector"], "gencon");
@@ -98,7 +107,7 @@ fn tomcat() -> Outcome {
     let lab = Lab::new();
     let script = script.display().to_string();
     let app = "env = { CATALINA_TMPDIR = '/tmp', CATALINA_OPTS = '-Xss512k' }\nready = { http = '/' }\nstart-deadline = '1m'\nstop-grace = '20s'\n";
-    run(&lab, &[&script, "run"], app).expect_code(0);
+    run(&lab, &[&script, "run"], app, ("/", C1)).expect_code(0);
     assert_is_its_jvm(&evidence(&lab));
     None
 }
@@ -121,9 +130,12 @@ fn without_exec() -> Outcome {
     };
     let lab = Lab::new();
     let text = format!("java -version\njava -XX:+UseSerialGC -jar {jar}\necho ended");
-    run(&lab, &[&script(&lab, &text)], READY).expect_code(0);
+    run(&lab, &[&script(&lab, &text)], READY, ("/", C1)).expect_code(0);
     let evidence = evidence(&lab);
-    assert_eq!(evidence["gc"]["collector"], "Serial", "the second JVM's log");
+    assert_eq!(
+        evidence["gc"]["collector"], "Serial",
+        "the second JVM's log"
+    );
     assert_eq!(evidence["gc"]["heap_max_bytes"], 160 << 20);
     let warnings = evidence["warnings"].to_string();
     assert!(warnings.contains("must `exec` its JVM"), "{warnings}");
@@ -137,13 +149,16 @@ fn other_scripts() -> Outcome {
     };
     let lab = Lab::new();
     let daemon = format!("java -jar {jar} &\nsleep 0.2");
-    run(&lab, &[&script(&lab, &daemon)], READY)
+    run(&lab, &[&script(&lab, &daemon)], READY, ("/", C1))
         .expect_code(1)
         .says(&["APP_KO crash", "exit code 0", "stay in the foreground"]);
     let lab = Lab::new();
     let own = format!("exec java -Xmx64m -jar {jar}");
-    run(&lab, &[&script(&lab, &own)], READY)
-        .expect_code(3)
-        .says(&["-Xmx64m, not with -Xmx160m", "the start script sets it itself"]);
+    run(&lab, &[&script(&lab, &own)], READY, ("/", C1))
+        .expect_code(4)
+        .says(&[
+            "-Xmx64m, not with -Xmx160m",
+            "the start script sets it itself",
+        ]);
     None
 }

@@ -117,7 +117,10 @@ impl Needs {
 /// What a start script in a `bin` belongs to, `lib` and all (Tomcat, Open Liberty, what Gradle
 /// installs); `None` where that is the system itself. Source: hier(7).
 fn installation(script: &Path) -> Option<PathBuf> {
-    let home = script.parent().filter(|bin| bin.ends_with("bin"))?.parent()?;
+    let home = script
+        .parent()
+        .filter(|bin| bin.ends_with("bin"))?
+        .parent()?;
     let is_system = ["/", "/usr", "/usr/local"].map(Path::new).contains(&home);
     (!is_system && home.join("lib").is_dir()).then(|| home.to_owned())
 }
@@ -126,7 +129,9 @@ fn installation(script: &Path) -> Option<PathBuf> {
 fn java_home(spec: &Program) -> Option<PathBuf> {
     let path = spec.env.get("PATH")?;
     let found = std::env::split_paths(path).map(|directory| directory.join("java"));
-    let java = found.filter_map(|java| fs::canonicalize(java).ok()).next()?;
+    let java = found
+        .filter_map(|java| fs::canonicalize(java).ok())
+        .next()?;
     let home = java.parent()?.parent()?;
     home.join("lib").is_dir().then(|| home.to_owned())
 }
@@ -547,7 +552,10 @@ mod tests {
         }
         assert!(kept.contains(&"closed/app".to_owned()), "{kept:?}");
         let (roots, _) = of("open/bin/server");
-        assert!(!roots.contains(&tree.path("open")), "it has no lib: {roots:?}");
+        assert!(
+            !roots.contains(&tree.path("open")),
+            "it has no lib: {roots:?}"
+        );
         assert_eq!(installation(Path::new("/usr/bin/ldd")), None);
         assert_eq!(installation(Path::new("/bin/ldd")), None);
     }

@@ -88,8 +88,9 @@ fn pod(facts: &Facts<'_>) -> Yaml {
 /// Of what it writes.
 fn size_limit(facts: &Facts<'_>) -> Entry {
     match facts.application.command.liberty {
-        Some(_) => entry("sizeLimit", "256Mi")
-            .because("on OpenJ9 its start script makes a class cache of 80 MiB below WLP_OUTPUT_DIR"),
+        Some(_) => entry("sizeLimit", "256Mi").because(
+            "on OpenJ9 its start script makes a class cache of 80 MiB below WLP_OUTPUT_DIR",
+        ),
         None => entry("sizeLimit", "64Mi"),
     }
 }
@@ -288,7 +289,10 @@ fn probes(facts: &Facts<'_>) -> Vec<Entry> {
         Some(path) => {
             let port = entry("port", ready_port(facts));
             let get = entry("httpGet", map([entry("path", path), port]));
-            (get, "a minute without an answer; one slow answer restarts nothing")
+            (
+                get,
+                "a minute without an answer; one slow answer restarts nothing",
+            )
         }
         None => (
             entry("tcpSocket", map([port()])),

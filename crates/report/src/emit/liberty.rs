@@ -44,7 +44,9 @@ pub fn command(words: &[String]) -> Option<Command> {
 /// Its `jvm.options`. What no line can say is left out of the facts already.
 pub fn jvm_options(facts: &Facts<'_>) -> String {
     let mut out = jvm_options::header(facts);
-    out.push_str("# For usr/servers/NAME/configDropins/overrides: one option a line, nothing is quoted.\n");
+    out.push_str(
+        "# For usr/servers/NAME/configDropins/overrides: one option a line, nothing is quoted.\n",
+    );
     for option in &facts.options {
         out.push_str(&format!("# {}\n{}\n", option.because, option.value));
     }
@@ -83,20 +85,35 @@ pub fn image(facts: &Facts<'_>, server: &str) -> String {
     }
     for variable in &facts.variables {
         if let Some(value) = &variable.value {
-            out.push_str(&format!("ENV {}={}\n", variable.name, container::env(value)));
+            out.push_str(&format!(
+                "ENV {}={}\n",
+                variable.name,
+                container::env(value)
+            ));
         }
     }
     let is_set = |name: &str| facts.variables.iter().any(|variable| variable.name == name);
-    for (name, value) in WRITTEN.iter().filter(|(name, _)| !is_set(name)) {
-        out.push_str(&format!("# Its user may write in /tmp only.\nENV {name}=\"{value}\"\n"));
+    let missing: Vec<_> = WRITTEN.iter().filter(|(name, _)| !is_set(name)).collect();
+    if !missing.is_empty() {
+        out.push_str("# Its user may write in /tmp only.\n");
+    }
+    for (name, value) in missing {
+        out.push_str(&format!("ENV {name}=\"{value}\"\n"));
     }
     out
 }
 
 /// The command of process 1: the script becomes the JVM, which hears SIGTERM.
 pub fn entry_point(facts: &Facts<'_>, server: &str) -> Vec<String> {
-    let script = [format!("{HOME}/bin/server"), "run".to_owned(), server.to_owned()];
-    script.into_iter().chain(facts.arguments.iter().cloned()).collect()
+    let script = [
+        format!("{HOME}/bin/server"),
+        "run".to_owned(),
+        server.to_owned(),
+    ];
+    script
+        .into_iter()
+        .chain(facts.arguments.iter().cloned())
+        .collect()
 }
 
 /// Where a server with mpHealth says that it lives: beside where it says that it is ready.
@@ -123,7 +140,10 @@ mod tests {
             read("build/wlp/bin/server run orders -- --http.port=1"),
             one("build/wlp", "orders", &["--", "--http.port=1"])
         );
-        assert_eq!(read("/wlp/bin/server run"), one("/wlp", "defaultServer", &[]));
+        assert_eq!(
+            read("/wlp/bin/server run"),
+            one("/wlp", "defaultServer", &[])
+        );
         for other in [
             "wlp/bin/server start orders",
             "wlp/bin/server",

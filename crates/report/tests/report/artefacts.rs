@@ -397,6 +397,7 @@ fn hostile_records_make_harmless_artefacts() {
             arguments: vec!["\nRUN evil".to_owned(), "${HOME}$(id)".to_owned()],
             beside: vec!["lib\nRUN evil".to_owned()],
             is_read: false,
+            liberty: None,
             extracted_from: Some("a.jar\nRUN evil".to_owned()),
         },
         env: BTreeMap::from([

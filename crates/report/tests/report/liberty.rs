@@ -22,7 +22,20 @@ fn its_image_has_the_options_where_liberty_reads_them() {
     let artefacts = all(&fixture::search(), &liberty("/health/ready")).expect("a recommendation");
     let dockerfile = text(&artefacts, "Dockerfile");
     let (_, from) = dockerfile.split_once("FROM").expect("a stage");
-    insta::assert_snapshot!(from, @"");
+    insta::assert_snapshot!(from, @r#"
+    ${BASE}
+    # The installation that was measured: features, configuration, application.
+    COPY ["wlp", "/opt/wlp"]
+    COPY --chmod=0444 ["loadline.xml", "/opt/wlp/usr/servers/orders/configDropins/overrides/loadline.xml"]
+    COPY --chmod=0444 ["jvm.options", "/opt/wlp/usr/servers/orders/configDropins/overrides/jvm.options"]
+    # Its user may write in /tmp only.
+    ENV WLP_OUTPUT_DIR="/tmp/liberty"
+    ENV LOG_DIR="/tmp/liberty/logs"
+    # Never root.
+    USER 64999:64999
+    EXPOSE 8080
+    ENTRYPOINT ["/opt/wlp/bin/server", "run", "orders"]
+    "#);
     let options = text(&artefacts, "jvm.options");
     let lines: Vec<&str> = options.lines().filter(|l| !l.starts_with('#')).collect();
     assert_eq!(
