@@ -21,7 +21,7 @@ fn liberty(path: &str) -> Application {
 fn its_image_has_the_options_where_liberty_reads_them() {
     let artefacts = all(&fixture::search(), &liberty("/health/ready")).expect("a recommendation");
     let dockerfile = text(&artefacts, "Dockerfile");
-    let (_, from) = dockerfile.split_once("FROM").expect("a stage");
+    let (_, from) = dockerfile.split_once("FROM ").expect("a stage");
     insta::assert_snapshot!(from, @r#"
     ${BASE}
     # The installation that was measured: features, configuration, application.
