@@ -103,7 +103,59 @@ kubectl -n "$RUN-rights" create rolebinding user --role=loadline --serviceaccoun
 (KUBECONFIG=$WORK/user.conf one --namespace "$RUN-rights") > "$WORK/out" 2>&1
 verdict "with exactly the emitted Role" 0 $? 'PASS +p99'
 
+# After a workload that runs, with a config map and a secret by reference, by somebody with that Role.
+kubectl -n "$RUN-rights" create configmap orders --from-literal=A=b > /dev/null
+kubectl -n "$RUN-rights" create secret generic orders --from-literal=P=hunter2 > /dev/null
+kubectl -n "$RUN-rights" apply -f - > /dev/null <<D
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: orders}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: orders}}
+  template:
+    metadata: {labels: {app: orders}}
+    spec:
+      volumes: [{name: config, configMap: {name: orders}}]
+      containers:
+      - name: app
+        image: $APP_IMAGE
+        env:
+        - {name: JAVA_TOOL_OPTIONS, value: -Dfrom=deployment}
+        - {name: P, valueFrom: {secretKeyRef: {name: orders, key: P}}}
+        envFrom: [{configMapRef: {name: orders}}]
+        volumeMounts: [{name: config, mountPath: /etc/orders}]
+        resources: {limits: {cpu: 500m, memory: 200Mi}}
+        readinessProbe: {httpGet: {path: /, port: 8080}}
+        livenessProbe: {httpGet: {path: /, port: 8080}}
+D
+from() {
+    KUBECONFIG=$WORK/user.conf "$LOADLINE" run --kubernetes --trial-image "$TRIAL_IMAGE" --namespace "$RUN-rights" \
+        --url http://localhost:8080/ --slo 'p99<1s' --rate 50/s --warm-up 1s --measure 3s --memory 200Mi \
+        --accept-noise --state "$WORK/state" "$@"
+}
+from --from deployment/orders > "$WORK/out" 2>&1
+verdict "after a running workload, with exactly that Role" 0 $? 'not taken from deployment/orders: its liveness probe'
+"$LOADLINE" export last --state "$WORK/state" > "$WORK/out"
+grep -q 'hunter2' "$WORK/out"; verdict "no value of its secret comes here" 1 $? 'from=deployment'
+from --from deployment/nothing > "$WORK/out" 2>&1
+verdict "a workload that is not there" 3 $? 'deployments.apps "nothing" not found'
+
+# Two at once on one node, and two that may not share it.
+# How long before the nearest begin of another one a trial of the last result began, s.
+overlap() {
+    "$LOADLINE" export last --state "$WORK/state" | python3 -c '
+import json, sys
+begins = sorted(trial["started_at_unix_ms"] for trial in json.load(sys.stdin)["trials"])
+print(len(begins), "trials,", min(b - a for a, b in zip(begins, begins[1:])) // 1000, "s between the nearest begins")'
+}
+CPU=200m check "two slots share a node" 0 '4 of 4' --slots 2 --share-nodes 2 --trial-cpu 700m --repeats 4
+overlap > "$WORK/out"; verdict "two trials of it run at once" 0 $? '^4 trials, [01] s'
+CPU=200m check "two slots on one node that is not shared wait for each other, with the scheduler's reason" 0 'waits: .*anti-affinity' --slots 2 --trial-cpu 700m --repeats 2
+overlap > "$WORK/out"; verdict "no two trials of it run at once" 0 $? '^2 trials'
+
 # The pod is taken away in the middle: INVALID, and repeated.
+left "nothing is left of those"
 (one --measure 8s) > "$WORK/out" 2>&1 &
 run=$!
 for _ in $(seq 100); do

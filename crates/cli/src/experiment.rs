@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorKind};
 use crate::files;
 use crate::images;
 
-pub use cluster::ClusterFlags;
+pub use cluster::{ClusterFlags, PodFlags};
 pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags};
 
 /// An experiment and the text that reproduces it.
@@ -202,13 +202,15 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
                 .hint("loadline size --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
         })
     };
-    if flags.command.is_empty() && flags.image.is_none() && flags.compose.is_none() {
+    let is_named = flags.image.is_some() || flags.compose.is_some() || flags.cluster.from.is_some();
+    if flags.command.is_empty() && !is_named {
         return Err(Error::new(
             ErrorKind::Usage,
             "the application's command is missing, and no experiment file was given",
         )
         .hint("put it last, after --, as you would start it: -- java -jar app.jar")
         .hint("or name an image: --image registry/name:tag")
+        .hint("or a workload of a cluster: --kubernetes --from deployment/NAME")
         .hint("or name an experiment file, which has it"));
     }
     need(
@@ -301,7 +303,8 @@ fn overlay(
     any |= overlay_required(file, flags);
     any |= overlay_app(file, flags);
     any |= search.is_some_and(|s| overlay_counts(file, s));
-    Ok(any | overlay_factors(file, flags))
+    any |= overlay_factors(file, flags);
+    Ok(any | flags.cluster.overlay_running(file)?)
 }
 
 /// Lays the load's flags over it; files that they name are relative to where loadline is called.

@@ -44,6 +44,9 @@ pub trait Watcher {
     /// A start-up cache is trained or tried: a run that gives no record.
     fn training_begins(&mut self, slot: usize, configuration: &Configuration);
 
+    /// What is to run in this slot has not begun: its host has no room for it yet.
+    fn waits(&mut self, slot: usize, why: &str);
+
     /// A live figure of what runs in this slot.
     fn progress(&mut self, slot: usize, progress: Progress);
 
@@ -293,6 +296,7 @@ impl<'a> Runner<'a> {
         while let Some(event) = job.running.next() {
             match event {
                 Event::Phase { .. } | Event::Soak(_) | Event::Look(_) => {}
+                Event::Waits(why) => self.watcher.waits(slot, &why),
                 Event::Progress(progress) => self.watcher.progress(slot, progress),
                 Event::Ended(ending) => return Some(ending),
             }
@@ -353,6 +357,7 @@ impl<'a> Runner<'a> {
             match running.next() {
                 Some(Event::Ended(ending)) => break ending,
                 Some(Event::Progress(progress)) => self.watcher.progress(0, progress),
+                Some(Event::Waits(why)) => self.watcher.waits(0, &why),
                 Some(Event::Phase { .. } | Event::Soak(_) | Event::Look(_)) => {}
                 None => self.host.wait(PATIENCE),
             }

@@ -73,16 +73,32 @@ fn a_real_openj9_takes_the_options() {
     run(&[scc::destroy(directory.path())]);
 }
 
+/// Compiles a program by any JDK's javac: a runtime that `jlink` made has none.
+fn compile(directory: &Path, source: (&str, &str)) {
+    let program = directory.join(source.0);
+    std::fs::write(&program, source.1).expect("it is ours");
+    let jdks = Found::look(&Places::of_process()).jdks;
+    let compilers = jdks.iter().map(|jdk| jdk.home.join("bin/javac"));
+    let compiler = compilers.into_iter().find(|javac| javac.exists());
+    let output = Command::new(compiler.expect("a JDK with javac"))
+        .args(["--release", "11", "-nowarn", "-d"])
+        .arg(directory)
+        .arg(program)
+        .output()
+        .expect("javac runs");
+    assert!(output.status.success(), "{}", said(&output));
+}
+
 /// Runs a program of this test with a GC log; the log's text and what the program printed.
 fn logged(jdk: &Jdk, source: (&str, &str), more: &[&str], arguments: &[&str]) -> (String, String) {
     let directory = tempfile::tempdir().expect("a directory");
-    let program = directory.path().join(source.0);
-    std::fs::write(&program, source.1).expect("it is ours");
+    compile(directory.path(), source);
     let log = directory.path().join("gc.log");
     let mut words = gc_log_options(&log, &jdk.version, jdk.kind);
     words.push("-Xshareclasses:none".to_owned());
     words.extend(more.iter().map(|word| (*word).to_owned()));
-    words.push(program.display().to_string());
+    words.extend(["-cp".to_owned(), directory.path().display().to_string()]);
+    words.push(source.0.trim_end_matches(".java").to_owned());
     words.extend(arguments.iter().map(|word| (*word).to_owned()));
     let output = java(jdk, &words);
     assert!(output.status.success(), "{}", said(&output));
@@ -185,12 +201,14 @@ fn the_pauses_of_a_real_openj9_lie_where_its_clock_says() {
         .filter_map(|line| line.split_once(' '))
         .map(|(from, to)| (from.parse().expect("ns"), to.trim().parse().expect("ns")))
         .collect();
-    assert_eq!((pauses.len(), calls.len()), (20, 20), "{printed}");
+    // A call of System.gc() collects twice (OpenJ9 0.51).
+    assert_eq!((pauses.len() % 20, calls.len()), (0, 20), "{printed}");
+    let each = pauses.len() / calls.len();
     // Each lies in its call, but for the error of its place.
-    let worst = pauses.iter().zip(&calls).map(|(pause, call)| {
-        call.0
-            .saturating_sub(pause.0)
-            .max(pause.1.saturating_sub(call.1))
+    let worst = pauses.iter().enumerate().map(|(index, pause)| {
+        let call = calls[index / each];
+        let before = call.0.saturating_sub(pause.0);
+        before.max(pause.1.saturating_sub(call.1))
     });
     let worst = Duration::from_nanos(worst.max().expect("there are some"));
     println!("outside of its call by at most {worst:?}");

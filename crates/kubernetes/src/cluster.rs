@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod, Secret};
+use kube::api::{ApiResource, DynamicObject};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use loadline_trial::Refusal;
@@ -81,6 +82,10 @@ impl Cluster {
 
     pub(crate) fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn dynamic(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.namespace, kind)
     }
 
     pub(crate) fn events(&self) -> Api<Event> {

@@ -5,7 +5,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::api::batch::v1::Job;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use loadline_analysis::record::{Cluster as Recorded, Machine};
 use loadline_engine::experiment::Cluster as Wanted;
 use loadline_engine::host::{Delivery, Host, Running};
@@ -16,8 +18,10 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, within};
 use crate::look::{Looked, look};
+use crate::nodes::{Nodes, Place};
 use crate::sweep;
 use crate::trial::{Follow, Trial, remove};
+use crate::workload::{self, Template};
 use crate::{manifest, refused};
 
 /// Longest time between two looks at what came.
@@ -36,6 +40,9 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub struct Kubernetes {
     cluster: Rc<Cluster>,
     looked: Looked,
+    /// The workload that trials are made after.
+    template: Option<Template>,
+    nodes: Nodes,
 }
 
 impl Kubernetes {
@@ -47,10 +54,14 @@ impl Kubernetes {
     pub fn new(wanted: &Wanted, image: &str, account: Account) -> Result<Self, Refusal> {
         let cluster = Cluster::connect(wanted)?;
         sweep::sweep(&cluster)?;
-        let looked = look(&cluster, image, account)?;
+        let template = template(&cluster, image)?;
+        let looked = look(&cluster, image, account, template.as_ref())?;
+        let (slots, share) = (cluster.wanted.slots.get(), cluster.wanted.share_nodes.get());
         Ok(Self {
             cluster: Rc::new(cluster),
             looked,
+            template,
+            nodes: Nodes::new(sweep::unique(), slots as usize, share as usize),
         })
     }
 
@@ -59,32 +70,52 @@ impl Kubernetes {
         self.looked.image.clone()
     }
 
-    fn make(&self, order: &Order) -> Result<String, Refusal> {
+    fn make(&self, order: &Order, place: &Place) -> Result<String, Refusal> {
         let job = manifest::name(&order.trial);
-        self.made(order, &job).inspect_err(|_| {
+        self.made(order, place, &job).inspect_err(|_| {
             // Whatever was made goes with it.
             let _ = self.cluster.run(remove(&self.cluster, &job));
         })?;
         Ok(job)
     }
 
-    fn made(&self, order: &Order, job: &str) -> Result<(), Refusal> {
+    fn made(&self, order: &Order, place: &Place, job: &str) -> Result<(), Refusal> {
         let cluster = &self.cluster;
         let image = manifest::image(order).ok_or_else(no_image)?;
         let packed = packed(order)?;
         let seconds = longest(order).as_secs();
-        let text = manifest::job(order, image, &cluster.wanted, &sweep::maker(), seconds);
+        let text = manifest::job(manifest::Parts {
+            order,
+            image,
+            cluster: &cluster.wanted,
+            maker: &sweep::maker(),
+            place,
+            template: self.template.as_ref(),
+            seconds,
+        });
         let wanted = value(text)?;
         let params = PostParams::default();
-        let made = self.try_often("making the Job of a trial", || {
+        let uid = self.try_often("making the Job of a trial", || {
             let (jobs, wanted, params) = (cluster.jobs(), &wanted, &params);
-            async move { jobs.create(params, wanted).await }
+            async move {
+                let made = jobs.create(params, wanted).await;
+                let made = match made {
+                    // An earlier try was carried out, and its answer lost: no other has this name.
+                    Err(error) if refused::is_there(&error) => named(&jobs, job).await?,
+                    made => Some(made?),
+                };
+                Ok(made.and_then(|made| made.metadata.uid).unwrap_or_default())
+            }
         })?;
-        let uid = made.metadata.uid.unwrap_or_default();
         let secret = value(manifest::secret(order, &packed, image, &uid))?;
         self.try_often("making the Secret of a trial", || {
             let (secrets, secret, params) = (cluster.secrets(), &secret, &params);
-            async move { secrets.create(params, secret).await }
+            async move {
+                match secrets.create(params, secret).await {
+                    Err(error) if !refused::is_there(&error) => Err(error),
+                    _ => Ok(()),
+                }
+            }
         })?;
         let go = Patch::Merge(json!({ "spec": { "suspend": false } }));
         let params = PatchParams::default();
@@ -122,13 +153,15 @@ impl Host for Kubernetes {
                 version: self.cluster.version.clone(),
                 node: self.looked.node.clone(),
                 runtime: self.looked.runtime.clone(),
+                slots: self.cluster.wanted.slots,
+                share_nodes: self.cluster.wanted.share_nodes,
             }),
             ..self.looked.machine.clone()
         }
     }
 
     fn slots(&self) -> usize {
-        1
+        self.cluster.wanted.slots.get() as usize
     }
 
     fn refuses(&self, order: &Order) -> Option<Refusal> {
@@ -140,17 +173,18 @@ impl Host for Kubernetes {
 
     fn launch(
         &mut self,
-        _slot: usize,
+        slot: usize,
         order: &Order,
         delivery: &Delivery,
     ) -> Result<Box<dyn Running>, Refusal> {
         let job = manifest::name(&order.trial);
-        let follow = Follow::new(&self.cluster, &job, order, delivery, &self.looked.machine)?;
-        self.make(order)?;
+        let looked = &self.looked.machine;
+        let follow = Follow::new(&self.cluster, &job, order, delivery, looked)?;
+        self.make(order, &self.nodes.place(slot))?;
         Ok(Box::new(Trial {
             cluster: Rc::clone(&self.cluster),
             job,
-            events: follow.start(&self.cluster),
+            events: follow.start(&self.cluster, self.nodes.clone(), slot),
             asked: false,
             is_over: false,
         }))
@@ -164,6 +198,36 @@ impl Host for Kubernetes {
     fn now_ns(&self) -> u64 {
         monotonic_ns()
     }
+}
+
+/// A Job by its name, without the right to get one.
+async fn named(jobs: &Api<Job>, name: &str) -> Result<Option<Job>, kube::Error> {
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    Ok(jobs.list(&params).await?.items.pop())
+}
+
+/// What trials take of the workload that they are made after. It is what it was when it was named: a
+/// result has one image.
+fn template(cluster: &Cluster, image: &str) -> Result<Option<Template>, Refusal> {
+    let Some(from) = &cluster.wanted.from else {
+        return Ok(None);
+    };
+    let wrong = |why: String| Refusal::new("kubernetes.from", why, "for example deployment/orders");
+    let name: workload::Name = from.workload.parse().map_err(wrong)?;
+    let object = workload::of_cluster(cluster, &name)?;
+    let template = workload::take(&name, &object, &from.container)?;
+    if template.image != image {
+        let why = format!(
+            "it runs {} now, this result measures {image}",
+            template.image
+        );
+        return Err(Refusal::new(
+            &name,
+            why,
+            "begin a new one: call it with --from again",
+        ));
+    }
+    Ok(Some(template))
 }
 
 /// What an order has that a pod does not do.

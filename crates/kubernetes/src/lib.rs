@@ -4,7 +4,7 @@
 //! asynchronously: one runtime of one thread, which works while the runner waits
 //! ([`Host::wait`](loadline_engine::host::Host::wait)). What happens inside a pod is
 //! [`loadline_host::pod`]'s. Judges nothing but whether a pod is what was ordered. Read in this order:
-//! [`manifest`] (what is made), `trial` (how one is followed), [`standing`] (what the cluster says of a
+//! [`manifest`] (what is made), [`nodes`] (where it may run), `trial` (how one is followed), [`workload`] (what they take of one that runs), [`standing`] (what the cluster says of a
 //! pod), `refused` (what it says of a request), [`rights`] (what all of it needs). Facts: the
 //! Kubernetes API reference; what was tried on a cluster stands beside the code that rests on it.
 
@@ -12,6 +12,7 @@ mod cluster;
 mod kubernetes;
 mod look;
 pub mod manifest;
+pub mod nodes;
 mod refused;
 pub mod rights;
 pub mod standing;
@@ -19,6 +20,7 @@ mod sweep;
 #[cfg(test)]
 mod testing;
 mod trial;
+pub mod workload;
 
 pub use kubernetes::Kubernetes;
 pub use sweep::Swept;

@@ -16,6 +16,7 @@ use crate::cluster::{Cluster, within};
 use crate::kubernetes::value;
 use crate::manifest::{self, APPLICATION};
 use crate::trial::{Halt, Watched, begun, remove};
+use crate::workload::Template;
 use crate::{refused, standing, sweep};
 
 /// A look takes two seconds once its images are there.
@@ -33,10 +34,15 @@ pub(crate) struct Looked {
 ///
 /// # Errors
 /// [`Refusal`]: whatever keeps its pod from running, and a node that does not enforce CPU limits.
-pub(crate) fn look(cluster: &Cluster, image: &str, account: Account) -> Result<Looked, Refusal> {
+pub(crate) fn look(
+    cluster: &Cluster,
+    image: &str,
+    account: Account,
+    template: Option<&Template>,
+) -> Result<Looked, Refusal> {
     let maker = sweep::maker();
     let name = format!("loadline-look-{}", sweep::unique());
-    let job = manifest::look(&name, image, account, &cluster.wanted, &maker);
+    let job = manifest::look(&name, image, account, &cluster.wanted, &maker, template);
     let job = value(job)?;
     let looked = cluster.run(async {
         let (jobs, params) = (cluster.jobs(), PostParams::default());
@@ -62,7 +68,7 @@ pub(crate) fn look(cluster: &Cluster, image: &str, account: Account) -> Result<L
 /// Waits for the end of the look; gives the pod and what it printed.
 async fn run(cluster: &Cluster, name: &str) -> Result<(Pod, String), Refusal> {
     let watched = Watched::start(cluster.pods(), name);
-    let begun = begun(&watched, &cluster.events(), name).await;
+    let begun = begun(&watched, &cluster.events(), name, |_| false).await;
     begun.map_err(|halt| match halt {
         Halt::Refused(refusal) => refusal,
         Halt::Lost(why) => gone(why),

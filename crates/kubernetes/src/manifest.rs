@@ -14,6 +14,9 @@ use loadline_host::pod::{MARK, QUOTA_MILLIS};
 use loadline_trial::{Account, App, Image, Order};
 use serde_json::{Value, json};
 
+use crate::nodes::Place;
+use crate::workload::{self, Template};
+
 /// Container of loadline's own in a pod.
 pub const OWN: &str = "trial-part";
 
@@ -29,9 +32,7 @@ pub const CLIENT: &str = "loadline.dev/client";
 /// The annotation with the process that made it.
 pub const OWNER: &str = "loadline.dev/owner";
 
-/// What loadline's own container may take: it generates the load.
-pub const OWN_CPU: &str = "1";
-/// Memory of the same.
+/// Memory of loadline's own container.
 pub const OWN_MEMORY: &str = "256Mi";
 
 /// Beyond the phases of a trial its pod lives so long, s: for images to be pulled.
@@ -57,31 +58,82 @@ pub fn name(trial: &str) -> String {
     format!("loadline-{trial}")
 }
 
+/// What the Job of a trial is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    /// The trial.
+    pub order: &'a Order,
+    /// Its image.
+    pub image: &'a Image,
+    /// Where it runs.
+    pub cluster: &'a Cluster,
+    /// Who makes it.
+    pub maker: &'a Maker,
+    /// On which node.
+    pub place: &'a Place,
+    /// The workload that it is made after.
+    pub template: Option<&'a Template>,
+    /// How long its phases may take, s.
+    pub seconds: u64,
+}
+
 /// The Job of a trial; it waits (`suspend`) until its Secret is there.
-pub fn job(order: &Order, image: &Image, cluster: &Cluster, maker: &Maker, seconds: u64) -> Value {
+pub fn job(of: Parts<'_>) -> Value {
+    let Parts {
+        order,
+        image,
+        cluster,
+        maker,
+        place,
+        template,
+        seconds,
+    } = of;
     let name = name(&order.trial);
     let user = user(image.user.unwrap_or(order.account));
-    let pod = json!({
+    let mut pod = json!({
         "restartPolicy": "Never",
         "shareProcessNamespace": true,
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
         "terminationGracePeriodSeconds": GRACE,
         "nodeSelector": cluster.node_selector,
+        "affinity": place.affinity(),
         "securityContext": user,
         "volumes": [
-            { "name": "order", "secret": { "secretName": name } },
-            { "name": "work", "emptyDir": {} },
-            { "name": "tmp", "emptyDir": {} },
+            { "name": "loadline-order", "secret": { "secretName": name } },
+            { "name": "loadline-work", "emptyDir": {} },
+            { "name": "loadline-tmp", "emptyDir": {} },
         ],
         "initContainers": [own(cluster)],
-        "containers": [application(order, image, &name)],
+        "containers": [application(order, image, &name, template)],
     });
-    wrapped(&name, maker, pod, seconds + AROUND, true)
+    if let Some(template) = template {
+        workload::lay(&template.pod, &mut pod);
+        extend(&mut pod["volumes"], &template.volumes);
+        extend(&mut pod["initContainers"], &template.before);
+    }
+    let mut job = wrapped(&name, maker, pod, seconds + AROUND, true);
+    for (label, value) in place.labels() {
+        job["spec"]["template"]["metadata"]["labels"][label] = json!(value);
+    }
+    job
+}
+
+fn extend(list: &mut Value, more: &[Value]) {
+    if let Some(list) = list.as_array_mut() {
+        list.extend(more.iter().cloned());
+    }
 }
 
 /// A look from inside an image: loadline's copy of itself runs in it in the place of its program.
-pub fn look(name: &str, image: &str, account: Account, cluster: &Cluster, maker: &Maker) -> Value {
+pub fn look(
+    name: &str,
+    image: &str,
+    account: Account,
+    cluster: &Cluster,
+    maker: &Maker,
+    template: Option<&Template>,
+) -> Value {
     let limits = json!({ "cpu": format!("{QUOTA_MILLIS}m"), "memory": "64Mi" });
     let mount = json!([{ "name": "loadline", "mountPath": "/loadline" }]);
     let container = |name: &str, image: &str, command: Value| {
@@ -100,7 +152,7 @@ pub fn look(name: &str, image: &str, account: Account, cluster: &Cluster, maker:
     let mut copies = container(OWN, &cluster.trial_image, copy);
     // The image has a file of that name.
     copies["volumeMounts"][0]["mountPath"] = json!("/copy");
-    let pod = json!({
+    let mut pod = json!({
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
@@ -110,6 +162,9 @@ pub fn look(name: &str, image: &str, account: Account, cluster: &Cluster, maker:
         "initContainers": [copies],
         "containers": [container(APPLICATION, image, json!(["/loadline/loadline", "pod-look"]))],
     });
+    if let Some(template) = template {
+        workload::lay(&template.pod, &mut pod);
+    }
     wrapped(name, maker, pod, AROUND, false)
 }
 
@@ -208,7 +263,8 @@ fn own(cluster: &Cluster) -> Value {
         ];
         words.iter().chain(last).copied().collect::<Vec<_>>()
     };
-    let limits = json!({ "cpu": OWN_CPU, "memory": OWN_MEMORY });
+    let cpu = format!("{}m", cluster.trial_cpu.0.as_millis());
+    let limits = json!({ "cpu": cpu, "memory": OWN_MEMORY });
     json!({
         "name": OWN,
         "image": cluster.trial_image,
@@ -228,14 +284,14 @@ fn own(cluster: &Cluster) -> Value {
             "timeoutSeconds": 5,
         },
         "volumeMounts": [
-            { "name": "order", "mountPath": "/order", "readOnly": true },
-            { "name": "work", "mountPath": "/work" },
-            { "name": "tmp", "mountPath": "/application-tmp" },
+            { "name": "loadline-order", "mountPath": "/order", "readOnly": true },
+            { "name": "loadline-work", "mountPath": "/work" },
+            { "name": "loadline-tmp", "mountPath": "/application-tmp" },
         ],
     })
 }
 
-fn application(order: &Order, image: &Image, secret: &str) -> Value {
+fn application(order: &Order, image: &Image, secret: &str, template: Option<&Template>) -> Value {
     let hidden: Vec<&str> = secret_variables(order, image)
         .map(|(name, _)| name)
         .collect();
@@ -261,16 +317,24 @@ fn application(order: &Order, image: &Image, secret: &str) -> Value {
         .iter()
         .map(|arg| arg.replace("$(", "$$("))
         .collect();
-    json!({
+    let mut container = json!({
         "name": APPLICATION,
         "image": image.id,
         "imagePullPolicy": "IfNotPresent",
-        "args": args,
         "env": env,
         "securityContext": rights(),
         "resources": { "requests": limits, "limits": limits },
-        "volumeMounts": [{ "name": "tmp", "mountPath": "/tmp" }],
-    })
+        "volumeMounts": [{ "name": "loadline-tmp", "mountPath": "/tmp" }],
+    });
+    if let Some(template) = template {
+        workload::lay(&template.container, &mut container);
+        container["env"] = workload::over(&template.env, env).into();
+        extend(&mut container["volumeMounts"], &template.mounts);
+    }
+    if !args.is_empty() {
+        container["args"] = json!(args);
+    }
+    container
 }
 
 /// Variables whose value no manifest may show.
@@ -303,21 +367,86 @@ mod tests {
         }
     }
 
+    fn place() -> Place {
+        Place {
+            slot: "7b-0-1".to_owned(),
+            share: "0".to_owned(),
+            node: None,
+            unlike: Vec::new(),
+        }
+    }
+
+    fn job_of(order: &Order, image: &Image, template: Option<&Template>) -> Value {
+        job(Parts {
+            order,
+            image,
+            cluster: &cluster(),
+            maker: &maker(),
+            place: &place(),
+            template,
+            seconds: 90,
+        })
+    }
+
     #[test]
     fn the_job_of_a_trial() {
         let order = order();
         let image = image(&order).expect("it has one");
-        let job = job(&order, image, &cluster(), &maker(), 90);
+        let job = job_of(&order, image, None);
         serde_json::from_value::<Job>(job.clone()).expect("the API knows it");
         let text = serde_json::to_string_pretty(&job).expect("it is JSON");
         insta::assert_snapshot!("job", text);
     }
 
     #[test]
+    fn the_job_of_a_trial_after_a_workload() {
+        let order = order();
+        let image = image(&order).expect("it has one");
+        let object = |value: Value| value.as_object().cloned().expect("an object");
+        let template = Template {
+            pod: object(json!({ "serviceAccountName": "orders", "nodeSelector": { "zone": "a" } })),
+            volumes: vec![json!({ "name": "config", "configMap": { "name": "orders" } })],
+            before: vec![json!({ "name": "migrate", "image": "migrate:1" })],
+            container: object(json!({ "command": ["java"], "args": ["-jar", "/app.jar"] })),
+            env: vec![
+                json!({ "name": "A", "value": "theirs" }),
+                json!({ "name": "B", "value": "b" }),
+            ],
+            mounts: vec![json!({ "name": "config", "mountPath": "/etc/orders" })],
+            ..Template::default()
+        };
+        let job = job_of(&order, image, Some(&template));
+        serde_json::from_value::<Job>(job.clone()).expect("the API knows it");
+        let pod = &job["spec"]["template"]["spec"];
+        let names = |list: &Value| {
+            let all = list.as_array().into_iter().flatten();
+            all.map(|v| v["name"].as_str().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(names(&pod["initContainers"]), "trial-part migrate");
+        assert_eq!(
+            names(&pod["volumes"]),
+            "loadline-order loadline-work loadline-tmp config"
+        );
+        assert_eq!(
+            pod["nodeSelector"],
+            json!({ "pool": "sizing", "zone": "a" })
+        );
+        assert_eq!(pod["serviceAccountName"], json!("orders"));
+        let application = &pod["containers"][0];
+        assert_eq!(application["command"], json!(["java"]));
+        // Arguments of the experiment win.
+        assert_eq!(application["args"], json!(["serve"]));
+        assert_eq!(names(&application["env"]), "B LOADLINE_TRIAL A PASSWORD");
+        assert_eq!(names(&application["volumeMounts"]), "loadline-tmp config");
+    }
+
+    #[test]
     fn a_credential_stands_in_the_secret_alone() {
         let order = order();
         let image = image(&order).expect("it has one");
-        let job = job(&order, image, &cluster(), &maker(), 90).to_string();
+        let job = job_of(&order, image, None).to_string();
         assert!(!job.contains("hunter2"), "{job}");
         let secret = secret(&order, b"order", image, "uid-1");
         let secret: Secret = serde_json::from_value(secret).expect("the API knows it");
@@ -339,7 +468,14 @@ mod tests {
             uid: 64_999,
             gid: 64_999,
         };
-        let look = look("loadline-look-1", "orders:1", account, &cluster(), &maker());
+        let look = look(
+            "loadline-look-1",
+            "orders:1",
+            account,
+            &cluster(),
+            &maker(),
+            None,
+        );
         assert_eq!(look["spec"]["suspend"], json!(false));
         let pod = &look["spec"]["template"]["spec"];
         assert_eq!(pod["containers"][0]["command"][1], json!("pod-look"));

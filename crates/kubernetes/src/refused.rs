@@ -40,6 +40,11 @@ pub(crate) fn is_passing(error: &Error) -> bool {
     }
 }
 
+/// Whether what was to be made is there already.
+pub(crate) fn is_there(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
+}
+
 /// What a server or a controller said, by its text where the code says too little.
 pub(crate) fn said(what: &str, message: &str, code: u16) -> Refusal {
     let hint = if message.contains("exceeded quota") || message.contains("failed quota") {

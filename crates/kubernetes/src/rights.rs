@@ -29,6 +29,10 @@ rules:
 - apiGroups: [\"\"]
   resources: [events]
   verbs: [list]
+# For --from alone.
+- apiGroups: [apps]
+  resources: [deployments, statefulsets]
+  verbs: [get]
 "
     )
 }

@@ -1,10 +1,11 @@
 //! What tests of this crate begin with: an order of a trial as a pod.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_engine::experiment::Cluster;
+use loadline_engine::experiment::{Cluster, TrialCpu};
 use loadline_trial::{
     Account, App, Engine, EngineKind, Image, Network, Order, Readiness, Sampling,
 };
@@ -15,7 +16,11 @@ pub(crate) fn cluster() -> Cluster {
         context: None,
         namespace: None,
         trial_image: "registry.example/loadline:1".to_owned(),
+        trial_cpu: TrialCpu::default(),
         node_selector: node_selector.into(),
+        from: None,
+        slots: NonZeroU32::MIN,
+        share_nodes: NonZeroU32::MIN,
     }
 }
 

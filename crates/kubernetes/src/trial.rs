@@ -27,6 +27,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::cluster::{Cluster, within};
 use crate::manifest::{APPLICATION, OWN};
+use crate::nodes::{Nodes, Occupied};
 use crate::refused;
 use crate::standing::{self, Standing};
 
@@ -150,7 +151,8 @@ async fn watch(pods: Api<Pod>, selector: String, latest: Arc<Mutex<Option<Pod>>>
     }
 }
 
-/// Waits until loadline's container of a Job's pod has begun.
+/// Waits until loadline's container of a Job's pod has begun. `waits` hears why it has no node yet, and
+/// says whether a node will be given back.
 ///
 /// # Errors
 /// What stands in the way, or [`Failure`] when the pod was taken away before.
@@ -158,8 +160,9 @@ pub(crate) async fn begun(
     watched: &Watched,
     events: &Api<ClusterEvent>,
     job: &str,
+    mut waits: impl FnMut(&str) -> bool,
 ) -> Result<Pod, Halt> {
-    let begin = Instant::now();
+    let mut begin = Instant::now();
     let mut asked = Duration::ZERO;
     loop {
         let pod = watched.pod();
@@ -167,8 +170,13 @@ pub(crate) async fn begun(
             Some(Standing::Begun) => return pod.ok_or_else(|| Halt::lost("its pod vanished")),
             Some(Standing::Refused(refusal)) => return Err(Halt::Refused(refusal)),
             Some(Standing::Lost(why)) => return Err(Halt::lost(why)),
-            Some(Standing::NoRoom(why)) if begin.elapsed() > ROOM => {
-                return Err(Halt::Refused(no_room(&why)));
+            Some(Standing::NoRoom(why)) => {
+                if waits(&why) {
+                    begin = Instant::now();
+                }
+                if begin.elapsed() > ROOM {
+                    return Err(Halt::Refused(no_room(&why)));
+                }
             }
             None if begin.elapsed() > asked + NO_POD => {
                 asked = begin.elapsed();
@@ -179,9 +187,22 @@ pub(crate) async fn begun(
                     return Err(Halt::lost("its Job made no pod, and nobody says why"));
                 }
             }
-            Some(Standing::NoRoom(_) | Standing::Waiting(_)) | None => {}
+            Some(Standing::Waiting(_)) | None => {}
         }
         sleep(LOOK).await;
+    }
+}
+
+/// What the end of a trial says of the node of its slot.
+fn learn(nodes: &Nodes, slot: usize, ending: &Ending) {
+    let Ending::Measured(evidence) = ending else {
+        return;
+    };
+    let cause = evidence.failure.as_ref().map(|failure| failure.cause);
+    match (cause, &evidence.node) {
+        (Some(Invalid::OtherNode), Some(node)) => nodes.avoid(slot, &node.name),
+        (Some(Invalid::RuntimeLost), _) => nodes.leave(slot),
+        _ => {}
     }
 }
 
@@ -274,22 +295,33 @@ impl Follow {
     }
 
     /// Follows it; what happens is told.
-    pub(crate) fn start(self, cluster: &Cluster) -> Receiver<Event> {
+    pub(crate) fn start(self, cluster: &Cluster, nodes: Nodes, slot: usize) -> Receiver<Event> {
         let (tell, events) = channel();
         cluster.spawn(async move {
-            let ending = self.until_it_ends(&tell).await;
+            let ending = self.until_it_ends(&tell, &nodes, slot).await;
+            learn(&nodes, slot, &ending);
             // Nobody listens to a trial that was stopped.
             let _ = tell.send(Event::Ended(ending));
         });
         events
     }
 
-    async fn until_it_ends(mut self, tell: &Sender<Event>) -> Ending {
+    async fn until_it_ends(mut self, tell: &Sender<Event>, nodes: &Nodes, slot: usize) -> Ending {
         let watched = Watched::start(self.pods.clone(), &self.job);
-        let pod = match begun(&watched, &self.events, &self.job).await {
+        let mut told = String::new();
+        let waits = |why: &str| {
+            if told != why {
+                why.clone_into(&mut told);
+                // Nobody listens to a trial that was stopped.
+                let _ = tell.send(Event::Waits(told.clone()));
+            }
+            nodes.is_any_occupied()
+        };
+        let pod = match begun(&watched, &self.events, &self.job, waits).await {
             Ok(pod) => pod,
             Err(halt) => return halt.ending(),
         };
+        let _occupied: Occupied = nodes.occupy(slot, standing::node(&pod));
         let name = pod.metadata.name.unwrap_or_default();
         match self.tail(&watched, &name, tell).await {
             Ok(Ending::Measured(evidence)) => self.complete(&watched, &name, *evidence).await,

@@ -141,7 +141,7 @@ impl Followed {
                 }
                 self.progress = Some(progress);
             }
-            Event::Soak(_) | Event::Look(_) => {}
+            Event::Waits(_) | Event::Soak(_) | Event::Look(_) => {}
             Event::Ended(_) => self.is_over = true,
         }
     }

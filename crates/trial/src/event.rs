@@ -19,6 +19,8 @@ pub enum Event {
         /// When.
         at_ns: u64,
     },
+    /// It has not begun: its host has no room for it, and says why.
+    Waits(String),
     /// A live figure, at most some a second.
     Progress(Progress),
     /// What a soak saw of its application under load.

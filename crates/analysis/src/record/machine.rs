@@ -2,6 +2,8 @@
 //!
 //! Owns what of a machine makes trials comparable.
 
+use std::num::NonZeroU32;
+
 use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,17 @@ pub struct Cluster {
     pub node: String,
     /// What starts its containers, as `containerd`.
     pub runtime: String,
+    /// How many trials ran at once, at most.
+    #[serde(default = "one")]
+    pub slots: NonZeroU32,
+    /// How many of them shared a node, at most.
+    #[serde(default = "one")]
+    pub share_nodes: NonZeroU32,
+}
+
+/// As clusters were used before they had slots.
+fn one() -> NonZeroU32 {
+    NonZeroU32::MIN
 }
 
 /// The node that a trial ran on, as the trial saw it.

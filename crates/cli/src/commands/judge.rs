@@ -114,7 +114,8 @@ pub fn on_paper(arguments: &JudgeArguments, as_json: bool) -> Result<Outcome, Er
 /// Checks, and runs what can be run.
 pub fn run(arguments: JudgeArguments) -> Result<Outcome, Error> {
     let flags = &arguments.flags;
-    let has_command = !flags.command.is_empty() || flags.image.is_some() || flags.file.is_some();
+    let is_named = flags.image.is_some() || flags.cluster.from.is_some();
+    let has_command = !flags.command.is_empty() || is_named || flags.file.is_some();
     if arguments.manifest.is_empty() && arguments.advice.is_empty() {
         return Err(
             Error::new(ErrorKind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")

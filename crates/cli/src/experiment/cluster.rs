@@ -1,8 +1,14 @@
 //! The flags that put trials into a cluster.
 
+use std::num::NonZeroU32;
+
 use clap::Args;
-use loadline_engine::experiment::Cluster;
 use loadline_engine::experiment::wire::{ExperimentFile, KubernetesTable};
+use loadline_engine::experiment::{Cluster, Said, TrialCpu};
+use loadline_kubernetes::workload;
+use loadline_trial::Refusal;
+
+use crate::error::Error;
 
 /// Trials as pods.
 const KUBERNETES: &str = "Kubernetes";
@@ -21,15 +27,43 @@ pub struct ClusterFlags {
     /// Where the pods run [default: the namespace of the context]
     #[arg(long, value_name = "NAME", requires = "kubernetes", help_heading = KUBERNETES)]
     pub namespace: Option<String>,
+}
+
+/// What its pods are.
+#[derive(Args, Debug, Default, Clone)]
+pub struct PodFlags {
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
 
     /// loadline's own image, which measures inside of each pod [default: localhost/loadline:latest]
     #[arg(long, value_name = "REF", requires = "kubernetes", help_heading = KUBERNETES)]
     pub trial_image: Option<String>,
 
+    /// CPU of its container, which generates the load [default: 1]
+    #[arg(long, value_name = "CPUS", requires = "kubernetes", help_heading = KUBERNETES)]
+    pub trial_cpu: Option<TrialCpu>,
+
     /// A label that nodes must have, as node.kubernetes.io/instance-type=c7i.xlarge; several times
     /// for several
     #[arg(long, value_name = "LABEL=VALUE", requires = "kubernetes", value_parser = label, help_heading = KUBERNETES)]
     pub node_selector: Vec<(String, String)>,
+
+    /// Make trials after the pods of a workload that runs there, as deployment/orders: image,
+    /// variables, config maps, secrets, account
+    #[arg(long, value_name = "KIND/NAME", requires = "kubernetes", conflicts_with = "image", help_heading = KUBERNETES)]
+    pub from: Option<workload::Name>,
+
+    /// Its container [default: the one that runs a JVM]
+    #[arg(long, value_name = "NAME", requires = "from", help_heading = KUBERNETES)]
+    pub container: Option<String>,
+
+    /// Trials that run at once, each on a node of its own [default: 1]
+    #[arg(long, value_name = "N", requires = "kubernetes", help_heading = KUBERNETES)]
+    pub slots: Option<NonZeroU32>,
+
+    /// Let so many of them share a node [default: 1]
+    #[arg(long, value_name = "N", requires = "kubernetes", help_heading = KUBERNETES)]
+    pub share_nodes: Option<NonZeroU32>,
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
@@ -48,24 +82,62 @@ impl ClusterFlags {
         })
     }
 
+    fn fill(&self, table: &mut KubernetesTable) {
+        set(&mut table.context, &self.context);
+        set(&mut table.namespace, &self.namespace);
+    }
+}
+
+fn set(to: &mut Option<String>, flag: &Option<String>) {
+    if flag.is_some() {
+        to.clone_from(flag);
+    }
+}
+
+impl PodFlags {
     /// Lays them over a file's table; says whether any is given.
     pub fn overlay(&self, file: &mut ExperimentFile) -> bool {
-        if !self.kubernetes {
+        if !self.cluster.kubernetes {
             return false;
         }
         self.fill(file.kubernetes.get_or_insert_with(KubernetesTable::default));
         true
     }
 
-    fn fill(&self, table: &mut KubernetesTable) {
-        let set = |to: &mut Option<String>, flag: &Option<String>| {
-            if flag.is_some() {
-                to.clone_from(flag);
-            }
+    /// Takes what loadline must know of the workload that is named; what of it trials do not have is
+    /// said. The rest is taken there, by reference. Says whether there is one.
+    ///
+    /// # Errors
+    /// A cluster that does not answer, a workload that trials cannot be made after.
+    pub fn overlay_running(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
+        let (Some(name), Some(table)) = (&self.from, &file.kubernetes) else {
+            return Ok(false);
         };
-        set(&mut table.context, &self.context);
-        set(&mut table.namespace, &self.namespace);
+        let refused = |refusal: Refusal| Error::refused(&refusal);
+        let object = workload::read(&Cluster::from(table), name).map_err(refused)?;
+        let wanted = self.container.as_deref();
+        let container = file.settle_running(&name.to_string(), &object, wanted);
+        let container = container.map_err(refused)?;
+        let template = workload::take(name, &object, &container).map_err(refused)?;
+        for what in &template.left_out {
+            eprintln!("not taken from {name}: {what}");
+        }
+        if let (None, Some((uid, gid))) = (&file.app.user, template.user) {
+            file.app.user = Some(Said::flag("--from", format!("{uid}:{gid}")));
+        }
+        if let Some(table) = &mut file.kubernetes {
+            table.from = Some(name.to_string());
+            table.container = Some(container);
+        }
+        Ok(true)
+    }
+
+    fn fill(&self, table: &mut KubernetesTable) {
+        self.cluster.fill(table);
         set(&mut table.trial_image, &self.trial_image);
+        table.trial_cpu = self.trial_cpu.or(table.trial_cpu);
+        table.slots = self.slots.or(table.slots);
+        table.share_nodes = self.share_nodes.or(table.share_nodes);
         if !self.node_selector.is_empty() {
             table.node_selector = self.node_selector.iter().cloned().collect();
         }

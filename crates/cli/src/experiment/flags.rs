@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use loadline_load::Target;
 
-use super::cluster::ClusterFlags;
+use super::cluster::PodFlags;
 use crate::load_flags::LoadFlags;
 
 /// What is asked of which configurations.
@@ -103,7 +103,7 @@ pub struct ExperimentFlags {
     pub service: Option<String>,
 
     #[command(flatten)]
-    pub cluster: ClusterFlags,
+    pub cluster: PodFlags,
 
     /// The application's command, after --
     #[arg(last = true, value_name = "COMMAND")]

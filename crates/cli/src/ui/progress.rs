@@ -94,6 +94,17 @@ impl Watcher for Progress {
         self.begin(slot, head);
     }
 
+    fn waits(&mut self, slot: usize, why: &str) {
+        let Some(line) = self.running.get(&slot) else {
+            return;
+        };
+        let text = format!("{} waits: {}", line.head, safe(why));
+        match &line.bar {
+            Some(bar) => bar.set_message(text),
+            None => self.print(&text),
+        }
+    }
+
     fn progress(&mut self, slot: usize, figure: Figure) {
         let Some(line) = self.running.get(&slot) else {
             return;

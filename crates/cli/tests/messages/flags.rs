@@ -296,12 +296,45 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "judge",
+        "--containers x",
+        USAGE,
+        &[
+            "unexpected argument '--containers'",
+            "hint: `loadline judge --help`",
+        ],
+    ),
+    (
+        "run",
         "--container x",
         USAGE,
         &[
-            "unexpected argument '--container'",
-            "hint: `loadline judge --help`",
+            "--kubernetes --from <KIND/NAME>",
+            "hint: `loadline run --help`",
         ],
+    ),
+    (
+        "run",
+        "--kubernetes --from orders",
+        USAGE,
+        &["`orders` is no workload: write deployment/NAME", "hint: "],
+    ),
+    (
+        "size",
+        "--kubernetes --from deployment/orders --image orders:1",
+        USAGE,
+        &["--image", "cannot be used with", "hint: "],
+    ),
+    (
+        "run",
+        "--kubernetes --slots 0",
+        USAGE,
+        &["--slots", "hint: "],
+    ),
+    (
+        "run",
+        "--kubernetes --trial-cpu 0",
+        USAGE,
+        &["its own container needs CPU", "hint: "],
     ),
 ];
 

@@ -22,7 +22,7 @@ const POD_SPECS: [&str; 3] = [
 ];
 
 /// Environment variables from which JVMs and common launchers take options.
-const OPTION_VARIABLES: [&str; 5] = [
+pub(crate) const OPTION_VARIABLES: [&str; 5] = [
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
     "_JAVA_OPTIONS",

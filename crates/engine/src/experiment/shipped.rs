@@ -3,7 +3,8 @@
 //! Owns how a container becomes a part of an experiment, so that a size stands in one place and what
 //! is stored needs the manifest for nothing. What it cannot take it says. A value that the experiment
 //! gives too is refused where both would have to be kept equal (limits), else the experiment's own
-//! words win. Source: Kubernetes API reference, core/v1 Container and Probe.
+//! words win. Of a workload that runs in a cluster only what loadline itself must know is taken: its
+//! pods get the rest by reference. Source: Kubernetes API reference, core/v1 Container and Probe.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,8 @@ use serde_json::Value;
 use super::references;
 use super::said::{Said, Text};
 use super::wire::{AppTable, ExperimentFile, LimitsTable, ManifestTable, ReadyTable};
-use crate::advice::manifest::{Found, containers, texts};
-use crate::manifest;
+use crate::advice::manifest::{Found, OPTION_VARIABLES, containers, texts};
+use crate::manifest::{self, Source};
 
 /// What a refusal of a value names.
 const ORIGIN: &str = "the manifest";
@@ -44,6 +45,53 @@ impl ExperimentFile {
         shipped.environment(&mut self.app, &mut left_out);
         shipped.ready(&mut self.app);
         Ok(Some(left_out))
+    }
+
+    /// Makes a container of a workload that runs in a cluster a part of it, where the experiment does
+    /// not say otherwise: image, limits, readiness, and the variables that a JVM reads. Everything
+    /// else of it is taken there, by reference. `name` is as kubectl says it. Gives the container's
+    /// name.
+    ///
+    /// # Errors
+    /// [`Refusal`] names the workload and what of it cannot be used.
+    pub fn settle_running(
+        &mut self,
+        name: &str,
+        workload: &Value,
+        container: Option<&str>,
+    ) -> Result<String, Refusal> {
+        let source = Source {
+            path: PathBuf::from(name),
+            documents: vec![workload.clone()],
+        };
+        let shipped = Shipped {
+            found: chosen(&source, name, None, container, "name it: --container NAME")?,
+            path: source.path,
+        };
+        if self.limits.cpu.is_none() && !self.has_factor("cpu") {
+            self.limits.cpu = shipped
+                .found
+                .container
+                .limits
+                .cpu
+                .map(|c| said(c.to_string()));
+        }
+        if self.app.image.is_none() {
+            self.app.image = shipped.image();
+        }
+        for name in OPTION_VARIABLES {
+            if let Some(value) = shipped.literal(name)
+                && !self.app.env.contains_key(name)
+            {
+                self.app.env.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        shipped.ready(&mut self.app);
+        Ok(shipped.found.container.name)
+    }
+
+    fn has_factor(&self, name: &str) -> bool {
+        self.factor.iter().any(|factor| factor.name.get() == name)
     }
 }
 
@@ -87,6 +135,19 @@ pub fn size(path: &Path) -> Result<(Option<Cpus>, Bytes), Refusal> {
 /// The one container with a JVM that the names leave.
 fn find(path: &Path, workload: Option<&str>, container: Option<&str>) -> Result<Found, Refusal> {
     let source = manifest::one(path)?;
+    let what = format!("the manifest {}", path.display());
+    let hint =
+        "name it: [manifest] file = \"...\", workload = \"Deployment/orders\", container = \"app\"";
+    chosen(&source, &what, workload, container, hint)
+}
+
+fn chosen(
+    source: &Source,
+    what: &str,
+    workload: Option<&str>,
+    container: Option<&str>,
+    hint: &str,
+) -> Result<Found, Refusal> {
     let is_it = |found: &Found| {
         let short = found.workload.rsplit('/').next();
         workload.is_none_or(|named| named == found.workload || Some(named) == short)
@@ -95,15 +156,12 @@ fn find(path: &Path, workload: Option<&str>, container: Option<&str>) -> Result<
                 None => found.skipped.is_none(),
             }
     };
-    let all = containers(std::slice::from_ref(&source));
+    let all = containers(std::slice::from_ref(source));
     let names = |found: &[Found]| {
         let name = |f: &Found| format!("{} container {}", f.workload, f.container.name);
         found.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     let mut fitting: Vec<Found> = all.iter().filter(|f| is_it(f)).cloned().collect();
-    let what = format!("the manifest {}", path.display());
-    let hint =
-        "name it: [manifest] file = \"...\", workload = \"Deployment/orders\", container = \"app\"";
     match (fitting.len(), fitting.pop()) {
         (1, Some(one)) => Ok(one),
         (0, _) if all.is_empty() => Err(Refusal::new(
@@ -140,6 +198,18 @@ impl Shipped {
             self.found.workload,
             self.path.display()
         )
+    }
+
+    fn image(&self) -> Option<Text> {
+        let image = self.found.raw.get("image")?.as_str()?;
+        Some(said(image.to_owned()))
+    }
+
+    /// The value of a variable that stands in it.
+    fn literal(&self, name: &str) -> Option<&str> {
+        let variables = self.found.raw.get("env")?.as_array()?;
+        let is_it = |v: &&Value| v.get("name").and_then(Value::as_str) == Some(name);
+        variables.iter().find(is_it)?.get("value")?.as_str()
     }
 
     fn limit(&self, limits: &mut LimitsTable) -> Result<(), Refusal> {
@@ -187,10 +257,7 @@ impl Shipped {
         let raw = &self.found.raw;
         let (command, arguments) = (texts(raw, "command"), texts(raw, "args"));
         if app.command.is_empty() && app.image.is_none() {
-            app.image = raw
-                .get("image")
-                .and_then(Value::as_str)
-                .map(|i| said(i.to_owned()));
+            app.image = self.image();
         }
         if app.image.is_some() {
             if !command.is_empty() {

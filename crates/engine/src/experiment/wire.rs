@@ -10,6 +10,7 @@ mod stub;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use loadline_analysis::record::Configuration;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::cluster::TrialCpu;
 use super::said::{Said, Text};
 pub use broken::{OutageTable, ToxicTable};
 pub use stub::{AnswerTable, StubFile};
@@ -122,9 +124,25 @@ pub struct KubernetesTable {
     /// loadline's own image, which measures inside of each pod; default: `localhost/loadline:latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial_image: Option<String>,
+    /// CPU of that image's container, which generates the load; default: `1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial_cpu: Option<TrialCpu>,
     /// Labels that nodes must have: trials of unlike nodes are not compared.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
+    /// The workload that runs there whose pods trials are made after, as `deployment/orders`; `--from`
+    /// writes it, with `container` and `app.image`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The container of that workload that is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// How many trials run at once, each on a node of its own; default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<NonZeroU32>,
+    /// How many of them may share a node; default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_nodes: Option<NonZeroU32>,
 }
 
 /// The application under test.

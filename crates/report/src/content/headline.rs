@@ -4,6 +4,7 @@
 
 mod matrix;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use loadline_analysis::attained;
@@ -495,6 +496,20 @@ fn nothing_feasible(view: &ResultView) -> Headline {
     }
 }
 
+/// The nodes that its trials ran on; before trials said so, the one that was looked at.
+fn nodes(view: &ResultView, looked: &str) -> String {
+    let of_trials = view.trials.iter().filter_map(|t| t.evidence.node.as_ref());
+    let mut names: BTreeSet<&str> = of_trials.map(|node| node.name.as_str()).collect();
+    if names.is_empty() {
+        names.insert(looked);
+    }
+    match names.len() {
+        1 => format!("node {}", names.into_iter().collect::<String>()),
+        2..=4 => format!("nodes {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+        count => format!("{count} nodes"),
+    }
+}
+
 fn measured_where(view: &ResultView) -> String {
     let Machine {
         kernel,
@@ -522,10 +537,13 @@ fn measured_where(view: &ResultView) -> String {
     });
     let image: String = images.collect();
     let cluster = cluster.as_ref().map_or_else(String::new, |cluster| {
-        format!(
-            "as pods of the cluster {} ({}, {}), node {}: ",
-            cluster.context, cluster.version, cluster.runtime, cluster.node
-        )
+        let (context, version, runtime) = (&cluster.context, &cluster.version, &cluster.runtime);
+        let at_once = match cluster.slots.get() {
+            1 => String::new(),
+            slots => format!(", {slots} at once"),
+        };
+        let nodes = nodes(view, &cluster.node);
+        format!("as pods of the cluster {context} ({version}, {runtime}){at_once}, {nodes}: ")
     });
     format!(
         "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}; loadline {loadline}.",

@@ -65,6 +65,8 @@ impl Watcher for Watch {
 
     fn training_begins(&mut self, _: usize, _: &Configuration) {}
 
+    fn waits(&mut self, _: usize, _: &str) {}
+
     fn progress(&mut self, _: usize, _: Progress) {}
 
     fn trial_ends(&mut self, slot: Option<usize>, record: &TrialRecord) {
