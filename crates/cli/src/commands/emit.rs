@@ -305,9 +305,9 @@ fn application(
         None => command(experiment)?,
     };
     if command.liberty.is_some() && arguments.cache.is_some() {
-        let refusal = "--cache: Open Liberty loads its classes by loaders of its own, which no such cache serves";
+        let refusal = "--cache: the image of an Open Liberty by its start script gets no start-up cache";
         return Err(Error::new(ErrorKind::Usage, refusal)
-            .hint("leave --cache out; on OpenJ9 its start script has a shared class cache"));
+            .hint("leave --cache out; on OpenJ9 its start script makes a shared class cache"));
     }
     let pinned = measured.and_then(|image| image.pinned.clone());
     let named = || {
