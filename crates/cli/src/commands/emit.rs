@@ -305,7 +305,8 @@ fn application(
         None => command(experiment)?,
     };
     if command.liberty.is_some() && arguments.cache.is_some() {
-        let refusal = "--cache: the image of an Open Liberty by its start script gets no start-up cache";
+        let refusal =
+            "--cache: the image of an Open Liberty by its start script gets no start-up cache";
         return Err(Error::new(ErrorKind::Usage, refusal)
             .hint("leave --cache out; on OpenJ9 its start script makes a shared class cache"));
     }
