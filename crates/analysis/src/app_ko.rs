@@ -231,9 +231,14 @@ fn crash(evidence: &Evidence) -> Option<Ko> {
     let said =
         || telling_line(&evidence.last_output).map(|line| format!("its output says `{line}`"));
     let said = unreached(&evidence.last_output).or_else(said);
+    // A daemon: the script has done its work, and what it started was ended with it.
+    let is_daemon = evidence.exit.code == Some(0) && evidence.exit.leftover_processes > 0;
+    let daemon = is_daemon.then(|| {
+        "what it started was still running: a start script must stay in the foreground (`catalina.sh run`, `server run`)".to_owned()
+    });
     certain(
         AppKo::Crash,
-        [Some(ended), kill, said].into_iter().flatten(),
+        [Some(ended), kill, daemon, said].into_iter().flatten(),
     )
 }
 

@@ -30,6 +30,7 @@ mod refused;
 mod runner;
 #[path = "../screen/mod.rs"]
 mod screen;
+mod scripts;
 mod serving;
 mod soaks;
 mod starts;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use crate::lab::Lab;
 use crate::{
     answers, applications, caches, compose, denied, dependencies, disk, forms, hostile_images,
-    images, instances, interrupted, killed, mixes, notified, ports, postgresql, refused, serving,
-    soaks, starts, tls, uml, verifies,
+    images, instances, interrupted, killed, mixes, notified, ports, postgresql, refused, scripts,
+    serving, soaks, starts, tls, uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -17,7 +17,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 24] = [
+const SUITES: [&[Case]; 25] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -36,6 +36,7 @@ const SUITES: [&[Case]; 24] = [
     &killed::CASES,
     &mixes::CASES,
     &notified::CASES,
+    &scripts::CASES,
     &serving::CASES,
     &soaks::CASES,
     &starts::CASES,

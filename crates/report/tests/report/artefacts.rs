@@ -25,6 +25,7 @@ pub fn application() -> Application {
         command: Command {
             is_read: true,
             extracted_from: None,
+            liberty: None,
             ..command("java -jar build/spring-web.jar --server.port=8080")
         },
         env: BTreeMap::new(),
@@ -396,6 +397,7 @@ fn hostile_records_make_harmless_artefacts() {
             arguments: vec!["\nRUN evil".to_owned(), "${HOME}$(id)".to_owned()],
             beside: vec!["lib\nRUN evil".to_owned()],
             is_read: false,
+            liberty: None,
             extracted_from: Some("a.jar\nRUN evil".to_owned()),
         },
         env: BTreeMap::from([
@@ -514,6 +516,7 @@ fn what_no_line_can_hold_is_left_out_whole() {
             beside: Vec::new(),
             is_read: true,
             extracted_from: None,
+            liberty: None,
         },
         env: BTreeMap::from([("PEM".to_owned(), "a\nb".to_owned())]),
         ..application()
