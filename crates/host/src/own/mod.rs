@@ -13,6 +13,7 @@ mod protocol;
 mod reach;
 mod sandbox;
 
+use std::ffi::OsString;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, PipeWriter};
@@ -162,6 +163,10 @@ impl Container for Own {
 
     fn open(&self, seen: &Path) -> io::Result<File> {
         self.scratch.open(seen)
+    }
+
+    fn open_only(&self, seen: &Path) -> io::Result<(OsString, File)> {
+        self.scratch.open_only(seen)
     }
 
     fn jdk(&self) -> Option<&Path> {
