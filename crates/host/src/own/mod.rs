@@ -13,8 +13,8 @@ mod protocol;
 mod reach;
 mod sandbox;
 
-use std::ffi::OsString;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::path::{Path, PathBuf};
