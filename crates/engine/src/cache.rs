@@ -20,7 +20,7 @@ use loadline_jvm::cache::application::{Application, ApplicationError};
 use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::destination::Destination;
 use loadline_jvm::cache::manifest::{self, ManifestError};
-use loadline_jvm::cache::{self, CacheKind, KindError};
+use loadline_jvm::cache::{self, CacheKind};
 use loadline_jvm::detect::Jdk;
 use loadline_sizing::cache::{Manifest, cpu_features};
 use loadline_sizing::{Bytes, Version};
