@@ -13,12 +13,15 @@ use crate::interval::{Bootstrap, Interval, Statistic, median, ratio};
 use crate::record::{Configuration, Phase, TrialRecord};
 use crate::steady;
 
+/// The options of HotSpot and of OpenJ9 that leave every archive out.
+const OFF: [&str; 2] = ["-Xshare:off", "-Xshareclasses:none"];
+
 /// How the classes of a start come into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sharing {
-    /// `-Xshare:off`: no archive at all.
+    /// `-Xshare:off`, of OpenJ9 `-Xshareclasses:none`: no archive at all.
     Off,
-    /// The JDK's own archive, which a JVM uses by itself.
+    /// The JDK's own archive, which a JVM uses by itself; an OpenJ9 fills one of its own classes.
     Default,
     /// A cache of the application, trained with so many requests.
     Cache(CacheKind, u64),
@@ -30,7 +33,7 @@ impl Sharing {
         let options = &configuration.jvm_options;
         match configuration.cache {
             Some(cache) => Self::Cache(cache.kind, cache.requests),
-            None if options.iter().any(|o| o.text == "-Xshare:off") => Self::Off,
+            None if options.iter().any(|o| OFF.contains(&o.text.as_str())) => Self::Off,
             None => Self::Default,
         }
     }
@@ -147,7 +150,7 @@ pub fn is_same_but_sharing(one: &Configuration, other: &Configuration) -> bool {
         };
         plain
             .jvm_options
-            .retain(|o| !o.text.starts_with("-Xshare:"));
+            .retain(|o| !o.text.starts_with("-Xshare:") && !OFF.contains(&o.text.as_str()));
         plain
     };
     plain(one) == plain(other)
@@ -396,6 +399,10 @@ mod tests {
         cached(&mut with);
         assert!(is_same_but_sharing(&base, &off) && is_same_but_sharing(&with, &off));
         assert!(!is_same_but_sharing(&base, &fixture::configuration(256)));
+        let mut openj9 = off.clone();
+        openj9.jvm_options[0].text = "-Xshareclasses:none".to_owned();
+        assert!(is_same_but_sharing(&base, &openj9));
+        assert_eq!(Sharing::of(&openj9), Sharing::Off);
         let all = [&off, &base, &with].map(Sharing::of);
         assert_eq!(
             all,

@@ -5,6 +5,9 @@
 //! caches lie and what they were made for. Without limits, because the cache's content does not
 //! depend on them but for the collector, and writing one takes a second JVM's memory.
 
+mod error;
+mod shared;
+
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +20,7 @@ use loadline_jvm::cache::application::{Application, ApplicationError};
 use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::destination::Destination;
 use loadline_jvm::cache::manifest::{self, ManifestError};
-use loadline_jvm::cache::{self, KindError};
+use loadline_jvm::cache::{self, CacheKind};
 use loadline_jvm::detect::Jdk;
 use loadline_sizing::cache::{Manifest, cpu_features};
 use loadline_sizing::{Bytes, Version};
@@ -26,10 +29,13 @@ use loadline_trial::{LoadPhase, Order, Sampling};
 use crate::command::{Assembled, CommandError, TOOL_OPTIONS, assemble};
 use crate::experiment::{App, Experiment};
 use crate::host::Delivery;
-use crate::logs::gc_log_in;
+use crate::logs::{gc_log_in, output_in};
 use crate::order;
 use crate::runner::{Measurement, RunError};
 use crate::store::StoreError;
+
+pub use error::CacheError;
+pub(crate) use shared::{Room, statistics, statistics_in};
 
 /// Where a training run writes, as the application sees it.
 const WRITTEN: &str = "/tmp/loadline-cache";
@@ -54,72 +60,12 @@ pub struct Built {
     pub evidence: CacheEvidence,
 }
 
-/// A cache that could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum CacheError {
-    /// The command has no class path that can be cached.
-    #[error(transparent)]
-    Application(#[from] ApplicationError),
-    /// This JVM has no such cache.
-    #[error(transparent)]
-    Kind(#[from] KindError),
-    /// The command is no `java`, or its JDK is not known.
-    #[error("the JDK behind `{program}` is not known")]
-    NoJdk {
-        /// The program.
-        program: String,
-    },
-    /// The application was never ready in the training run.
-    #[error("the training run was never ready: {why}{output}")]
-    NeverReady {
-        /// What the probe saw, or how it ended.
-        why: String,
-        /// The last lines it wrote.
-        output: String,
-    },
-    /// It ran, but there is no cache.
-    #[error("the training run wrote no {kind} cache: {why}{output}")]
-    NotWritten {
-        /// What was to be written.
-        kind: cache::CacheKind,
-        /// Why, as far as known.
-        why: String,
-        /// The last lines it wrote.
-        output: String,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// A file of the cache cannot be read or written.
-    #[error(transparent)]
-    File(#[from] ManifestError),
-}
-
-impl CacheError {
-    /// What to do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Application(error) => error.hint(),
-            Self::Kind(KindError::Unsupported { hint, .. }) | Self::NotWritten { hint, .. } => hint,
-            Self::NoJdk { .. } => {
-                "give the java command itself, not a script: -- java -jar app.jar"
-            }
-            Self::NeverReady { .. } => {
-                "try the command by itself; --ready names the path that answers when it is ready, --start-deadline how long that may take"
-            }
-            Self::File(error) if error.is_disk_full() => {
-                "free some space, or choose another directory: -o DIR"
-            }
-            Self::File(_) => "the directory must be writable: -o DIR",
-        }
-    }
-}
-
 /// Where the cache of a configuration lies: a file for each JDK, kind and set of options; limits,
 /// instances and rates do not matter to a cache.
 pub(crate) fn place(
     of: &Measurement<'_>,
     configuration: &Configuration,
-    kind: cache::CacheKind,
+    kind: CacheKind,
 ) -> PathBuf {
     let plain = Configuration {
         label: String::new(),
@@ -141,6 +87,7 @@ pub(crate) struct Training {
     /// Where the JVM's file and the event log go.
     pub delivery: Delivery,
     wanted: StartCache,
+    room: Room,
     place: PathBuf,
     raw: PathBuf,
     jdk: Jdk,
@@ -154,6 +101,7 @@ impl Training {
         of: &Measurement<'_>,
         configuration: &Configuration,
         wanted: StartCache,
+        room: Room,
     ) -> Result<Self, RunError> {
         let app = of.experiment.app_of(configuration);
         let plain = assemble(
@@ -163,8 +111,14 @@ impl Training {
             of.places,
         )?;
         let build = plain.jdk.map(|jdk| jdk.version.full).unwrap_or_default();
-        let training =
-            training_configuration(of.experiment, configuration, wanted, version(&build));
+        let experiment = of.experiment;
+        let training = training_configuration(
+            experiment,
+            configuration,
+            wanted,
+            version(&build),
+            room.size,
+        );
         let assembled = assemble(of.experiment, &training, of.jdks, of.places)?;
         let application = self::application(&app, assembled.command()).map_err(CacheError::from)?;
         let jdk = assembled.jdk.clone().ok_or_else(|| CacheError::NoJdk {
@@ -187,13 +141,19 @@ impl Training {
         let load = &of.experiment.load;
         let load = load.training(&of.experiment.training, wanted.requests)?;
         let has_compact_headers = has_compact_headers(&words(&assembled));
-        let (order, delivery) = errand(of, &training, assembled, load, (WRITTEN, &raw))?;
+        let written = match wanted.kind {
+            // The one file in it.
+            CacheKind::Scc => format!("{WRITTEN}/"),
+            CacheKind::AppCds | CacheKind::Aot => WRITTEN.to_owned(),
+        };
+        let (order, delivery) = errand(of, &training, assembled, load, (Some(&written), &raw))?;
         Ok(Self {
             has_compact_headers,
             configuration: training,
             order,
             delivery,
             wanted,
+            room,
             place,
             raw,
             jdk,
@@ -223,6 +183,12 @@ impl Training {
             let _ = fs::remove_file(&self.raw);
             return Err(not_written(self.wanted, evidence).into());
         }
+        let file = match self.wanted.kind {
+            CacheKind::Scc => {
+                shared::unwrapped(&self.raw, &self.place).map_err(CacheError::from)?
+            }
+            CacheKind::AppCds | CacheKind::Aot => self.place.clone(),
+        };
         let made = Manifest {
             kind: self.wanted.kind,
             build: self.jdk.version.full,
@@ -234,9 +200,9 @@ impl Training {
             cpu: cpu_features(&cpuinfo()),
             class_path: self.application.class_path().map_err(CacheError::from)?,
         };
-        let directory = self.place.parent().unwrap_or(&self.place);
+        let directory = file.parent().unwrap_or(&file);
         let there = Destination::own(directory).map_err(CacheError::from)?;
-        let name = file_name(self.wanted.kind);
+        let name = name_of(&file);
         let installed =
             manifest::install(&self.raw, &there, &name, &made).map_err(CacheError::from)?;
         let _ = fs::remove_file(&self.raw);
@@ -246,21 +212,26 @@ impl Training {
             training: length(evidence),
         };
         // Last, so that a cache whose making was cut short is made again.
-        let text = serde_json::to_string(&evidence).unwrap_or_default();
-        let path = evidence_of(&self.place);
-        loadline_files::write(&path, text.as_bytes()).map_err(|refused| {
-            CacheError::File(ManifestError {
-                action: "write",
-                path,
-                source: refused.into(),
-            })
-        })?;
+        if self.room.is_final {
+            write_evidence(&evidence, evidence_of(&self.place))?;
+        }
         Ok(Built {
-            file: self.place,
+            file,
             manifest: installed,
             evidence,
         })
     }
+}
+
+fn write_evidence(evidence: &CacheEvidence, path: PathBuf) -> Result<(), CacheError> {
+    let text = serde_json::to_string(evidence).unwrap_or_default();
+    loadline_files::write(&path, text.as_bytes()).map_err(|refused| {
+        CacheError::File(ManifestError {
+            action: "write",
+            path,
+            source: refused.into(),
+        })
+    })
 }
 
 /// What the kernel says of the CPU the cache is made on; a machine that says nothing is not compared.
@@ -278,6 +249,7 @@ fn training_configuration(
     configuration: &Configuration,
     wanted: StartCache,
     jdk: Version,
+    room: Bytes,
 ) -> Configuration {
     let mut training = alone_without_limits(configuration);
     training.label = format!("training {}", wanted.kind);
@@ -286,6 +258,7 @@ fn training_configuration(
         wanted.kind,
         Path::new(WRITTEN),
         jdk,
+        room,
     ));
     training.jvm_options.extend(options.map(calculated));
     training
@@ -300,38 +273,44 @@ pub(crate) fn witness(
 ) -> Result<(Configuration, Order, Delivery), RunError> {
     let mut with = alone_without_limits(configuration);
     with.label = format!("verifying {}", built.manifest.kind);
+    if built.manifest.kind == CacheKind::Scc {
+        return shared::witness(of, with, built);
+    }
     let option = format!("-Xlog:class+load:file={CLASSES}");
     with.jvm_options.push(calculated(option));
     let assembled = assemble_with(of, &with, built)?;
     let log = built.file.with_file_name("classes.log");
     // Left over from a run that was killed.
     let _ = fs::remove_file(&log);
-    let (order, delivery) = errand(of, &with, assembled, Vec::new(), (CLASSES, &log))?;
+    let (order, delivery) = errand(of, &with, assembled, Vec::new(), (Some(CLASSES), &log))?;
     Ok((with, order, delivery))
 }
 
 /// What a witness saw; `None` when the JVM wrote no such log.
 pub(crate) fn witnessed(delivery: &Delivery) -> Option<Classes> {
+    let said = output_in(&delivery.log).unwrap_or_default();
     let _ = fs::remove_file(&delivery.log);
-    let log = delivery.files.first()?;
+    let Some(log) = delivery.files.first() else {
+        return Classes::of_shared(&said);
+    };
     let text = fs::read_to_string(log).unwrap_or_default();
     let _ = fs::remove_file(log);
     Classes::parse(&text)
 }
 
-/// A run that is no trial and whose one file is wanted: as the application sees it, and where it
-/// goes.
+/// A run that is no trial and whose one file is wanted, or its output alone: as the application
+/// sees it, and where it goes.
 fn errand(
     of: &Measurement<'_>,
     configuration: &Configuration,
     assembled: Assembled,
     load: Vec<LoadPhase>,
-    (seen, to): (&str, &Path),
+    (seen, to): (Option<&str>, &Path),
 ) -> Result<(Order, Delivery), RunError> {
     let id = uuid::Uuid::now_v7().to_string();
     let order = Order {
         log_line: None,
-        hand_over: vec![PathBuf::from(seen)],
+        hand_over: seen.map(PathBuf::from).into_iter().collect(),
         sampling: Sampling::Period,
         load,
         stop_grace: WRITING,
@@ -346,7 +325,7 @@ fn errand(
     };
     let delivery = Delivery {
         log: to.with_extension("events"),
-        files: vec![to.to_owned()],
+        files: seen.map(|_| to.to_owned()).into_iter().collect(),
     };
     // Left over from a run that was killed.
     let _ = fs::remove_file(&delivery.log);
@@ -359,13 +338,25 @@ pub(crate) fn assemble_with(
     configuration: &Configuration,
     built: &Built,
 ) -> Result<Assembled, CommandError> {
+    assemble_by(of, configuration, built, |seen| {
+        use_options(&built.manifest, seen)
+    })
+}
+
+/// The same, with the options that the place of the cache gives.
+fn assemble_by(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    built: &Built,
+    options: impl Fn(&Path) -> Vec<String>,
+) -> Result<Assembled, CommandError> {
     let is_image = of.experiment.app_of(configuration).image.is_some();
     let seen = match is_image {
-        true => in_image(built.manifest.kind),
+        true => in_image(&built.file),
         false => built.file.clone(),
     };
     let mut with = configuration.clone();
-    let options = use_options(&built.manifest, &seen);
+    let options = options(&seen);
     with.jvm_options.extend(options.into_iter().map(calculated));
     let mut assembled = assemble(of.experiment, &with, of.jdks, of.places)?;
     if let loadline_trial::App::Image(image) = &mut assembled.app {
@@ -379,9 +370,15 @@ pub fn use_options(made: &Manifest, place: &Path) -> Vec<String> {
     cache::use_options(made.kind, place, version(&made.build))
 }
 
-/// Where an image has a cache of this kind.
-pub fn in_image(kind: cache::CacheKind) -> PathBuf {
-    Path::new(IN_IMAGE).join(file_name(kind))
+/// Where an image has the cache that is in this file.
+pub fn in_image(file: &Path) -> PathBuf {
+    Path::new(IN_IMAGE).join(name_of(file))
+}
+
+/// The name of a cache's file; loadline gave it, or let it pass.
+pub fn name_of(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// What an application starts with a command (program and arguments) of its own: that of its image,
@@ -441,7 +438,7 @@ fn is_trained(evidence: &Evidence) -> bool {
     }
 }
 
-fn file_name(kind: cache::CacheKind) -> String {
+fn file_name(kind: CacheKind) -> String {
     format!("app.{}", kind.extension())
 }
 
@@ -451,13 +448,17 @@ fn evidence_of(place: &Path) -> PathBuf {
 
 /// A cache of an earlier run of the same result, whole and undamaged.
 pub(crate) fn read(place: &Path, wanted: StartCache) -> Option<Built> {
-    let text = fs::read_to_string(manifest::path_of(place)).ok()?;
+    let file = match wanted.kind {
+        CacheKind::Scc => shared::file_of(place)?,
+        CacheKind::AppCds | CacheKind::Aot => place.to_owned(),
+    };
+    let text = fs::read_to_string(manifest::path_of(&file)).ok()?;
     let made = Manifest::parse(&text)?;
     let evidence = fs::read_to_string(evidence_of(place)).ok()?;
     let evidence: CacheEvidence = serde_json::from_str(&evidence).ok()?;
-    let is_whole = manifest::measure(place).ok()? == (made.size, made.checksum);
-    (is_whole && made.kind == wanted.kind).then(|| Built {
-        file: place.to_owned(),
+    let is_whole = manifest::measure(&file).ok()? == (made.size, made.checksum);
+    (is_whole && made.kind == wanted.kind).then_some(Built {
+        file,
         manifest: made,
         evidence,
     })
@@ -468,12 +469,16 @@ fn collector(evidence: &Evidence) -> String {
     name.unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// JDK 17 and later: `[gc,init] Compressed Oops: Enabled (32-bit)`. Where the log does not say, all
+/// JDK 17 and later: `[gc,init] Compressed Oops: Enabled (32-bit)`; OpenJ9 an attribute. Where the log does not say, all
 /// collectors but ZGC compress.
 fn has_compressed_oops(log: &str, evidence: &Evidence) -> bool {
-    let line = log.lines().find_map(|l| l.split_once("Compressed Oops: "));
-    match line {
-        Some((_, state)) => state.starts_with("Enabled"),
+    const SAID: [&str; 2] = ["Compressed Oops: ", "name=\"compressedRefs\" value=\""];
+    let of = |line: &str| {
+        SAID.iter()
+            .find_map(|said| Some(line.split_once(said)?.1.to_owned()))
+    };
+    match log.lines().find_map(of) {
+        Some(state) => state.starts_with("Enabled") || state.starts_with("true"),
         None => collector(evidence) != "ZGC",
     }
 }
@@ -550,7 +555,7 @@ mod tests {
     use super::*;
 
     const APPCDS: StartCache = StartCache {
-        kind: cache::CacheKind::AppCds,
+        kind: CacheKind::AppCds,
         requests: 20,
     };
 
@@ -561,8 +566,13 @@ mod tests {
         let experiment = parsed.expect("it is valid");
         let all = experiment.configurations();
         let plain = |configuration: &Configuration| {
-            let training =
-                training_configuration(&experiment, configuration, APPCDS, Version::feature(17));
+            let training = training_configuration(
+                &experiment,
+                configuration,
+                APPCDS,
+                Version::feature(17),
+                Room::ANY.size,
+            );
             assert_eq!((training.instances, training.rate), (1, None));
             assert_eq!((training.cpu, training.cpu_burst), (None, None));
             assert_eq!((training.memory, training.cpu_period), (None, CPU_PERIOD));

@@ -34,6 +34,11 @@ pub(crate) fn gc_log_in(log: &Path) -> Option<String> {
     text(Reader::new(File::open(log).ok()?).join(Content::GcLog, 0))
 }
 
+/// What the first instance wrote to its output, in an event log.
+pub(crate) fn output_in(log: &Path) -> Option<String> {
+    text(Reader::new(File::open(log).ok()?).join(Content::Output, 0))
+}
+
 fn text(from: impl Read) -> Option<String> {
     let mut bytes = Vec::new();
     from.take(LARGEST).read_to_end(&mut bytes).ok()?;

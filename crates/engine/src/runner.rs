@@ -17,21 +17,27 @@ use std::time::Duration;
 use loadline_analysis::record::{Configuration, Evidence, StartCache, TrialRecord};
 use loadline_analysis::search::{Ask, ByAsk, Open, Search, Seen};
 use loadline_analysis::verdict::Thresholds;
+use loadline_jvm::cache::CacheKind;
 use loadline_jvm::cache::classes::Classes;
+use loadline_jvm::cache::scc::{FIRST_SIZE, Statistics};
 use loadline_jvm::detect::{Found, Places};
 use loadline_load::LoadError;
 use loadline_trial::{Account, Ending, Event, Order, Progress, Refusal};
 
-use crate::cache::{self, Built, CacheError, Training};
+use crate::cache::{self, Built, CacheError, Room, Training};
 use crate::command::CommandError;
 use crate::experiment::Experiment;
 use crate::host::{Delivery, Host};
 use crate::store::{Store, StoreError};
+use loadline_sizing::Bytes;
 
 use attempts::Tried;
 use job::{Job, Work};
 
 pub use attempts::ATTEMPTS;
+
+/// A shared class cache this full, percent, may have refused something.
+const FULL: u64 = 95;
 
 /// Longest wait before the watcher is asked again whether to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -160,11 +166,69 @@ impl<'a> Runner<'a> {
         if let Some(built) = self.built(configuration, wanted) {
             return Ok(Some(built));
         }
-        let training = Training::prepare(&self.of, configuration, wanted)?;
-        let evidence = self.alone(&training.configuration, &training.order, &training.delivery)?;
-        let built = training.install(&evidence)?;
-        self.caches.insert(built.file.clone(), built.clone());
+        let built = match wanted.kind {
+            CacheKind::Scc => self.shared(0, configuration, wanted)?,
+            CacheKind::AppCds | CacheKind::Aot => {
+                self.trained(0, configuration, wanted, Room::ANY)?
+            }
+        };
         Ok(Some(built))
+    }
+
+    /// A shared class cache: filled with room, with more where that is full, and made anew at the
+    /// size it holds. Waits for each start.
+    fn shared(
+        &mut self,
+        slot: usize,
+        configuration: &Configuration,
+        wanted: StartCache,
+    ) -> Result<Built, RunError> {
+        let mut first = Room {
+            size: FIRST_SIZE,
+            is_final: false,
+        };
+        loop {
+            let built = self.trained(slot, configuration, wanted, first)?;
+            let held = self.statistics(slot, configuration, &built)?;
+            if held.full < FULL {
+                let last = Room {
+                    size: held.trimmed(first.size),
+                    is_final: true,
+                };
+                return self.trained(slot, configuration, wanted, last);
+            }
+            first.size = Bytes::from_bytes(first.size.as_bytes() * 2);
+        }
+    }
+
+    fn trained(
+        &mut self,
+        slot: usize,
+        configuration: &Configuration,
+        wanted: StartCache,
+        room: Room,
+    ) -> Result<Built, RunError> {
+        let training = Training::prepare(&self.of, configuration, wanted, room)?;
+        let (order, delivery) = (&training.order, &training.delivery);
+        let evidence = self.alone(slot, &training.configuration, order, delivery)?;
+        let place = training.place().to_owned();
+        let built = training.install(&evidence)?;
+        if room.is_final {
+            self.caches.insert(place, built.clone());
+        }
+        Ok(built)
+    }
+
+    /// What a shared class cache holds, by the word of its JVM.
+    fn statistics(
+        &mut self,
+        slot: usize,
+        configuration: &Configuration,
+        built: &Built,
+    ) -> Result<Statistics, RunError> {
+        let (with, order, delivery) = cache::statistics(&self.of, configuration, built)?;
+        self.alone(slot, &with, &order, &delivery)?;
+        Ok(cache::statistics_in(&delivery)?)
     }
 
     /// Starts the application once more with its cache and the JVM's own log of classes; `None`
@@ -178,7 +242,7 @@ impl<'a> Runner<'a> {
         built: &Built,
     ) -> Result<Option<Classes>, RunError> {
         let (with, order, delivery) = cache::witness(&self.of, configuration, built)?;
-        self.alone(&with, &order, &delivery)?;
+        self.alone(0, &with, &order, &delivery)?;
         Ok(cache::witnessed(&delivery))
     }
 
@@ -338,9 +402,10 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs something that is no trial, with nothing beside it.
+    /// Runs something that is no trial, and waits for it.
     fn alone(
         &mut self,
+        slot: usize,
         configuration: &Configuration,
         order: &Order,
         delivery: &Delivery,
@@ -348,21 +413,21 @@ impl<'a> Runner<'a> {
         if let Some(refusal) = self.host.refuses(order) {
             return Err(refusal.into());
         }
-        self.watcher.training_begins(0, configuration);
-        let mut running = self.host.launch(0, order, delivery)?;
+        self.watcher.training_begins(slot, configuration);
+        let mut running = self.host.launch(slot, order, delivery)?;
         let ending = loop {
             if self.watcher.interrupted() {
                 running.stop();
             }
             match running.next() {
                 Some(Event::Ended(ending)) => break ending,
-                Some(Event::Progress(progress)) => self.watcher.progress(0, progress),
-                Some(Event::Waits(why)) => self.watcher.waits(0, &why),
+                Some(Event::Progress(progress)) => self.watcher.progress(slot, progress),
+                Some(Event::Waits(why)) => self.watcher.waits(slot, &why),
                 Some(Event::Phase { .. } | Event::Soak(_) | Event::Look(_)) => {}
                 None => self.host.wait(PATIENCE),
             }
         };
-        self.watcher.slot_ends(0);
+        self.watcher.slot_ends(slot);
         if !matches!(ending, Ending::Measured(_)) {
             // Nothing of it is wanted; what stays is swept by its owner file.
             let _ = loadline_host::remove_scratch(&order.scratch);

@@ -5,6 +5,7 @@
 //! Kinds: [`crate::own`], namespaces and a cgroup that loadline makes itself; [`crate::oci`], an image
 //! that podman or docker starts; [`crate::pod`], what a kubelet starts beside loadline.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -142,6 +143,14 @@ pub trait Container {
     /// # Errors
     /// A file that is not there, is no regular one, or is not the application's own.
     fn open(&self, seen: &Path) -> io::Result<File>;
+
+    /// The same for the one file of a directory, with its name.
+    ///
+    /// # Errors
+    /// A directory that holds anything but one regular file; a container that is elsewhere.
+    fn open_only(&self, _seen: &Path) -> io::Result<(OsString, File)> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// What was done to it from outside, which makes the trial INVALID; asked before it is ended.
     fn disturbed(&mut self) -> Option<Failure> {

@@ -340,9 +340,19 @@ fn hand_over(
     log: &Log,
     evidence: &mut Evidence,
 ) {
-    let copied = instance.container.open(seen).and_then(|mut file| {
+    let opened = match seen.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        true => (instance.container.open_only(seen)).map(|(name, file)| (Some(name), file)),
+        false => instance.container.open(seen).map(|file| (None, file)),
+    };
+    let copied = opened.and_then(|(name, mut file)| {
         refuse_too_large(file.metadata()?.len())?;
         let mut part = Vec::with_capacity(PIECE);
+        if let Some(name) = name {
+            part.extend_from_slice(name.as_encoded_bytes());
+            part.push(b'\n');
+            log.piece(content, instance.part.index, &part);
+            part.clear();
+        }
         while file.by_ref().take(PIECE as u64).read_to_end(&mut part)? > 0 {
             log.piece(content, instance.part.index, &part);
             part.clear();

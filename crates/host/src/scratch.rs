@@ -6,8 +6,10 @@
 //! its owner last; so is an empty one. Any other without is not ours and never touched.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -190,6 +192,15 @@ impl Scratch {
         open_beneath(&directory, &name)
     }
 
+    /// The same for the one file of a directory, with its name.
+    ///
+    /// # Errors
+    /// A directory that is not such a one, or holds anything but one regular file.
+    pub fn open_only(&self, seen: &Path) -> io::Result<(OsString, File)> {
+        let (directory, name) = self.place_of(seen)?;
+        beneath::open_only(open_directory(&directory)?, &name)
+    }
+
     /// The real directory and the name in it of a path that the application sees.
     fn place_of(&self, seen: &Path) -> io::Result<(PathBuf, PathBuf)> {
         let found = self.replaced().into_iter().find_map(|(directory, real)| {
@@ -325,9 +336,12 @@ fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
 
 /// A regular file below a directory that someone else may write.
 pub(crate) fn open_beneath(directory: &Path, name: &Path) -> io::Result<File> {
+    beneath::open(open_directory(directory)?, name)
+}
+
+fn open_directory(directory: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
-    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
-    beneath::open(directory, name)
+    Ok(rustix::fs::open(directory, flags, Mode::empty())?)
 }
 
 fn make_directory(path: &Path, mode: u32) -> Result<(), ScratchError> {

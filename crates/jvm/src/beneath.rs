@@ -3,12 +3,14 @@
 //!
 //! Source: openat2(2), Linux 5.6; open(2) on O_NONBLOCK with FIFOs, devices and leases.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, openat2};
 
 /// Opens a regular file by a path below the directory; no link is followed, not even on the way.
 ///
@@ -30,6 +32,33 @@ pub fn open_in_root(root: impl AsFd, name: &Path) -> io::Result<File> {
         name,
         ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS,
     )
+}
+
+/// Opens the one file of a directory below the directory, and says its name; no link is followed.
+///
+/// # Errors
+/// A directory that is not there, or holds anything but one regular file.
+pub fn open_only(directory: impl AsFd, name: &Path) -> io::Result<(OsString, File)> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+    let inner = openat2(directory, name, flags, Mode::empty(), resolve)?;
+    let mut names = Vec::new();
+    // Two are too many already, so it ends however many there are.
+    for entry in Dir::read_from(&inner)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+        if names.len() > 1 {
+            let text = "it holds more than one file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+    }
+    let name = names.pop();
+    let name = name.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it is empty"))?;
+    let file = open(&inner, Path::new(&name))?;
+    Ok((name, file))
 }
 
 fn open_by(directory: impl AsFd, name: &Path, resolve: ResolveFlags) -> io::Result<File> {
@@ -59,6 +88,27 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn the_one_file_of_a_directory_is_opened_and_no_link() {
+        let place = tempfile::tempdir().expect("a directory");
+        let root = File::open(place.path()).expect("it is there");
+        let inner = place.path().join("inner");
+        fs::create_dir(&inner).expect("a directory");
+        let only = |name: &str| open_only(&root, Path::new(name));
+        assert!(only("inner").is_err(), "it is empty");
+        symlink("/etc/passwd", inner.join("link")).expect("a link");
+        assert!(only("inner").is_err(), "a link");
+        fs::remove_file(inner.join("link")).expect("a link");
+        fs::write(inner.join("cache"), "bytes").expect("a file");
+        let (name, file) = only("inner/").expect("one file");
+        assert_eq!(name, "cache");
+        assert_eq!(read(file, 100).expect("it is read"), b"bytes");
+        fs::write(inner.join("other"), "bytes").expect("a file");
+        assert!(only("inner").is_err(), "two");
+        symlink(&inner, place.path().join("turned")).expect("a link");
+        assert!(only("turned").is_err(), "a link on the way");
+    }
 
     #[test]
     fn links_lead_nowhere_or_stay_below_the_root() {

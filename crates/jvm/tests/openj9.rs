@@ -71,6 +71,15 @@ fn a_real_openj9_takes_the_options() {
     let said = run(&scc::attach(directory.path()));
     assert!(said.contains("OpenJ9"), "{said}");
     run(&[scc::destroy(directory.path())]);
+    // Where it cannot be: a directory that is not there, and one that takes nothing.
+    let absent = directory.path().join("absent");
+    let said = run(&scc::attach(&absent));
+    assert!(
+        said.contains("OpenJ9") && !absent.join("x").exists(),
+        "{said}"
+    );
+    let said = run(&scc::attach(Path::new("/proc/self")));
+    assert!(said.contains("OpenJ9"), "{said}");
 }
 
 /// Compiles a program by any JDK's javac: a runtime that `jlink` made has none.

@@ -134,14 +134,14 @@ fn usable(
     }
 }
 
-fn manifest_of(cache: &Path) -> PathBuf {
+pub(crate) fn manifest_of(cache: &Path) -> PathBuf {
     let mut name = cache.as_os_str().to_owned();
     name.push(".manifest");
     PathBuf::from(name)
 }
 
 /// Everything that would cost a silent slow start, or a JVM that aborts.
-fn by_manifest(
+pub(crate) fn by_manifest(
     made: &Manifest,
     jar: &Path,
     cache: &Path,
@@ -165,6 +165,11 @@ fn by_manifest(
             });
         }
     }
+    whole(made, cache)
+}
+
+/// Damage would end a JVM, or make an OpenJ9 write its dumps before it goes on.
+pub(crate) fn whole(made: &Manifest, cache: &Path) -> Result<(), Mismatch> {
     let length = cache.metadata().map(|metadata| metadata.len()).ok();
     if length != Some(made.size) {
         let what = "its length is not the one that was written";

@@ -17,7 +17,8 @@ pub struct Java {
     pub path: PathBuf,
     /// What it is; `None` when no `release` file says so.
     pub jdk: Option<Jdk>,
-    /// `JAVA_RUNTIME_VERSION`: names the build, as start-up caches do.
+    /// `JAVA_RUNTIME_VERSION`: names the build, as start-up caches do; of an OpenJ9 that has none
+    /// `JAVA_VERSION`, as `loadline cache` does.
     pub build: Option<String>,
 }
 
@@ -53,10 +54,11 @@ fn by_environment(environment: &Environment) -> Option<PathBuf> {
 fn describe(path: PathBuf) -> Java {
     let (home, release) = home_of(&path).unzip();
     let release = release.unwrap_or_default();
-    let build = release.lines().find_map(|line| {
-        let value = line.strip_prefix("JAVA_RUNTIME_VERSION=")?;
-        Some(value.trim_matches('"').to_owned())
-    });
+    let value = |key: &str| {
+        let mut lines = release.lines();
+        let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        value.map(|value| value.trim_matches('"').to_owned())
+    };
     let has = |home: &PathBuf| OPENJ9_FILES.iter().any(|file| home.join(file).exists());
     let is_openj9 = home.as_ref().is_some_and(has);
     let jdk = Jdk::from_release(&release).map(|jdk| match is_openj9 {
@@ -66,6 +68,8 @@ fn describe(path: PathBuf) -> Java {
         },
         false => jdk,
     });
+    let build =
+        value("JAVA_RUNTIME_VERSION").or_else(|| value("JAVA_VERSION").filter(|_| is_openj9));
     Java { path, jdk, build }
 }
 

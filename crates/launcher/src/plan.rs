@@ -132,7 +132,9 @@ fn decide(plan: &mut StartPlan, environment: &Environment, files: &FileSystem, r
     plan.added = decision.options.clone();
     let found = match jdk.vm {
         _ if environment.is_off("LOADLINE_CACHE") => None,
-        Vm::OpenJ9 => shared_classes::find(&reading.target, &plan.options),
+        Vm::OpenJ9 => {
+            shared_classes::find(&plan.java, &reading.target, &plan.options, &mut plan.notes)
+        }
         Vm::HotSpot => cache::find(
             &plan.java,
             &reading.target,

@@ -223,3 +223,84 @@ fn a_changed_class_path_is_named() {
         "{said}"
     );
 }
+
+/// ping with a shared class cache of a real OpenJ9 beside it, and the cache's file.
+fn shared(jdk: &Path) -> Result<(Shipped, PathBuf), String> {
+    let jar = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/workloads/ping.jar");
+    if !jar.is_file() || !jdk.join("bin/java").is_file() {
+        return Err("no ping.jar (make workloads) or no OpenJ9 in /usr/lib/jvm".to_owned());
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::copy(jar, directory.path().join("app.jar")).expect("a copy");
+    let output = Command::new(jdk.join("bin/java"))
+        .args(["-Xshareclasses:name=loadline,cacheDir=scc", "-Xscmx16m"])
+        .args(["-jar", "app.jar", "--nonsense"])
+        .current_dir(directory.path())
+        .output()
+        .expect("java runs");
+    let files = fs::read_dir(directory.path().join("scc")).expect("a cache");
+    let file = files.flatten().next().map(|entry| entry.path());
+    let file = file.unwrap_or_else(|| panic!("no cache: {output:?}"));
+    let jdks = vec![jdk.to_owned()];
+    Ok((Shipped { directory, jdks }, file))
+}
+
+#[test]
+fn an_openj9_starts_with_its_cache_and_without_a_bad_one() {
+    let jdk = Path::new("/usr/lib/jvm/openj9-25");
+    let (shipped, file) = match shared(jdk) {
+        Ok(shared) => shared,
+        Err(reason) => {
+            println!("SKIP an_openj9_starts_with_its_cache_and_without_a_bad_one: {reason}");
+            return;
+        }
+    };
+    let release = fs::read_to_string(jdk.join("release")).expect("a release");
+    let value = |key: &str| {
+        let mut lines = release.lines();
+        lines.find_map(|line| Some(line.strip_prefix(key)?.trim_matches('"').to_owned()))
+    };
+    let build = value("JAVA_RUNTIME_VERSION=").or_else(|| value("JAVA_VERSION="));
+    let write_manifest = |build: &str| {
+        let cache = fs::read(&file).expect("a cache");
+        let mut sum = Checksum::default();
+        sum.add(&cache);
+        let made = Manifest {
+            kind: CacheKind::Scc,
+            build: build.to_owned(),
+            collector: "gencon".to_owned(),
+            compressed_oops: true,
+            compact_headers: false,
+            size: cache.len() as u64,
+            checksum: sum.finish(),
+            cpu: Vec::new(),
+            class_path: Vec::new(),
+        };
+        let manifest = format!("{}.manifest", file.display());
+        fs::write(manifest, made.to_text()).expect("a file");
+    };
+    let build = build.expect("a version");
+    write_manifest(&build);
+    let said = shipped.launch(jdk, &[]);
+    assert!(
+        said.contains("holds a shared class cache that fits"),
+        "{said}"
+    );
+    write_manifest("25.0.99+1");
+    let said = shipped.launch(jdk, &[]);
+    assert!(
+        said.contains("passed over: it was made by another build"),
+        "{said}"
+    );
+    write_manifest(&build);
+    let cut = fs::File::options()
+        .write(true)
+        .open(&file)
+        .expect("a cache");
+    cut.set_len(1 << 20).expect("it is cut");
+    let said = shipped.launch(jdk, &[]);
+    assert!(said.contains("damaged: its length"), "{said}");
+    // Without a manifest the JVM has the word: it is told to go on without the cache.
+    fs::remove_file(format!("{}.manifest", file.display())).expect("a manifest");
+    shipped.launch(jdk, &["-Xdump:none"]);
+}

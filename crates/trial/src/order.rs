@@ -46,7 +46,8 @@ pub struct Order {
     /// A text in a line of its output, whose time is wanted; not what makes it ready.
     pub log_line: Option<String>,
     /// Files that the application writes and that are handed over when it has ended, as it sees
-    /// them.
+    /// them. A path that ends in a slash is a directory whose one file is handed over, behind a
+    /// line with its name.
     pub hand_over: Vec<PathBuf>,
     /// How often the cgroup's counters are read.
     pub sampling: Sampling,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use loadline_analysis::record::{Configuration, Image};
 use loadline_engine::agenda::Agenda;
-use loadline_engine::cache::{Built, CacheError, application, in_image, use_options};
+use loadline_engine::cache::{Built, CacheError, application, in_image, name_of, use_options};
 use loadline_engine::command::assemble;
 use loadline_engine::experiment::wire::{
     CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
@@ -22,12 +22,11 @@ use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::destination::{Destination, Writer};
 use loadline_jvm::cache::manifest::ManifestError;
-use loadline_jvm::cache::{self as caches, CacheKind, manifest, scc};
+use loadline_jvm::cache::{self as caches, CacheKind, manifest};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_load::spec::text::TimeOrNone;
 use loadline_load::{Spec, Target};
 use loadline_report::emit::cached_image;
-use loadline_sizing::Bytes;
 use loadline_trial::Account;
 
 use super::{OutputFlags, print};
@@ -36,6 +35,9 @@ use crate::experiment::{ExperimentFlags, Given, app_table, checked, factor};
 use crate::extract::extracted;
 use crate::images;
 use crate::measuring::{MeasureFlags, Measuring, cache_refused, command_refused, sudo_caller};
+
+/// The directory of a shared class cache: OpenJ9 is told a directory, and so is `loadline-launch`.
+const SHARED: &str = "scc";
 
 /// Where an application listens when nobody says so.
 const PORT: u16 = 8080;
@@ -143,21 +145,25 @@ pub fn run(mut arguments: CacheArguments) -> Result<Outcome, Error> {
     };
     let beside = application.main().parent();
     let beside = beside.filter(|_| arguments.image.is_none());
-    let directory = match &arguments.out {
+    let mut directory = match &arguments.out {
         Some(directory) => here.join(directory),
         None => beside.unwrap_or(&here).to_owned(),
     };
+    let place = directory.join(&name);
+    let is_found = is_found(application.main(), &arguments.command, &place);
+    if kind == CacheKind::Scc && arguments.image.is_none() {
+        directory.push(SHARED);
+    }
     // Before an application is started for nothing.
     let caller = sudo_caller().map(|Account { uid, gid }| Writer { uid, gid });
     let there =
         Destination::open(&directory, caller).map_err(|e| cache_refused(&CacheError::File(e)))?;
-    let file = format!("{name}.{}", kind.extension());
+    // OpenJ9 names the file itself.
+    let file = (kind != CacheKind::Scc).then(|| format!("{name}.{}", kind.extension()));
     let given = experiment(&arguments, Some(kind))?;
     let mut given = checked(given, None, &here, format!("{kind} cache of {name}"))?;
     given.experiment.app.image = plain.app.image;
-    let place = there.join(&file);
-    let is_found = is_found(application.main(), &arguments.command, &place);
-    verify(given, &arguments, (&there, &file), is_found)
+    verify(given, &arguments, (&there, file), is_found)
 }
 
 /// Whether `loadline-launch` finds the cache by itself: beside the jar of `java -jar`.
@@ -169,7 +175,7 @@ fn is_found(jar: &Path, command: &[String], place: &Path) -> bool {
 fn verify(
     given: Given,
     arguments: &CacheArguments,
-    (there, file): (&Destination, &str),
+    (there, file): (&Destination, Option<String>),
     is_found: bool,
 ) -> Result<Outcome, Error> {
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
@@ -183,9 +189,10 @@ fn verify(
             return Ok(None);
         };
         // At once: whoever has no patience for the pairs has the cache.
+        let file = file.clone().unwrap_or_else(|| name_of(&built.file));
         match &image {
-            None => manifest::install(&built.file, there, file, &built.manifest).map(drop),
-            Some(image) => put_beside_dockerfile(&built, image, there, file),
+            None => manifest::install(&built.file, there, &file, &built.manifest).map(drop),
+            Some(image) => put_beside_dockerfile(&built, image, there, &file),
         }
         .map_err(CacheError::File)?;
         let classes = runner.witness(&with, &built)?;
@@ -200,11 +207,12 @@ fn verify(
         ));
     };
     if !arguments.output.json {
+        let file = file.unwrap_or_else(|| name_of(&built.file));
         let use_it = match &image {
-            None => use_it(&built, &there.join(file), is_found),
-            Some(image) => build_it(image, there, file),
+            None => use_it(&built, &there.join(&file), is_found),
+            Some(image) => build_it(image, there, &file),
         };
-        print(&summary(&built, &there.join(file), &use_it, classes))?;
+        print(&summary(&built, &there.join(&file), &use_it, classes))?;
     }
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
     match classes {
@@ -249,36 +257,7 @@ fn kind(text: &str, jdk: &Jdk) -> Result<CacheKind, Error> {
         })?,
     };
     caches::check(kind, jdk).map_err(refused)?;
-    if kind == CacheKind::Scc {
-        return Err(openj9());
-    }
     Ok(kind)
-}
-
-/// No OpenJ9 JVM was at hand when this was written, so nothing is claimed that was not tried.
-fn openj9() -> Error {
-    let directory = Path::new("/opt/scc");
-    let error = Error::new(
-        ErrorKind::Environment,
-        "loadline does not build OpenJ9's shared class cache itself; it takes these options, in order",
-    );
-    [
-        (
-            "fill it",
-            scc::populate(directory, scc::FIRST_SIZE).join(" "),
-        ),
-        ("see how full it is", scc::print_statistics(directory)),
-        ("remove it", scc::destroy(directory)),
-        (
-            "fill it again, with -Xscmx at the size that was full",
-            scc::populate(directory, Bytes::from_mib(40)).join(" "),
-        ),
-        ("use it", scc::attach(directory).join(" ")),
-    ]
-    .into_iter()
-    .fold(error, |error, (step, options)| {
-        error.hint(format!("{step}: {options}"))
-    })
 }
 
 fn stem(jar: &Path) -> String {
@@ -295,7 +274,7 @@ fn put_beside_dockerfile(
     there: &Destination,
     file: &str,
 ) -> Result<(), ManifestError> {
-    let place = in_image(built.manifest.kind);
+    let place = in_image(&built.file);
     let options = use_options(&built.manifest, &place);
     let text = cached_image(image, file, &place.display().to_string(), &options);
     let cache = std::fs::File::open(&built.file).map_err(|source| ManifestError {
@@ -449,10 +428,15 @@ fn summary(built: &Built, place: &Path, use_it: &str, classes: Option<Classes>) 
     text += &format!("Use it: {use_it}.\n");
     if let Some(classes) = classes {
         text += &format!(
-            "{} of {} classes ({:.1} %) come from it and the JDK's archive.\n",
+            "{} of {} classes ({:.1} %) come from it{}.\n",
             classes.archived,
             classes.loaded,
-            classes.archived as f64 * 100.0 / classes.loaded as f64
+            classes.archived as f64 * 100.0 / classes.loaded as f64,
+            match made.kind {
+                // OpenJ9 has no archive of its own; the JDK's classes are in this one.
+                CacheKind::Scc => "",
+                CacheKind::AppCds | CacheKind::Aot => " and the JDK's archive",
+            }
         );
     }
     text + "\n"

@@ -12,10 +12,14 @@ use crate::lab::Lab;
 use crate::process::Call;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 7] = [
+pub const CASES: [Case; 8] = [
     (
         "a_cache_is_built_used_and_verified",
         a_cache_is_built_used_and_verified,
+    ),
+    (
+        "a_shared_class_cache_is_built_sized_and_used",
+        a_shared_class_cache_is_built_sized_and_used,
     ),
     (
         "an_experiment_builds_its_caches_once",
@@ -110,6 +114,32 @@ fn a_cache_is_built_used_and_verified() -> Outcome {
     // Built again, in its place; this time for a program.
     let again = cache(&lab, &["--kind=appcds", "--json"], 8080).into_end();
     crate::forms::assert_result(&again.expect_code(0).stdout);
+    None
+}
+
+fn a_shared_class_cache_is_built_sized_and_used() -> Outcome {
+    let lab = Lab::new();
+    ping_or_skip!(&lab);
+    if !Path::new("/usr/lib/jvm/openj9-25/bin/java").is_file() {
+        return Some("no OpenJ9 25 in /usr/lib/jvm/openj9-25".to_owned());
+    }
+    let ended = cache(&lab, &["--kind=scc", "--jdk=openj9-25"], 8080).into_end();
+    let ended = ended.expect_code(0);
+    ended.prints(&["with gencon", "loadline-launch finds it", "come from it."]);
+    assert_eq!(ended.stderr.matches("training scc").count(), 2, "{ended}");
+    let files = fs::read_dir(lab.path().join("scc")).expect("a directory");
+    let mut files: Vec<PathBuf> = files.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    assert_eq!(files.len(), 2, "the cache and its manifest: {files:?}");
+    let size = files[0].metadata().expect("a cache").len();
+    assert!(
+        size < 40 << 20,
+        "made anew at the size that was full: {size}"
+    );
+    let manifest = fs::read_to_string(&files[1]).expect("a manifest");
+    for line in ["kind scc", &format!("size {size}"), " ping.jar"] {
+        assert!(manifest.contains(line), "{line}\n{manifest}");
+    }
     None
 }
 

@@ -3,11 +3,12 @@
 use loadline_analysis::record::{Evidence, Failure, Invalid, SCHEMA, TrialRecord, Verdict};
 use loadline_analysis::search::Ask;
 use loadline_analysis::verdict::{Judgement, judge};
+use loadline_jvm::cache::CacheKind;
 use loadline_trial::Ending;
 
 use super::attempts::Tried;
 use super::{Measurement, RunError, Runner};
-use crate::cache::{Built, Training};
+use crate::cache::{Built, Room, Training};
 use crate::host::{Delivery, Running};
 use crate::order;
 use crate::store::{TrialKey, unix_ms};
@@ -58,8 +59,13 @@ impl Runner<'_> {
             None => None,
             Some(wanted) => match self.built(&ask.configuration, wanted) {
                 Some(built) => Some(built),
+                None if wanted.kind == CacheKind::Scc => {
+                    // Several starts, each of which needs the one before: rare enough to wait for.
+                    Some(self.shared(slot, &ask.configuration, wanted)?)
+                }
                 None => {
-                    let training = Training::prepare(&self.of, &ask.configuration, wanted)?;
+                    let training =
+                        Training::prepare(&self.of, &ask.configuration, wanted, Room::ANY)?;
                     return self.train(slot, training).map(|()| false);
                 }
             },
@@ -143,8 +149,9 @@ impl Runner<'_> {
                     training.discard();
                     return Ok(false);
                 }
+                let place = training.place().to_owned();
                 let built = training.install(&measured(ending)?)?;
-                self.caches.insert(built.file.clone(), built);
+                self.caches.insert(place, built);
                 Ok(false)
             }
         }

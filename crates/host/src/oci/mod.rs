@@ -17,6 +17,7 @@ pub mod engine;
 pub mod image;
 mod watch;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeWriter, Write};
 use std::path::{Path, PathBuf};
@@ -190,6 +191,10 @@ impl Container for Oci {
 
     fn open(&self, seen: &Path) -> io::Result<File> {
         self.scratch.open(seen)
+    }
+
+    fn open_only(&self, seen: &Path) -> io::Result<(OsString, File)> {
+        self.scratch.open_only(seen)
     }
 
     fn jdk(&self) -> Option<&Path> {

@@ -14,6 +14,7 @@ mod reach;
 mod sandbox;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::path::{Path, PathBuf};
@@ -162,6 +163,10 @@ impl Container for Own {
 
     fn open(&self, seen: &Path) -> io::Result<File> {
         self.scratch.open(seen)
+    }
+
+    fn open_only(&self, seen: &Path) -> io::Result<(OsString, File)> {
+        self.scratch.open_only(seen)
     }
 
     fn jdk(&self) -> Option<&Path> {

@@ -1,7 +1,9 @@
-//! `-Xlog:class+load`: where each class of a start came from.
+//! `-Xlog:class+load`, of OpenJ9 `verboseIO`: where each class of a start came from.
 //!
-//! Owns the counting. Facts: lines of JDK 17.0.15 and 25.0.3; a dynamic archive is the `top` layer
-//! over the JDK's own, an AOT cache has no layers and stands for both.
+//! Owns the counting. Facts: lines of JDK 17.0.15, 25.0.3 and an OpenJ9 25; a dynamic archive is the
+//! `top` layer over the JDK's own, an AOT cache has no layers and stands for both.
+
+use std::collections::BTreeSet;
 
 use loadline_sizing::cache::CacheKind;
 
@@ -29,6 +31,27 @@ impl Classes {
         })
     }
 
+    /// Counts what an OpenJ9 said of its shared class cache (`verboseIO`): classes that it looked
+    /// for there, each once, though every class loader asks. `None` when it said nothing of one.
+    pub fn of_shared(said: &str) -> Option<Self> {
+        let named = |how: &'static str| {
+            let lines = said.lines().filter_map(move |line| {
+                let (name, rest) = line.trim().strip_prefix(how)?.split_once(' ')?;
+                rest.starts_with("in shared cache").then_some(name)
+            });
+            lines.collect::<BTreeSet<_>>()
+        };
+        let found = named("Found class ");
+        let missed = named("Failed to find class ");
+        let loaded = found.union(&missed).count() as u64;
+        let archived = found.len() as u64;
+        (loaded > 0).then_some(Self {
+            loaded,
+            archived,
+            top: archived,
+        })
+    }
+
     /// Whether a cache of this kind was used: a JVM that rejects an AOT cache uses none at all.
     pub fn is_used(&self, kind: CacheKind) -> bool {
         match kind {
@@ -49,6 +72,23 @@ mod tests {
 [0.180s][info][class,load] java.lang.invoke.VarHandleByteArrayAsLongs$ArrayHandle$$Lambda$2/0x00007fd300043a78 source: java.lang.invoke.VarHandleByteArrayAsLongs
 [0.187s][info][class,load] org.apache.catalina.startup.Tomcat source: shared objects file (top)
 ";
+
+    #[test]
+    fn a_class_of_openj9_counts_once_however_many_loaders_ask() {
+        let said = "\
+[-Xshareclasses verbose I/O output enabled]
+Found class java/lang/Object in shared cache for class-loader id 0.
+Failed to find class H in shared cache for class-loader id 0.
+Failed to find class H in shared cache for class-loader id 1.
+Failed to find class I in shared cache for class-loader id 0.
+Found class I in shared cache for class-loader id 1 with URL /app/h.jar.
+up
+";
+        let classes = Classes::of_shared(said).expect("classes");
+        assert_eq!((classes.loaded, classes.archived), (3, 2));
+        assert!(classes.is_used(CacheKind::Scc));
+        assert_eq!(Classes::of_shared("JVMSHRC686I Failed to startup"), None);
+    }
 
     #[test]
     fn each_class_is_counted_by_its_source() {

@@ -2,7 +2,8 @@
 //!
 //! Owns texts only: populate with room, read how full it is, make it anew at that size, populate
 //! again, use it read-only. The steps and the formula of the size are those of Open Liberty's
-//! `populate_scc.sh` \[openj9\]. Tested on recorded output: no OpenJ9 JVM was at hand.
+//! `populate_scc.sh` \[openj9\]. Tried on OpenJ9 25: it names the file itself, makes its directory
+//! for its own user alone, and leaves dumps behind where it meets a damaged cache.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ const NAME: &str = "loadline";
 /// Options of a run that fills the cache in a directory, at this size.
 pub fn populate(directory: &Path, size: Bytes) -> Vec<String> {
     vec![
-        format!("{},createLayer,groupAccess", base(directory)),
+        base(directory),
         format!("-Xscmx{}", size.jvm()),
         "-XX:+IProfileDuringStartupPhase".to_owned(),
     ]
@@ -26,6 +27,27 @@ pub fn populate(directory: &Path, size: Bytes) -> Vec<String> {
 /// Options of a start that uses it and changes nothing in it; it starts without one, too.
 pub fn attach(directory: &Path) -> Vec<String> {
     vec![format!("{},readonly,nonfatal", base(directory))]
+}
+
+/// The same, and the JVM says of each class whether it was there.
+pub fn witness(directory: &Path) -> Vec<String> {
+    vec![format!("{},readonly,nonfatal,verboseIO", base(directory))]
+}
+
+/// Whether a JVM calls a cache of that name so, as `C290M25F1A64P_loadline_G45L00`. Nothing else
+/// of what an application hands over becomes a file's name.
+pub fn is_file_name(text: &str) -> bool {
+    let Some((version, generation)) = text.split_once(&format!("_{NAME}_")) else {
+        return false;
+    };
+    let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    version.starts_with('C')
+        && version.ends_with('P')
+        && version.len() < 40
+        && generation.starts_with('G')
+        && generation.len() < 20
+        && is_plain(version)
+        && is_plain(generation)
 }
 
 /// Option of a JVM that prints the statistics and ends.
@@ -119,6 +141,20 @@ mod tests {
     }
 
     #[test]
+    fn only_names_that_a_jvm_gives_are_names() {
+        assert!(is_file_name("C290M25F1A64P_loadline_G45L00"));
+        for other in [
+            "C290M25F1A64P_other_G45L00",
+            "../C290P_loadline_G45L00",
+            "C290P_loadline_G45/L00",
+            "C290P_loadline_G45L00.manifest",
+            "_loadline_",
+        ] {
+            assert!(!is_file_name(other), "{other}");
+        }
+    }
+
+    #[test]
     fn the_steps_in_order() {
         let directory = Path::new("/opt/scc");
         let steps = [
@@ -129,10 +165,10 @@ mod tests {
             attach(directory).join(" "),
         ];
         insta::assert_snapshot!(steps.join("\n"), @"
-        -Xshareclasses:name=loadline,cacheDir=/opt/scc,createLayer,groupAccess -Xscmx80m -XX:+IProfileDuringStartupPhase
+        -Xshareclasses:name=loadline,cacheDir=/opt/scc -Xscmx80m -XX:+IProfileDuringStartupPhase
         -Xshareclasses:name=loadline,cacheDir=/opt/scc,printStats
         -Xshareclasses:name=loadline,cacheDir=/opt/scc,destroyAll
-        -Xshareclasses:name=loadline,cacheDir=/opt/scc,createLayer,groupAccess -Xscmx7m -XX:+IProfileDuringStartupPhase
+        -Xshareclasses:name=loadline,cacheDir=/opt/scc -Xscmx7m -XX:+IProfileDuringStartupPhase
         -Xshareclasses:name=loadline,cacheDir=/opt/scc,readonly,nonfatal
         ");
     }

@@ -1,7 +1,6 @@
 //! Start-up caches in an experiment file: which kind a level asks for, and the training run.
 
 use loadline_analysis::record::StartCache;
-use loadline_sizing::cache::CacheKind;
 
 use super::Checked;
 use crate::experiment::Training;
@@ -18,16 +17,8 @@ pub(super) fn level(
     requests: Option<u64>,
     source: &Source<'_>,
 ) -> Checked<StartCache> {
-    let kind = source.parse(text, "appcds, or aot from JDK 25 on")?;
-    if kind == CacheKind::Scc {
-        return Err(source.at(
-            text.origin(),
-            "trials with a shared class cache of OpenJ9 are not supported",
-            "write appcds or aot; docs/guides/start-up.md has the steps for OpenJ9",
-        ));
-    }
     Ok(StartCache {
-        kind,
+        kind: source.parse(text, "appcds, aot from JDK 25 on, or scc with OpenJ9")?,
         requests: requests.unwrap_or(CACHE_REQUESTS),
     })
 }

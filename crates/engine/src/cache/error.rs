@@ -1,0 +1,67 @@
+//! Why a start-up cache could not be made, and what to do about it.
+//!
+//! Owns the texts. What they stand for is found in the modules beside it.
+
+use loadline_jvm::cache::application::ApplicationError;
+use loadline_jvm::cache::manifest::ManifestError;
+use loadline_jvm::cache::{CacheKind, KindError};
+
+/// A cache that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The command has no class path that can be cached.
+    #[error(transparent)]
+    Application(#[from] ApplicationError),
+    /// This JVM has no such cache.
+    #[error(transparent)]
+    Kind(#[from] KindError),
+    /// The command is no `java`, or its JDK is not known.
+    #[error("the JDK behind `{program}` is not known")]
+    NoJdk {
+        /// The program.
+        program: String,
+    },
+    /// The application was never ready in the training run.
+    #[error("the training run was never ready: {why}{output}")]
+    NeverReady {
+        /// What the probe saw, or how it ended.
+        why: String,
+        /// The last lines it wrote.
+        output: String,
+    },
+    /// It ran, but there is no cache.
+    #[error("the training run wrote no {kind} cache: {why}{output}")]
+    NotWritten {
+        /// What was to be written.
+        kind: CacheKind,
+        /// Why, as far as known.
+        why: String,
+        /// The last lines it wrote.
+        output: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A file of the cache cannot be read or written.
+    #[error(transparent)]
+    File(#[from] ManifestError),
+}
+
+impl CacheError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Application(error) => error.hint(),
+            Self::Kind(KindError::Unsupported { hint, .. }) | Self::NotWritten { hint, .. } => hint,
+            Self::NoJdk { .. } => {
+                "give the java command itself, not a script: -- java -jar app.jar"
+            }
+            Self::NeverReady { .. } => {
+                "try the command by itself; --ready names the path that answers when it is ready, --start-deadline how long that may take"
+            }
+            Self::File(error) if error.is_disk_full() => {
+                "free some space, or choose another directory: -o DIR"
+            }
+            Self::File(_) => "the directory must be writable: -o DIR",
+        }
+    }
+}
