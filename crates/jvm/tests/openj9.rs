@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use loadline_jvm::cache::scc::{self, Statistics};
 use loadline_jvm::detect::words::{ASK_OPENJ9, Words};
 use loadline_jvm::detect::{Found, Jdk, Places};
-use loadline_jvm::gclog::{Builder, GcLog, WallClock};
+use loadline_jvm::gclog::report::Report;
+use loadline_jvm::gclog::{Builder, Finding, FindingCode, GcLog, WallClock};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::Bytes;
 use loadline_sizing::Vm;
@@ -198,6 +199,9 @@ fn metronome_is_named_and_gives_no_pauses() {
     let log = parsed(&kept("metronome"), None);
     assert_eq!(log.header.collector.map(|c| c.name()), Some("metronome"));
     assert_eq!(log.summary.stw.count, 0);
+    let report = Report::of(&log, &[]);
+    let told = |finding: &Finding| finding.code == FindingCode::SumsOnly;
+    assert!(report.findings.iter().any(told), "{:?}", report.findings);
 }
 
 #[test]
