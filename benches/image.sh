@@ -3,11 +3,11 @@
 #
 #   benches/image.sh JAR URL_PATH RATE OUT [ROUNDS]
 #
-# The image is made here from this machine's JDK (a jlinked runtime with all of its modules), its
-# libraries, and the jar; no registry is asked, and the image is removed again. The plain command
-# runs on the same runtime. Prints the size that each search found. Needs root, podman, docker with a
-# daemon (or dockerd, which is then started without a network), a built loadline (LOADLINE, default
-# target/release/loadline) and a quiet machine: two minutes for each of the 3 searches of a round.
+# The image is made here by tests/images/jar.sh; no registry is asked, and the image is removed again.
+# The plain command runs on the same runtime. Prints the size that each search found. Needs root,
+# podman, docker with a daemon (or dockerd, which is then started without a network), a built loadline
+# (LOADLINE, default target/release/loadline) and a quiet machine: two minutes for each of the 3
+# searches of a round.
 # FLAGS are loadline's (SLO, warm-up, proof). Results stay in OUT/state.
 set -eu
 jar=$(realpath "$1") path=$2 rate=$3 out=$4 rounds=${5:-3}
@@ -25,22 +25,6 @@ end() {
 trap end EXIT
 
 root=$out/root
-if [ ! -e "$root/opt/jre/bin/java" ]; then
-    jlink=$(dirname "$(realpath "$(command -v javac)")")/jlink
-    mkdir -p "$root/opt" "$root/app" "$root/etc"
-    "$jlink" --add-modules ALL-MODULE-PATH --output "$root/opt/jre"
-    cp /etc/passwd /etc/group "$root/etc/"
-    # Every library that the runtime's own files name, under the name by which they are sought.
-    find "$root/opt/jre" \( -name '*.so' -o -path '*/bin/java' \) -exec ldd {} + 2>/dev/null \
-        | grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$root" | sort -u \
-        | while read -r library; do
-            [ -e "$library" ] && mkdir -p "$root$(dirname "$library")" && cp -L "$library" "$root$library"
-        done
-    "$root/opt/jre/bin/java" -Xshare:dump >/dev/null
-fi
-cp "$jar" "$root/app/app.jar"
-tar -C "$root" -cf "$out/root.tar" .
-
 if ! docker info >/dev/null 2>&1; then
     DOCKER_HOST=unix:///run/loadline-bench.sock
     export DOCKER_HOST
@@ -49,9 +33,7 @@ if ! docker info >/dev/null 2>&1; then
     daemon=$!
     until docker info >/dev/null 2>&1; do kill -0 "$daemon"; sleep 1; done
 fi
-change='CMD ["/opt/jre/bin/java","-jar","/app/app.jar"]'
-podman import --change "$change" "$out/root.tar" "$name" >/dev/null
-docker import --change "$change" "$out/root.tar" "$name" >/dev/null
+"$(dirname "$0")/../tests/images/jar.sh" "$jar" "$out" "$name" podman docker
 
 # size KIND WHAT...: prints the size in MiB, 0 without one.
 size() {

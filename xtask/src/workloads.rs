@@ -1,7 +1,7 @@
 //! Builds the Java workloads into `build/workloads`, and only when their sources changed.
 //!
-//! A stamp beside each jar holds a hash of its build recipe and of every source file. Maven is
-//! called for spring-web and tomcat only: it costs seconds even when there is nothing to do, and
+//! A stamp beside what was built holds a hash of its build recipe and of every source file. Maven is
+//! called for what is not plain Java only: it costs seconds even when there is nothing to do, and
 //! needs the network the first time.
 
 use std::fs;
@@ -18,7 +18,7 @@ const JAR_TIME: &str = "2026-01-01T00:00:00Z";
 
 /// A workload and how it is built.
 struct Workload {
-    /// Its directory below `workloads/`, and the name of its jar.
+    /// Its directory below `workloads/`, and the name of its jar or its installation.
     name: &'static str,
     /// Files and directories that decide what is built, relative to its directory.
     sources: &'static [&'static str],
@@ -36,6 +36,22 @@ enum Recipe {
     Javac { main_class: &'static str },
     /// The same for a jar that is an agent too: its manifest is among the sources.
     Agent { manifest: &'static str },
+    /// `mvn package`; a server comes out as a directory of `target`, and `NAME/` is a copy of it that
+    /// every account may read.
+    Server {
+        built: &'static str,
+        script: &'static str,
+    },
+}
+
+impl Workload {
+    /// What is there once it is built.
+    fn product(&self, out: &Path) -> PathBuf {
+        match self.recipe {
+            Recipe::Server { script, .. } => out.join(self.name).join(script),
+            _ => out.join(format!("{}.jar", self.name)),
+        }
+    }
 }
 
 const WORKLOADS: &[Workload] = &[
@@ -64,6 +80,14 @@ const WORKLOADS: &[Workload] = &[
         recipe: Recipe::Javac { main_class: "Leak" },
     },
     Workload {
+        name: "liberty",
+        sources: &["pom.xml", "src"],
+        recipe: Recipe::Server {
+            built: "liberty/wlp",
+            script: "bin/server",
+        },
+    },
+    Workload {
         name: "ping",
         sources: &["Ping.java"],
         recipe: Recipe::Javac { main_class: "Ping" },
@@ -78,6 +102,14 @@ const WORKLOADS: &[Workload] = &[
         sources: &["pom.xml", "src"],
         recipe: Recipe::Maven,
     },
+    Workload {
+        name: "tomcat-installed",
+        sources: &["pom.xml", "conf", "webapps"],
+        recipe: Recipe::Server {
+            built: "apache-tomcat-10.1.59",
+            script: "bin/catalina.sh",
+        },
+    },
 ];
 
 /// Builds what is out of date.
@@ -85,34 +117,50 @@ pub fn build(root: &Path) -> Result<(), Error> {
     let out = root.join("build/workloads");
     fs::create_dir_all(&out).map_err(Error::file(&out))?;
     for workload in WORKLOADS {
-        build_one(root, &out, workload)?;
+        match build_one(root, &out, workload) {
+            // Tests of a server say SKIP without it; nothing else needs one.
+            Err(error) if matches!(workload.recipe, Recipe::Server { .. }) => {
+                println!("workload {}: not built: {error}", workload.name);
+            }
+            built => built?,
+        }
     }
     Ok(())
 }
 
 fn build_one(root: &Path, out: &Path, workload: &Workload) -> Result<(), Error> {
     let home = root.join("workloads").join(workload.name);
-    let jar = out.join(format!("{}.jar", workload.name));
+    let product = workload.product(out);
     let stamp = out.join(format!("{}.hash", workload.name));
     let hash = hash(&home, workload)?;
-    if jar.is_file() && fs::read_to_string(&stamp).is_ok_and(|old| old == hash) {
+    if product.is_file() && fs::read_to_string(&stamp).is_ok_and(|old| old == hash) {
         println!("workload {}: up to date", workload.name);
         return Ok(());
     }
     println!("workload {}: building", workload.name);
     let start = Instant::now();
     match workload.recipe {
-        Recipe::Maven => maven(&home, workload.name, &jar)?,
+        Recipe::Maven => maven(&home, workload.name, &product)?,
         Recipe::SpringBoot => {
-            maven(&home, workload.name, &jar)?;
-            extract(&jar, &out.join(workload.name))?;
+            maven(&home, workload.name, &product)?;
+            extract(&product, &out.join(workload.name))?;
+        }
+        Recipe::Server { built, .. } => {
+            package(&home)?;
+            install(&home.join("target").join(built), &out.join(workload.name))?;
         }
         Recipe::Javac { main_class } => {
-            javac(&home, out, workload, &["--main-class", main_class], &jar)?;
+            javac(
+                &home,
+                out,
+                workload,
+                &["--main-class", main_class],
+                &product,
+            )?;
         }
         Recipe::Agent { manifest } => {
             let manifest = home.join(manifest).display().to_string();
-            javac(&home, out, workload, &["--manifest", &manifest], &jar)?;
+            javac(&home, out, workload, &["--manifest", &manifest], &product)?;
         }
     }
     // Last, so that a build that was cut short is done again.
@@ -125,13 +173,26 @@ fn build_one(root: &Path, out: &Path, workload: &Workload) -> Result<(), Error> 
     Ok(())
 }
 
-fn maven(home: &Path, name: &str, jar: &Path) -> Result<(), Error> {
+fn package(home: &Path) -> Result<(), Error> {
     let mut command = Command::new("mvn");
     command
         .args(["-q", "-B", "-f"])
         .arg(home.join("pom.xml"))
         .arg("package");
-    stdout_of(&mut command)?;
+    stdout_of(&mut command).map(drop)
+}
+
+/// Copies a server; in a trial it runs under an account of its own.
+fn install(built: &Path, to: &Path) -> Result<(), Error> {
+    if to.exists() {
+        fs::remove_dir_all(to).map_err(Error::file(to))?;
+    }
+    stdout_of(Command::new("cp").arg("-R").arg(built).arg(to))?;
+    stdout_of(Command::new("chmod").args(["-R", "a+rX"]).arg(to)).map(drop)
+}
+
+fn maven(home: &Path, name: &str, jar: &Path) -> Result<(), Error> {
+    package(home)?;
     let built = home.join("target").join(format!("{name}.jar"));
     fs::copy(&built, jar).map_err(Error::file(built))?;
     Ok(())

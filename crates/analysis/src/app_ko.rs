@@ -228,10 +228,17 @@ fn crash(evidence: &Evidence) -> Option<Ko> {
         }
         _ => None,
     };
-    let said = telling_line(&evidence.last_output).map(|line| format!("its output says `{line}`"));
+    let said =
+        || telling_line(&evidence.last_output).map(|line| format!("its output says `{line}`"));
+    let said = unreached(&evidence.last_output).or_else(said);
+    // A daemon: the script has done its work, and what it started was ended with it.
+    let is_daemon = evidence.exit.code == Some(0) && evidence.exit.leftover_processes > 0;
+    let daemon = is_daemon.then(|| {
+        "what it started was still running: a start script must stay in the foreground (`catalina.sh run`, `server run`)".to_owned()
+    });
     certain(
         AppKo::Crash,
-        [Some(ended), kill, said].into_iter().flatten(),
+        [Some(ended), kill, daemon, said].into_iter().flatten(),
     )
 }
 
@@ -253,6 +260,9 @@ fn never_ready(evidence: &Evidence) -> Option<Ko> {
         reason.push(&format!(
             "throttled for {throttled} meanwhile (summed over CPUs)"
         ));
+    }
+    if let Some(said) = unreached(&evidence.last_output) {
+        reason.push(&said);
     }
     Some(Ko {
         cause: AppKo::NeverReady,
@@ -365,17 +375,42 @@ fn when(evidence: &Evidence) -> String {
 
 /// The line of the last output that best says what happened, shortened.
 fn telling_line(lines: &[String]) -> Option<String> {
-    let is_telling = |line: &&String| {
-        let line = line.trim_start();
-        let is_frame = line.starts_with("at ") || line.starts_with("... ");
-        !is_frame && (line.contains("Error") || line.contains("Exception"))
-    };
+    let is_telling =
+        |line: &&String| !is_frame(line) && (line.contains("Error") || line.contains("Exception"));
     let any = lines.iter().rfind(|line| !line.trim().is_empty());
     lines
         .iter()
         .rfind(is_telling)
         .or(any)
         .map(|line| shorten(line))
+}
+
+/// A line of a stack trace.
+fn is_frame(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("at ") || line.starts_with("... ")
+}
+
+/// What the last output says of a service that was not reached, and where such a service can be: by
+/// default the application's network ends at its own loopback.
+fn unreached(lines: &[String]) -> Option<String> {
+    const SIGNS: [&str; 5] = [
+        "unknownhostexception",
+        "name or service not known",
+        "temporary failure in name resolution",
+        "network is unreachable",
+        "econnrefused",
+    ];
+    let is_sign = |line: &&String| {
+        let text = line.to_lowercase();
+        let is_refused = text.contains("connection") && text.contains("refused");
+        !is_frame(line) && (is_refused || SIGNS.iter().any(|sign| text.contains(sign)))
+    };
+    let line = lines.iter().rfind(is_sign)?;
+    Some(format!(
+        "its output says `{}`: what it needs beside it is a [[dependency]], or a service of this machine with --network host",
+        shorten(line)
+    ))
 }
 
 fn shorten(line: &str) -> String {

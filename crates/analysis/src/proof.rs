@@ -160,7 +160,7 @@ impl Proof {
         broken.find(|_| self.is_counted())
     }
 
-    /// `20 of 20 fresh starts passed: less than 13.9 % fail (95 % confidence)`.
+    /// `0 of 20 fresh starts failed; up to 1 in 7 could still (95 % confidence)`.
     pub fn sentence(&self) -> String {
         let not_measured = match self.not_measured {
             0 => String::new(),
@@ -170,13 +170,29 @@ impl Proof {
             return format!("not proven: no fresh start ran at this size{not_measured}");
         }
         format!(
-            "{} of {} fresh starts passed: less than {} fail ({} confidence){not_measured}",
-            self.passes,
+            "{} of {} fresh starts failed; {}{not_measured}",
+            self.starts - self.passes,
             self.starts,
-            text::percent(self.failure_upper_bound),
-            text::percent(CONFIDENCE),
+            could_still(self.failure_upper_bound),
         )
     }
+}
+
+/// A share of starts, rounded to the safe side: `1 in 7` of 13.9 %; of a half or more the percentage.
+pub fn one_in(share: f64) -> String {
+    match (1.0 / share.max(f64::EPSILON)).floor() as u64 {
+        0 | 1 => text::percent(share),
+        n => format!("1 in {n}"),
+    }
+}
+
+/// What starts do not exclude: `up to 1 in 7 could still (95 % confidence)`.
+pub fn could_still(failure_upper_bound: f64) -> String {
+    format!(
+        "up to {} could still ({} confidence)",
+        one_in(failure_upper_bound),
+        text::percent(CONFIDENCE),
+    )
 }
 
 /// Why these starts prove nothing; `None` where they are a proof.
@@ -264,6 +280,20 @@ mod tests {
         assert_eq!(proof(17, 1, 2), (false, true));
         assert_eq!(proof(17, 2, 1), (false, false));
         assert_eq!(proof(0, 0, 0), (false, false));
+    }
+
+    #[test]
+    fn a_bound_is_said_as_one_start_in_so_many_and_never_as_too_few() {
+        for (share, said) in [
+            (0.139, "1 in 7"),
+            (0.049, "1 in 20"),
+            (0.05, "1 in 20"),
+            (0.5, "1 in 2"),
+            (0.632, "63.2 %"),
+            (1.0, "100 %"),
+        ] {
+            assert_eq!(one_in(share), said);
+        }
     }
 
     #[test]

@@ -383,7 +383,7 @@ mod tests {
         insta::assert_snapshot!(
             format!("{}\n{}", got.proof.sentence(), smaller.sentence()),
             @"
-        19 of 20 fresh starts passed: less than 21.6 % fail (95 % confidence); 1 could not be measured
+        1 of 20 fresh starts failed; up to 1 in 4 could still (95 % confidence); 1 could not be measured
         296Mi fails: reason of t5
         "
         );

@@ -35,6 +35,9 @@ struct Arguments {
     /// Say nothing but answers, warnings and errors
     #[arg(short, long, global = true)]
     quiet: bool,
+    /// Say also where results and raw events lie, what is started, and how long each trial took
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    verbose: bool,
     #[command(subcommand)]
     command: Option<commands::Command>,
 }
@@ -51,7 +54,7 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(refusal) => return usage::refused(&refusal),
     };
-    ui::quiet(arguments.quiet);
+    ui::begin(arguments.quiet, arguments.verbose);
     let to = commands::output::begin(&found);
     let ended = arguments
         .command

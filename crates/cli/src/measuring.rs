@@ -3,17 +3,16 @@
 //! Owns the order: check the experiment against this machine, take the lock, sweep leftovers,
 //! open the store, begin (or go on with) a result, run, note how it ended.
 
+mod preflight;
 mod refusals;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::record::{Configuration, Machine};
+use loadline_analysis::record::Machine;
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
-use loadline_engine::cache::application;
-use loadline_engine::command::assemble;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::ground::{changed, fingerprint};
 use loadline_engine::host::Host;
@@ -26,7 +25,7 @@ use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_kubernetes::Kubernetes;
 use loadline_trial::{Account, Engine};
 
-use crate::commands::{RESULT, load_error};
+use crate::commands::RESULT;
 use crate::error::{Error, ErrorKind};
 use crate::experiment::{Given, refused};
 use crate::images;
@@ -34,6 +33,7 @@ use crate::notify::Webhook;
 use crate::signals::Signals;
 use crate::ui::Progress;
 
+use preflight::preflight;
 use refusals::run_refused;
 pub use refusals::{cache_refused, command_refused, store_refused};
 
@@ -353,6 +353,11 @@ impl Held {
             let noted = self.store.set_ground(&result, ground);
             noted.map_err(|e| store_refused(&e))?;
         }
+        detail!(
+            "result {result} in {}; raw events of each trial in {}",
+            self.store.directory().display(),
+            self.store.log("TRIAL").display()
+        );
         Ok(Measuring {
             store: self.store,
             result,
@@ -396,61 +401,6 @@ pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
     let mut experiment = parsed.map_err(|e| refused(&e))?;
     experiment.app.directory = row.directory.clone();
     Ok(experiment)
-}
-
-/// Every configuration's command must be runnable before the first trial starts.
-fn preflight(experiment: &Experiment, jdks: &Found, places: &Places) -> Result<(), Error> {
-    let configurations = experiment.configurations();
-    let is_program = |c: &Configuration| experiment.app_of(c).image.is_none();
-    if configurations.iter().any(is_program) && !experiment.app.directory.is_dir() {
-        return Err(Error::new(ErrorKind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
-            .hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
-    }
-    // What the load names must be there, too: bodies, credentials.
-    let first = Configuration::default();
-    let phases = experiment.load.phases(&first, None, 0);
-    phases.map_err(load_error)?;
-    experiment
-        .check_surroundings(places)
-        .map_err(|e| match &e {
-            RunError::Refused(refusal) => Error::refused(refusal),
-            RunError::Command(error) => command_refused(error),
-            other => Error::new(ErrorKind::Usage, other),
-        })?;
-    for configuration in &configurations {
-        assemble(experiment, configuration, jdks, places).map_err(|e| command_refused(&e))?;
-    }
-    if let Some(warning) = nested_jars(experiment, jdks, places) {
-        eprintln!("warning: {warning}");
-    }
-    Ok(())
-}
-
-/// Said before a cache is trained for nothing: of classes in jars inside a jar it serves none.
-fn nested_jars(experiment: &Experiment, jdks: &Found, places: &Places) -> Option<String> {
-    let all = experiment.configurations();
-    let cached = all
-        .iter()
-        .find(|configuration| configuration.cache.is_some())?;
-    let app = experiment.app_of(cached);
-    let assembled = assemble(experiment, cached, jdks, places).ok()?;
-    let application = application(&app, assembled.command()).ok()?;
-    let jar = application.main().display();
-    let (whose, way) = match &app.image {
-        None => (
-            jar.to_string(),
-            "`loadline cache --extract` and `loadline size --extract` take it apart and measure that; other commands: name the jar that they made".to_owned(),
-        ),
-        Some(image) => (
-            format!("the jar of {}", image.reference),
-            "extract it where the image is built: RUN java -Djarmode=tools -jar app.jar extract --destination extracted".to_owned(),
-        ),
-    };
-    application.has_nested_jars.then(|| {
-        format!(
-            "{whose} holds the jars of its libraries, and no cache can serve classes from jars inside a jar\nhint: {way}"
-        )
-    })
 }
 
 fn java() -> (Found, Places) {

@@ -4,8 +4,9 @@
 //! A block of README, tutorial or guide that is fenced as `console` holds commands behind `$ ` and
 //! what they print; a line `...` stands for any lines, `[..]` for any text in a line. A block fenced
 //! as `console slow` measures for minutes and as root: it is run only with
-//! `LOADLINE_DOCUMENTS=slow`, and numbers in it may differ. `LOADLINE_UPDATE=1` writes what the
-//! program prints into the documents.
+//! `LOADLINE_DOCUMENTS=slow`, or with the name of its document (`LOADLINE_DOCUMENTS=first-ten-minutes`),
+//! and numbers in it may differ; that its commands and flags exist is always checked.
+//! `LOADLINE_UPDATE=1` writes what the program prints into the documents.
 
 // A skip is said on stdout, where the test runner counts it.
 #![allow(clippy::print_stdout)]
@@ -43,7 +44,14 @@ fn documents() -> Vec<PathBuf> {
 /// A directory that looks like the checkout, in which commands may write.
 fn workplace() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory");
-    for name in ["records", "experiments", "workloads", "build", "docs"] {
+    for name in [
+        "records",
+        "experiments",
+        "workloads",
+        "build",
+        "docs",
+        "tests",
+    ] {
         let target = checkout().join(name);
         if target.exists() {
             symlink(target, place.path().join(name)).expect("a new link");
@@ -226,15 +234,16 @@ const HOW: &str =
 #[test]
 fn every_transcript_is_what_the_program_prints() {
     let _turn = TURN.lock();
-    let slow = std::env::var("LOADLINE_DOCUMENTS").is_ok_and(|what| what == "slow");
-    if !slow {
+    let wanted = std::env::var("LOADLINE_DOCUMENTS").unwrap_or_default();
+    if wanted.is_empty() {
         println!(
             "SKIP documents::slow_transcripts: they measure for minutes; LOADLINE_DOCUMENTS=slow runs them, as root"
         );
     }
     let mut all_right = true;
     for path in documents() {
-        let (wrong, fresh) = check(&path, slow);
+        let is_named = path.file_stem().is_some_and(|name| name == wanted.as_str());
+        let (wrong, fresh) = check(&path, wanted == "slow" || is_named);
         all_right &= settle(&path, &wrong, &fresh);
     }
     assert!(all_right, "documents and program differ; {HOW}");
@@ -302,4 +311,92 @@ fn the_tutorial_lists_what_setup_installs() {
             "{package}"
         );
     }
+}
+
+/// The calls of loadline in a command of a shell: each by its words, up to what is not its own.
+fn calls(command: &[String]) -> Vec<Vec<String>> {
+    let line = command.join(" ").replace('\\', " ");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_loadline =
+        |word: &&str| word.trim_start_matches("$(").rsplit('/').next() == Some("loadline");
+    let ends = ["|", "&&", ";", "--", "||"];
+    let begins = words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| is_loadline(word));
+    begins
+        .map(|(i, _)| {
+            let own = words[i + 1..]
+                .iter()
+                .take_while(|word| !ends.contains(word));
+            own.map(|word| (*word).to_owned()).collect()
+        })
+        .collect()
+}
+
+/// Slow blocks are not run each time; that what they call is there is checked each time.
+#[test]
+fn what_slow_transcripts_call_is_there() {
+    let mut checked = 0;
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("a document");
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let slow = blocks(&lines)
+            .into_iter()
+            .filter(|b| b.info == "console slow");
+        for (command, _) in slow.flat_map(|block| commands(&lines[block.lines])) {
+            for words in calls(&command) {
+                let Some(name) = words.first().filter(|word| !word.starts_with('-')) else {
+                    continue;
+                };
+                let help = run(&format!("loadline {name} --help"), &checkout());
+                for word in words.iter().filter(|word| word.starts_with("--")) {
+                    let flag = word.split('=').next().unwrap_or(word);
+                    let is_there = help
+                        .split([' ', ',', '\n', '[', ']', '='])
+                        .any(|w| w == flag);
+                    assert!(is_there, "{}: {name} has no {flag}", path.display());
+                    checked += 1;
+                }
+            }
+            let files = command.iter().flat_map(|line| line.split_whitespace());
+            for file in
+                files.filter(|word| word.starts_with("tests/") || word.starts_with("benches/"))
+            {
+                assert!(
+                    checkout().join(file).is_file(),
+                    "{}: {file}",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(checked > 20, "{checked}");
+}
+
+/// The page is named after what it shows: a size that was proven, of an image, by a stopwatch.
+#[test]
+fn the_first_ten_minutes_end_with_a_proven_size() {
+    let page = checkout().join("docs/first-ten-minutes.md");
+    let text = fs::read_to_string(page).expect("the page");
+    let proven = text
+        .lines()
+        .find(|line| line.contains("fresh starts of exactly this size failed"));
+    assert!(
+        proven.is_some_and(|line| line.starts_with("0 of ")),
+        "{proven:?}"
+    );
+    assert!(text.contains("Give zipkin 1 CPU and "), "the answer");
+    assert!(
+        !text.contains("INVALID") && !text.contains("not proven"),
+        "{text}"
+    );
+    let seconds = |line: &str| line.strip_suffix(" s in all")?.parse::<u32>().ok();
+    let all = text.lines().find_map(seconds).expect("the stopwatch");
+    assert!(all <= 600, "{all}");
+    let parts = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("real ")?.parse::<f64>().ok());
+    let parts: f64 = parts.sum();
+    assert!((parts - f64::from(all)).abs() <= 10.0, "{parts} of {all}");
 }

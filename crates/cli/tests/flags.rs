@@ -67,6 +67,8 @@ fn quiet_leaves_the_answer_only() {
     assert_eq!(loud.stdout, quiet.stdout);
     assert!(quiet.stderr.is_empty(), "{}", text(&quiet.stderr));
     assert_eq!(behind.stderr, quiet.stderr);
+    let both = loadline(place.path(), &["-q", "-v", "show", "-"], &record());
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
 }
 
 #[test]

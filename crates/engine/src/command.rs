@@ -1,8 +1,10 @@
 //! The command line of one trial: the user's command with a configuration's options put in.
 //!
 //! Owns where JVM options go: straight behind `java`, before the user's own, so that for the same
-//! option the user's wins; for a program that is not `java` (a script) and for an image,
-//! JAVA_TOOL_OPTIONS. Arguments are never joined or split: what the user typed arrives as it was.
+//! option the user's wins; for a program that is not `java` (a script) and for an image, a variable
+//! that the JVM reads, whoever starts it. Arguments are never joined or split: what the user typed
+//! arrives as it was. Sources: JVM TI specification, JAVA_TOOL_OPTIONS; OpenJ9's documentation,
+//! OPENJ9_JAVA_OPTIONS.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,17 +12,22 @@ use std::path::{Path, PathBuf};
 use loadline_analysis::record::Configuration;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_jvm::log_option::gc_log_options;
+use loadline_sizing::Vm;
 
 use loadline_trial::Refusal;
 
 use crate::experiment::{App, Experiment, Image, seen_by};
-use loadline_host::application_pauses;
+use loadline_host::{application_pauses, is_script};
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
 const GC_LOG: &str = "/tmp/loadline-gc.log";
 
 /// The variable that every JVM reads, whoever starts it.
 pub(crate) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+/// The one that OpenJ9 reads after it. Open Liberty's start script has a GC log and a class cache of
+/// its own in it, and leaves them out or puts them first where the variable has some already.
+const OPENJ9_OPTIONS: &str = "OPENJ9_JAVA_OPTIONS";
 
 /// Variables that an application gets from loadline's own environment; nothing else is inherited.
 const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
@@ -105,7 +112,8 @@ fn put_together(
             .ok_or_else(|| CommandError::NoProgram {
                 program: String::new(),
             })?;
-    let jdk = jdk_of(program, configuration, jdks, places)?;
+    let java = java_of(program, app, &env, places);
+    let jdk = jdk_of(java.as_deref(), configuration, jdks)?;
     let mut options: Vec<String> = configuration
         .jvm_options
         .iter()
@@ -127,7 +135,7 @@ fn put_together(
                 .to_string_lossy()
                 .into_owned(),
         );
-        add_tool_options(&mut env, &options);
+        add_options(&mut env, jdk.as_ref(), &options);
         if let Some(jdk) = jdk.as_ref().filter(|_| configuration.jdk.is_some()) {
             env.insert(
                 "JAVA_HOME".to_owned(),
@@ -159,7 +167,7 @@ pub(crate) fn inherited() -> BTreeMap<String, String> {
     INHERITED.iter().filter_map(variable).collect()
 }
 
-/// The same for an image: its own entry point, and options through JAVA_TOOL_OPTIONS.
+/// The same for an image: its own entry point, and options through the variable of its JVM.
 fn in_image(
     app: &App,
     image: &Image,
@@ -183,11 +191,12 @@ fn in_image(
     env.insert(application_pauses::VARIABLE.to_owned(), pauses);
     let mut options = ordered.clone();
     let gc_log = add_gc_log(&mut options, found.jdk.as_ref());
-    if let (false, Some(own)) = (options.is_empty(), found.env.get(TOOL_OPTIONS)) {
-        env.entry(TOOL_OPTIONS.to_owned())
+    let variable = options_variable(found.jdk.as_ref());
+    if let (false, Some(own)) = (options.is_empty(), found.env.get(variable)) {
+        env.entry(variable.to_owned())
             .or_insert_with(|| own.clone());
     }
-    add_tool_options(&mut env, &options);
+    add_options(&mut env, found.jdk.as_ref(), &options);
     let mut args = match (app.command.is_empty(), configuration.args.is_empty()) {
         (true, false) => found.cmd.clone(),
         _ => app.command.clone(),
@@ -230,12 +239,32 @@ fn environment(app: &App, configuration: &Configuration) -> BTreeMap<String, Str
     env
 }
 
-/// The JDK that will run: the configuration's, else the one behind the command's own `java`.
-fn jdk_of(
+/// The `java` that will run as far as it can be known: the program itself, or the one that a start
+/// script finds, which looks for it in its own environment. Another program need not have a JVM.
+fn java_of(
     program: &str,
+    app: &App,
+    env: &BTreeMap<String, String>,
+    places: &Places,
+) -> Option<PathBuf> {
+    if is_java(program) {
+        return places.java_of(program);
+    }
+    let script = locate(program, &app.directory, places).ok();
+    script.filter(|path| is_script(path))?;
+    let of_script = Places {
+        java_home: env.get("JAVA_HOME").map(PathBuf::from),
+        path: std::env::split_paths(env.get("PATH").map_or("", String::as_str)).collect(),
+        ..Places::default()
+    };
+    of_script.java_of(program)
+}
+
+/// The JDK that will run: the configuration's, else the one behind this `java`.
+fn jdk_of(
+    java: Option<&Path>,
     configuration: &Configuration,
     jdks: &Found,
-    places: &Places,
 ) -> Result<Option<Jdk>, CommandError> {
     if let Some(wanted) = &configuration.jdk {
         return jdks
@@ -246,13 +275,7 @@ fn jdk_of(
                 hint: e.hint(),
             });
     }
-    if !is_java(program) {
-        return Ok(None);
-    }
-    let home = places
-        .java_of(program)
-        .as_deref()
-        .and_then(loadline_jvm::detect::places::home_of);
+    let home = java.and_then(loadline_jvm::detect::places::home_of);
     // A JVM without a readable release file still runs; only its GC log is not asked for.
     Ok(home.and_then(|h| Jdk::inspect(&h).ok()))
 }
@@ -294,9 +317,17 @@ fn refuse_missing_jar(arguments: &[String], directory: &Path) -> Result<(), Comm
     }
 }
 
+/// The variable whose options win over those of all other variables that a start script may set.
+fn options_variable(jdk: Option<&Jdk>) -> &'static str {
+    match jdk.map(|jdk| jdk.kind) {
+        Some(Vm::OpenJ9) => OPENJ9_OPTIONS,
+        _ => TOOL_OPTIONS,
+    }
+}
+
 /// Appends options that a JVM somewhere below a script will read. HotSpot splits the variable at
 /// blanks and honours quotes (arguments.cpp, parse_options_buffer).
-fn add_tool_options(env: &mut BTreeMap<String, String>, options: &[String]) {
+fn add_options(env: &mut BTreeMap<String, String>, jdk: Option<&Jdk>, options: &[String]) {
     if options.is_empty() {
         return;
     }
@@ -307,13 +338,17 @@ fn add_tool_options(env: &mut BTreeMap<String, String>, options: &[String]) {
             option.clone()
         }
     };
-    let mut all: Vec<String> = env.get(TOOL_OPTIONS).cloned().into_iter().collect();
+    let variable = options_variable(jdk);
+    let mut all: Vec<String> = env.get(variable).cloned().into_iter().collect();
     all.extend(options.iter().map(quote));
-    env.insert(TOOL_OPTIONS.to_owned(), all.join(" "));
+    env.insert(variable.to_owned(), all.join(" "));
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use loadline_host::oci;
     use loadline_trial::{Engine, EngineKind};
@@ -390,6 +425,54 @@ mod tests {
                 app.command.clone()
             )
         );
+    }
+
+    #[test]
+    fn a_start_script_gets_the_options_and_the_log_of_the_jvm_that_it_finds() {
+        let files = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str, mode: u32| {
+            let path = files.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
+            std::fs::write(&path, text).expect("a file");
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("an own file");
+        };
+        write("run", "#!/bin/sh\nexec java\n", 0o755);
+        write("native", "\x7fELF", 0o755);
+        for (home, variant) in [("hotspot", "Hotspot"), ("openj9", "Openj9")] {
+            write(&format!("{home}/bin/java"), "", 0o755);
+            let release = format!("JAVA_VERSION=\"25.0.1\"\nJVM_VARIANT=\"{variant}\"\n");
+            write(&format!("{home}/release"), &release, 0o644);
+        }
+        let none = Found::look(&Places::default());
+        let (mut app, configuration) = app(None);
+        app.image = None;
+        app.directory = files.path().to_owned();
+        let mut env = |program: &str, home: &str| {
+            app.command = vec![format!("./{program}"), "run".to_owned()];
+            let home = files.path().join(home).display().to_string();
+            app.env.insert("JAVA_HOME".to_owned(), home);
+            let assembled = put_together(&app, &configuration, &none, &Places::default());
+            let assembled = assembled.expect("it is assembled");
+            let loadline_trial::App::Command { env, .. } = assembled.app else {
+                panic!("a command is no image")
+            };
+            (assembled.gc_log.is_some(), env)
+        };
+        let (has_log, hotspot) = env("run", "hotspot");
+        let options = &hotspot[TOOL_OPTIONS];
+        assert!(
+            has_log && options.starts_with("-Xmx64m -Xlog:gc*"),
+            "{options}"
+        );
+        let (has_log, openj9) = env("run", "openj9");
+        assert!(has_log && !openj9.contains_key(TOOL_OPTIONS), "{openj9:?}");
+        assert_eq!(
+            openj9[OPENJ9_OPTIONS],
+            format!("-Xmx64m -Xverbosegclog:{GC_LOG}")
+        );
+        let (has_log, native) = env("native", "openj9");
+        assert!(!has_log, "nobody knows whether it starts a JVM");
+        assert_eq!(native[TOOL_OPTIONS], "-Xmx64m");
     }
 
     #[test]

@@ -40,6 +40,9 @@ const READ: Duration = Duration::from_secs(5);
 /// Most that is taken over of a file of the application, in bytes: a start-up cache has some 100 MB.
 const HANDED_OVER: u64 = 4 << 30;
 
+/// A start script that ended for the JVM which it had started.
+const NOT_TOLD: &str = "its own process ended when it was told to (SIGTERM), and what it had started did not: that was killed, as in a container; a start script must `exec` its JVM";
+
 /// How long a container may take to say how a killed application ended; milliseconds as a rule.
 const TOLD: Duration = Duration::from_secs(2);
 
@@ -145,6 +148,10 @@ fn kill(instances: &mut Instances, parts: &mut [Evidence]) {
         let left = group.processes().unwrap_or_default().len() as u64;
         let own = u64::from(instance.state.is_running());
         part.exit.leftover_processes = left.saturating_sub(own);
+        let was_told = !part.exit.before_stop && own == 0;
+        if was_told && instance.is_jvm && left > 0 {
+            part.warnings.push(NOT_TOLD.to_owned());
+        }
         if let Err(error) = instance.container.kill() {
             part.warnings.push(error.to_string());
         }

@@ -5,7 +5,7 @@
 //! `loadline_jvm::gclog`'s.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,6 +57,11 @@ impl Tail {
             Some(file) => file,
             None => self.file.insert(container.open(&self.seen)?),
         };
+        // A start script may ask a JVM something before it starts the one that serves: each of them
+        // begins the file anew.
+        if file.metadata()?.len() < file.stream_position()? {
+            file.rewind()?;
+        }
         let mut part = Vec::with_capacity(PIECE);
         loop {
             part.clear();

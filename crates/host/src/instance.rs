@@ -258,18 +258,31 @@ impl Instance {
         Ok(false)
     }
 
-    /// What an image's JVM runs with is seen only from its running: without the options that were
-    /// ordered, another configuration would be measured.
+    /// What the JVM of an image or of a start script runs with is seen only from its running: without
+    /// the options that were ordered, another configuration would be measured.
     fn refuse_other_options(&self, order: &Order) -> Result<(), Halt> {
-        let App::Image(image) = &order.app else {
-            return Ok(());
-        };
         if !self.state.was_ready() {
             return Ok(());
         }
-        let log = order.gc_log.as_deref();
-        let has_log = log.is_some_and(|seen| self.container.open(seen).is_ok());
-        match oci::missing(&image.options, &self.processes(), has_log) {
+        let other = match &order.app {
+            App::Image(image) => {
+                let log = order.gc_log.as_deref();
+                let has_log = log.is_some_and(|seen| self.container.open(seen).is_ok());
+                oci::missing(&image.options, &self.processes(), has_log)
+            }
+            // Straight behind `java` they cannot be lost, and the user's own may win over them.
+            App::Command { command, .. }
+                if command.first().is_none_or(|c| c.ends_with("/java")) =>
+            {
+                None
+            }
+            App::Command { .. } => {
+                let options = order.configuration.jvm_options.iter();
+                let wanted: Vec<String> = options.map(|option| option.text.clone()).collect();
+                oci::overruled(&wanted, &self.processes())
+            }
+        };
+        match other {
             None => Ok(()),
             Some(detail) => Err(Halt::Failed(Failure {
                 cause: Invalid::OtherOptions,

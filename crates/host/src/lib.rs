@@ -67,6 +67,7 @@ pub use neighbour::neighbour;
 pub use output::plain;
 pub use own::init;
 pub use preflight::preflight;
+pub use program::is_script;
 pub use proxy::proxy_part;
 pub use scratch::remove as remove_scratch;
 pub use sight::blindness;

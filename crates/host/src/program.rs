@@ -1,9 +1,18 @@
 //! The program of an order, as the modules that look at commands need it. Starts nothing.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use loadline_trial::{Account, App, Order};
+
+/// Whether an interpreter runs a file. Source: execve(2), "Interpreter scripts".
+pub fn is_script(path: &Path) -> bool {
+    let mut begin = [0; 2];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin == *b"#!"
+}
 
 /// A program and who runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -116,7 +116,12 @@ fn limits(configuration: &Configuration) -> Option<String> {
 
 /// The command and the options that a JVM takes from its environment, roughly split.
 fn words(program: &Program) -> Vec<String> {
-    const VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
+    const VARIABLES: [&str; 4] = [
+        "JAVA_TOOL_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "OPENJ9_JAVA_OPTIONS",
+        "_JAVA_OPTIONS",
+    ];
     let set = VARIABLES.iter().filter_map(|name| program.env.get(*name));
     let set = set.flat_map(|text| text.split_whitespace().map(str::to_owned));
     set.chain(program.command.iter().cloned()).collect()

@@ -180,7 +180,7 @@ impl Template {
         let (stay, end): (Vec<_>, Vec<_>) = inits
             .into_iter()
             .partition(|c| text(c, "restartPolicy") == Some("Always"));
-        self.left_out.extend(stay.iter().map(|c| beside(c)));
+        self.left_out.extend(stay.iter().map(beside));
         self.before = end;
         self.mounts = list(of, "volumeMounts");
         // It has a directory of its own there, which loadline reads.

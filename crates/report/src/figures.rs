@@ -108,7 +108,7 @@ pub fn invalid_reason(cause: Invalid) -> &'static str {
         Invalid::RuntimeLost => "the container runtime went away",
         Invalid::OtherLimits => "the cluster gave it other limits than were ordered",
         Invalid::OtherNode => "it ran on a node unlike that of the other trials",
-        Invalid::OtherOptions => "the JVM in the image ran with other options",
+        Invalid::OtherOptions => "the JVM ran with other options than were ordered",
         Invalid::ToolError => "loadline itself failed",
     }
 }

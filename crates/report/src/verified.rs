@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use loadline_analysis::baseline::{self, Baseline, Figures};
 use loadline_analysis::interval::{failure_upper_bound, median};
-use loadline_analysis::proof::CONFIDENCE;
+use loadline_analysis::proof::{CONFIDENCE, could_still};
 use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
 use loadline_analysis::search::verify::{Slo, Verified};
 use loadline_analysis::shift::{Shift, Standing};
@@ -306,11 +306,10 @@ impl Statement {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![format!(
-            "{} of {} fresh starts kept the SLO: less than {} fail ({} confidence).",
-            self.kept,
+            "{} of {} fresh starts missed the SLO; {}.",
+            self.starts - self.kept,
             self.starts,
-            format::percent(self.failure_upper_bound),
-            format::percent(CONFIDENCE)
+            could_still(self.failure_upper_bound),
         )];
         for missed in self
             .missed
@@ -474,7 +473,7 @@ mod tests {
         CPU left              52 %      60 %  of the limit, on average
         Rate at a full CPU   208/s     250/s  computed; latency breaks before
 
-        3 of 3 fresh starts kept the SLO: less than 63.2 % fail (95 % confidence).
+        0 of 3 fresh starts missed the SLO; up to 63.2 % could still (95 % confidence).
         ");
         let markdown = statement.markdown();
         assert!(markdown.lines().count() < 25, "{markdown}");

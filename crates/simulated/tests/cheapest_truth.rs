@@ -176,3 +176,106 @@ fn services_with_a_pool_get_nearly_the_cheapest_deployment() {
 fn services_that_change_collector_get_nearly_the_cheapest_deployment() {
     check(Shape::Border);
 }
+
+/// The answer of one search.
+#[derive(Debug)]
+struct Chosen {
+    size: Size,
+    replicas: u32,
+    per_hour: f64,
+    /// Whether it says that something could not be measured.
+    is_told: bool,
+}
+
+/// A search: `luck` says how trials go, `hog` which of them a seen disturbance hits.
+fn chosen(
+    (terrain, offer, rate): (&Terrain, &Offer, f64),
+    luck: &mut Random,
+    mut hog: Option<Random>,
+) -> Option<Chosen> {
+    let mut search = Cheapest::new(cells(offer), Parameters::new(rate), 5);
+    let mut is_told = false;
+    while let Step::Try(ask) = search.next() {
+        let size = search.lattice().cells()[ask.cell].size;
+        let capacity = terrain.capacity(size.cpu.as_f64(), size.memory.as_gib(), is_server(size));
+        let is_hit = hog
+            .as_mut()
+            .is_some_and(|hog| (0..3).all(|_attempt| hog.chance(0.2)));
+        is_told |= is_hit;
+        search.record(match is_hit {
+            true => Outcome::Invalid,
+            false if luck.chance(knee(capacity).fail_probability(ask.rate)) => Outcome::Fail,
+            false => Outcome::Pass,
+        });
+    }
+    let End::Found { choice, .. } = search.end() else {
+        return None;
+    };
+    Some(Chosen {
+        size: search.lattice().cells()[choice.cell].size,
+        replicas: choice.replicas,
+        per_hour: choice.per_hour,
+        is_told,
+    })
+}
+
+/// So many services of every shape at every price list, with a rate for each.
+fn worlds(mut each: impl FnMut((&Terrain, &Offer, f64), &Random)) {
+    for (seed, name) in [(1, "fargate"), (2, "gke-autopilot"), (3, "own-nodes")] {
+        let offer = Offer::built_in(name, None).unwrap();
+        for shape in [Shape::Smooth, Shape::Pool, Shape::Border] {
+            for service in 0..SERVICES {
+                let seeds = Random::from_seed(seed).derive(service);
+                let mut random = seeds.clone();
+                let terrain = Terrain::draw(shape, &mut random);
+                let rate = terrain.surface.per_cpu * random.between(1.5, 12.0);
+                each((&terrain, &offer, rate), &seeds);
+            }
+        }
+    }
+}
+
+#[test]
+fn three_searches_of_one_service_cost_the_same() {
+    let (mut same, mut near, mut of) = (0, 0, 0);
+    worlds(|world, seeds| {
+        let luck = [11, 12, 13].map(|search| seeds.derive(search));
+        let answers = luck.map(|mut luck| chosen(world, &mut luck, None));
+        let [Some(a), Some(b), Some(c)] = answers else {
+            return;
+        };
+        of += 1;
+        let is_same = |x: &Chosen, y: &Chosen| (x.size, x.replicas) == (y.size, y.replicas);
+        same += u32::from(is_same(&a, &b) && is_same(&b, &c));
+        let prices = [&a, &b, &c].map(|one| one.per_hour);
+        let (least, most) = prices
+            .iter()
+            .fold((f64::MAX, 0.0_f64), |(l, m), p| (l.min(*p), m.max(*p)));
+        near += u32::from(most <= least * 1.1);
+    });
+    println!("{of} services: {same} the same in three searches, {near} prices within 10 %");
+    assert!(of > 200, "{of}");
+    assert!(near * 6 >= of * 5, "{near} of {of}");
+    assert!(same * 2 >= of, "{same} of {of}");
+}
+
+#[test]
+fn a_fifth_of_disturbed_trials_changes_no_answer_unsaid() {
+    let (mut same, mut told, mut of) = (0, 0, 0);
+    worlds(|world, seeds| {
+        let quiet = chosen(world, &mut seeds.derive(21), None);
+        let hog = Some(seeds.derive(22));
+        let disturbed = chosen(world, &mut seeds.derive(21), hog);
+        let (Some(quiet), Some(disturbed)) = (quiet, disturbed) else {
+            return;
+        };
+        of += 1;
+        told += u32::from(disturbed.is_told);
+        let of = |chosen: &Chosen| (chosen.size, chosen.replicas);
+        let is_same = of(&quiet) == of(&disturbed);
+        same += u32::from(is_same);
+        assert!(is_same || disturbed.is_told, "{quiet:?} {disturbed:?}");
+    });
+    println!("{same} of {of} answers the same; {told} searches say what could not be measured");
+    assert!(of > 200, "{of}");
+}

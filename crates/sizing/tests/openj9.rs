@@ -119,9 +119,9 @@ impl Cell {
 
     fn of(row: &[&str]) -> Self {
         Self {
-            memory_mib: row[0].parse().unwrap(),
-            limit: row[1].parse().unwrap(),
-            host_cpus: row[2].parse().unwrap(),
+            memory_mib: row[0].parse().expect("a number"),
+            limit: row[1].parse().expect("a number"),
+            host_cpus: row[2].parse().expect("a number"),
             options: row[3].to_owned(),
         }
     }

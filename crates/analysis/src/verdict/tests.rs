@@ -173,6 +173,15 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
         unknown_kill,
         child,
         not_ready(),
+        said(
+            not_ready(),
+            "PSQLException: Connection to localhost:5432 refused. Check that\n\tat Db.open(Db.java:3)\nRetrying in 5 s",
+        ),
+        said(
+            ended(not_ready(), Some(1), None),
+            "Caused by: java.net.UnknownHostException: db: Name or service not known\n\tat A.b(A.java:3)\njava.lang.RuntimeException: closed",
+        ),
+        said(not_ready(), "Connection pool of 10 opened"),
         thrashing,
         hanging(),
         filled,
@@ -187,6 +196,9 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
     APP_KO crash: it ended by itself with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter did not move, so somebody sent it
     APP_KO crash: it ended by itself with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter could not be read, so it may be that
     APP_KO cgroup_oom: the kernel killed one of its processes at the memory limit of 128Mi (peak 120 MiB), in the measure phase
+    APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused
+    APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; its output says `PSQLException: Connection to localhost:5432 refused. Check that`: what it needs beside it is a [[dependency]], or a service of this machine with --network host
+    APP_KO crash: it ended by itself with exit code 1, before it was ready; its output says `Caused by: java.net.UnknownHostException: db: Name or service not known`: what it needs beside it is a [[dependency]], or a service of this machine with --network host
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; throttled for 35s meanwhile (summed over CPUs); thrash: the kernel kept dropping its code, 14.8 M pages were read again
     APP_KO hang: it stopped answering: no good response in the last 6 s of the measure phase, 1.80 k requests waiting (it was ready after 3s)

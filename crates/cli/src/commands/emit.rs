@@ -33,7 +33,7 @@ use existing::Existing;
 use steps::Steps;
 
 /// Names of files that the image's directory has already, or the build makes in it.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "Dockerfile",
     "app.aot",
     "app.jsa",
@@ -43,6 +43,7 @@ const OURS: [&str; 9] = [
     "kubernetes.yaml",
     "loadline-launch",
     "loadline.profile",
+    "loadline.xml",
 ];
 
 /// Permissions of what is written, before the umask.
@@ -299,6 +300,16 @@ fn application(
             Error::new(ErrorKind::Usage, refusal).hint("appcds from JDK 13 on, aot from JDK 25 on")
         );
     }
+    let command = match measured {
+        Some(_) => Command::in_image(&experiment.app.command),
+        None => command(experiment)?,
+    };
+    if command.liberty.is_some() && arguments.cache.is_some() {
+        let refusal =
+            "--cache: the image of an Open Liberty by its start script gets no start-up cache";
+        return Err(Error::new(ErrorKind::Usage, refusal)
+            .hint("leave --cache out; on OpenJ9 its start script makes a shared class cache"));
+    }
     let pinned = measured.and_then(|image| image.pinned.clone());
     let named = || {
         pinned
@@ -317,17 +328,14 @@ fn application(
             false => Pinned::No,
         }),
         base_image: base_image(arguments, view, jdk),
-        command: match measured {
-            Some(_) => Command::in_image(&experiment.app.command),
-            None => command(experiment)?,
-        },
         env: env(experiment, measured),
         port: experiment.load.spec.port(),
         ready: ready(experiment),
         replicas,
         scaling,
         jdk,
-        launcher: !arguments.plain && measured.is_none(),
+        launcher: !arguments.plain && measured.is_none() && command.liberty.is_none(),
+        command,
         cache: cache(arguments, view),
     })
 }
@@ -420,6 +428,9 @@ fn carried(view: &ResultView) -> Option<f64> {
 /// The command, with what the manifest of its jar names, where the jar is here.
 fn command(experiment: &Experiment) -> Result<Command, Error> {
     let mut command = Command::read(&experiment.app.command).map_err(refused)?;
+    if command.liberty.is_some() {
+        return Ok(command);
+    }
     let jar = experiment.app.directory.join(&command.jar);
     // Elsewhere than on the machine that measured there is no jar, and nothing to read in it.
     let words = ["-jar".to_owned(), jar.display().to_string()];

@@ -108,7 +108,7 @@ mod tests {
         let size = command.find_subcommand("size").expect("it is there");
         let flags = size
             .get_opts()
-            .filter(|f| f.get_id() != "help" && f.get_id() != "quiet");
+            .filter(|f| !["help", "quiet", "verbose"].contains(&f.get_id().as_str()));
         let bare = flags.filter(|f| f.get_help_heading().is_none());
         let bare: Vec<_> = bare.map(clap::Arg::get_id).collect();
         assert!(bare.is_empty(), "without a group: {bare:?}");

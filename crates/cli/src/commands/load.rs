@@ -93,7 +93,8 @@ pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
     let outcome = run(&plan, signals.flag(), &mut |second| {
         study.take(second);
         if is_watched {
-            eprint!("\r\x1b[K{}", live_line(second.index, &second.totals));
+            let line = live_line(second.index, &second.totals);
+            eprint!("\r\x1b[K{}", in_one_line(&line));
         }
         files.second(second);
     })
@@ -111,6 +112,14 @@ pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
         return Err(interrupted(&signals));
     }
     judged
+}
+
+/// As much of it as the terminal has room for: of a line that wraps, only the last part is erased.
+fn in_one_line(line: &str) -> &str {
+    let columns = super::columns(std::io::stderr()).unwrap_or(80);
+    // The last column stays free: some terminals wrap as soon as it is written.
+    let end = line.char_indices().nth(columns.saturating_sub(1));
+    end.map_or(line, |(end, _)| &line[..end])
 }
 
 /// A load that a signal ended: what was printed is true as far as it goes.

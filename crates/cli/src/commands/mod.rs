@@ -234,12 +234,16 @@ pub fn schema_of<T: schemars::JsonSchema>() -> String {
     serde_json::to_string_pretty(schema.as_value()).unwrap_or_default()
 }
 
-/// Columns of the terminal; 100 elsewhere.
+/// Columns of the terminal that answers are written to; 100 elsewhere.
 pub fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-    size.map(|s| usize::from(s.ws_col))
-        .filter(|w| *w >= 40)
-        .unwrap_or(100)
+    let columns = columns(std::io::stdout());
+    columns.filter(|w| *w >= 40).unwrap_or(100)
+}
+
+/// Columns of a terminal that says so.
+pub fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// The error of a trial that could not be measured.

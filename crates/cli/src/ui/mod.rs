@@ -10,6 +10,15 @@ macro_rules! talk {
     };
 }
 
+/// A line on stderr for who wants to know what is done: only with `-v`.
+macro_rules! detail {
+    ($($what:tt)*) => {
+        if $crate::ui::is_verbose() {
+            eprintln!($($what)*);
+        }
+    };
+}
+
 mod progress;
 pub mod text;
 
@@ -18,13 +27,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use progress::Progress;
 
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
+static IS_VERBOSE: AtomicBool = AtomicBool::new(false);
 
-/// From now on [`talk!`] says nothing, where that is asked for.
-pub fn quiet(is_quiet: bool) {
+/// From now on [`talk!`] says nothing, or [`detail!`] something, where that is asked for.
+pub fn begin(is_quiet: bool, is_verbose: bool) {
     IS_QUIET.store(is_quiet, Ordering::Relaxed);
+    IS_VERBOSE.store(is_verbose, Ordering::Relaxed);
 }
 
 /// Whether only answers, warnings and errors are wanted.
 pub fn is_quiet() -> bool {
     IS_QUIET.load(Ordering::Relaxed)
+}
+
+/// Whether details are wanted, too.
+pub fn is_verbose() -> bool {
+    IS_VERBOSE.load(Ordering::Relaxed)
 }

@@ -8,7 +8,7 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use loadline_analysis::record::{Configuration, Phase, Purpose, TrialRecord};
+use loadline_analysis::record::{Configuration, Phase, PhaseSpan, Purpose, TrialRecord};
 use loadline_analysis::search::Ask;
 use loadline_engine::left::TimeLeft;
 use loadline_engine::runner::Watcher;
@@ -142,6 +142,9 @@ impl Watcher for Progress {
             record.verdict,
             safe(&record.reason.to_string()),
         ));
+        if super::is_verbose() {
+            self.print(&details(record));
+        }
     }
 
     fn slot_ends(&mut self, slot: usize) {
@@ -154,6 +157,16 @@ impl Watcher for Progress {
     fn interrupted(&self) -> bool {
         self.signals.came()
     }
+}
+
+/// How long a trial's phases took, and its name for commands that say more.
+fn details(record: &TrialRecord) -> String {
+    let phase = |phase: &PhaseSpan| {
+        let took = Duration::from_nanos(phase.end.saturating_sub(phase.start));
+        format!("{} {}, ", phase.phase, span(took))
+    };
+    let phases: String = record.evidence.phases.iter().map(phase).collect();
+    format!("{:<8} {phases}loadline show {}", "", record.id)
 }
 
 fn purpose_name(purpose: Purpose) -> &'static str {

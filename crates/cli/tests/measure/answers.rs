@@ -2,10 +2,11 @@
 
 use std::process::Stdio;
 
-use crate::lab::{ANSWER, Lab, recommended};
+use crate::lab::{ANSWER, Lab, QUICK, recommended};
 use crate::runner::{Case, Outcome};
+use crate::screen;
 
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 6] = [
     ("a_search_finds_the_size", a_search_finds_the_size),
     ("an_slo_that_cannot_be_met", an_slo_that_cannot_be_met),
     (
@@ -14,6 +15,10 @@ pub const CASES: [Case; 5] = [
     ),
     ("a_matrix_says_what_breaks", a_matrix_says_what_breaks),
     ("a_closed_output_is_no_error", a_closed_output_is_no_error),
+    (
+        "nothing_of_the_progress_is_left_on_a_terminal",
+        nothing_of_the_progress_is_left_on_a_terminal,
+    ),
 ];
 
 fn a_search_finds_the_size() -> Outcome {
@@ -31,7 +36,7 @@ fn a_search_finds_the_size() -> Outcome {
     assert!(is_page(&report), "{}", report.display());
     lab.call("show").into_end().expect_code(0).prints(&[
         "and 48Mi",
-        "2 of 2 fresh starts",
+        "0 of 2 fresh starts",
         "32Mi is too small",
     ]);
     lab.call("list").into_end().expect_code(0).prints(&[
@@ -195,5 +200,34 @@ fn a_closed_output_is_no_error() -> Outcome {
     drop(reader);
     let help = lab.bare(&["--help"]).start_with(Stdio::from(writer)).end();
     assert!(!help.stderr.contains("panicked"), "{help}");
+    None
+}
+
+fn nothing_of_the_progress_is_left_on_a_terminal() -> Outcome {
+    let lab = Lab::new();
+    let state = lab.state().display().to_string();
+    let application = lab.application(&["serve"]);
+    let mut words = vec!["run", "-v", "--state", &state];
+    words.extend(QUICK);
+    words.push("--");
+    words.extend(application.iter().map(String::as_str));
+    let is_spinner = |c: char| ('\u{2800}'..='\u{28ff}').contains(&c);
+    for columns in [60, 200] {
+        let written = screen::run(columns, &lab.program(), &words, &[]);
+        assert_eq!(written.code, Some(0), "{}", written.raw);
+        assert!(written.raw.contains(is_spinner), "drawn: {}", written.raw);
+        assert!(!written.has_style(), "{}", written.raw);
+        let left = written.left().join("\n");
+        assert!(!left.contains(is_spinner), "{left}");
+        let told = left.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "raw events of each trial",
+            "starts as given",
+            "PASS",
+            "measure",
+        ] {
+            assert!(told.contains(part), "{part}: {left}");
+        }
+    }
     None
 }

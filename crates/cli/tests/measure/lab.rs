@@ -29,7 +29,7 @@ impl Lab {
         self.directory.path()
     }
 
-    fn program(&self) -> PathBuf {
+    pub fn program(&self) -> PathBuf {
         self.path().join("loadline")
     }
 

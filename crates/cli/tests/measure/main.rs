@@ -29,6 +29,9 @@ mod postgresql;
 mod process;
 mod refused;
 mod runner;
+#[path = "../screen/mod.rs"]
+mod screen;
+mod scripts;
 mod serving;
 mod soaks;
 mod starts;

@@ -7,7 +7,7 @@ use crate::lab::Lab;
 use crate::{
     answers, applications, caches, compose, denied, dependencies, disk, forms, hostile_images,
     images, instances, interrupted, killed, mixes, notified, openj9, ports, postgresql, refused,
-    serving, soaks, starts, tls, uml, verifies,
+    scripts, serving, soaks, starts, tls, uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -17,7 +17,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 25] = [
+const SUITES: [&[Case]; 26] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -37,6 +37,7 @@ const SUITES: [&[Case]; 25] = [
     &mixes::CASES,
     &notified::CASES,
     &openj9::CASES,
+    &scripts::CASES,
     &serving::CASES,
     &soaks::CASES,
     &starts::CASES,

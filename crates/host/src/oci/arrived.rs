@@ -1,6 +1,6 @@
-//! Whether the JVM in a container got the options that were ordered.
+//! Whether the JVM behind an image or a start script got the options that were ordered.
 //!
-//! Owns the comparison. In an image nobody sees the command line: a start script may set
+//! Owns the comparison. There nobody sees the command line: a start script may set
 //! JAVA_TOOL_OPTIONS anew, and what stands on the command line wins over it. HotSpot keeps all that
 //! it was given, in order, in its counters (`java.rt.vmArgs`, arguments.cpp: `build_jvm_args`).
 
@@ -17,17 +17,27 @@ pub fn missing(wanted: &[String], processes: &[u32], has_log: bool) -> Option<St
         .as_ref()
         .and_then(|counters| counters.text("java.rt.vmArgs"))
     {
-        Some(given) => lacking(wanted, given),
+        Some(given) => lacking(wanted, given, "the image"),
         // The variable arrived; what the command line sets comes after it, and wins.
         None if has_log => {
             let all = [wanted.join(" "), command_lines(processes)].join(" ");
-            lacking(wanted, &all)
+            lacking(wanted, &all, "the image")
         }
         None => Some(format!(
             "no JVM in the container says that it got `{}`: it keeps no counters and wrote no log",
             wanted.join(" ")
         )),
     }
+}
+
+/// The same for a start script of this machine, which need not start a JVM at all: then nothing can
+/// be said.
+pub fn overruled(wanted: &[String], processes: &[u32]) -> Option<String> {
+    let counters = processes.iter().find_map(|pid| Counters::of(*pid).ok());
+    let given = counters.as_ref().and_then(|c| c.text("java.rt.vmArgs"));
+    let lines = || [wanted.join(" "), command_lines(processes)].join(" ");
+    let given = given.map_or_else(lines, str::to_owned);
+    lacking(wanted, &given, "the start script")
 }
 
 fn command_lines(processes: &[u32]) -> String {
@@ -38,7 +48,7 @@ fn command_lines(processes: &[u32]) -> String {
 }
 
 /// Why these are not in force among all that a JVM was given: of options for one thing the last wins.
-fn lacking(wanted: &[String], given: &str) -> Option<String> {
+fn lacking(wanted: &[String], given: &str, who: &str) -> Option<String> {
     let given: Vec<&str> = given.split_whitespace().collect();
     for word in wanted.iter().flat_map(|option| option.split_whitespace()) {
         let last = given.iter().rfind(|other| key(other) == key(word));
@@ -46,12 +56,12 @@ fn lacking(wanted: &[String], given: &str) -> Option<String> {
             Some(last) if *last == word => {}
             Some(last) => {
                 return Some(format!(
-                    "the JVM runs with {last}, not with {word}, which was ordered: the image sets it itself"
+                    "the JVM runs with {last}, not with {word}, which was ordered: {who} sets it itself"
                 ));
             }
             None => {
                 return Some(format!(
-                    "the JVM runs without {word}, which was ordered: the image sets JAVA_TOOL_OPTIONS itself, or starts the JVM without it"
+                    "the JVM runs without {word}, which was ordered: {who} sets JAVA_TOOL_OPTIONS itself, or starts the JVM without it"
                 ));
             }
         }
@@ -83,7 +93,7 @@ mod tests {
     fn options_are_in_force_or_it_is_said_what_is() {
         let check = |wanted: &[&str], given: &str| {
             let wanted: Vec<String> = wanted.iter().map(|o| (*o).to_owned()).collect();
-            lacking(&wanted, given)
+            lacking(&wanted, given, "the image")
         };
         let given = "-Xmx64m -XX:+UseSerialGC -Da=1 -Xmx128m -jar";
         assert_eq!(

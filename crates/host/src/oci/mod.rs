@@ -35,7 +35,7 @@ use crate::pagecache;
 use crate::scratch::{self, Scratch};
 use watch::{Started, Watched};
 
-pub use arrived::missing;
+pub use arrived::{missing, overruled};
 
 /// Every container that loadline makes carries this label, with the name of its cgroup: who made it.
 pub const LABEL: &str = "loadline.owner";

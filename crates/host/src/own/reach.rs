@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::protocol::View;
-use crate::program::Program;
+use crate::program::{Program, is_script};
 
 const READ: u32 = 0o4;
 const WRITE: u32 = 0o2;
@@ -64,11 +64,12 @@ pub struct Needs {
 }
 
 /// Environment variables that name files which a JVM reads.
-const JVM_VARIABLES: [&str; 4] = [
+const JVM_VARIABLES: [&str; 5] = [
     "CLASSPATH",
     "JAVA_HOME",
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
+    "OPENJ9_JAVA_OPTIONS",
 ];
 
 impl Needs {
@@ -98,15 +99,41 @@ impl Needs {
             .filter(|home| home.join("lib").is_dir() && real.ends_with("java"))
             .map(Path::to_owned);
         let variables = JVM_VARIABLES.iter().filter_map(|name| spec.env.get(*name));
-        let named = (spec.command.iter().skip(1).chain(variables))
+        let mut named: BTreeSet<_> = (spec.command.iter().skip(1).chain(variables))
             .flat_map(|text| paths_in(text, &spec.directory))
             .collect();
+        if is_script(&real) {
+            named.extend(installation(&real));
+            named.extend(java_home(spec));
+        }
         Ok(Self {
             program,
             jdk,
             named,
         })
     }
+}
+
+/// What a start script in a `bin` belongs to, `lib` and all (Tomcat, Open Liberty, what Gradle
+/// installs); `None` where that is the system itself. Source: hier(7).
+fn installation(script: &Path) -> Option<PathBuf> {
+    let home = script
+        .parent()
+        .filter(|bin| bin.ends_with("bin"))?
+        .parent()?;
+    let is_system = ["/", "/usr", "/usr/local"].map(Path::new).contains(&home);
+    (!is_system && home.join("lib").is_dir()).then(|| home.to_owned())
+}
+
+/// The JDK whose `java` a script finds on its PATH; that of JAVA_HOME is named anyway.
+fn java_home(spec: &Program) -> Option<PathBuf> {
+    let path = spec.env.get("PATH")?;
+    let found = std::env::split_paths(path).map(|directory| directory.join("java"));
+    let java = found
+        .filter_map(|java| fs::canonicalize(java).ok())
+        .next()?;
+    let home = java.parent()?.parent()?;
+    home.join("lib").is_dir().then(|| home.to_owned())
 }
 
 /// As execvp does, but with the application's own PATH and directory.
@@ -500,6 +527,37 @@ mod tests {
         let kept = ["closed/app", "closed/app/state/caches"];
         let kept = kept.map(str::to_owned).to_vec();
         assert_eq!(tree.view(&spec), Ok((masked, kept)));
+    }
+
+    #[test]
+    fn a_start_script_brings_its_installation() {
+        let tree = Tree::new();
+        for directory in ["closed/app/bin", "open/bin"] {
+            fs::create_dir_all(tree.path(directory)).expect("a directory");
+            let script = tree.path(directory).join("server");
+            fs::write(&script, "#!/bin/sh\n").expect("a file");
+            fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("an own file");
+        }
+        let of = |script: &str| {
+            let mut spec = tree.spec("open", &["run"]);
+            spec.command[0] = tree.path(script).display().to_string();
+            let path = tree.path("jdk/bin").display().to_string();
+            spec.env.insert("PATH".to_owned(), path);
+            let needs = Needs::of(&spec).expect("it is there");
+            (needs.roots(), tree.view(&spec).expect("a view").1)
+        };
+        let (roots, kept) = of("closed/app/bin/server");
+        for root in ["closed/app", "jdk"] {
+            assert!(roots.contains(&tree.path(root)), "{roots:?}");
+        }
+        assert!(kept.contains(&"closed/app".to_owned()), "{kept:?}");
+        let (roots, _) = of("open/bin/server");
+        assert!(
+            !roots.contains(&tree.path("open")),
+            "it has no lib: {roots:?}"
+        );
+        assert_eq!(installation(Path::new("/usr/bin/ldd")), None);
+        assert_eq!(installation(Path::new("/bin/ldd")), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::groups;
 use super::section::{Block, Section};
 use crate::format;
 use crate::table::Table;
+use crate::text;
 use crate::view::ResultView;
 
 /// Seed of the intervals: the same records give the same words.
@@ -41,8 +42,13 @@ pub(crate) fn studies(view: &ResultView) -> Vec<(Configuration, Study)> {
 fn what(configuration: &Configuration) -> String {
     let rate = configuration.rate.map(format::rate);
     let rate = rate.map_or_else(String::new, |rate| format!(", {rate} in all"));
+    // Of several studies each says whose it is: the level of another factor is in the label.
+    let label = match configuration.label.as_str() {
+        "" => String::new(),
+        label => format!(" ({})", text::label(label)),
+    };
     format!(
-        "Instances beside each other, the load spread evenly over them{rate}; one of {} has {} and {}. Throughput and memory are those of all together, medians of the trials; PSS counts a page that n of them share as 1/n in each.",
+        "Instances beside each other, the load spread evenly over them{rate}; one of {}{label} has {} and {}. Throughput and memory are those of all together, medians of the trials; PSS counts a page that n of them share as 1/n in each.",
         configuration.instances,
         groups::cpu(configuration),
         groups::memory(configuration),

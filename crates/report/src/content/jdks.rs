@@ -84,7 +84,8 @@ pub(super) fn with(of: &LevelSize) -> String {
     format!(" with {}", text::label(&name))
 }
 
-fn in_table(of: &LevelSize) -> String {
+/// How it is called beside the others.
+pub(crate) fn name(of: &LevelSize) -> String {
     let jdk = of.jdk.as_ref().map(|jdk| match of.application {
         None => jdk.clone(),
         Some(_) => format!("JDK {jdk}"),
@@ -104,7 +105,7 @@ fn in_table(of: &LevelSize) -> String {
 }
 
 fn row(of: &LevelSize) -> [Cell; 4] {
-    let name = in_table(of);
+    let name = name(of);
     let (Some(configuration), Some(proof)) = (&of.configuration, &of.proof) else {
         let why = of.why_none.as_deref().unwrap_or("no size");
         let why = Cell::new(text::one_line(why), Tone::Bad);

@@ -11,7 +11,7 @@ pub mod groups;
 pub(crate) mod growth;
 mod headline;
 pub(crate) mod instances;
-mod jdks;
+pub(crate) mod jdks;
 mod latency;
 mod matrix;
 pub(crate) mod memory;
@@ -40,6 +40,7 @@ pub use reproduce::quoted;
 pub use section::{Block, Section};
 
 use loadline_analysis::record::Purpose;
+use loadline_analysis::slo::Objective;
 
 use crate::view::ResultView;
 
@@ -89,6 +90,14 @@ pub fn lead(view: &ResultView) -> Option<Section> {
 pub fn soaked(view: &ResultView) -> Option<Section> {
     let is_soak = !view.trials.is_empty() && view.trials.iter().all(|t| t.purpose == Purpose::Soak);
     is_soak.then(|| growth::section(view)).flatten()
+}
+
+/// Whether the SLO asks about the start, and about no latency.
+pub(crate) fn is_of_starts(view: &ResultView) -> bool {
+    let all = &view.slo.objectives;
+    let is_start = |o: &Objective| matches!(o, Objective::Start { .. });
+    let is_latency = |o: &Objective| matches!(o, Objective::Latency { .. });
+    all.iter().any(is_start) && !all.iter().any(is_latency)
 }
 
 /// All sections that have something to say, in the order of the page.

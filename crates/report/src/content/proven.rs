@@ -1,9 +1,8 @@
 //! How sure an answer is: what its fresh starts prove, each by itself and together.
 
-use loadline_analysis::proof::Proof;
+use loadline_analysis::proof::{Proof, could_still};
 
 use super::headline::sentence;
-use crate::format;
 
 /// Fresh starts without a miss, and what they show at 95 % confidence: fewer than one start in so
 /// many misses (1 − 0.05^(1/60) is 4.9 %).
@@ -15,13 +14,7 @@ pub(super) fn proven_how(proof: &Proof) -> String {
         return "It has not been proven by fresh starts.".to_owned();
     }
     let bound = proof.failure_upper_bound;
-    // Rounded to the safe side.
-    let one_in = (1.0 / bound.max(f64::EPSILON)).floor() as u64;
-    let could = match one_in {
-        0 | 1 => format!("{} of all starts", format::percent(bound)),
-        n => format!("1 start in {n}"),
-    };
-    let narrower = match one_in < NARROWER.1 && proof.passes == proof.starts {
+    let narrower = match bound > 1.0 / NARROWER.1 as f64 && proof.passes == proof.starts {
         true => format!(
             "; --prove {} narrows that to 1 in {}",
             NARROWER.0, NARROWER.1
@@ -29,8 +22,10 @@ pub(super) fn proven_how(proof: &Proof) -> String {
         false => String::new(),
     };
     format!(
-        "{} of {} fresh starts of exactly this size kept the SLO: up to {could} could still miss it (95 % confidence){narrower}.",
-        proof.passes, proof.starts,
+        "{} of {} fresh starts of exactly this size failed; {}{narrower}.",
+        proof.starts - proof.passes,
+        proof.starts,
+        could_still(bound),
     )
 }
 

@@ -10,6 +10,7 @@ use loadline_analysis::record::StartCache;
 
 use super::base_image::BaseImage;
 use super::error::EmitError;
+use super::liberty;
 use crate::redact;
 use crate::text;
 
@@ -100,7 +101,7 @@ pub struct Scaling {
     pub max_replicas: u32,
 }
 
-/// `java OPTIONS -jar JAR ARGUMENTS`, taken apart.
+/// `java OPTIONS -jar JAR ARGUMENTS` or `wlp/bin/server run NAME ARGUMENTS`, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// JVM options between `java` and `-jar`; files that they name have their place in the image.
@@ -116,6 +117,8 @@ pub struct Command {
     pub is_read: bool,
     /// The jar that loadline took this one out of, with its libraries beside it.
     pub extracted_from: Option<String>,
+    /// The server of an Open Liberty that its start script starts; `jar` is its installation then.
+    pub liberty: Option<String>,
 }
 
 impl Command {
@@ -128,16 +131,19 @@ impl Command {
             beside: Vec::new(),
             is_read: true,
             extracted_from: None,
+            liberty: None,
         }
     }
 
     /// Reads a measured command.
     ///
     /// # Errors
-    /// [`EmitError::Command`] when it is not of the form `java ... -jar JAR ...`: where its files are
-    /// cannot be known then. [`EmitError::File`] when an option names a file that an image would not
+    /// [`EmitError::Command`] when it is of neither form: where its files are cannot be known then. [`EmitError::File`] when an option names a file that an image would not
     /// have.
     pub fn read(words: &[String]) -> Result<Self, EmitError> {
+        if let Some(server) = liberty::command(words) {
+            return Ok(server);
+        }
         let refused = || EmitError::Command {
             command: words.join(" "),
         };
@@ -176,6 +182,7 @@ impl Command {
             beside,
             is_read: false,
             extracted_from: None,
+            liberty: None,
         })
     }
 

@@ -9,6 +9,7 @@ use loadline_sizing::Version;
 use super::base_image::Likeness;
 use super::cache::{CacheStage, cache_stage};
 use super::facts::Facts;
+use super::liberty;
 use crate::text;
 
 /// User id of the application; any but 0.
@@ -54,6 +55,31 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
     ));
     out.push_str(&format!("# {}\n", application.base_image.sentence()));
     out.push_str(&format!("ARG BASE={base}\n\n"));
+    out.push_str(&match &application.command.liberty {
+        Some(server) => liberty::image(facts, server),
+        None => application_image(facts),
+    });
+    for variable in &facts.variables {
+        if variable.value.is_none() {
+            out.push_str(&format!(
+                "# {} is a secret, or no single line: give it at run time, never in the image.\n",
+                variable.name
+            ));
+        }
+    }
+    out.push_str(&format!(
+        "# Never root.\nUSER {UID}:{UID}\nEXPOSE {}\n",
+        application.port
+    ));
+    let command: Vec<String> = command(facts).iter().map(|part| json(part)).collect();
+    out.push_str(&format!("ENTRYPOINT [{}]\n", command.join(", ")));
+    out
+}
+
+/// The stages of a jar, up to what differs by no application.
+fn application_image(facts: &Facts<'_>) -> String {
+    let application = facts.application;
+    let mut out = String::new();
     // What every stage needs. A stage that makes a start-up cache stands between the two.
     out.push_str("FROM ${BASE} AS app\nWORKDIR /app\n");
     if uses_file(facts) {
@@ -95,26 +121,15 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
     if application.launcher {
         out.push_str(LAUNCHER);
     }
-    for variable in &facts.variables {
-        if variable.value.is_none() {
-            out.push_str(&format!(
-                "# {} is a secret, or no single line: give it at run time, never in the image.\n",
-                variable.name
-            ));
-        }
-    }
-    out.push_str(&format!(
-        "# Never root.\nUSER {UID}:{UID}\nEXPOSE {}\n",
-        application.port
-    ));
-    let command: Vec<String> = command(facts).iter().map(|part| json(part)).collect();
-    out.push_str(&format!("ENTRYPOINT [{}]\n", command.join(", ")));
     out
 }
 
 /// The command of process 1.
 pub fn command(facts: &Facts<'_>) -> Vec<String> {
     let application = facts.application;
+    if let Some(server) = &application.command.liberty {
+        return liberty::entry_point(facts, server);
+    }
     let mut command: Vec<String> = Vec::new();
     if application.launcher {
         command.extend(["loadline-launch", "--"].map(str::to_owned));
@@ -164,9 +179,11 @@ fn jdk(facts: &Facts<'_>) -> Version {
     }
 }
 
-/// Whether the options come from the argument file: JDK 8 has none.
+/// Whether the options come from a file: that of arguments JDK 8 does not have.
 pub fn uses_file(facts: &Facts<'_>) -> bool {
-    facts.application.jdk >= 9 && !facts.options.is_empty()
+    let application = facts.application;
+    let is_read = application.jdk >= 9 || application.command.liberty.is_some();
+    is_read && !facts.options.is_empty()
 }
 
 /// The memory limit as Docker writes it: `212m`.

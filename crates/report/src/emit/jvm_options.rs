@@ -52,7 +52,7 @@ pub fn tool_options(facts: &Facts<'_>) -> Option<String> {
     all.map(|all| all.join(" "))
 }
 
-fn header(facts: &Facts<'_>) -> String {
+pub(super) fn header(facts: &Facts<'_>) -> String {
     facts
         .origin
         .iter()

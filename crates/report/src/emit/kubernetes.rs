@@ -9,6 +9,7 @@ use super::container::UID;
 use super::facts::Facts;
 use super::given::Variable;
 use super::jvm_options::{self, TOOL_OPTIONS};
+use super::liberty;
 use super::names::{labels, metadata, secret_name};
 use super::scaling;
 use super::yaml::{Entry, Yaml, entry, list, map};
@@ -61,7 +62,7 @@ fn deployment(facts: &Facts<'_>) -> Yaml {
 fn pod(facts: &Facts<'_>) -> Yaml {
     let temporary = map([
         entry("name", "tmp"),
-        entry("emptyDir", map([entry("sizeLimit", "64Mi")])),
+        entry("emptyDir", map([size_limit(facts)])),
     ]);
     let mut entries = vec![
         entry("automountServiceAccountToken", false),
@@ -82,6 +83,16 @@ fn pod(facts: &Facts<'_>) -> Yaml {
         entries.push(scaling::spread(facts));
     }
     map(entries)
+}
+
+/// Of what it writes.
+fn size_limit(facts: &Facts<'_>) -> Entry {
+    match facts.application.command.liberty {
+        Some(_) => entry("sizeLimit", "256Mi").because(
+            "on OpenJ9 its start script makes a class cache of 80 MiB below WLP_OUTPUT_DIR",
+        ),
+        None => entry("sizeLimit", "64Mi"),
+    }
 }
 
 /// The user of an image that was measured is its own; the emitted Dockerfile has one for it.
@@ -262,8 +273,8 @@ fn ready_port(facts: &Facts<'_>) -> &'static str {
     }
 }
 
-/// Start, readiness and liveness. Liveness asks for a connection only: a slow answer under load
-/// must not kill the pod that carries it.
+/// Start, readiness and liveness. Liveness asks for a connection only, where no path is made for it:
+/// a slow answer under load must not kill the pod that carries it.
 fn probes(facts: &Facts<'_>) -> Vec<Entry> {
     let port = || entry("port", "http");
     let ready = || {
@@ -272,6 +283,21 @@ fn probes(facts: &Facts<'_>) -> Vec<Entry> {
             Ready::Http { path, .. } => entry("httpGet", map([entry("path", path.clone()), port])),
             Ready::Tcp { .. } => entry("tcpSocket", map([port])),
         }
+    };
+    let application = facts.application;
+    let (alive, patient) = match liberty::alive(&application.command, &application.ready) {
+        Some(path) => {
+            let port = entry("port", ready_port(facts));
+            let get = entry("httpGet", map([entry("path", path), port]));
+            (
+                get,
+                "a minute without an answer; one slow answer restarts nothing",
+            )
+        }
+        None => (
+            entry("tcpSocket", map([port()])),
+            "a minute without a connection; a slow answer alone restarts nothing",
+        ),
     };
     let probes = facts.probes.value;
     let patience = probes.startup_period * probes.startup_failures;
@@ -298,11 +324,10 @@ fn probes(facts: &Facts<'_>) -> Vec<Entry> {
         entry(
             "livenessProbe",
             map([
-                entry("tcpSocket", map([port()])),
+                alive,
                 entry("periodSeconds", 10_u64),
                 entry("timeoutSeconds", 5_u64),
-                entry("failureThreshold", 6_u64)
-                    .because("a minute without a connection; a slow answer alone restarts nothing"),
+                entry("failureThreshold", 6_u64).because(patient),
             ]),
         ),
     ]

@@ -16,6 +16,7 @@ mod facts;
 mod given;
 mod jvm_options;
 mod kubernetes;
+mod liberty;
 mod merge;
 mod names;
 mod patch;
@@ -79,10 +80,20 @@ pub fn emit(
 /// The files for one purpose.
 fn files(purpose: Purpose, facts: &Facts<'_>) -> Vec<Artefact> {
     let artefact = |name, text| Artefact { name, text };
-    let argument_file = || artefact("jvm.options", jvm_options::argument_file(facts));
+    let is_liberty = facts.application.command.liberty.is_some();
+    let argument_file = || {
+        let text = match is_liberty {
+            true => liberty::jvm_options(facts),
+            false => jvm_options::argument_file(facts),
+        };
+        artefact("jvm.options", text)
+    };
     let profile = || artefact("loadline.profile", profile::profile(facts));
     let image = || {
         let mut files = vec![artefact("Dockerfile", container::dockerfile(facts))];
+        if is_liberty {
+            files.push(artefact("loadline.xml", liberty::server_xml(facts)));
+        }
         if container::uses_file(facts) {
             files.push(argument_file());
         }

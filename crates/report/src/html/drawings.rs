@@ -1,24 +1,61 @@
 //! Which SVG hangs on which section, with its caption. A new one goes here.
 
 use super::parts::drawing;
+use crate::content;
 use crate::svg;
 use crate::view::ResultView;
 
-/// The one picture of the first screen: where it breaks, or what a price buys; empty where a result
-/// has neither.
-pub(super) fn lead(view: &ResultView) -> String {
-    let knee = drawing(
-        svg::knee(view),
-        "Where it breaks: the slowest start of each size that was tried, up to twice the answer. Where several ran, a line reaches down to the fastest.",
-    );
-    knee + &drawing(
-        svg::price(view),
-        "What a price buys, and what the next cheaper deployments break. A cross at the upper edge has its p99 in requests that failed.",
-    )
+/// The one picture of the first screen.
+pub(super) struct Lead {
+    pub(super) html: String,
+    /// The section that it was taken from.
+    of: Option<&'static str>,
 }
 
-/// What is drawn above the text of a section.
-pub(super) fn before(section: &str, view: &ResultView) -> String {
+/// Where it breaks, what a price buys, how the answers to several questions compare, or else the
+/// drawing of the section that answers; empty where nothing of it can be drawn.
+pub(super) fn lead(view: &ResultView) -> Lead {
+    let html = drawing(
+        svg::knee(view),
+        "Where it breaks: the slowest start of each size that was tried, up to twice the answer. Where several ran, a line reaches down to the fastest.",
+    ) + &drawing(
+        svg::price(view),
+        "What a price buys, and what the next cheaper deployments break. A cross at the upper edge has its p99 in requests that failed.",
+    ) + &drawing(
+        svg::levels(view),
+        "How much each needs. The bar is the size to ship, its dashed line the smallest that kept the SLO in every confirmation.",
+    );
+    if !html.is_empty() {
+        return Lead { html, of: None };
+    }
+    let growth = content::soaked(view).map(|section| section.id);
+    let starts = content::is_of_starts(view).then_some("start");
+    let sections = growth.into_iter().chain(["instances", "scaling"]);
+    for id in sections.chain(starts) {
+        let html = of_section(id, view);
+        if !html.is_empty() {
+            return Lead { html, of: Some(id) };
+        }
+    }
+    let matrix = drawing(
+        svg::matrix(view),
+        "How it goes with what was varied: the middle trial of each configuration, and how far its trials lie apart.",
+    );
+    Lead {
+        html: matrix,
+        of: None,
+    }
+}
+
+/// What is drawn above the text of a section, where it is not the first picture already.
+pub(super) fn before(section: &str, view: &ResultView, lead: &Lead) -> String {
+    match lead.of == Some(section) {
+        true => String::new(),
+        false => of_section(section, view),
+    }
+}
+
+fn of_section(section: &str, view: &ResultView) -> String {
     match section {
         "memory" => drawing(
             svg::memory_bars(view),

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::drawings::Lead;
 use super::{assets, charts, drawings, parts};
 use crate::content::{self, Section};
 use crate::escape;
@@ -26,7 +27,8 @@ pub fn html(view: &ResultView) -> String {
         .expect("charts are vectors of numbers and text; numbers that are none become null");
     let sections = content::sections(view);
     let leads = leads(view);
-    let mut body = header(view) + "<main>\n" + &verdict(view, false) + &drawings::lead(view);
+    let lead = drawings::lead(view);
+    let mut body = header(view) + "<main>\n" + &verdict(view, false) + &lead.html;
     body.push_str("<p class=\"choice\"><button type=\"button\" id=\"unfold\" aria-pressed=\"false\" hidden>Open all sections</button></p>\n");
     for section in &sections {
         let percentiles = match section.id == "latency" && charts.has_percentiles() {
@@ -34,7 +36,7 @@ pub fn html(view: &ResultView) -> String {
             false => String::new(),
         };
         let is_open = leads.contains(&section.id);
-        body.push_str(&section_html(section, view, is_open, &percentiles));
+        body.push_str(&section_html(section, view, &lead, (is_open, &percentiles)));
         if comes_before_time(section, &sections) {
             body.push_str(&over_time(&charts));
         }
@@ -65,9 +67,10 @@ pub fn html(view: &ResultView) -> String {
 /// The report for a mail: one document without a script and without the records, every section open;
 /// of the charts those that need no script.
 pub fn mail(view: &ResultView) -> String {
-    let mut body = header(view) + "<main>\n" + &verdict(view, true) + &drawings::lead(view);
+    let lead = drawings::lead(view);
+    let mut body = header(view) + "<main>\n" + &verdict(view, true) + &lead.html;
     for section in &content::sections(view) {
-        body.push_str(&section_html(section, view, true, ""));
+        body.push_str(&section_html(section, view, &lead, (true, "")));
     }
     body.push_str(&format!(
         "</main>\n<footer><p>Made by loadline {0} from the records of result {1}, without scripts, for a mail. With charts over time and all records: loadline report {1}</p></footer>\n",
@@ -106,9 +109,14 @@ fn verdict(view: &ResultView, is_open: bool) -> String {
     verdict.html(is_open)
 }
 
-fn section_html(section: &Section, view: &ResultView, is_open: bool, chart: &str) -> String {
+fn section_html(
+    section: &Section,
+    view: &ResultView,
+    lead: &Lead,
+    (is_open, chart): (bool, &str),
+) -> String {
     let content = [
-        drawings::before(section.id, view),
+        drawings::before(section.id, view, lead),
         chart.to_owned(),
         parts::blocks(section),
         drawings::after(section.id, view),

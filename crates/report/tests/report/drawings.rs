@@ -4,6 +4,7 @@ use loadline_analysis::deployment::{
     CellResult, Deployment, FrontPoint, PriceSource, Priced, WhyNot,
 };
 use loadline_analysis::price::{Cost, Size};
+use loadline_analysis::recommend::LevelSize;
 use loadline_analysis::record::{Purpose, TrialRecord, Verdict};
 use loadline_analysis::search::cheapest::Dimension;
 use loadline_report::ResultView;
@@ -342,4 +343,90 @@ fn the_knee_is_drawn_once_where_memory_alone_was_searched() {
     }
     let knee = loadline_report::mail(&fixture::search());
     assert!(knee.contains("<svg class=\"knee\""), "it needs no script");
+}
+
+/// The class of the first drawing of the page, and how often it is there.
+fn first(view: &ResultView) -> (String, usize) {
+    let html = loadline_report::html(view);
+    let (_, rest) = html.split_once("<svg class=\"").expect("a drawing");
+    let class = rest.split_once('"').expect("it ends").0.to_owned();
+    let (_, after) = html.split_once("</section>").expect("the verdict");
+    let (head, _) = after.split_once("<section id=").expect("a section");
+    assert!(head.contains("<svg "), "it stands before the sections");
+    let times = html.matches(&format!("<svg class=\"{class}\"")).count();
+    (class, times)
+}
+
+#[test]
+fn every_kind_of_result_has_one_first_picture() {
+    let of_starts = |view: ResultView| ResultView {
+        slo: "start<60s".parse().expect("an SLO"),
+        ..view
+    };
+    for (view, class) in [
+        (fixture::search(), "knee"),
+        (cheapest(), "price"),
+        (fixture::matrix(), "matrix"),
+        (of_starts(startup::caches()), "caches"),
+        (of_starts(startup::limits()), "start-cpu"),
+    ] {
+        assert_eq!(first(&view), (class.to_owned(), 1));
+    }
+}
+
+#[test]
+fn a_matrix_has_a_line_for_each_set_of_options_over_the_memory() {
+    let svg = drawing(&fixture::matrix(), "matrix");
+    for name in [
+        ">defaults<",
+        ">-XX:TieredStopAtLevel=1<",
+        ">-XX:+UseSerialGC<",
+        ">600Mi<",
+        // Killed before it answered.
+        ">150Mi<",
+    ] {
+        assert!(svg.contains(name), "{name}: {svg}");
+    }
+    // More memory is further right.
+    let places = places(&svg, "defaults, ");
+    assert!(places.len() >= 2, "{svg}");
+    assert!(places.is_sorted_by(|a, b| a.0 < b.0), "{places:?}");
+    let mut hostile = fixture::matrix();
+    for trial in &mut hostile.trials {
+        trial.configuration.label = ATTACK.to_owned();
+    }
+    let svg = drawing(&hostile, "matrix");
+    assert!(!svg.contains("<img") && !svg.contains("<script"), "{svg}");
+}
+
+#[test]
+fn several_jdks_have_a_bar_each() {
+    let mut view = fixture::search();
+    let answer = view.recommendation.as_mut().expect("an answer");
+    let own = LevelSize {
+        jdk: Some("17".to_owned()),
+        application: None,
+        cpu: None,
+        is_infeasible: false,
+        configuration: Some(answer.configuration.clone()),
+        confirmed: Some(answer.confirmed),
+        proof: Some(answer.proof.clone()),
+        why_none: None,
+    };
+    let none = LevelSize {
+        jdk: Some(ATTACK.to_owned()),
+        configuration: None,
+        confirmed: None,
+        proof: None,
+        why_none: Some("1Gi fails too".to_owned()),
+        ..own.clone()
+    };
+    answer.by_level = vec![own, none];
+    // Its trials ran with several JDKs, so memory is not all that was varied.
+    view.trials[0].configuration.jdk = Some("25".to_owned());
+    assert_eq!(first(&view), ("levels".to_owned(), 1));
+    let svg = drawing(&view, "levels");
+    assert_eq!(svg.matches("<title>17: 212Mi</title>").count(), 1, "{svg}");
+    assert!(svg.contains("no size keeps the SLO"), "{svg}");
+    assert!(!svg.contains("<img") && !svg.contains("<script"), "{svg}");
 }

@@ -126,7 +126,11 @@ fn growth_is_told_with_its_part_and_what_to_try() {
 #[test]
 fn a_day_is_drawn_with_as_many_points_as_a_screen_has() {
     let page = html(&alone(2));
-    let begin = page.find("id=\"growth\"").expect("the section");
+    let begin = page.find("<svg class=\"growth\"").expect("the drawing");
+    assert!(
+        begin < page.find("<section id=\"growth\"").expect("a section"),
+        "it comes first"
+    );
     let drawing = &page[begin..];
     let drawing = &drawing[..drawing.find("</svg>").expect("a drawing")];
     assert!(drawing.contains("heap after collections"));

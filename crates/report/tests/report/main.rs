@@ -16,6 +16,7 @@ mod hostile;
 mod image;
 mod instances;
 mod kubernetes;
+mod liberty;
 mod node;
 mod nothing;
 mod patches;

@@ -91,7 +91,7 @@ impl Steps<'_> {
         let beside = command.beside.iter().map(|name| home.join(name));
         let files = std::iter::once(jar.to_owned()).chain(beside);
         let files = files.map(|file| quoted(&self.place(&file).display().to_string()));
-        let copy = if command.beside.is_empty() {
+        let copy = if command.beside.is_empty() && command.liberty.is_none() {
             "cp"
         } else {
             "cp -r"

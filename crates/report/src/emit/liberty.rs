@@ -1,0 +1,157 @@
+//! What ships an Open Liberty that was measured by its start script: `wlp/bin/server run NAME`.
+//!
+//! Owns the reading of that command, and the files as Liberty reads them: `jvm.options` and a part of
+//! `server.xml`, both below `configDropins/overrides`, so that neither takes the place of the
+//! server's own and each wins over it. Sources: the script itself (mergeJVMOptions: one option a
+//! line, as it stands, without quotes); Open Liberty's documentation, "Server configuration
+//! overview" and "mpHealth" (`/health/ready`, `/health/live`).
+
+use super::application::{Command, Ready};
+use super::container::{self, json};
+use super::facts::Facts;
+use super::jvm_options;
+
+/// Where the image has the installation.
+const HOME: &str = "/opt/wlp";
+
+/// The server's name where the command names none.
+const DEFAULT: &str = "defaultServer";
+
+/// Where it writes, unless the trials say: its user may write in `/tmp` only.
+const WRITTEN: [(&str, &str); 2] = [
+    ("WLP_OUTPUT_DIR", "/tmp/liberty"),
+    ("LOG_DIR", "/tmp/liberty/logs"),
+];
+
+/// Reads `wlp/bin/server run NAME [-- ARGUMENTS]`; `None` for any other command.
+pub fn command(words: &[String]) -> Option<Command> {
+    let (program, rest) = words.split_first()?;
+    let home = program.strip_suffix("/bin/server")?;
+    let (action, rest) = rest.split_first()?;
+    let (server, arguments) = match rest.split_first() {
+        Some((name, rest)) if !name.starts_with('-') => (name.clone(), rest),
+        _ => (DEFAULT.to_owned(), rest),
+    };
+    let is_name = |c: char| c.is_alphanumeric() || "_-+.".contains(c);
+    (action == "run" && !home.is_empty() && server.chars().all(is_name)).then(|| Command {
+        liberty: Some(server),
+        arguments: arguments.to_vec(),
+        jar: home.to_owned(),
+        ..Command::in_image(&[])
+    })
+}
+
+/// Its `jvm.options`. What no line can say is left out of the facts already.
+pub fn jvm_options(facts: &Facts<'_>) -> String {
+    let mut out = jvm_options::header(facts);
+    out.push_str(
+        "# For usr/servers/NAME/configDropins/overrides: one option a line, nothing is quoted.\n",
+    );
+    for option in &facts.options {
+        out.push_str(&format!("# {}\n{}\n", option.because, option.value));
+    }
+    out
+}
+
+/// What the image adds to `server.xml`.
+pub fn server_xml(facts: &Facts<'_>) -> String {
+    // A comment of XML has no two hyphens in a row.
+    let lines = facts.origin.iter().chain(&facts.left_out);
+    let lines: String = lines
+        .map(|line| format!("<!-- {} -->\n", line.replace("--", "- -")))
+        .collect();
+    let port = facts.application.port;
+    format!(
+        "{lines}<server>\n    <!-- The port that was measured, for the whole network: where nothing says so, Liberty listens on\n         localhost, and neither a probe nor a Service reaches it. -->\n    <httpEndpoint id=\"defaultHttpEndpoint\" host=\"*\" httpPort=\"{port}\"/>\n</server>\n"
+    )
+}
+
+/// The part of the Dockerfile between its first lines and the user.
+pub fn image(facts: &Facts<'_>, server: &str) -> String {
+    let application = facts.application;
+    let overrides = format!("{HOME}/usr/servers/{server}/configDropins/overrides");
+    let mut out = format!(
+        "FROM ${{BASE}}\n# The installation that was measured: features, configuration, application.\nCOPY [{}, {}]\n",
+        json(application.command.jar_name()),
+        json(HOME)
+    );
+    let mut copy = |name: &str| {
+        let to = json(&format!("{overrides}/{name}"));
+        out.push_str(&format!("COPY --chmod=0444 [{}, {to}]\n", json(name)));
+    };
+    copy("loadline.xml");
+    if !facts.options.is_empty() {
+        copy("jvm.options");
+    }
+    for variable in &facts.variables {
+        if let Some(value) = &variable.value {
+            out.push_str(&format!(
+                "ENV {}={}\n",
+                variable.name,
+                container::env(value)
+            ));
+        }
+    }
+    let is_set = |name: &str| facts.variables.iter().any(|variable| variable.name == name);
+    let missing: Vec<_> = WRITTEN.iter().filter(|(name, _)| !is_set(name)).collect();
+    if !missing.is_empty() {
+        out.push_str("# Its user may write in /tmp only.\n");
+    }
+    for (name, value) in missing {
+        out.push_str(&format!("ENV {name}=\"{value}\"\n"));
+    }
+    out
+}
+
+/// The command of process 1: the script becomes the JVM, which hears SIGTERM.
+pub fn entry_point(facts: &Facts<'_>, server: &str) -> Vec<String> {
+    let script = [
+        format!("{HOME}/bin/server"),
+        "run".to_owned(),
+        server.to_owned(),
+    ];
+    script
+        .into_iter()
+        .chain(facts.arguments.iter().cloned())
+        .collect()
+}
+
+/// Where a server with mpHealth says that it lives: beside where it says that it is ready.
+pub fn alive(command: &Command, ready: &Ready) -> Option<&'static str> {
+    let is_health = matches!(ready, Ready::Http { path, .. } if path == "/health/ready");
+    (is_health && command.liberty.is_some()).then_some("/health/live")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_script_is_read_and_nothing_else() {
+        let read = |text: &str| {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            command(&words).map(|read| (read.jar, read.liberty.unwrap_or_default(), read.arguments))
+        };
+        let one = |jar: &str, name: &str, rest: &[&str]| {
+            let rest = rest.iter().map(|word| (*word).to_owned()).collect();
+            Some((jar.to_owned(), name.to_owned(), rest))
+        };
+        assert_eq!(
+            read("build/wlp/bin/server run orders -- --http.port=1"),
+            one("build/wlp", "orders", &["--", "--http.port=1"])
+        );
+        assert_eq!(
+            read("/wlp/bin/server run"),
+            one("/wlp", "defaultServer", &[])
+        );
+        for other in [
+            "wlp/bin/server start orders",
+            "wlp/bin/server",
+            "/bin/server run orders",
+            "wlp/bin/server run ../orders",
+            "bin/catalina.sh run",
+        ] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
+}

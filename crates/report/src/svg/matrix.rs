@@ -1,0 +1,295 @@
+//! The picture of a matrix: its headline figure over the first factor that is a number.
+//!
+//! Every configuration of the matrix stands once: the middle of its trials, a line from the lowest to
+//! the highest, and a cross where one of them did not keep the SLO. What else differs is a line each.
+
+use std::time::Duration;
+
+use loadline_analysis::record::Configuration;
+use loadline_analysis::slo::{Objective, Quantile};
+
+use super::frame::{Anchor, Drawing, Key, Mark, WIDTH, line_class, shortened};
+use super::scale::Scale;
+use crate::content;
+use crate::content::groups::{self, Group, Names};
+use crate::figures::{self, Figures, Seen, Spread};
+use crate::format;
+use crate::view::ResultView;
+
+const HEIGHT: f64 = 320.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 24.0;
+const BOTTOM: f64 = 48.0;
+/// Lines that can be told apart.
+const MOST: usize = 8;
+/// Longest name of a line, in characters.
+const NAME: usize = 24;
+/// Room of a level below the drawing.
+const LABEL: f64 = 46.0;
+
+/// A factor whose levels are numbers.
+struct Axis {
+    title: &'static str,
+    level: fn(&Configuration) -> Option<(f64, String)>,
+    /// Takes it out of a configuration.
+    clear: fn(&mut Configuration),
+}
+
+/// What is looked for, in this order.
+const AXES: [Axis; 4] = [
+    Axis {
+        title: "memory limit, logarithmic",
+        level: |c| c.memory.map(|m| (m.as_mib(), m.to_string())),
+        clear: |c| c.memory = None,
+    },
+    Axis {
+        title: "CPU limit, logarithmic",
+        level: |c| c.cpu.map(|cpu| (cpu.as_f64(), cpu.to_string())),
+        clear: |c| c.cpu = None,
+    },
+    Axis {
+        title: "CPU shares, logarithmic",
+        level: |c| {
+            c.cpu_shares
+                .map(|shares| (shares as f64, shares.to_string()))
+        },
+        clear: |c| c.cpu_shares = None,
+    },
+    Axis {
+        title: "requests a second, logarithmic",
+        level: |c| c.rate.map(|rate| (rate, format::rate(rate))),
+        clear: |c| c.rate = None,
+    },
+];
+
+/// The trials of one configuration.
+struct Point {
+    level: (f64, String),
+    seen: Spread<Seen>,
+    keeps_slo: bool,
+    title: String,
+}
+
+/// What differs only in the factor.
+struct Line {
+    name: String,
+    points: Vec<Point>,
+}
+
+/// The drawing; `None` for what is no matrix, where no factor is a number, and where there is more
+/// than can be told apart.
+pub fn matrix(view: &ResultView) -> Option<String> {
+    if view.recommendation.is_some() {
+        return None;
+    }
+    let axis = AXES.iter().find(|axis| differs(view, axis))?;
+    let quantile = of_latency(view);
+    let lines = lines(view, axis, quantile);
+    let is_told_apart = |i: usize| lines[i + 1..].iter().all(|l| l.name != lines[i].name);
+    if lines.len() > MOST || !(0..lines.len()).all(is_told_apart) {
+        return None;
+    }
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let x = Scale::log_of(points().map(|p| p.level.0), (LEFT, WIDTH - RIGHT))?;
+    let figure = match quantile {
+        Some(quantile) => format!("{quantile}, from the intended send time"),
+        None => "exec to the first good response".to_owned(),
+    };
+    let label = format!(
+        "{figure}, over the {}; the table has the values.",
+        axis.title
+    );
+    let mut drawing = Drawing::new("matrix", HEIGHT, &label);
+    let bound = bound(view, quantile);
+    let top = key(&mut drawing, &lines, bound.is_some()) + 26.0;
+    let bottom = HEIGHT - BOTTOM;
+    let times = points().flat_map(|p| [p.seen.low, p.seen.median, p.seen.high]);
+    let times = times.filter_map(Seen::time).chain(bound);
+    let y = Scale::log(times.map(|time| time.as_secs_f64()), (bottom, top + 24.0))?;
+    axes(&mut drawing, points(), (&x, &y), (top, bottom), axis.title);
+    drawing.text((8.0, top - 10.0), Anchor::Start, &figure);
+    if let Some(bound) = bound {
+        let at = y.at(bound.as_secs_f64());
+        drawing.line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
+    }
+    for (i, line) in lines.iter().enumerate() {
+        draw(&mut drawing, (i, lines.len()), line, (&x, &y), top);
+    }
+    Some(drawing.end())
+}
+
+fn differs(view: &ResultView, axis: &Axis) -> bool {
+    let mut levels = view
+        .trials
+        .iter()
+        .filter_map(|t| (axis.level)(&t.configuration));
+    let first = levels.next();
+    first.is_some_and(|(first, _)| levels.any(|(level, _)| level.total_cmp(&first).is_ne()))
+}
+
+/// The quantile that is asked about; `None` where the SLO speaks of the start alone.
+fn of_latency(view: &ResultView) -> Option<Quantile> {
+    let of_latency = !content::is_of_starts(view);
+    of_latency.then(|| figures::headline_quantile(&view.slo.objectives))
+}
+
+fn bound(view: &ResultView, quantile: Option<Quantile>) -> Option<Duration> {
+    let bound = |objective: &Objective| match (objective, quantile) {
+        (Objective::Latency { quantile: q, bound }, Some(quantile)) if *q == quantile => {
+            Some(*bound)
+        }
+        (Objective::Start { bound }, None) => Some(*bound),
+        _ => None,
+    };
+    view.slo.objectives.iter().find_map(bound)
+}
+
+fn lines(view: &ResultView, axis: &Axis, quantile: Option<Quantile>) -> Vec<Line> {
+    let without = |configuration: &Configuration| {
+        let mut rest = configuration.clone();
+        (axis.clear)(&mut rest);
+        rest
+    };
+    let mut plain = view.clone();
+    for trial in &mut plain.trials {
+        trial.configuration = without(&trial.configuration);
+    }
+    let names = Names::of(&plain);
+    let mut lines: Vec<(Configuration, Line)> = Vec::new();
+    for group in groups::groups(view) {
+        let Some(point) = point(&group, axis, quantile) else {
+            continue;
+        };
+        let rest = without(group.configuration);
+        match lines.iter_mut().find(|(of, _)| groups::is_same(of, &rest)) {
+            Some((_, line)) => line.points.push(point),
+            None => {
+                let name = shortened(&names.variant(&rest), NAME);
+                let points = vec![point];
+                lines.push((rest, Line { name, points }));
+            }
+        }
+    }
+    let mut lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).collect();
+    for line in &mut lines {
+        line.points.sort_by(|a, b| a.level.0.total_cmp(&b.level.0));
+    }
+    lines
+}
+
+fn point(group: &Group<'_>, axis: &Axis, quantile: Option<Quantile>) -> Option<Point> {
+    let level = (axis.level)(group.configuration)?;
+    let seen = group.evidence().filter_map(|trial| match quantile {
+        Some(quantile) => Figures::of(trial, quantile).headline,
+        None => Figures::of(trial, Quantile::from_fraction(0.99)?)
+            .sli
+            .start
+            .map(Seen::At),
+    });
+    let n = group.evidence().count();
+    // What died before it answered stands at the edge.
+    let none = (n > 0).then_some(Spread {
+        low: Seen::InFailures,
+        median: Seen::InFailures,
+        high: Seen::InFailures,
+        n,
+    });
+    let seen = figures::latencies(seen).or(none)?;
+    let (kept, of) = group.passes();
+    let range = match seen.n {
+        1 => seen.median.show(),
+        _ => format!(
+            "{} ({} to {})",
+            seen.median.show(),
+            seen.low.show(),
+            seen.high.show()
+        ),
+    };
+    Some(Point {
+        title: format!("{}: {range}, {kept} of {of} kept the SLO", level.1),
+        level,
+        seen,
+        keeps_slo: group.keeps_slo(),
+    })
+}
+
+fn key(drawing: &mut Drawing, lines: &[Line], has_bound: bool) -> f64 {
+    let mut entries: Vec<(Key, &str)> = Vec::new();
+    match lines.len() {
+        1 => entries.push((Key::Mark(Mark::Kept), "kept the SLO")),
+        _ => entries.extend(
+            lines
+                .iter()
+                .enumerate()
+                .map(|(i, line)| (Key::Mark(Mark::Of(i)), line.name.as_str())),
+        ),
+    }
+    entries.push((
+        Key::Mark(Mark::Broke),
+        "did not keep the SLO; at the edge: no answer",
+    ));
+    entries.push((Key::Line("whisker"), "lowest to highest trial"));
+    if has_bound {
+        entries.push((Key::Line("bound"), "the SLO"));
+    }
+    drawing.key(LEFT, &entries)
+}
+
+/// Levels below, times on the left.
+fn axes<'a>(
+    drawing: &mut Drawing,
+    points: impl Iterator<Item = &'a Point>,
+    (x, y): (&Scale, &Scale),
+    (top, bottom): (f64, f64),
+    title: &str,
+) {
+    let mut levels: Vec<&(f64, String)> = points.map(|point| &point.level).collect();
+    levels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    levels.dedup();
+    let mut ticks: Vec<(f64, String)> = Vec::new();
+    for level in levels {
+        let is_clear = |last: &(f64, String)| x.at(level.0) - x.at(last.0) >= LABEL;
+        if ticks.last().is_none_or(is_clear) {
+            ticks.push(level.clone());
+        }
+    }
+    drawing.x_axis(x, (top, bottom), &ticks, title);
+    let time = |seconds: f64| format::time(Duration::from_secs_f64(seconds));
+    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, time(v))).collect();
+    drawing.y_axis(y, (LEFT, WIDTH - RIGHT), &ticks, "");
+}
+
+fn draw(
+    drawing: &mut Drawing,
+    (index, of): (usize, usize),
+    line: &Line,
+    (x, y): (&Scale, &Scale),
+    top: f64,
+) {
+    let place = |seen: Seen| seen.time().map_or(top, |time| y.at(time.as_secs_f64()));
+    let answered = line
+        .points
+        .iter()
+        .filter(|p| p.seen.median.time().is_some());
+    let steps: Vec<(f64, f64)> = answered
+        .map(|p| (x.at(p.level.0), place(p.seen.median)))
+        .collect();
+    drawing.line(line_class(index), &steps);
+    for point in &line.points {
+        let across = x.at(point.level.0);
+        let (low, high) = (place(point.seen.low), place(point.seen.high));
+        if low - high > 1.0 {
+            drawing.line("whisker", &[(across, low), (across, high)]);
+        }
+        let mark = match (point.keeps_slo, of) {
+            (false, _) => Mark::Broke,
+            (true, 1) => Mark::Kept,
+            (true, _) => Mark::Of(index),
+        };
+        let title = match of {
+            1 => point.title.clone(),
+            _ => format!("{}, {}", line.name, point.title),
+        };
+        drawing.mark(mark, (across, place(point.seen.median)), false, &title);
+    }
+}

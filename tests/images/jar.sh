@@ -1,0 +1,32 @@
+#!/bin/sh
+# Makes an image of a jar where no registry can be reached: this machine's JDK cut down by jlink, the
+# libraries that it needs, and the jar; nothing else is in it.
+#
+#   tests/images/jar.sh JAR DIRECTORY NAME [ENGINE...]
+#
+# DIRECTORY keeps the files of the image (DIRECTORY/root, its runtime in opt/jre) and the archive of
+# them; a second call makes the runtime no second time. ENGINE is podman where nothing is said.
+set -eu
+jar=$1 out=$2 name=$3
+shift 3
+[ $# -gt 0 ] || set -- podman
+root=$out/root
+if [ ! -e "$root/opt/jre/bin/java" ]; then
+    jlink=$(dirname "$(realpath "$(command -v javac)")")/jlink
+    mkdir -p "$root/opt" "$root/app" "$root/etc" "$root/tmp"
+    "$jlink" --add-modules ALL-MODULE-PATH --output "$root/opt/jre" >/dev/null
+    # A JVM whose user has no name keeps no counters.
+    cp /etc/passwd /etc/group "$root/etc/"
+    # Every library that the runtime's own files name, under the name by which they are sought.
+    find "$root/opt/jre" \( -name '*.so' -o -path '*/bin/java' \) -exec ldd {} + 2>/dev/null \
+        | grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$root" | sort -u \
+        | while read -r library; do
+            [ -e "$library" ] && mkdir -p "$root$(dirname "$library")" && cp -L "$library" "$root$library"
+        done
+    "$root/opt/jre/bin/java" -Xshare:dump >/dev/null
+fi
+cp "$jar" "$root/app/app.jar"
+tar -C "$root" --owner=0 --group=0 -cf "$out/root.tar" .
+for engine in "$@"; do
+    "$engine" import --change 'CMD ["/opt/jre/bin/java","-jar","/app/app.jar"]' "$out/root.tar" "$name" >/dev/null
+done
