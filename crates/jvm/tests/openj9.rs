@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use loadline_jvm::cache::scc::{self, Statistics};
 use loadline_jvm::detect::words::{ASK_OPENJ9, Words};
 use loadline_jvm::detect::{Found, Jdk, Places};
-use loadline_jvm::gclog::{Builder, GcLog, WallClock};
+use loadline_jvm::gclog::report::Report;
+use loadline_jvm::gclog::{Builder, Finding, FindingCode, GcLog, WallClock};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::Bytes;
 use loadline_sizing::Vm;
@@ -157,25 +158,59 @@ fn the_log_of_a_real_openj9_is_read_under_every_policy() {
     for policy in ["gencon", "balanced", "optthruput", "optavgpause"] {
         let option = format!("-Xgcpolicy:{policy}");
         let (text, _) = logged(&jdk, source, &[&option, "-Xmx96m"], &["3000", "8", "20"]);
-        let log = parsed(&text, None);
-        assert_eq!(log.header.collector.map(|c| c.name()), Some(policy));
-        assert_eq!(log.header.heap_max_bytes, Some(96 << 20), "{policy}");
-        assert_eq!(log.input.unknown_lines, 0, "{policy}");
-        assert_eq!(log.input.unfinished_pauses, 0, "{policy}");
-        let (count, sum) = naive(&text);
-        assert!(count > 0, "{policy}: {text}");
-        assert_eq!(
-            (log.summary.stw.count, log.summary.stw.total),
-            (count, sum),
-            "{policy}"
-        );
-        let after = log.summary.heap_after_max.expect("pauses have a heap");
-        assert!(0 < after && after <= 96 << 20, "{policy}: {after}");
-        assert!(
-            log.summary.cpu_count > 0 && log.summary.allocated > 0,
-            "{policy}"
-        );
+        is_read(&text, policy, 96 << 20);
     }
+}
+
+/// Every line is known, and its pauses are those that another reader finds.
+fn is_read(text: &str, policy: &str, heap_max: u64) {
+    let log = parsed(text, None);
+    assert_eq!(log.header.collector.map(|c| c.name()), Some(policy));
+    assert_eq!(log.header.heap_max_bytes, Some(heap_max), "{policy}");
+    assert_eq!(log.input.unknown_lines, 0, "{policy}");
+    assert_eq!(log.input.unfinished_pauses, 0, "{policy}");
+    let (count, sum) = naive(text);
+    assert!(count > 0, "{policy}: {text}");
+    assert_eq!(
+        (log.summary.stw.count, log.summary.stw.total),
+        (count, sum),
+        "{policy}"
+    );
+    let after = log.summary.heap_after_max.expect("pauses have a heap");
+    assert!(0 < after && after <= heap_max, "{policy}: {after}");
+    assert!(
+        log.summary.cpu_count > 0 && log.summary.allocated > 0,
+        "{policy}"
+    );
+}
+
+/// The log of a real one that is kept with the tests.
+fn kept(policy: &str) -> String {
+    let name = format!("tests/data/gclog/openj9-25-{policy}.log.gz");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let file = std::fs::File::open(&path).expect("recorded data");
+    let mut text = String::new();
+    let mut reader = flate2::read::GzDecoder::new(file);
+    std::io::Read::read_to_string(&mut reader, &mut text).expect("text");
+    text
+}
+
+#[test]
+fn the_logs_that_a_real_openj9_wrote_are_read_where_there_is_none() {
+    for policy in ["gencon", "balanced", "optthruput", "optavgpause"] {
+        is_read(&kept(policy), policy, 24 << 20);
+    }
+}
+
+/// Metronome writes sums of its pauses: it is named, and no pause is made up.
+#[test]
+fn metronome_is_named_and_gives_no_pauses() {
+    let log = parsed(&kept("metronome"), None);
+    assert_eq!(log.header.collector.map(|c| c.name()), Some("metronome"));
+    assert_eq!(log.summary.stw.count, 0);
+    let report = Report::of(&log, &[]);
+    let told = |finding: &Finding| finding.code == FindingCode::SumsOnly;
+    assert!(report.findings.iter().any(told), "{:?}", report.findings);
 }
 
 #[test]

@@ -79,8 +79,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// What is predicted, as the JVM prints it; empty where it would not start.
-    fn predicted(&self) -> Vec<String> {
+    fn ergonomics(&self) -> Result<openj9::Ergonomics, openj9::Refusal> {
         let limit = (self.limit > 0).then(|| Cpus::from_millis(self.limit));
         let machine = Machine {
             memory: Bytes::from_mib(self.memory_mib),
@@ -91,7 +90,12 @@ impl Cell {
             vm: Vm::OpenJ9,
         };
         let options = Options::from_words(self.options.split_whitespace());
-        let Ok(predicted) = openj9::predict(jdk, machine, &options) else {
+        openj9::predict(jdk, machine, &options)
+    }
+
+    /// What is predicted, as the JVM prints it; empty where it would not start.
+    fn predicted(&self) -> Vec<String> {
+        let Ok(predicted) = self.ergonomics() else {
             return vec![String::new(); COLUMNS.len()];
         };
         let mut of: BTreeMap<&str, String> = predicted
@@ -182,6 +186,33 @@ fn equals_every_row_that_a_real_openj9_printed() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+/// The code cache and the threads are not in the log: they were counted in what `-Xjit:verbose` says.
+#[test]
+fn equals_every_row_of_the_compiler_that_a_real_openj9_printed() {
+    let path = recorded().with_file_name("openj9-compilers.csv");
+    let text = std::fs::read_to_string(path).expect("recorded data");
+    let mut wrong = vec![];
+    for row in text.lines().skip(1) {
+        let cells: Vec<&str> = row.split(',').collect();
+        let cell = Cell {
+            memory_mib: cells[1].parse().unwrap(),
+            limit: 0,
+            host_cpus: cells[2].parse().unwrap(),
+            options: cells[3].to_owned(),
+        };
+        let of = cell
+            .ergonomics()
+            .expect("the recorded JVM started")
+            .compilers;
+        let predicted = [of.code_cache.as_bytes().to_string(), of.threads.to_string()];
+        if predicted != cells[4..] {
+            wrong.push(format!("{row}: predicted {predicted:?}"));
+        }
+    }
+    assert!(text.lines().count() > 100, "{text}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// An OpenJ9 below /usr/lib/jvm.

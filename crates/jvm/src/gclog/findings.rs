@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Collector;
 use super::log::GcLog;
 
 /// Share of the pauses over 20 ms from which starved ones are worth a word, and how many at least.
@@ -63,6 +64,8 @@ pub struct Finding {
 pub enum FindingCode {
     /// The log is not whole.
     Incomplete,
+    /// The collector writes sums of its pauses, which are not read.
+    SumsOnly,
     /// GC threads waited for a CPU.
     StarvedGcThreads,
     /// The heap is full after a full collection, or collections failed for room.
@@ -90,8 +93,9 @@ type Rule = fn(&GcLog) -> Option<String>;
 
 /// All rules, the ones that matter most first.
 pub(super) fn of(log: &GcLog) -> Vec<Finding> {
-    let rules: [(FindingCode, Rule); 11] = [
+    let rules: [(FindingCode, Rule); 12] = [
         (FindingCode::Incomplete, incomplete),
+        (FindingCode::SumsOnly, sums_only),
         (FindingCode::HeapTooTight, heap_too_tight),
         (FindingCode::StarvedGcThreads, starved),
         (FindingCode::AllocationStall, stalls),
@@ -155,6 +159,16 @@ fn incomplete(log: &GcLog) -> Option<String> {
     (!parts.is_empty()).then(|| {
         let parts = parts.join("; ");
         format!("The log is not whole: {parts}. Counts and sums are of what is there.")
+    })
+}
+
+/// Metronome's heartbeats: minimum, maximum and mean of the slices since the last one.
+fn sums_only(log: &GcLog) -> Option<String> {
+    let is_metronome = log.header.collector == Some(Collector::Metronome);
+    is_metronome.then(|| {
+        "The pauses of metronome are not read: it writes sums of its slices, and no slice. What \
+         is here of them is not all; measure with another policy."
+            .to_owned()
     })
 }
 

@@ -7,6 +7,7 @@
 //! Facts: rows printed by OpenJ9 cf92035774 (JDK 25) in real cgroups, x86-64
 //! (`tests/data/openj9-ergonomics.csv`). Other releases were not run.
 
+mod compilers;
 mod heap;
 mod options;
 
@@ -17,6 +18,7 @@ use crate::jdk::Jdk;
 use crate::options::Options;
 use crate::{Bytes, Cpus};
 
+pub use compilers::Compilers;
 pub use heap::{Heap, default_max};
 pub use options::{TAKEN, Unheard};
 
@@ -143,6 +145,8 @@ pub struct Ergonomics {
     pub heap: Heap,
     /// Threads of the collector.
     pub gc_threads: u32,
+    /// The JIT compiler's threads and code cache.
+    pub compilers: Compilers,
     /// Bits that a reference is shifted by; `None` where references are not compressed.
     pub shift: Option<u32>,
     /// Parallelism of the common fork-join pool: the class library's, as HotSpot's.
@@ -185,6 +189,7 @@ pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomi
         policy: asked.policy,
         heap,
         gc_threads: asked.gc_threads.unwrap_or(bounded),
+        compilers: compilers::size(machine.memory, &asked),
         shift: shift(heap.max, asked.compressed),
         common_pool: threads::common_pool(jdk, machine, options),
         virtual_thread_carriers: jdk.at_least(21).then_some(machine.cpus),
@@ -199,10 +204,15 @@ fn shift(max: Bytes, asked: Option<bool>) -> Option<u32> {
 
 impl Ergonomics {
     /// What is predicted, under the names that the JVM prints: those of the `initialized` element
-    /// of its GC log, and `-Xmnx` of `-verbose:sizes`. Sizes are bytes.
+    /// of its GC log, and `-Xmnx` of `-verbose:sizes`; of the compiler under those of its options.
+    /// Sizes are bytes.
     pub fn flags(&self) -> Vec<(&'static str, Value)> {
         let size = |size: Bytes| Value::Number(size.as_bytes());
-        let mut flags = vec![];
+        let compilers = Value::Number(u64::from(self.compilers.threads));
+        let mut flags = vec![
+            ("-Xcodecachetotal", size(self.compilers.code_cache)),
+            ("-XcompilationThreads", compilers),
+        ];
         flags.extend(self.heap.max_new.map(|of| ("-Xmnx", size(of))));
         flags.push(("compressedRefs", Value::Switch(self.shift.is_some())));
         let shift = self.shift.map(|of| Value::Number(u64::from(of)));

@@ -35,6 +35,7 @@ pub const TAKEN: &[&str] = &[
     "UseContainerSupport",
     "UseJITServer",
     "codecachetotal",
+    "codecachetotalMaxRAMPercentage",
 ];
 
 /// An option that OpenJ9 starts with and, as far as is known, says and does nothing about.
@@ -81,6 +82,11 @@ pub(super) struct Asked {
     pub processors: Option<u32>,
     pub compressed: Option<bool>,
     pub is_tuned_for_throughput: bool,
+    pub code_total: Option<Bytes>,
+    pub code_segment: Option<Bytes>,
+    pub code_percent: Option<f64>,
+    pub compiler_threads: Option<u32>,
+    pub is_interpreted: bool,
 }
 
 impl Asked {
@@ -114,10 +120,29 @@ impl Asked {
             self.processors = Some(number(text, value)?).filter(|n| *n > 0);
         } else if let Some(name) = text.strip_prefix("-Xgcpolicy:") {
             self.policy = policy(text, name)?;
-        } else {
+        } else if !self.compilers(text)? {
             self.switch(text)?;
         }
         Ok(())
+    }
+
+    /// Whether it is about the JIT compiler.
+    fn compilers(&mut self, text: &str) -> Result<bool, Refusal> {
+        let after = |names: [&str; 2]| names.iter().find_map(|name| text.strip_prefix(name));
+        if let Some(value) = after(["-Xcodecachetotal", "-XX:codecachetotal="]) {
+            self.code_total = Some(size(text, value)?);
+        } else if let Some(value) = text.strip_prefix("-XX:codecachetotalMaxRAMPercentage=") {
+            self.code_percent = Some(percent(text, value)?);
+        } else if let Some(value) = text.strip_prefix("-Xcodecache") {
+            self.code_segment = Some(size(text, value)?);
+        } else if let Some(value) = text.strip_prefix("-XcompilationThreads") {
+            self.compiler_threads = Some(count(text, value)?);
+        } else if text == "-Xint" {
+            self.is_interpreted = true;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     fn switch(&mut self, text: &str) -> Result<(), Refusal> {

@@ -1,0 +1,47 @@
+//! OpenJ9's code cache and compiler threads.
+//!
+//! Source: openj9 cf92035774, `J9Options.cpp` (preProcessCodeCacheIncreaseTotalSize), `rossa.cpp` (a
+//! thread needs a segment of its own); and the recorded rows of `tests/data/openj9-compilers.csv`.
+//! A code cache that was asked for above the container's memory is not predicted: OpenJ9 then takes
+//! one segment after the other.
+
+use super::options::Asked;
+use crate::Bytes;
+
+/// Threads that compile at most without an option, whatever the processors: OpenJ9 starts one and
+/// wakes the others as it needs them.
+const THREADS: u32 = 7;
+/// The code cache without an option, and one of its segments.
+const MOST: Bytes = Bytes::from_mib(256);
+const SEGMENT: Bytes = Bytes::from_mib(2);
+/// Share of memory that it takes where that is less.
+const PERCENT: f64 = 25.0;
+
+/// The JIT compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compilers {
+    /// Threads that may compile at once.
+    pub threads: u32,
+    /// The code cache: reserved, not used.
+    pub code_cache: Bytes,
+}
+
+/// What the compiler gets; nothing where all is interpreted.
+pub(super) fn size(memory: Bytes, asked: &Asked) -> Compilers {
+    if asked.is_interpreted {
+        return Compilers {
+            threads: 0,
+            code_cache: Bytes::from_bytes(0),
+        };
+    }
+    let segment = asked.code_segment.unwrap_or(SEGMENT).max(SEGMENT);
+    let share = memory.percent(asked.code_percent.unwrap_or(PERCENT));
+    let total = asked.code_total.unwrap_or(share.min(MOST));
+    let code_cache = total.max(SEGMENT).round_down(segment);
+    let segments = code_cache.as_bytes() / segment.as_bytes();
+    let most = u32::try_from(segments).unwrap_or(u32::MAX);
+    Compilers {
+        threads: asked.compiler_threads.unwrap_or(THREADS).min(most),
+        code_cache,
+    }
+}
