@@ -125,7 +125,7 @@ fn a_shared_class_cache_is_built_sized_and_used() -> Outcome {
     }
     let ended = cache(&lab, &["--kind=scc", "--jdk=openj9-25"], 8080).into_end();
     let ended = ended.expect_code(0);
-    ended.prints(&["with gencon", "loadline-launch finds it", "come from it."]);
+    let ended = ended.prints(&["with gencon", "loadline-launch finds it", "come from it."]);
     assert_eq!(ended.stderr.matches("training scc").count(), 2, "{ended}");
     let files = fs::read_dir(lab.path().join("scc")).expect("a directory");
     let mut files: Vec<PathBuf> = files.flatten().map(|entry| entry.path()).collect();
