@@ -139,6 +139,10 @@ pub fn run(mut arguments: CacheArguments) -> Result<Outcome, Error> {
     images::find(&mut plain)?;
     let (jdk, application) = subject(&plain)?;
     let kind = kind(&arguments.kind, &jdk)?;
+    if let (CacheKind::Scc, Some(image)) = (kind, &arguments.image) {
+        let what = format!("the image {image}: a shared class cache is not built into images yet");
+        return Err(Error::new(ErrorKind::Usage, what).hint("build it from the command: loadline cache --kind scc -- java -jar app.jar; copied to /opt/scc of the image, loadline-launch finds it"));
+    }
     let name = match &arguments.image {
         Some(reference) => images::name(reference),
         None => stem(application.main()),
@@ -151,7 +155,7 @@ pub fn run(mut arguments: CacheArguments) -> Result<Outcome, Error> {
     };
     let place = directory.join(&name);
     let is_found = is_found(application.main(), &arguments.command, &place);
-    if kind == CacheKind::Scc && arguments.image.is_none() {
+    if kind == CacheKind::Scc {
         directory.push(SHARED);
     }
     // Before an application is started for nothing.
