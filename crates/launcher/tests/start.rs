@@ -206,15 +206,25 @@ fn openj9_gets_its_own_options_and_its_cache() {
     assert_eq!(added, ["-Xmx256m", "-Xtune:virtualized"]);
     std::fs::create_dir(home.join("scc")).expect("a fresh directory");
     let cache = home.join("scc/C290M11F1A64P_loadline_G41L00");
-    std::fs::write(cache, "").expect("a fresh file");
     let jar = home.join("app.jar").display().to_string();
-    let mut command = stage.launcher("words");
-    command
-        .args(flags)
-        .arg("--")
-        .arg(&java)
-        .args(["-jar", &jar]);
-    let words = started(&run(&mut command));
+    let with_cache = |bytes: &str| {
+        std::fs::write(&cache, bytes).expect("the stage's own file");
+        let mut command = stage.launcher("words");
+        command
+            .args(flags)
+            .args(["--explain", "--"])
+            .arg(&java)
+            .args(["-jar", &jar]);
+        run(&mut command)
+    };
+    let empty = with_cache("");
+    assert!(errors(&empty).contains("is empty"), "{}", errors(&empty));
+    let words = started(&empty);
+    assert!(
+        !words.iter().any(|w| w.starts_with("-Xshareclasses")),
+        "{words:?}"
+    );
+    let words = started(&with_cache("classes"));
     let expected = format!(
         "-Xshareclasses:name=loadline,cacheDir={}/scc,readonly,nonfatal",
         home.display()

@@ -38,6 +38,10 @@ pub fn run(
         .args(["-qefc", &line, "/dev/null"])
         .env("SHELL", "/bin/sh")
         .env("TERM", "xterm-256color")
+        // Of the place that runs the tests: each of them decides about colours, and `CI` does so too.
+        .env_remove("CI")
+        .env_remove("CLICOLOR")
+        .env_remove("CLICOLOR_FORCE")
         .env_remove("NO_COLOR")
         .env_remove("COLUMNS")
         .envs(variables.iter().copied())
