@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Err(refusal) => return usage::refused(&refusal),
     };
     ui::begin(arguments.quiet, arguments.verbose);
+    ui::next::begin(&found);
     let to = commands::output::begin(&found);
     let ended = arguments
         .command

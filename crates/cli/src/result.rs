@@ -23,6 +23,7 @@ use crate::error::{Error, ErrorKind};
 use crate::experiment::refused;
 use crate::files;
 use crate::measuring::{experiment_of, open_store_to_read, store_refused};
+use crate::ui::next::command as next;
 use crate::ui::text::short;
 
 /// The newest result, also where a file has this name: that is `./last`.
@@ -231,14 +232,14 @@ fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
         Status::Failed if undecided.is_some() => undecided,
         Status::Running => Some(format!("still running: {} trials so far", row.trials)),
         Status::Interrupted => Some(format!(
-            "interrupted after {} trials; go on with: loadline resume {}",
+            "interrupted after {} trials; go on with: {}",
             row.trials,
-            short(&row.id)
+            next(&format!("resume {}", short(&row.id)))
         )),
         Status::Failed => Some(format!(
-            "ended by an error after {} trials; go on with: loadline resume {}",
+            "ended by an error after {} trials; go on with: {}",
             row.trials,
-            short(&row.id)
+            next(&format!("resume {}", short(&row.id)))
         )),
     }
 }

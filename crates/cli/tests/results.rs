@@ -39,6 +39,30 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
+/// What a command says to type next works on the results that it worked on itself.
+#[test]
+fn what_to_type_next_names_the_directory_of_results() {
+    let place = tempfile::tempdir().expect("a directory");
+    let state = place.path().join("my state");
+    let state = state.to_str().expect("UTF-8");
+    let record = recorded();
+    let record = record.to_str().expect("UTF-8");
+    let shown = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+        said(
+            &command
+                .args(["show", record])
+                .args(more)
+                .output()
+                .expect("it runs"),
+        )
+    };
+    let with = shown(&["--state", state]);
+    let expected = format!("loadline show {record} --full --state '{state}'\n");
+    assert!(with.contains(&expected), "{with}");
+    assert!(!shown(&[]).contains("--state"), "{}", shown(&[]));
+}
+
 /// Commands that look at results make no state directory where there is none.
 #[test]
 fn looking_makes_nothing() {

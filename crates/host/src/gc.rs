@@ -9,19 +9,21 @@ use std::io::{self, Read, Seek};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use loadline_jvm::gclog::{Builder, GcLog, WallClock};
+use loadline_jvm::gclog::{Builder, GcLog, Set, WallClock};
 use loadline_trial::log::{Content, Log, PIECE};
 
-use crate::clock::wall_ahead_ns;
+use crate::clock::{monotonic_ns, wall_ahead_ns};
 use crate::container::Container;
 use crate::gc_evidence::KEPT_PAUSES;
 
 /// More of a log is not kept: a trial of minutes writes a few MiB.
 const CAP: u64 = 256 << 20;
 
-/// A wall clock that moved by more between begin and end of a trial was set: then no time stamp of
-/// a log says when on the trial's clock its line was.
+/// A wall clock that moved by more between two looks at it was set.
 const SET_NS: i64 = 1_000_000;
+
+/// A clock that was set more often than this tells nothing.
+const MOST_SETS: usize = 1_000;
 
 /// The log of one application.
 #[derive(Debug)]
@@ -33,6 +35,10 @@ pub(crate) struct Tail {
     taken: u64,
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC before the application was started, ns.
     ahead_ns: i64,
+    /// When the wall clock was set since then.
+    set: Vec<Set>,
+    /// The last look at it, on CLOCK_MONOTONIC, ns.
+    looked_ns: u64,
 }
 
 impl Tail {
@@ -45,7 +51,21 @@ impl Tail {
             file: None,
             taken: 0,
             ahead_ns: wall_ahead_ns(),
+            set: Vec::new(),
+            looked_ns: monotonic_ns(),
         }
+    }
+
+    /// Looks at the wall clock: a log that has no other one (OpenJ9's) is placed by it.
+    pub(crate) fn look_at_clock(&mut self) {
+        let (before, now) = (self.looked_ns, monotonic_ns());
+        let ahead_ns = wall_ahead_ns();
+        let known = self.set.last().map_or(self.ahead_ns, |set| set.ahead_ns);
+        if (ahead_ns - known).abs() >= SET_NS && self.set.len() < MOST_SETS {
+            let between = (before, monotonic_ns());
+            self.set.push(Set { between, ahead_ns });
+        }
+        self.looked_ns = now;
     }
 
     /// Copies what was written since the last time.
@@ -101,24 +121,25 @@ impl Tail {
                 CAP >> 20
             ));
         }
+        self.look_at_clock();
         let wall = self.wall(exec_ns);
         let mut log = Builder::new(KEPT_PAUSES).window(measure).wall(wall);
         log.read(reader.join(Content::GcLog, self.instance));
         let log = log.finish();
-        if log.header.is_openj9 && wall.is_none() {
-            warnings.push(
-                "the wall clock was set during the trial: the GC log's pauses have no place in time"
-                    .to_owned(),
-            );
+        let unplaced = log.window.as_ref().map_or(0, |window| window.unplaced);
+        if log.header.is_openj9 && unplaced > 0 {
+            warnings.push(format!(
+                "the wall clock was set during the trial: {unplaced} pauses of the GC log have no place in time"
+            ));
         }
         Some(log)
     }
 
-    /// Where the wall clock lay during the trial; `None` when it was set meanwhile.
+    /// Where the wall clock lay during the trial; `None` when nobody can say.
     fn wall(&self, exec_ns: u64) -> Option<WallClock> {
-        let moved = (wall_ahead_ns() - self.ahead_ns).abs();
-        (moved < SET_NS).then(|| WallClock {
+        (self.set.len() < MOST_SETS).then(|| WallClock {
             ahead_ns: self.ahead_ns,
+            set: self.set.clone(),
             started_ms: (exec_ns.cast_signed() + self.ahead_ns) / 1_000_000,
         })
     }

@@ -369,6 +369,13 @@ impl Instance {
         }
     }
 
+    /// Looks at what may change while it runs and is needed to read its log.
+    pub(crate) fn look_at_clock(&mut self) {
+        if let Some(gc) = &mut self.gc {
+            gc.look_at_clock();
+        }
+    }
+
     /// Copies what it wrote into the event log.
     pub(crate) fn copy(&mut self) {
         self.output.flush();

@@ -102,6 +102,7 @@ impl Instances {
         self.take(first, &mut lines);
         for instance in &mut self.all {
             instance.end_after_oom();
+            instance.look_at_clock();
         }
         let mut rooms = self.rooms.iter_mut();
         if rooms.any(Room::has_run_short) {

@@ -230,6 +230,7 @@ fn the_pauses_of_a_real_openj9_lie_where_its_clock_says() {
     let (text, printed) = logged(&jdk, source, &["-Xmx64m"], &[]);
     let wall = WallClock {
         ahead_ns: wall - begin,
+        set: Vec::new(),
         started_ms: i64::try_from(started.as_millis()).expect("now"),
     };
     let log = parsed(&text, Some(wall));

@@ -8,6 +8,7 @@ use loadline_report::compare;
 use super::{print, width};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::result::result;
+use crate::ui::next::command as next;
 
 /// Show what changed between two results. Exit code 1 when the second is worse: it costs more (where
 /// both have prices of one offer), needs more CPU or memory, or breaks the SLO where the first kept
@@ -50,8 +51,10 @@ pub fn run(arguments: &CompareArguments) -> Result<Outcome, Error> {
     })?;
     if let Some(why) = comparison.cannot_say {
         let cannot = format!("cannot compare: {why}");
-        return Err(Error::new(ErrorKind::Invalid, cannot)
-            .hint("measure it again, or go on with it: `loadline resume`"));
+        return Err(Error::new(ErrorKind::Invalid, cannot).hint(format!(
+            "measure it again, or go on with it: {}",
+            next("resume")
+        )));
     }
     Ok(if comparison.is_worse {
         Outcome::SloMissed

@@ -10,6 +10,7 @@ use crate::files;
 use crate::measuring::{open_store_to_read, store_refused};
 use crate::result::{self, ResultFlags};
 use crate::today::TodayFlags;
+use crate::ui::next::command as next;
 use crate::ui::text::short;
 
 /// Show a result or a trial
@@ -70,16 +71,16 @@ fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(),
         talk!("answer: {}", loadline_report::text::one_line(&answer));
     }
     if !output.json && !output.full {
-        talk!("all of it: loadline show {name} --full");
+        talk!("all of it: {}", next(&format!("show {name} --full")));
     }
     if let Some(path) = &output.report {
         files::write(path, &loadline_report::html(view))?;
         talk!("report: {}", path.display());
     } else {
-        talk!("report: loadline report {name} -o report.html");
+        talk!("report: {}", next(&format!("report {name} -o report.html")));
     }
     if view.recommendation.is_some() {
-        talk!("files to ship: loadline emit {name} --to DIR");
+        talk!("files to ship: {}", next(&format!("emit {name} --to DIR")));
     }
     Ok(())
 }

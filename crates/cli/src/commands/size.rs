@@ -23,7 +23,10 @@ use crate::extract::extracted;
 use crate::measuring::{MeasureFlags, Measuring};
 
 /// What helps when trials could not be measured.
-const QUIETER: &str = "close what else uses this machine, then: loadline resume";
+fn quieter() -> String {
+    let resume = crate::ui::next::command("resume");
+    format!("close what else uses this machine, then: {resume}")
+}
 
 /// What becomes of percentiles that rest on few requests.
 pub const TOGETHER: &str = "the proof judges those of all its starts together";
@@ -172,7 +175,7 @@ fn how_it_stands(best: &Recommendation, starts: u32) -> Result<Outcome, Error> {
         "the proof could not be measured: {} of its {all} fresh starts are invalid",
         proof.not_measured
     );
-    Err(Error::new(ErrorKind::Invalid, what).hint(QUIETER))
+    Err(Error::new(ErrorKind::Invalid, what).hint(quieter()))
 }
 
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).
@@ -186,6 +189,6 @@ fn why_none(searched: &[Searched]) -> Option<Error> {
             ErrorKind::Invalid,
             format!("could not measure at {size}: {reason}"),
         )
-        .hint(QUIETER)
+        .hint(quieter())
     })
 }

@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::{ExperimentFlags, Given, given};
 use crate::files;
 use crate::measuring::{MeasureFlags, Measuring, store_refused};
+use crate::ui::next::command as next;
 use crate::ui::text::short;
 
 /// What verdicts are that rest on few requests.
@@ -190,7 +191,11 @@ fn say(seen: &Seen, place: &Place, arguments: &VerifyArguments) -> Result<(), Er
     })?;
     let short = short(&seen.result);
     talk!("answer: {}", statement.sentence);
-    talk!("trials: loadline show {short}; loadline report {short} -o report.html");
+    talk!(
+        "trials: {}; {}",
+        next(&format!("show {short}")),
+        next(&format!("report {short} -o report.html"))
+    );
     if statement.answer == Answer::Worse && !arguments.accept {
         let file = place.file(&seen.ground);
         talk!(

@@ -10,13 +10,13 @@ use loadline_engine::store::{ResultKind, StoreError};
 use crate::commands::load_error;
 use crate::error::{Error, ErrorKind};
 use crate::signals::Signals;
+use crate::ui::next::command as next;
 
 /// A store error as the command line reports it.
 pub fn store_refused(error: &StoreError) -> Error {
     match error {
-        StoreError::Full { .. } => {
-            Error::new(ErrorKind::Environment, error).hint("free some space, then: loadline resume")
-        }
+        StoreError::Full { .. } => Error::new(ErrorKind::Environment, error)
+            .hint(format!("free some space, then: {}", next("resume"))),
         StoreError::Place { source, .. } if source.kind.is_none() => {
             let hint = format!("{}, or give another directory: --state DIR", source.hint);
             Error::new(ErrorKind::Environment, error).hint(hint)
@@ -38,8 +38,10 @@ pub fn store_refused(error: &StoreError) -> Error {
         }
         StoreError::InUse { .. } => Error::new(ErrorKind::Environment, error)
             .hint("wait for its end, or stop it: `loadline serve` has a button"),
-        StoreError::Log { .. } => Error::new(ErrorKind::Environment, error)
-            .hint("look after the disk (dmesg), then: loadline resume"),
+        StoreError::Log { .. } => Error::new(ErrorKind::Environment, error).hint(format!(
+            "look after the disk (dmesg), then: {}",
+            next("resume")
+        )),
         StoreError::Database { .. } | StoreError::Record { .. } => {
             Error::new(ErrorKind::Environment, error)
                 .hint("give another directory with --state DIR; the file is left as it is")
@@ -88,8 +90,8 @@ pub(super) fn run_refused(
     let resume = match kind {
         ResultKind::Verify => "begin it again: loadline verify".to_owned(),
         _ => format!(
-            "everything finished is kept; go on with: loadline resume {}",
-            crate::ui::text::short(result)
+            "everything finished is kept; go on with: {}",
+            next(&format!("resume {}", crate::ui::text::short(result)))
         ),
     };
     match error {

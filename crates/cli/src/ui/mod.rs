@@ -19,6 +19,7 @@ macro_rules! detail {
     };
 }
 
+pub mod next;
 mod progress;
 pub mod text;
 

@@ -166,7 +166,8 @@ fn details(record: &TrialRecord) -> String {
         format!("{} {}, ", phase.phase, span(took))
     };
     let phases: String = record.evidence.phases.iter().map(phase).collect();
-    format!("{:<8} {phases}loadline show {}", "", record.id)
+    let show = super::next::command(&format!("show {}", record.id));
+    format!("{:<8} {phases}{show}", "")
 }
 
 fn purpose_name(purpose: Purpose) -> &'static str {

@@ -32,7 +32,7 @@ pub use header::{Collector, Header};
 pub use lines::Counts;
 pub use log::{GcLog, Input, Pause, Safepoint, Stall};
 pub use names::Name;
-pub use openj9::{WallClock, stamp_ms};
+pub use openj9::{Set, WallClock, stamp_ms};
 pub use summary::{ByName, Summary};
 pub use tally::Tally;
 pub use window::{Cut, Window};

@@ -22,6 +22,7 @@ use super::print;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::measuring::{MeasureFlags, open_store_to_read, store_refused};
 use crate::result::{is_file, of_store, result};
+use crate::ui::next::command as next;
 use crate::ui::text::short;
 
 /// Say why a trial paused: collection, CPU throttling or something else
@@ -175,7 +176,7 @@ fn most_paused(trials: Vec<TrialRecord>, result: &str) -> Result<TrialRecord, Er
             ErrorKind::Usage,
             format!("result {} has no finished trial", short(result)),
         )
-        .hint("loadline resume runs what is left")
+        .hint(format!("{} runs what is left", next("resume")))
     })?;
     talk!(
         "of result {} the trial that paused most: {}, {}",

@@ -109,7 +109,10 @@ fn why_none(searched: &Searched) -> Option<Error> {
     let could_not = |a: &&Asked| !a.record.verdict.is_evidence();
     let last = searched.asked.iter().rfind(could_not);
     let error = super::super::not_measured(last.map(|a| &*a.record))?;
-    Some(error.hint("this proves nothing about what was not measured: close what else uses this machine, then: loadline resume"))
+    Some(error.hint(format!(
+        "this proves nothing about what was not measured: {}",
+        super::quieter()
+    )))
 }
 
 fn out_of_time(trials: usize) -> Error {

@@ -4,15 +4,17 @@
 //! be late. But each stop tells in microseconds how long ago the one before it began, by the
 //! JVM's own monotonic clock. So the chain of intervals has all distances exactly, and every stamp
 //! is one measurement of where the chain lies: never earlier than the truth but for the cut, which
-//! takes less than a millisecond. The earliest one is kept. Facts: omr, `VerboseHandlerOutput.cpp`
-//! (`handleExclusiveStart`), `omrtime.c` (CLOCK_MONOTONIC).
+//! takes less than a millisecond. The earliest one is kept. Where the wall clock was set while the
+//! log was written, stamps are taken back to how it was before, and those of the time in which it was
+//! set say nothing. Facts: omr, `VerboseHandlerOutput.cpp` (`handleExclusiveStart`), `omrtime.c`
+//! (CLOCK_MONOTONIC).
 
 use std::time::Duration;
 
 use super::super::event::At;
 
-/// Stamps that disagree by more than this are of another clock: the wall clock was set, or a part
-/// of the log is missing. Less than that a thread may have waited for CPU before it wrote.
+/// Stamps that disagree by more than this are of another clock: the wall clock was set and nobody
+/// saw it, or a part of the log is missing. Less than that a thread may have waited for CPU before it wrote.
 const STEP_US: i64 = 1_000_000;
 
 /// Stamps are cut to this.
@@ -22,13 +24,39 @@ const CUT_US: i64 = 1_000;
 const ZONE_MS: i64 = 15 * 60 * 1_000;
 
 /// How the wall clock of a log is related to CLOCK_MONOTONIC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WallClock {
-    /// CLOCK_REALTIME minus CLOCK_MONOTONIC, ns.
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC when the JVM was started, ns.
     pub ahead_ns: i64,
+    /// Each time that it was set since then, in order.
+    pub set: Vec<Set>,
     /// CLOCK_REALTIME when the JVM was started, ms since 1970: its first stamp is a few minutes later
     /// at most, whatever its time zone.
     pub started_ms: i64,
+}
+
+/// The wall clock was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Set {
+    /// The last look at it before that and the first one after it, on CLOCK_MONOTONIC, ns.
+    pub between: (u64, u64),
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC from then on, ns.
+    pub ahead_ns: i64,
+}
+
+impl WallClock {
+    /// From, to, both on CLOCK_MONOTONIC, and how far it was ahead then, us: each span in which it was
+    /// not set.
+    fn spans(&self) -> impl Iterator<Item = (i64, i64, i64)> {
+        let us = |ns: u64| i64::try_from(ns / 1_000).unwrap_or(i64::MAX);
+        let later = self.set.iter().map(move |s| (us(s.between.1), s.ahead_ns));
+        let begins = std::iter::once((0, self.ahead_ns)).chain(later);
+        let ends = self.set.iter().map(move |s| us(s.between.0));
+        let ends = ends.chain(std::iter::once(i64::MAX));
+        begins
+            .zip(ends)
+            .map(|((from, ahead_ns), to)| (from, to, ahead_ns / 1_000))
+    }
 }
 
 /// The chain of intervals and where it lies.
@@ -53,7 +81,7 @@ impl Clock {
 
     /// A stamp of any line: the first one tells the time zone.
     pub fn see(&mut self, stamp_ms: i64) {
-        let Some(wall) = self.wall.filter(|_| self.zone_ms.is_none()) else {
+        let Some(wall) = self.wall.as_ref().filter(|_| self.zone_ms.is_none()) else {
             return;
         };
         let ahead = stamp_ms.saturating_sub(wall.started_ms);
@@ -61,11 +89,14 @@ impl Clock {
         self.zone_ms = Some(quarters.saturating_mul(ZONE_MS));
     }
 
-    /// A stop begins, this long after the one before it.
-    pub fn stop(&mut self, stamp_ms: i64, interval: Duration) -> Moment {
+    /// A stop begins, this long after the one before it; `None` while no stamp says where.
+    pub fn stop(&mut self, stamp_ms: i64, interval: Duration) -> Option<Moment> {
         let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
         self.chain = self.chain.saturating_add(interval);
-        let here = stamp_ms.saturating_mul(1_000).saturating_sub(self.chain);
+        let Some(stamp_us) = self.as_at_start(stamp_ms) else {
+            return self.begin_of_last();
+        };
+        let here = stamp_us.saturating_sub(self.chain);
         match self.base {
             Some(base) if here.saturating_sub(base).abs() < STEP_US => {
                 self.base = Some(base.min(here));
@@ -79,12 +110,47 @@ impl Clock {
         self.begin_of_last()
     }
 
+    /// A stamp by the wall clock as it was when the JVM was started, us; `None` for one that may be
+    /// of either side of a moment at which the clock was set.
+    fn as_at_start(&self, stamp_ms: i64) -> Option<i64> {
+        let stamp_us = stamp_ms.saturating_mul(1_000);
+        let Some(wall) = self.wall.as_ref().filter(|wall| !wall.set.is_empty()) else {
+            return Some(stamp_us);
+        };
+        let unix_us = stamp_us.saturating_sub(self.zone_ms.unwrap_or(0).saturating_mul(1_000));
+        let at_start = wall.ahead_ns / 1_000;
+        let fits = wall.spans().filter_map(|(from, to, ahead_us)| {
+            let at = unix_us.saturating_sub(ahead_us);
+            let is_in = from - CUT_US <= at && at <= to;
+            is_in.then(|| stamp_us.saturating_sub(ahead_us - at_start))
+        });
+        let fits: Vec<i64> = fits.collect();
+        // A clock that was set back by hours shows much of its time twice: the chain knows which.
+        let known = self.base.map(|base| base.saturating_add(self.chain));
+        let near = known.or(fits.first().copied())?;
+        let mut fits = fits
+            .into_iter()
+            .filter(|fit| fit.saturating_sub(near).abs() < STEP_US);
+        fits.next().filter(|_| fits.next().is_none())
+    }
+
     /// Where the last stop lies by all that is known. The earliest of `n` stamps was cut by
     /// `n / (n + 1)` of a millisecond, on average.
-    fn begin_of_last(&self) -> Moment {
+    fn begin_of_last(&self) -> Option<Moment> {
         let cut = CUT_US * self.agreed / (self.agreed + 1);
-        let base = self.base.unwrap_or(0);
-        Moment(base.saturating_add(self.chain).saturating_add(cut))
+        let base = self.base?;
+        Some(Moment(base.saturating_add(self.chain).saturating_add(cut)))
+    }
+
+    /// The moment of a stamp that is no part of the chain.
+    pub fn of_stamp(&self, stamp_ms: i64) -> Option<Moment> {
+        self.as_at_start(stamp_ms).map(Moment)
+    }
+
+    /// The same as the log's other readers have it.
+    pub fn at_stamp(&self, stamp_ms: i64) -> At {
+        let moment = self.of_stamp(stamp_ms);
+        moment.map_or_else(At::default, |moment| self.at(moment, Duration::ZERO))
     }
 
     /// A moment as the log's other readers have it, so much later.
@@ -93,7 +159,7 @@ impl Clock {
         let local_us = moment.0.saturating_add(later);
         let zone_us = self.zone_ms.unwrap_or(0).saturating_mul(1_000);
         let unix_us = local_us.saturating_sub(zone_us);
-        let monotonic = self.wall.map(|wall| {
+        let monotonic = self.wall.as_ref().map(|wall| {
             let ns = unix_us.saturating_mul(1_000).saturating_sub(wall.ahead_ns);
             u64::try_from(ns).unwrap_or(0)
         });
@@ -109,13 +175,6 @@ impl Clock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment(i64);
 
-impl Moment {
-    /// A stamp as it stands, where there is no chain.
-    pub fn of_stamp(stamp_ms: i64) -> Self {
-        Self(stamp_ms.saturating_mul(1_000))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +185,7 @@ mod tests {
         let mut clock = Clock::default();
         clock.set_wall(WallClock {
             ahead_ns: DAY_MS * 1_000_000,
+            set: Vec::new(),
             started_ms: DAY_MS,
         });
         clock.see(DAY_MS + 120 + zone_hours * 3_600_000);
@@ -141,7 +201,7 @@ mod tests {
             let stamp = DAY_MS + zone_hours * 3_600_000 + (begin + late).div_euclid(1_000);
             let interval = Duration::from_micros(u64::try_from(begin - last).expect("in order"));
             last = *begin;
-            let moment = clock.stop(stamp, interval);
+            let moment = clock.stop(stamp, interval).expect("it has a place");
             let at = clock
                 .at(moment, Duration::ZERO)
                 .monotonic_ns
@@ -172,7 +232,54 @@ mod tests {
         let mut clock = clock(0);
         clock.stop(DAY_MS + 1_000, Duration::from_secs(1));
         let moment = clock.stop(DAY_MS + 3_602_000, Duration::from_secs(1));
-        let at = clock.at(moment, Duration::ZERO);
+        let at = clock.at(moment.expect("a place"), Duration::ZERO);
         assert_eq!(at.unix_ms, Some(DAY_MS + 3_602_000));
+    }
+
+    /// The clock is set twice, and seen 40 ms before and 10 ms after.
+    fn with_sets(sets: &[(i64, i64)], stops: impl Iterator<Item = i64>) -> i64 {
+        let mut clock = clock(0);
+        let wall = clock.wall.as_mut().expect("it was told");
+        let ns = |us: i64| u64::try_from(us * 1_000).expect("after the begin");
+        wall.set = sets
+            .iter()
+            .map(|&(at, by)| Set {
+                between: (ns(at - 40_000), ns(at + 10_000)),
+                ahead_ns: DAY_MS * 1_000_000 + by * 1_000,
+            })
+            .collect();
+        let mut last = 0;
+        let errors = stops.map(|begin| {
+            let by = sets.iter().rfind(|(at, _)| *at <= begin);
+            let stamp = DAY_MS + (begin + by.map_or(0, |(_, by)| *by)).div_euclid(1_000);
+            let interval = Duration::from_micros(u64::try_from(begin - last).expect("in order"));
+            last = begin;
+            let moment = clock.stop(stamp, interval).expect("it has a place");
+            let at = clock.at(moment, Duration::ZERO).monotonic_ns;
+            (i64::try_from(at.expect("placed") / 1_000).expect("small") - begin).abs()
+        });
+        errors.max().expect("there are stops")
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_seen_to_be_set_moves_no_stop() {
+        for by in [3_000, 250_000, -3_000, -250_000, 90_000_000, -90_000_000] {
+            let sets = [(1_500_000, by), (4_500_000, by / 2)];
+            let worst = with_sets(&sets, (1..100).map(|n| n * 77_777));
+            assert!(worst < 1_000, "set by {by} us: {worst} us off");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_all_the_time_places_nothing() {
+        let mut clock = clock(0);
+        let wall = clock.wall.as_mut().expect("it was told");
+        let set = |n: i64| Set {
+            between: ((n * 50_000_000) as u64, ((n + 1) * 50_000_000) as u64),
+            ahead_ns: DAY_MS * 1_000_000 + n * 7_000_000,
+        };
+        wall.set = (0..100).map(set).collect();
+        assert_eq!(clock.stop(DAY_MS + 1_025, Duration::from_secs(1)), None);
+        assert_eq!(clock.at_stamp(DAY_MS + 1_025).monotonic_ns, None);
     }
 }

@@ -12,10 +12,10 @@ mod tag;
 
 use std::time::Duration;
 
-pub use clock::WallClock;
+pub use clock::{Set, WallClock};
 
 use super::event::{At, Event, Fact};
-use clock::{Clock, Moment};
+use clock::Clock;
 use stop::{Memory, Stop};
 use tag::Tag;
 
@@ -105,10 +105,12 @@ impl OpenJ9 {
     fn begin(&mut self, tag: &Tag<'_>) {
         let number = tag.whole(b"id").unwrap_or(0);
         self.number = self.number.max(number);
-        let at = tag.stamp().map(|stamp| match tag.millis(b"intervalms") {
-            Some(interval) => self.clock.stop(stamp, interval),
-            None => Moment::of_stamp(stamp),
-        });
+        let at = tag
+            .stamp()
+            .and_then(|stamp| match tag.millis(b"intervalms") {
+                Some(interval) => self.clock.stop(stamp, interval),
+                None => self.clock.of_stamp(stamp),
+            });
         self.open = Some(Stop::new(number, at));
     }
 
@@ -123,7 +125,7 @@ impl OpenJ9 {
         let begin = stop.as_ref().and_then(|stop| stop.begin);
         let end = match (begin, tag.stamp()) {
             (Some(begin), _) => self.clock.at(begin, duration),
-            (None, Some(stamp)) => self.clock.at(Moment::of_stamp(stamp), Duration::ZERO),
+            (None, Some(stamp)) => self.clock.at_stamp(stamp),
             (None, None) => At::default(),
         };
         let reaching = stop.as_ref().and_then(|stop| stop.reaching);
@@ -210,7 +212,7 @@ impl OpenJ9 {
         emit(Event::Concurrent {
             id: None,
             name,
-            end: self.clock.at(Moment::of_stamp(stamp), Duration::ZERO),
+            end: self.clock.at_stamp(stamp),
             duration: Duration::from_millis(millis),
             heap: None,
         });

@@ -54,6 +54,7 @@ const BEGIN_MS: i64 = 1_700_000_000_100;
 fn placed(text: &str) -> GcLog {
     let wall = WallClock {
         ahead_ns: (BEGIN_MS - 5_000) * 1_000_000,
+        set: Vec::new(),
         started_ms: BEGIN_MS - 200,
     };
     let mut builder = Builder::new(100).wall(Some(wall));

@@ -1,0 +1,36 @@
+//! Commands that a message asks the user to type next.
+//!
+//! Owns that such a command finds what this one worked on: it gets the `--state` of this one.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use clap::ArgMatches;
+use loadline_report::content::quoted;
+
+/// The directory of results, where the user named one.
+static STATE: OnceLock<PathBuf> = OnceLock::new();
+
+/// Keeps where this command was told that results are.
+pub fn begin(matches: &ArgMatches) {
+    let of_command = matches.subcommand().map(|(_, found)| found);
+    // A command without the flag has no such argument at all, which `get_one` would not forgive.
+    let state = of_command.and_then(|found| found.try_get_one::<PathBuf>("state").ok().flatten());
+    if let Some(state) = state {
+        // Once a process: `main` is the only caller.
+        let _ = STATE.set(state.clone());
+    }
+}
+
+/// `loadline resume 1a2b3c`, with `--state DIR` where this command had one.
+pub fn command(words: &str) -> String {
+    match STATE.get() {
+        Some(state) => {
+            format!(
+                "loadline {words} --state {}",
+                quoted(&state.display().to_string())
+            )
+        }
+        None => format!("loadline {words}"),
+    }
+}
