@@ -17,6 +17,7 @@ mod proxy;
 mod reason;
 mod soak;
 mod start;
+mod version;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,6 +43,7 @@ pub use proxy::{LinkEvidence, LinkSecond, OutageEvidence, ProxyEvidence};
 pub use reason::Reason;
 pub use soak::{MOST_POINTS, SoakEvidence, SoakLook, SoakPoint};
 pub use start::{CacheEvidence, StartCache, StartEvidence};
+pub use version::{Commit, LONGEST_VERSION, Version, version_name};
 
 /// Version of the stored form. It grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;

@@ -7,7 +7,7 @@ mod environment;
 mod flags;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
 use loadline_engine::experiment::wire::{
@@ -36,6 +36,8 @@ pub struct Given {
     pub file: ExperimentFile,
     /// Short name for lists.
     pub title: String,
+    /// The directory of the experiment file, where one was given.
+    pub lies_in: Option<PathBuf>,
 }
 
 /// Flags that not every command has.
@@ -97,6 +99,7 @@ pub fn given_with(flags: &ExperimentFlags, more: More<'_>) -> Result<Given, Erro
             text,
             file,
             title,
+            lies_in: Some(beside.to_owned()),
         });
     }
     // Relative directories of the file start at the file, those of the flags here.
@@ -143,7 +146,7 @@ pub fn listed(
         repeats: number,
         ..experiment
     };
-    written(file, experiment, title)
+    written(file, experiment, title, None)
 }
 
 /// The error of an experiment as the command line reports it.
@@ -162,10 +165,16 @@ pub fn checked(
     title: String,
 ) -> Result<Given, Error> {
     let experiment = Experiment::from_flags(&file, under, here).map_err(|e| refused(&e))?;
-    written(file, experiment, title)
+    let lies_in = under.and_then(|(_, path)| Some(here.join(path.parent()?)));
+    written(file, experiment, title, lies_in)
 }
 
-fn written(file: ExperimentFile, experiment: Experiment, title: String) -> Result<Given, Error> {
+fn written(
+    file: ExperimentFile,
+    experiment: Experiment,
+    title: String,
+    lies_in: Option<PathBuf>,
+) -> Result<Given, Error> {
     file.load.profile().into_iter().for_each(bodiless);
     let text = file.to_toml().map_err(|e| {
         Error::new(
@@ -184,6 +193,7 @@ fn written(file: ExperimentFile, experiment: Experiment, title: String) -> Resul
         text,
         file,
         title,
+        lies_in,
     })
 }
 
@@ -273,6 +283,7 @@ fn overlay(
     set(&mut file.app.user, "--user", &flags.user);
     set(&mut file.app.network, "--network", &flags.network);
     set(&mut file.app.image, "--image", &flags.image);
+    set(&mut file.app.version, "--app-version", &flags.app_version);
     set(&mut file.app.engine, "--engine", &flags.engine);
     if flags.image.is_some() || flags.compose.is_some() {
         // The file's command is that of another application.

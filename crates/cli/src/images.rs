@@ -125,6 +125,8 @@ pub fn recorded(found: &oci::image::Image) -> Image {
         id: found.id.clone(),
         pinned: found.pinned.clone(),
         tool_options: found.env.get("JAVA_TOOL_OPTIONS").cloned(),
+        version: found.version.clone(),
+        revision: found.revision.clone(),
     }
 }
 

@@ -9,10 +9,11 @@ mod refusals;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::record::Machine;
+use loadline_analysis::record::{Machine, Version};
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
+use loadline_engine::commit;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::ground::{changed, fingerprint};
 use loadline_engine::host::Host;
@@ -124,8 +125,10 @@ impl Measuring {
     pub fn begin(mut given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
         let webhook = flags.notify.as_deref().map(Webhook::new).transpose()?;
         let (jdks, places) = java();
+        let version = version(&given);
         if given.experiment.cluster.is_some() {
-            return Self::begin_in_cluster(given, kind, flags, (jdks, places), webhook);
+            let java = (jdks, places);
+            return Self::begin_in_cluster(given, kind, flags, java, (webhook, version));
         }
         images::find(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
@@ -147,6 +150,7 @@ impl Measuring {
             host: Box::new(host),
             java: (jdks, places),
             lock: Some(lock),
+            version,
         };
         held.begin(given, kind, flags)
     }
@@ -157,7 +161,7 @@ impl Measuring {
         kind: ResultKind,
         flags: &MeasureFlags,
         java: (Found, Places),
-        webhook: Option<Webhook>,
+        (webhook, version): (Option<Webhook>, Option<Version>),
     ) -> Result<Self, Error> {
         let signals = Signals::watch()?;
         let host = cluster(&mut given.experiment)?;
@@ -169,6 +173,7 @@ impl Measuring {
             host,
             java,
             lock: None,
+            version,
         };
         held.begin(given, kind, flags)
     }
@@ -324,6 +329,7 @@ struct Held {
     host: Box<dyn Host>,
     java: (Found, Places),
     lock: Option<MachineLock>,
+    version: Option<Version>,
 }
 
 impl Held {
@@ -333,9 +339,11 @@ impl Held {
         kind: ResultKind,
         flags: &MeasureFlags,
     ) -> Result<Measuring, Error> {
-        let machine = machine(self.host.machine(), &given.experiment, &self.java.0);
+        let mut machine = machine(self.host.machine(), &given.experiment, &self.java.0);
         // A file that cannot be read now is told by the trial that needs it.
         let ground = fingerprint(&given.experiment, &machine).ok();
+        // Trials stand on files; what their version is called is no ground.
+        machine.version = self.version;
         let command: Vec<String> = std::env::args().collect();
         let new = NewResult {
             kind,
@@ -373,6 +381,23 @@ impl Held {
             _lock: self.lock,
         })
     }
+}
+
+/// What is known of the version before anything is measured: later, in a namespace of loadline's own,
+/// files have other owners. An image that no file names has nothing to do with the directory in which
+/// loadline is called.
+fn version(given: &Given) -> Option<Version> {
+    let app = &given.experiment.app;
+    let called_in = app.image.is_none().then_some(&app.directory);
+    let version = Version {
+        name: given.experiment.version.clone(),
+        commit: given
+            .lies_in
+            .as_ref()
+            .or(called_in)
+            .and_then(|d| commit::of(d)),
+    };
+    (version != Version::default()).then_some(version)
 }
 
 /// The cluster of an experiment, after what killed loadlines left is gone; the image is known then.

@@ -378,6 +378,8 @@ mod tests {
             stop_signal: None,
             layers: Vec::new(),
             jdk,
+            version: None,
+            revision: None,
         });
         (app, configuration)
     }

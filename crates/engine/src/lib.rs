@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod before;
 pub mod cache;
 pub mod command;
+pub mod commit;
 pub mod experiment;
 pub mod ground;
 pub mod host;

@@ -106,6 +106,7 @@ impl Site {
         let host = Host::read(Path::new("/proc")).ok();
         let model = host.as_ref().and_then(|host| host.cpu_model.clone());
         Machine {
+            version: None,
             kernel: host
                 .as_ref()
                 .map_or_else(String::new, |host| format!("Linux {}", host.kernel)),

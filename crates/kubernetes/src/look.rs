@@ -137,6 +137,8 @@ fn understood(reference: &str, pod: &Pod, seen: Seen) -> Result<Looked, Refusal>
         ports: Default::default(),
         stop_signal: None,
         layers: Vec::new(),
+        version: None,
+        revision: None,
         jdk: seen.jdk.as_ref().and_then(|jdk| jdk.jdk()),
     };
     Ok(Looked {

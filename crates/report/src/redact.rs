@@ -16,9 +16,16 @@ use crate::view::Load;
 pub use text::{REDACTED, command, is_secret_name, line, variable};
 pub use toml::experiment;
 
-/// The machine; the options that an image brings along without their secrets.
+/// The machine; the options that an image brings along, and what a version is called, without their
+/// secrets.
 pub fn machine(machine: &Machine) -> Machine {
     let mut machine = machine.clone();
+    let of_image = machine.image.iter_mut();
+    let of_image = of_image.flat_map(|image| [&mut image.version, &mut image.revision]);
+    let own = machine.version.iter_mut().map(|version| &mut version.name);
+    for name in own.chain(of_image).flatten() {
+        *name = line(name);
+    }
     let images = machine.image.iter_mut().chain(&mut machine.level_images);
     for options in images.filter_map(|image| image.tool_options.as_mut()) {
         *options = line(options);

@@ -68,6 +68,7 @@ impl Simulated {
 impl Host for Simulated {
     fn machine(&self) -> Machine {
         Machine {
+            version: None,
             image: None,
             level_images: Vec::new(),
             cluster: None,

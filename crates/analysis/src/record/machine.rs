@@ -8,6 +8,7 @@ use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Version;
 use crate::wire;
 
 /// The machine a result was measured on: what a reader needs to compare.
@@ -37,6 +38,9 @@ pub struct Machine {
     /// The cluster, where trials ran as pods; the machine is then the node that was looked at first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
+    /// Which version of the application was measured, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
 }
 
 /// A cluster of Kubernetes as a result has it.
@@ -110,7 +114,7 @@ impl Node {
 }
 
 /// An image as its engine knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Image {
     /// `podman` or `docker`.
     pub engine: String,
@@ -124,4 +128,10 @@ pub struct Image {
     /// Its own `JAVA_TOOL_OPTIONS`, with which the trials began theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_options: Option<String>,
+    /// Its version, as its label `org.opencontainers.image.version` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What it was built from, as its label `org.opencontainers.image.revision` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
 }

@@ -98,6 +98,11 @@ pub struct ExperimentFlags {
         conflicts_with = "image", help_heading = APPLICATION)]
     pub compose: Option<PathBuf>,
 
+    /// What its version is called, as 1.4.2 [default: the commit of the experiment's directory,
+    /// the labels of the image]
+    #[arg(long, value_name = "NAME", help_heading = APPLICATION)]
+    pub app_version: Option<String>,
+
     /// The service of the compose file that is the application
     #[arg(long, value_name = "NAME", requires = "compose", help_heading = APPLICATION)]
     pub service: Option<String>,

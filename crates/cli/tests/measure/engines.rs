@@ -78,7 +78,8 @@ impl Engine {
         let packed = packed()?;
         let change = "--change=CMD [\"/opt/jre/bin/java\", \"-jar\", \"/app/ping.jar\"]";
         let packed = packed.display().to_string();
-        engine.say(&["import", change, &packed, IMAGE])?;
+        let label = "--change=LABEL org.opencontainers.image.version=1.0-ping";
+        engine.say(&["import", change, label, &packed, IMAGE])?;
         Ok(engine)
     }
 

@@ -247,6 +247,10 @@ fn passes_with_its_options(engine: &Engine) {
     ended
         .expect_code(0)
         .says(&["started by", engine.name, "PASS"]);
+    let machine = lab.result("last")["machine"].take();
+    assert_eq!(machine["image"]["version"], "1.0-ping");
+    // The directory in which loadline is called is not that of an image.
+    assert_eq!(machine["version"], Value::Null);
     let trial = trial(&lab);
     let evidence = &trial["evidence"];
     assert_eq!(

@@ -1,6 +1,9 @@
 //! `verify`: what is as it was holds, what needs more is found, and the search begins at the old size.
 
 use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
 
 use crate::forms::assert_form;
 use crate::lab::Lab;
@@ -29,9 +32,35 @@ fn write(lab: &Lab, heap_mib: u32) {
     fs::write(lab.path().join("loadline.toml"), text).expect("a file");
 }
 
+/// Makes the experiment a commit; `None` where git is not installed.
+fn commit(lab: &Lab) -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+        let said = git.args(arguments).current_dir(lab.path()).output().ok()?;
+        assert!(said.status.success(), "{arguments:?}: {said:?}");
+        Some(String::from_utf8_lossy(&said.stdout).trim().to_owned())
+    };
+    git(&["init", "-q"])?;
+    git(&["add", "loadline.toml"])?;
+    git(&["commit", "-qm", "first"])?;
+    git(&["rev-parse", "HEAD"])
+}
+
+/// The result has the version; shown it is in words.
+fn assert_version(lab: &Lab, version: &Value, words: &str) {
+    assert_eq!(lab.result("last")["machine"]["version"], *version);
+    let shown = lab.call("show").arg("--full").into_end().expect_code(0);
+    shown.prints(&[words]);
+}
+
 fn a_release_that_needs_more_is_found() -> Outcome {
     let lab = Lab::new();
     write(&lab, 34);
+    let Some(commit) = commit(&lab) else {
+        return Some("git is not installed".to_owned());
+    };
+    let short = &commit[..7];
     let verify = || lab.call("verify").arg("--wait");
     let first = verify().arg("--accept").into_end().expect_code(0);
     first.says(&["accepted for the first time: loadline.baseline.json"]);
@@ -43,8 +72,11 @@ fn a_release_that_needs_more_is_found() -> Outcome {
     assert_eq!(same["answer"], "holds", "{same:#}");
     assert_eq!(same["holds_too_well"], true, "{same:#}");
     assert!(same["starts"].as_u64() <= Some(20), "{same:#}");
+    let clean = json!({ "commit": { "id": commit, "dirty": false } });
+    assert_version(&lab, &clean, &format!("version {short}"));
     write(&lab, 50);
-    let more = verify().arg("--tune").into_end().expect_code(1);
+    let more = verify().args(&["--tune", "--app-version", "1.4.2"]);
+    let more = more.into_end().expect_code(1);
     let more = more.prints(&[
         "costs more: the memory it needs rose by +",
         "a start measured 10 requests, and it takes 100",
@@ -53,6 +85,8 @@ fn a_release_that_needs_more_is_found() -> Outcome {
         "searching from the shipped size on",
         "loadline verify --accept",
     ]);
+    let dirty = json!({ "name": "1.4.2", "commit": { "id": commit, "dirty": true } });
+    assert_version(&lab, &dirty, &format!("1.4.2, commit {short}-dirty"));
     let searched = lab.result("last");
     let first = &searched["trials"][0]["configuration"]["memory_bytes"];
     assert_eq!(first.as_u64(), Some(96 << 20), "the shipped size");
@@ -69,6 +103,9 @@ fn wrong_verifies_are_refused() -> Outcome {
     let two = lab.call("verify").args(&["--cpu", "1,2"]).into_end();
     two.expect_code(2)
         .says(&["2 configurations, and one is shipped"]);
+    let nameless = lab.call("verify").arg("--app-version=").into_end();
+    let nameless = nameless.expect_code(2);
+    nameless.says(&["--app-version", "no name of a version", "1.4.2"]);
     fs::write(lab.path().join("loadline.baseline.json"), "{}").expect("a file");
     let broken = lab.call("verify").arg("--wait").into_end().expect_code(2);
     broken.says(&["the baseline loadline.baseline.json", "--accept"]);

@@ -58,6 +58,8 @@ pub struct Experiment {
     pub question: Option<String>,
     /// How to read the answer.
     pub analysis: Option<String>,
+    /// What the user calls the application's version.
+    pub version: Option<String>,
     /// The application.
     pub app: App,
     /// The cluster in which its trials run; `None` is this machine.

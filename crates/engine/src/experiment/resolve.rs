@@ -69,6 +69,7 @@ impl Experiment {
         let experiment = Self {
             question: file.question.clone(),
             analysis: file.analysis.clone(),
+            version: application::version(&file.app, source)?,
             app,
             cluster: file.kubernetes.as_ref().map(Cluster::from),
             dependencies,

@@ -157,6 +157,10 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub image: Option<Text>,
+    /// What its version is called: `1.4.2`. Results have the commit and the image's labels too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub version: Option<Text>,
     /// Which engine starts the image: `podman` or `docker`; default: the one that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

@@ -2,12 +2,13 @@
 //!
 //! Owns the engines' JSON of `image inspect`, which engine has the image, and where its files and its
 //! JVM lie on this machine. Facts: the OCI image specification (config.md); podman-inspect(1);
-//! the overlay drivers of both engines name their directories, other drivers do not.
+//! annotations.md (labels); the overlay drivers of both engines name their directories, other drivers do not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use loadline_analysis::record::version_name;
 use loadline_jvm::beneath;
 use loadline_jvm::detect::Jdk;
 use loadline_trial::{Engine, EngineKind, Refusal};
@@ -43,6 +44,10 @@ pub struct Image {
     pub layers: Vec<PathBuf>,
     /// The JVM in it; its paths are those of this machine.
     pub jdk: Option<Jdk>,
+    /// Its version, by its label.
+    pub version: Option<String>,
+    /// What it was built from, by its label.
+    pub revision: Option<String>,
 }
 
 /// Why there is no image to start.
@@ -86,6 +91,7 @@ struct Config {
     exposed_ports: Option<BTreeMap<String, serde_json::Value>>,
     stop_signal: Option<String>,
     working_dir: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -153,6 +159,11 @@ impl Image {
             .filter_map(|pair| pair.split_once('='))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
+        let labels = config.labels.unwrap_or_default();
+        let label = |name: &str| {
+            let text = labels.get(&format!("org.opencontainers.image.{name}"))?;
+            version_name(text).map(str::to_owned)
+        };
         let layers = layers(&inspected.graph_driver);
         let jdk = jdk(&layers, &env, entrypoint.first().or(cmd.first()));
         let ports = config.exposed_ports.unwrap_or_default();
@@ -174,6 +185,8 @@ impl Image {
             stop_signal: config.stop_signal.as_deref().and_then(signal),
             layers,
             jdk,
+            version: label("version"),
+            revision: label("revision"),
         })
     }
 
@@ -402,7 +415,7 @@ mod tests {
     use super::*;
 
     /// `podman image inspect` 4.3.1 and `docker image inspect` 20.10.24 of one image, shortened.
-    const PODMAN: &str = r#"[{"Id":"bb0df9b6","Digest":"sha256:2dfd","RepoDigests":["localhost/spring@sha256:2dfd"],"Architecture":"amd64","Os":"linux","Config":{"User":"app","ExposedPorts":{"8080/tcp":{}},"Env":["JAVA_HOME=/opt/jre","A=b=c"],"Entrypoint":["/opt/jre/bin/java","-jar","/app/app.jar"],"StopSignal":"SIGQUIT"},"GraphDriver":{"Name":"overlay","Data":{"UpperDir":"/none/diff","WorkDir":"/none/work"}}}]"#;
+    const PODMAN: &str = r#"[{"Id":"bb0df9b6","Digest":"sha256:2dfd","RepoDigests":["localhost/spring@sha256:2dfd"],"Architecture":"amd64","Os":"linux","Config":{"Labels":{"org.opencontainers.image.version":" 1.4.2","org.opencontainers.image.revision":"a\u001b[2J","x":"y"},"User":"app","ExposedPorts":{"8080/tcp":{}},"Env":["JAVA_HOME=/opt/jre","A=b=c"],"Entrypoint":["/opt/jre/bin/java","-jar","/app/app.jar"],"StopSignal":"SIGQUIT"},"GraphDriver":{"Name":"overlay","Data":{"UpperDir":"/none/diff","WorkDir":"/none/work"}}}]"#;
     const DOCKER: &str = r#"[{"Id":"sha256:be55","Digest":null,"RepoDigests":[],"Architecture":"amd64","Os":"linux","Config":{"User":"app","ExposedPorts":null,"Env":null,"Cmd":["serve"],"Entrypoint":null,"Labels":null},"GraphDriver":{"Data":null,"Name":"overlay2"}}]"#;
 
     fn refusal(error: NotFound) -> Refusal {
@@ -443,6 +456,11 @@ mod tests {
         assert_eq!(
             (podman.stop_signal, podman.ports),
             (Some(3), BTreeSet::from([8080]))
+        );
+        // What would move a cursor is no name.
+        assert_eq!(
+            (podman.version.as_deref(), podman.revision),
+            (Some("1.4.2"), None)
         );
         let docker = read(DOCKER).expect("it is understood");
         assert_eq!(docker.command(&[]), Ok(vec!["serve".to_owned()]));

@@ -167,6 +167,11 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
         differ("offer", size::offer(one), size::offer(two));
     }
     differ("JDK", a.machine.jdks.join(", "), b.machine.jdks.join(", "));
+    let version = |v: &ResultView| {
+        let known = v.machine.version_in_words();
+        known.unwrap_or_else(|| "not known".to_owned())
+    };
+    differ("version", version(a), version(b));
     differ(
         "version of loadline",
         a.machine.loadline.clone(),

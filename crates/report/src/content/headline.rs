@@ -23,6 +23,7 @@ use super::{dependencies, jdks, money, node, saving, throttling, toxics};
 use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
+use crate::text;
 use crate::view::ResultView;
 
 /// Below this multiple of what the SLO allows, three digits of the multiple say nothing.
@@ -522,7 +523,10 @@ fn measured_where(view: &ResultView) -> String {
         image,
         level_images,
         cluster,
+        version: _,
     } = &view.machine;
+    let version = view.machine.version_in_words();
+    let version = version.map_or_else(String::new, |v| format!("; version {}", text::label(&v)));
     let when = view.trials.iter().map(|t| t.started_at_unix_ms).min();
     let when = when.map_or_else(String::new, |ms| format!(", {}", format::date(ms)));
     let memory = memory.map_or_else(String::new, |m| format!(", {}", format::bytes(m)));
@@ -546,7 +550,7 @@ fn measured_where(view: &ResultView) -> String {
         format!("as pods of the cluster {context} ({version}, {runtime}){at_once}, {nodes}: ")
     });
     format!(
-        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}; loadline {loadline}.",
+        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}{version}; loadline {loadline}.",
         format::count(view.trials.len(), "trial"),
         format::elapsed(view.elapsed()),
         format::count(*cpus as usize, "CPU"),

@@ -4,6 +4,7 @@ use super::section::{Block, Section};
 use crate::format;
 use crate::redact;
 use crate::table::{Cell, Table, Tone};
+use crate::text;
 use crate::view::ResultView;
 
 /// The section; always there.
@@ -11,6 +12,8 @@ pub fn section(view: &ResultView) -> Option<Section> {
     let machine = &view.machine;
     let mut table = Table::new().left("Machine").wrapping("");
     let memory = format::bytes_or(machine.memory);
+    let version = machine.version_in_words();
+    let version = version.map_or_else(|| format::NONE.to_owned(), |v| text::cell(&v));
     for (name, value) in [
         ("loadline", machine.loadline.as_str()),
         ("Kernel", machine.kernel.as_str()),
@@ -19,6 +22,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
         ("Memory", memory.as_str()),
         ("cgroup", machine.cgroup.as_str()),
         ("JDK", machine.jdks.join(", ").as_str()),
+        ("Version of the application", version.as_str()),
         ("Result", view.id.as_str()),
     ] {
         table.row([Cell::from(name), Cell::new(value, Tone::Code)]);

@@ -196,6 +196,8 @@ mod tests {
     #[test]
     fn an_image_gets_the_cache_that_was_trained_in_it() {
         let mut image = Image {
+            version: None,
+            revision: None,
             engine: "podman".to_owned(),
             reference: "registry/orders:1.4".to_owned(),
             id: "00ff".to_owned(),

@@ -15,6 +15,7 @@ use crate::format;
 use crate::html::parts::drawing;
 use crate::svg;
 use crate::table::Table;
+use crate::text;
 use crate::view::ResultView;
 
 /// One result of a service; each figure is of the starts of its configuration that could be measured.
@@ -24,6 +25,10 @@ pub struct Release {
     pub id: String,
     /// When it was begun, milliseconds since 1970-01-01 UTC.
     pub begun_unix_ms: u64,
+    /// Its version, short enough for an axis, where it is known.
+    pub short_version: Option<String>,
+    /// All that is known of its version.
+    pub version: Option<String>,
     /// The CPU model and number, by which results may be compared.
     pub machine: String,
     /// The memory limit.
@@ -54,6 +59,8 @@ impl Release {
         Some(Self {
             id: view.id.clone(),
             begun_unix_ms,
+            short_version: view.machine.short_version().map(|v| text::label(&v)),
+            version: view.machine.version_in_words().map(|v| text::cell(&v)),
             machine: format!("{} x{}", view.machine.cpu_model, view.machine.cpus),
             memory: configuration.memory,
             needed: spread(costs().filter_map(|c| c.memory)),
@@ -115,6 +122,7 @@ fn table(releases: &[Release]) -> Table {
     let mut table = Table::new()
         .left("Result")
         .left("Begun (UTC)")
+        .wrapping("Version")
         .right("Memory limit")
         .right("Needed")
         .right("Headroom")
@@ -127,6 +135,7 @@ fn table(releases: &[Release]) -> Table {
         let row = [
             format::short_id(&r.id).to_owned(),
             format::date(r.begun_unix_ms),
+            r.version.clone().unwrap_or_else(none),
             format::bytes_or(r.memory),
             r.needed.map_or_else(none, |s| s.show(format::bytes)),
             r.headroom().map_or_else(none, format::percent),

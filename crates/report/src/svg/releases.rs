@@ -11,8 +11,10 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 48.0;
-/// Days below a drawing, about.
-const DAYS: usize = 8;
+/// Releases that are named below a drawing, about.
+const NAMED: usize = 7;
+/// Longest name of one, in characters: so many have room.
+const LONGEST: usize = 13;
 
 /// Lowest, middle and highest value of one release.
 type Of = fn(&Release) -> Option<[f64; 3]>;
@@ -68,6 +70,14 @@ pub fn releases(releases: &[Release]) -> Vec<(&'static str, String)> {
     FIGURES.iter().filter_map(drawn).collect()
 }
 
+/// A name that has room on the axis: of a long one the begin.
+fn short(version: &str) -> String {
+    match version.chars().count() > LONGEST {
+        true => version.chars().take(LONGEST - 1).chain(['…']).collect(),
+        false => version.to_owned(),
+    }
+}
+
 /// What mark and line of a figure mean.
 type Means = [&'static str; 2];
 
@@ -107,20 +117,26 @@ fn drawing(
         (Key::Line("whisker"), *line),
     ];
     drawing.key(LEFT, &key);
-    let step = releases.len().div_ceil(DAYS).max(1);
+    let step = releases.len().div_ceil(NAMED).max(1);
     for (i, release) in releases.iter().enumerate().step_by(step) {
         let day = format::day(release.begun_unix_ms);
-        drawing.text((at(i), bottom + 18.0), Anchor::Middle, &day);
+        let names = release.short_version.iter().map(|v| short(v)).chain([day]);
+        for (name, below) in names.zip([18.0, 34.0]) {
+            drawing.text((at(i), bottom + below), Anchor::Middle, &name);
+        }
     }
     let middles: Vec<_> = values.iter().map(|(i, v)| (at(*i), y.at(v[1]))).collect();
     drawing.line(line_class(0), &middles);
     for (i, [low, middle, high]) in &values {
         let x = at(*i);
         drawing.line("whisker", &[(x, y.at(*low)), (x, y.at(*high))]);
+        let release = &releases[*i];
+        let version = release.version.iter();
         let title = format!(
-            "{}, {}: {} ({} to {})",
-            format::short_id(&releases[*i].id),
-            format::day(releases[*i].begun_unix_ms),
+            "{}{}, {}: {} ({} to {})",
+            version.map(|v| format!("{v}; ")).collect::<String>(),
+            format::short_id(&release.id),
+            format::day(release.begun_unix_ms),
             show(*middle),
             show(*low),
             show(*high)

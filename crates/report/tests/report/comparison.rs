@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{drawings, fixture, hostile};
-use loadline_analysis::record::{Invalid, TrialRecord, Verdict};
+use loadline_analysis::record::{Invalid, TrialRecord, Verdict, Version};
 use loadline_report::compare::{
     Change, compare, comparison_json, comparison_markdown, comparison_terminal,
 };
@@ -273,7 +273,15 @@ fn what_differs_besides_is_said_first() {
     other.load =
         loadline_report::Load::without_rate("GET /slow, open model, 10/s for 5 s".to_owned());
     other.machine.cpus = 64;
+    other.machine.version = Some(Version {
+        name: Some("1.4.2".to_owned()),
+        commit: None,
+    });
     let lines = compare(&fixture::search(), &other).differences;
+    assert!(
+        lines.contains(&"The version differs: not known; 1.4.2.".to_owned()),
+        "{lines:?}"
+    );
     assert!(lines[0].starts_with("The load differs: "), "{lines:?}");
     assert!(lines[1].starts_with("The machine differs: "), "{lines:?}");
 }

@@ -311,6 +311,7 @@ fn a_matrix_in_markdown() {
     | Memory | `8Gi` |
     | cgroup | `hybrid` |
     | JDK | `17 debian 17.0.13+11` |
+    | Version of the application | `–` |
     | Result | `01936f2a-ffff-7000-8000-000000000001` |
 
     The experiment:

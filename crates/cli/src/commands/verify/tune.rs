@@ -66,6 +66,7 @@ impl Plan {
                 text,
                 file,
                 title: given.title.clone(),
+                lies_in: given.lies_in.clone(),
             },
             manifest,
         })

@@ -1,11 +1,25 @@
-//! A level that puts another application in the place of the experiment's.
+//! What the application is called, and a level that puts another one in its place.
 
-use loadline_analysis::record::Application;
+use loadline_analysis::record::{Application, LONGEST_VERSION, version_name};
 
 use super::{Checked, client, image};
 use crate::experiment::error::Source;
 use crate::experiment::said::Said;
-use crate::experiment::wire::LevelTable;
+use crate::experiment::wire::{AppTable, LevelTable};
+
+/// What the user calls the version.
+pub(super) fn version(app: &AppTable, source: &Source<'_>) -> Checked<Option<String>> {
+    let Some(said) = &app.version else {
+        return Ok(None);
+    };
+    let Some(name) = version_name(said.get()) else {
+        let problem = format!(
+            "that is no name of a version: it has 1 to {LONGEST_VERSION} characters, none of which moves the cursor"
+        );
+        return Err(source.at(said.origin(), problem, "write version = \"1.4.2\""));
+    };
+    Ok(Some(name.to_owned()))
+}
 
 /// The application of a level, if it names one.
 pub(super) fn of_level<T>(
