@@ -221,6 +221,12 @@ fn a_trend_is_drawn() {
         return;
     };
     assert_eq!(page.evaluate("document.querySelectorAll('svg').length"), 4);
+    for version in ["1.4.2", "4000000-dirty", "1.4.8"] {
+        let drawn = format!(
+            "[...document.querySelectorAll('svg text')].filter(t => t.textContent === '{version}').length"
+        );
+        assert_eq!(page.evaluate(&drawn), 4, "{version}");
+    }
     keep(&mut page, "trend-light");
     assert_eq!(page.messages(), Vec::<String>::new());
 }

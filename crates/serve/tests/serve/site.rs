@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Phase, Purpose};
+use loadline_analysis::record::{Commit, Machine, Phase, Purpose, Version};
 use loadline_cgroup::MemorySample;
 use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status, Store, TrialKey};
 use loadline_host::samples::{self, Row};
@@ -51,6 +51,7 @@ fn view(store: &Store, row: &ResultRow) -> Result<ResultView, String> {
     Ok(ResultView {
         id: row.id.clone(),
         title: row.title.clone(),
+        machine: row.machine.clone(),
         trials,
         ..fixture::search()
     })
@@ -95,22 +96,40 @@ impl Site {
         Store::open(self.place.path()).expect("a store")
     }
 
-    fn result(&self, store: &Store) -> String {
+    fn result(&self, store: &Store, version: Option<Version>) -> String {
         let new = NewResult {
             kind: ResultKind::Size,
             title: "orders".to_owned(),
             experiment: String::new(),
             directory: "/srv".into(),
             command: Vec::new(),
-            machine: fixture::machine(),
+            machine: Machine {
+                version,
+                ..fixture::machine()
+            },
         };
         store.create_result(&new).expect("a result")
     }
 
-    /// A finished result with so many trials of the fixture's search; gives its id.
+    /// A finished result with so many trials of the fixture's search; gives its id. Every third
+    /// knows no version, every third its commit, every third its name.
     pub fn ended(&self, number: u64, trials: usize) -> String {
         let store = self.store();
-        let id = self.result(&store);
+        let version = match number % 3 {
+            0 => None,
+            1 => Some(Version {
+                name: None,
+                commit: Some(Commit {
+                    id: format!("{number:040x}").chars().rev().collect(),
+                    is_dirty: number % 2 == 0,
+                }),
+            }),
+            _ => Some(Version {
+                name: Some(format!("1.4.{number}")),
+                commit: None,
+            }),
+        };
+        let id = self.result(&store, version);
         let records = fixture::search().trials;
         for (i, record) in records.iter().cycle().take(trials).enumerate() {
             let key = TrialKey {
@@ -132,7 +151,7 @@ impl Site {
 
     /// A result that this process runs; gives its id.
     pub fn running(&self) -> String {
-        self.result(&self.store())
+        self.result(&self.store(), None)
     }
 
     /// Says where a result stands; this process owns it.
