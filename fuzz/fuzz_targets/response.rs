@@ -25,7 +25,7 @@ fn read(bytes: &[u8], size: usize, head_only: bool) -> Option<Vec<Response>> {
         while at < piece.len() {
             let mut body = 0;
             let fed = parser
-                .feed(&piece[at..], head_only, &mut |b| body += b.len())
+                .feed(&piece[at..], head_only, &mut |b: &[u8]| body += b.len())
                 .ok()?;
             assert!(fed.used > 0 && fed.used <= piece.len() - at && body <= fed.used);
             at += fed.used;

@@ -28,10 +28,15 @@ pub struct LoadFlags {
     /// Spread requests as independent users would (Poisson) instead of evenly
     #[arg(long, help_heading = HEADING, conflicts_with_all = ["closed", "requests"])]
     pub poisson: bool,
-    /// Closed model: pause of each connection between an answer and its next request, such as
-    /// 100ms, or 50ms..150ms for pauses spread evenly in between
+    /// Closed model, or with --session: pause of each connection between an answer and its next
+    /// request, such as 100ms, or 50ms..150ms for pauses spread evenly in between
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub think: Option<Think>,
+    /// Sessions of so many requests on average: each connection is a user, who keeps the cookies
+    /// that the server sets, pauses for --think, and leaves; a new one comes with a new connection.
+    /// A rate is kept
+    #[arg(long, value_name = "REQUESTS", help_heading = HEADING, conflicts_with_all = ["http2", "streams"])]
+    pub session: Option<f64>,
     /// Requests and their weights, and the rate over time unless another is given (TOML, as
     /// `loadline profile` writes)
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
@@ -52,7 +57,7 @@ pub struct LoadFlags {
     /// profile all of it]
     #[arg(long, short, alias = "measure", value_name = "TIME", help_heading = HEADING)]
     pub duration: Option<Time>,
-    /// Connections kept open [default: 20]
+    /// Connections kept open [default: 20; with sessions as many as users need]
     #[arg(long, short, value_name = "N", help_heading = HEADING)]
     pub connections: Option<u32>,
     /// HTTP/2: chosen in the TLS handshake of https targets, with prior knowledge (h2c) of others
@@ -145,6 +150,7 @@ impl LoadFlags {
         switch(&mut load.http2, self.http2);
         switch(&mut load.insecure, self.insecure);
         set(&mut load.think, &self.think);
+        set(&mut load.session, &self.session);
         set(&mut load.scale, &self.scale);
         set(&mut load.speed, &self.speed);
         set(&mut load.warm_up, &self.warm_up);

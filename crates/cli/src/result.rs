@@ -286,9 +286,12 @@ fn load(experiment: &Experiment) -> Load {
         1 => load.request_names().concat(),
         requests => format!("a mix of {requests} requests"),
     };
+    let sessions = load.session();
+    let sessions = sessions.map(|requests| format!(", sessions of {} requests", round(requests)));
     let rest = format!(
-        ", {} connections{}{}, warm-up {}",
-        load.connections(),
+        "{}, {} connections{}{}, warm-up {}",
+        sessions.unwrap_or_default(),
+        load.connections(model),
         load.http2()
             .map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams)),
         match load.url.as_ref().is_some_and(|url| url.is_tls) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{DueEvidence, LoadEvidence, RequestEvidence, SecondEvidence};
 use loadline_cgroup::Group;
 use loadline_load::part::{Message, Order, RequestMessage, ResultMessage, SecondMessage};
-use loadline_load::{LoadError, Model, Part, Plan};
+use loadline_load::{LoadError, Model, Part, Plan, User, Users};
 use loadline_trial::LoadPhase;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, getrlimit, kill_process, set_parent_process_death_signal,
@@ -77,6 +77,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) group: Option<&'a Group>,
     /// This share of the load.
     pub(crate) part: Part,
+    /// The users that the phase before has left.
+    pub(crate) users: &'a [User],
     /// From this moment on CLOCK_MONOTONIC, or at once.
     pub(crate) from_ns: Option<u64>,
     /// The CPUs of the instance and of its generator.
@@ -216,7 +218,7 @@ impl Generator {
 
     /// What it gave, once it is over.
     pub(crate) fn finish(mut self, load: &LoadPhase, part: Part) -> Result<Driven, Halt> {
-        let Some(result) = self.result.take() else {
+        let Some(mut result) = self.result.take() else {
             let complaint = self.complaint.take().unwrap_or_default();
             return Err(halt::failed(format_args!(
                 "the load generator failed: {complaint}"
@@ -225,6 +227,8 @@ impl Generator {
         Ok(Driven {
             start_ns: result.start_ns,
             end_ns: result.end_ns,
+            users: std::mem::take(&mut result.users),
+            cut_pauses: result.measure.cut_pauses,
             load: load_evidence(load, part, *result),
             seconds: std::mem::take(&mut self.seconds),
         })
@@ -241,6 +245,10 @@ pub(crate) struct Driven {
     pub(crate) start_ns: u64,
     /// When it ended, CLOCK_MONOTONIC ns.
     pub(crate) end_ns: u64,
+    /// The users whose sessions go on.
+    pub(crate) users: Vec<User>,
+    /// Pauses of users that were cut short.
+    pub(crate) cut_pauses: u64,
 }
 
 /// So long may a generator take before it counts as stuck.
@@ -288,8 +296,13 @@ fn order(load: &LoadPhase, wanted: &Wanted<'_>) -> Order {
     } else {
         plan.generator[plan.generator.len() - threads..].to_vec()
     };
+    let users = load.plan.users.as_ref().map(|users| Users {
+        present: wanted.users.to_vec(),
+        ..users.clone()
+    });
     Order {
         plan: Plan {
+            users,
             connections,
             part,
             start_ns: wanted.from_ns,

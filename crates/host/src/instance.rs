@@ -10,6 +10,7 @@ use std::time::Duration;
 use loadline_analysis::record::{Failure, Invalid, StartEvidence};
 use loadline_cgroup::{CpuSample, Group, GroupName, Limits, Pace};
 use loadline_load::Part;
+use loadline_load::User;
 use loadline_sizing::Bytes;
 use loadline_trial::log::Log;
 use loadline_trial::{App, Order, Readiness};
@@ -83,6 +84,8 @@ pub(crate) struct State {
     /// Ends of the generator's seconds.
     pub(crate) load_ends: Vec<u64>,
     pub(crate) measure: Option<(u64, u64)>,
+    /// The users that the last load phase has left.
+    pub(crate) users: Vec<User>,
     /// RSS and PSS right after the measure phase.
     pub(crate) loaded: (Option<Bytes>, Option<Bytes>),
     pub(crate) warnings: Vec<String>,

@@ -248,6 +248,7 @@ impl Trial<'_> {
                 trial: &self.order.trial,
                 group: instance.generator_group.as_ref().map(TrialGroup::group),
                 part: instance.part,
+                users: &instance.state.users,
                 from_ns,
                 cpus: &instance.plan,
                 network: instance.container.network().path().map(Path::to_owned),
@@ -322,12 +323,22 @@ impl Trial<'_> {
                 seconds,
                 start_ns,
                 end_ns,
+                users,
+                cut_pauses,
             } = generator.finish(load, instance.part)?;
             (start, end) = (start.min(start_ns), end.max(end_ns));
             let state = &mut instance.state;
+            state.users = users;
             state
                 .load_ends
                 .extend(seconds.iter().map(|second| second.at_ns));
+            if load.phase == Phase::Measure && cut_pauses > 0 {
+                state.warnings.push(format!(
+                    "{cut_pauses} pauses of users were cut short: a request was due and all {} \
+                     connections were taken; say more of them (--connections)",
+                    load.plan.connections
+                ));
+            }
             if load.phase == Phase::Measure {
                 state.measure = Some((start_ns, end_ns));
                 // One after the other, when all carry their full memory: pages that they share

@@ -7,8 +7,10 @@ use memchr::memmem::Finder;
 use crate::http2::Session;
 use crate::outcome::ErrorKind;
 use crate::plan::{Expectation, Http2, Plan};
-use crate::response::{Parser, Response};
+use crate::request::target_of;
+use crate::response::{Fed, Malformed, Parser, Response, Sink};
 use crate::shard::Times;
+use crate::user::User;
 use crate::wire::Wire;
 
 /// Where a connection is.
@@ -48,6 +50,8 @@ pub(crate) struct Connection {
     pub(crate) rendered: Vec<u8>,
     pub(crate) parser: Parser,
     pub(crate) body: Option<BodySearch>,
+    /// Whose connection it is, where the load has users; `None` is nobody's.
+    pub(crate) user: Option<User>,
     /// With HTTP/2: its streams, instead of the request, parser and body above.
     pub(crate) session: Option<Box<Session>>,
     /// When its socket was opened, and when its last byte came, CLOCK_MONOTONIC ns.
@@ -67,6 +71,7 @@ impl Connection {
             rendered: Vec::new(),
             parser: Parser::default(),
             body: expect.body_contains.as_deref().map(BodySearch::new),
+            user: None,
             session: plan.http2.map(session),
             opened: 0,
             heard: 0,
@@ -89,6 +94,22 @@ impl Connection {
         if let Some(session) = &mut self.session {
             session.reset();
         }
+    }
+
+    /// Takes received bytes of the response to its request.
+    ///
+    /// # Errors
+    /// [`Malformed`] when they are no response.
+    pub(crate) fn feed(&mut self, bytes: &[u8], head_only: bool) -> Result<Fed, Malformed> {
+        if self.body.is_none() && self.user.is_none() {
+            return self.parser.feed(bytes, head_only, &mut |_: &[u8]| {});
+        }
+        let mut reader = Reader {
+            search: self.body.as_mut(),
+            user: self.user.as_mut(),
+            rendered: &self.rendered,
+        };
+        self.parser.feed(bytes, head_only, &mut reader)
     }
 
     /// Whether a complete response is as expected.
@@ -131,6 +152,28 @@ impl Connection {
         self.request
             .into_iter()
             .chain(places.filter_map(|p| p.request))
+    }
+}
+
+/// Who looks at what a response brings.
+struct Reader<'a> {
+    search: Option<&'a mut BodySearch>,
+    user: Option<&'a mut User>,
+    /// The request.
+    rendered: &'a [u8],
+}
+
+impl Sink for Reader<'_> {
+    fn body(&mut self, piece: &[u8]) {
+        if let Some(search) = &mut self.search {
+            search.feed(piece);
+        }
+    }
+
+    fn cookie(&mut self, value: &[u8]) {
+        if let Some(user) = &mut self.user {
+            user.cookies.set(value, target_of(self.rendered));
+        }
     }
 }
 

@@ -33,6 +33,7 @@ pub mod summary;
 mod target;
 pub mod template;
 mod tls;
+mod user;
 pub mod warmup;
 mod wire;
 
@@ -41,9 +42,10 @@ pub use error::{LoadError, said_and_next};
 pub use health::{Health, MAX_LAG, MAX_MISSED};
 pub use outcome::{ErrorKind, RequestTotals, Second, Totals};
 pub use plan::{
-    Expectation, Http2, Model, Pacing, Part, Plan, RequestSpec, Think, TlsSpec, Weighted,
+    Expectation, Http2, Model, Pacing, Part, Plan, RequestSpec, Think, TlsSpec, Users, Weighted,
 };
 pub use run::{Outcome, run};
 pub use schedule::{Arrivals, Segment};
 pub use spec::{ProfileSource, Spec};
 pub use target::Target;
+pub use user::User;

@@ -105,6 +105,11 @@ pub struct Totals {
     pub body_bytes_in_time: u64,
     /// Responses that redirect, good or not; none is followed.
     pub redirects: u64,
+    /// Sessions that began.
+    pub sessions: u64,
+    /// Pauses of users that were cut short, because a request was due and no connection was left for
+    /// a new user.
+    pub cut_pauses: u64,
     /// From the intended send time to the end of the response, good responses, ns.
     pub latency: Histogram,
     /// From the actual send to the end of the response, good responses, ns.
@@ -170,6 +175,8 @@ impl Default for Totals {
             body_bytes: 0,
             body_bytes_in_time: 0,
             redirects: 0,
+            sessions: 0,
+            cut_pauses: 0,
             latency: histogram::new(),
             service_time: histogram::new(),
             send_lag: histogram::new(),
@@ -234,6 +241,8 @@ impl Totals {
         self.body_bytes += other.body_bytes;
         self.body_bytes_in_time += other.body_bytes_in_time;
         self.redirects += other.redirects;
+        self.sessions += other.sessions;
+        self.cut_pauses += other.cut_pauses;
         histogram::add(&mut self.latency, &other.latency);
         histogram::add(&mut self.service_time, &other.service_time);
         histogram::add(&mut self.send_lag, &other.send_lag);
@@ -272,6 +281,8 @@ impl Totals {
         self.body_bytes = 0;
         self.body_bytes_in_time = 0;
         self.redirects = 0;
+        self.sessions = 0;
+        self.cut_pauses = 0;
         for histogram in [
             &mut self.latency,
             &mut self.service_time,

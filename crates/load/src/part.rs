@@ -21,6 +21,7 @@ use crate::histogram;
 use crate::outcome::{RequestTotals, Second, Totals};
 use crate::plan::{Plan, nanos, nanos_opt};
 use crate::run::{Outcome, run as run_plan};
+use crate::user::User;
 
 /// What the process is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,6 +87,9 @@ pub struct ResultMessage {
     pub health: Health,
     /// Whether a signal ended it before its time.
     pub stopped: bool,
+    /// The users whose sessions go on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<User>,
 }
 
 /// Outcomes of one part: `scheduled` = `ok` + sum of `errors` + `unfinished`.
@@ -111,6 +115,12 @@ pub struct TotalsMessage {
     /// Responses that redirect, good or not; none is followed.
     #[serde(default)]
     pub redirects: u64,
+    /// Sessions that began.
+    #[serde(default)]
+    pub sessions: u64,
+    /// Pauses of users that were cut short.
+    #[serde(default)]
+    pub cut_pauses: u64,
     /// Latency from the intended send time, good responses: HdrHistogram V2 deflate, base64, ns.
     pub latency: String,
     /// Service time from the actual send time, the same form.
@@ -159,6 +169,8 @@ impl TotalsMessage {
             body_bytes: totals.body_bytes,
             body_bytes_in_time: totals.body_bytes_in_time,
             redirects: totals.redirects,
+            sessions: totals.sessions,
+            cut_pauses: totals.cut_pauses,
             latency: histogram::encode(&totals.latency),
             service_time: histogram::encode(&totals.service_time),
             send_lag: histogram::encode(&totals.send_lag),
@@ -262,6 +274,7 @@ pub(crate) fn result_message(plan: &Plan, outcome: &Outcome) -> ResultMessage {
         warmup: has_warmup.then(|| TotalsMessage::new(&outcome.warmup, plan.warmup)),
         health: outcome.health.clone(),
         stopped: outcome.stopped,
+        users: outcome.users.clone(),
     }
 }
 

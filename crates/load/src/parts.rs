@@ -205,6 +205,8 @@ fn totals(message: &TotalsMessage) -> Result<Totals, LoadError> {
     totals.body_bytes = message.body_bytes;
     totals.body_bytes_in_time = message.body_bytes_in_time;
     totals.redirects = message.redirects;
+    totals.sessions = message.sessions;
+    totals.cut_pauses = message.cut_pauses;
     for kind in ErrorKind::ALL {
         if let Some(count) = message.errors.get(kind.name()) {
             totals.fail_many(*kind, *count);

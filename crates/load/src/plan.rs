@@ -2,6 +2,8 @@
 //!
 //! Owns the check that a plan makes sense. Durations stand in JSON as whole ns.
 
+mod users;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
 use crate::schedule::{Arrivals, Segment};
+pub use users::{Think, Users};
 
 /// Above this rate on one thread, exact pacing spends more CPU on wake-ups than on requests.
 const EXACT_RATE: f64 = 5_000.0;
@@ -65,9 +68,13 @@ pub struct Plan {
         skip_serializing_if = "Option::is_none"
     )]
     pub read_timeout: Option<Duration>,
-    /// Closed model: how long a connection pauses between an answer and its next request.
+    /// Closed model, or with users: how long a connection pauses between an answer and its next
+    /// request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<Think>,
+    /// Connections are users who come and go; `None` is connections that stay and keep nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<Users>,
     /// How long to wait for responses after the last request was due.
     #[serde(rename = "drain_ns", with = "nanos")]
     pub drain: Duration,
@@ -96,17 +103,6 @@ pub struct Plan {
 
 fn is_not(flag: &bool) -> bool {
     !flag
-}
-
-/// A pause of a closed model, drawn evenly between two bounds for each request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Think {
-    /// The shortest.
-    #[serde(rename = "from_ns", with = "nanos")]
-    pub from: Duration,
-    /// The longest.
-    #[serde(rename = "to_ns", with = "nanos")]
-    pub to: Duration,
 }
 
 /// One of several processes that make one load together, without talking to each other: each
@@ -145,6 +141,9 @@ pub struct Weighted {
     pub name: String,
     /// Its share of all requests is its weight over the sum of weights; above 0.
     pub weight: f64,
+    /// With users: it is sent first of a session, and only then; several are drawn by weight.
+    #[serde(default, rename = "first", skip_serializing_if = "is_not")]
+    pub is_first: bool,
     /// What is sent.
     pub request: RequestSpec,
 }
@@ -192,6 +191,15 @@ impl Model {
         let requests: f64 = segments.iter().map(Segment::requests).sum();
         let seconds: f64 = segments.iter().map(|s| s.duration.as_secs_f64()).sum();
         Some(requests / seconds)
+    }
+
+    /// The highest scheduled rate, in requests a second; `None` for a closed model.
+    pub fn peak(&self) -> Option<f64> {
+        let Self::Open { segments, .. } = self else {
+            return None;
+        };
+        let highest = segments.iter().map(|s| s.from.max(s.to));
+        Some(highest.fold(0.0, f64::max))
     }
 
     /// The same course of an open model at another mean rate; a closed model has none to change.
@@ -359,6 +367,7 @@ impl Plan {
             connect_timeout: None,
             read_timeout: None,
             think: None,
+            users: None,
             drain: Duration::from_secs(10),
             cpus: Vec::new(),
             seed: 0,
@@ -421,12 +430,7 @@ impl Plan {
         if self.think.is_some_and(|t| t.from > t.to) {
             return refuse("think", "the shortest pause comes first");
         }
-        if self.think.is_some() && matches!(self.model, Model::Open { .. }) {
-            return refuse(
-                "think",
-                "in an open model the schedule says when requests leave",
-            );
-        }
+        users::check(self)?;
         let allowed = 1..=Http2::MAX_STREAMS;
         if self.http2.is_some_and(|h| !allowed.contains(&h.streams)) {
             return refuse("streams", "it must lie between 1 and 1000");
@@ -465,13 +469,9 @@ impl Plan {
 
     /// Distance of the grid that sends happen on; zero is exact.
     pub(crate) fn quantum(&self) -> Duration {
-        let Model::Open { segments, .. } = &self.model else {
+        let Some(peak) = self.model.peak() else {
             return Duration::ZERO;
         };
-        let peak = segments
-            .iter()
-            .map(|s| s.from.max(s.to))
-            .fold(0.0, f64::max);
         match self.pacing {
             Pacing::Exact | Pacing::Spin => Duration::ZERO,
             Pacing::Quantum { quantum } => quantum.min(Duration::from_secs(1)),
@@ -507,6 +507,11 @@ impl Plan {
     /// The request with this number in the mix, or the only one.
     pub(crate) fn spec(&self, kind: usize) -> &RequestSpec {
         self.mix.get(kind).map_or(&self.request, |w| &w.request)
+    }
+
+    /// Whether the request with this number is sent first of a session, and only then.
+    pub(crate) fn is_first(&self, kind: usize) -> bool {
+        self.mix.get(kind).is_some_and(|w| w.is_first)
     }
 
     /// All requests that may be sent, with their weights.

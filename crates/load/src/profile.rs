@@ -27,7 +27,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
+use crate::plan::Think;
 use crate::schedule::Segment;
+use crate::spec::text::as_text;
 pub use answered::Seen;
 pub use build::{Builder, Rejected};
 pub use known::{Found, NAMES, NotFound, detect, named};
@@ -60,6 +62,18 @@ pub struct Profile {
     /// Length of each interval of `rates`, in seconds.
     #[serde(default = "one_minute")]
     pub interval_seconds: f64,
+    /// Requests of a session on average: each connection is a user with cookies, who leaves after
+    /// them. Without it connections stay, and keep nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<f64>,
+    /// With sessions: pause of each user before the next request, `10s` or `0s..20s`.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub think: Option<Think>,
     /// Requests a second in each interval, from the first to the last; empty is no curve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
@@ -80,6 +94,10 @@ pub struct Request {
     pub name: Option<String>,
     /// Its share is its weight over the sum of weights.
     pub weight: f64,
+    /// With sessions: it is sent first of each, such as a login, and only then; of several one is
+    /// drawn by their weights, which count among themselves.
+    #[serde(default, rename = "first", skip_serializing_if = "is_not")]
+    pub is_first: bool,
     /// HTTP method.
     #[serde(default = "get")]
     pub method: String,
@@ -104,6 +122,10 @@ impl Request {
             None => format!("{} {}", self.method, self.path),
         }
     }
+}
+
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 fn current() -> u32 {

@@ -10,17 +10,26 @@ use crate::plan::{Plan, RequestSpec};
 use crate::random::Random;
 use crate::schedule::shard_seed;
 use crate::template::{Encoding, Template, Variables};
+use crate::user::User;
 
 /// All requests of one thread.
 pub(crate) struct Requests {
     requests: Vec<Request>,
-    /// Sums of the weights up to each request, the last one 1.
-    shares: Vec<f64>,
+    /// Those that follow, and those that are sent first of a session; empty is none.
+    following: Draw,
+    first: Draw,
     variables: Variables,
     random: Random,
     /// With HTTP/2: the fields that are compressed.
     fixed: FixedFields,
     scratch: Vec<u8>,
+}
+
+/// A choice by weight.
+#[derive(Default)]
+struct Draw {
+    /// Each request and the sum of the shares up to it, the last one 1.
+    shares: Vec<(usize, f64)>,
 }
 
 struct Request {
@@ -51,25 +60,21 @@ impl Requests {
     /// [`LoadError::Plan`] names the field.
     pub(crate) fn new(plan: &Plan, stream: u32) -> Result<Self, LoadError> {
         let address = plan.targets[0].to_string();
-        let weighted = plan.requests();
-        let sum: f64 = weighted.iter().map(|(weight, _)| weight).sum();
-        let mut shares = Vec::new();
         let mut requests = Vec::new();
-        let mut share = 0.0;
         let mut fixed = FixedFields::default();
         let is_tls = plan.tls.is_some();
-        for (weight, spec) in weighted {
-            share += weight / sum;
-            shares.push(share);
+        for (_, spec) in plan.requests() {
             check(spec)?;
             requests.push(match plan.http2 {
-                None => compile(spec, &address)?,
+                None if plan.users.is_some() => compile(spec, &address)?,
+                None => compile(spec, &address)?.fixed(),
                 Some(_) => compile_stream(spec, &address, is_tls, &mut fixed)?,
             });
         }
         Ok(Self {
             requests,
-            shares,
+            following: Draw::of(plan, false),
+            first: Draw::of(plan, true),
             variables: Variables::new(plan.seed, stream, plan.streams()),
             random: Random::new(shard_seed(plan.seed ^ MIX_SEED, stream)),
             fixed,
@@ -77,21 +82,18 @@ impl Requests {
         })
     }
 
-    /// Chooses the next request.
-    pub(crate) fn pick(&mut self) -> usize {
-        match self.requests.len() {
-            1 => 0,
-            last => {
-                let draw = self.random.next_open();
-                let found = self.shares.iter().position(|share| draw <= *share);
-                // Rounding may leave the last share just below 1.
-                found.unwrap_or(last - 1)
-            }
-        }
+    /// Chooses the next request; `is_first` of a session.
+    pub(crate) fn pick(&mut self, is_first: bool) -> usize {
+        let draw = match is_first && !self.first.shares.is_empty() {
+            true => &self.first,
+            false => &self.following,
+        };
+        draw.pick(&mut self.random)
     }
 
-    /// Writes an HTTP/1.1 request to `rendered` unless its bytes are fixed.
-    pub(crate) fn render(&mut self, kind: usize, rendered: &mut Vec<u8>) {
+    /// Writes an HTTP/1.1 request to `rendered`, with the cookies of its user, unless its bytes are
+    /// fixed.
+    pub(crate) fn render(&mut self, kind: usize, user: Option<&User>, rendered: &mut Vec<u8>) {
         if let Bytes::Templated {
             head,
             has_length,
@@ -108,6 +110,12 @@ impl Requests {
                 rendered.extend_from_slice(b"\r\n\r\n");
             }
             rendered.extend_from_slice(&self.scratch);
+        }
+        if let Some(user) = user.filter(|u| !u.cookies.is_empty()) {
+            self.scratch.clear();
+            user.cookies.write(target_of(rendered), &mut self.scratch);
+            let at = after_host(rendered);
+            rendered.splice(at..at, self.scratch.iter().copied());
         }
     }
 
@@ -167,6 +175,47 @@ impl Requests {
     }
 }
 
+impl Draw {
+    fn of(plan: &Plan, is_first: bool) -> Self {
+        let requests = plan.requests().into_iter().enumerate();
+        let belongs = |(kind, _): &(usize, _)| plan.is_first(*kind) == is_first;
+        let own: Vec<_> = requests.filter(belongs).collect();
+        let sum: f64 = own.iter().map(|(_, (weight, _))| weight).sum();
+        let mut share = 0.0;
+        let add = |(kind, (weight, _)): (usize, (f64, _))| {
+            share += weight / sum;
+            (kind, share)
+        };
+        Self {
+            shares: own.into_iter().map(add).collect(),
+        }
+    }
+
+    fn pick(&self, random: &mut Random) -> usize {
+        match self.shares.as_slice() {
+            [(kind, _)] => *kind,
+            shares => {
+                let draw = random.next_open();
+                let found = shares.iter().find(|(_, share)| draw <= *share);
+                // Rounding may leave the last share just below 1.
+                found.or(shares.last()).map_or(0, |(kind, _)| *kind)
+            }
+        }
+    }
+}
+
+/// The target of a rendered request: what lies between the first two spaces.
+pub(crate) fn target_of(rendered: &[u8]) -> &str {
+    let target = rendered.split(|b| *b == b' ').nth(1).unwrap_or_default();
+    std::str::from_utf8(target).unwrap_or("/")
+}
+
+/// Where the first header ends, which is Host (RFC 9110 §7.2) unless the user has written others.
+fn after_host(rendered: &[u8]) -> usize {
+    let mut lines = memchr::memmem::find_iter(rendered, b"\r\n");
+    lines.nth(1).map_or(rendered.len(), |at| at + 2)
+}
+
 /// Keeps the choice from the mix apart from the arrivals, which use the same seed.
 const MIX_SEED: u64 = 0x6d69_7800;
 
@@ -213,16 +262,14 @@ fn compile(spec: &RequestSpec, address: &str) -> Result<Request, LoadError> {
     } else {
         "\r\n"
     });
-    let mut request = Request {
+    Ok(Request {
         is_head: spec.method == "HEAD",
         bytes: Bytes::Templated {
             head,
             has_length,
             body,
         },
-    };
-    request.fix();
-    Ok(request)
+    })
 }
 
 /// Whether a request says how long its body is, empty or not (RFC 9110 §8.6).
@@ -299,18 +346,18 @@ fn compile_stream(
 }
 
 impl Request {
-    /// Renders it for good when it has no variables.
-    fn fix(&mut self) {
+    /// Rendered for good when it has no variables.
+    fn fixed(mut self) -> Self {
         let Bytes::Templated {
             head,
             has_length,
             body,
         } = &self.bytes
         else {
-            return;
+            return self;
         };
         let (Some(head), Some(body)) = (head.fixed(), body.fixed()) else {
-            return;
+            return self;
         };
         let mut bytes = head;
         if *has_length {
@@ -319,6 +366,7 @@ impl Request {
         }
         bytes.extend_from_slice(&body);
         self.bytes = Bytes::Fixed(bytes);
+        self
     }
 }
 
@@ -375,6 +423,7 @@ mod tests {
             .map(|(weight, request)| Weighted {
                 name: request.path.clone(),
                 weight,
+                is_first: false,
                 request,
             })
             .collect();
@@ -384,8 +433,8 @@ mod tests {
     fn render(spec: RequestSpec) -> Result<String, LoadError> {
         let mut requests = requests(vec![(1.0, spec)])?;
         let mut rendered = Vec::new();
-        let kind = requests.pick();
-        requests.render(kind, &mut rendered);
+        let kind = requests.pick(false);
+        requests.render(kind, None, &mut rendered);
         Ok(String::from_utf8_lossy(requests.bytes(kind, &rendered)).into_owned())
     }
 
@@ -445,7 +494,7 @@ mod tests {
         let mut requests = requests(vec![(3.0, get("/a")), (1.0, get("/b"))]).unwrap();
         let mut counts = [0u32; 2];
         for _ in 0..100_000 {
-            counts[requests.pick()] += 1;
+            counts[requests.pick(false)] += 1;
         }
         assert!(
             (counts[0] as f64 / 100_000.0 - 0.75).abs() < 0.01,

@@ -46,6 +46,21 @@ pub enum Malformed {
     Upgrade,
 }
 
+/// What a response brings besides its end; a closure takes its body alone.
+pub trait Sink {
+    /// Takes the next piece of the body.
+    fn body(&mut self, piece: &[u8]);
+
+    /// Takes the value of a Set-Cookie field of the final response.
+    fn cookie(&mut self, _value: &[u8]) {}
+}
+
+impl<F: FnMut(&[u8])> Sink for F {
+    fn body(&mut self, piece: &[u8]) {
+        self(piece);
+    }
+}
+
 /// What [`Parser::feed`] made of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fed {
@@ -88,7 +103,7 @@ impl Parser {
     }
 
     /// Takes bytes as they came. `head_only` says that the request was a HEAD. Pieces of the
-    /// body are handed to `body` in order.
+    /// body are handed to `sink` in order, after the cookies of the head.
     ///
     /// # Errors
     /// [`Malformed`] when the bytes are no HTTP/1.x response.
@@ -96,20 +111,20 @@ impl Parser {
         &mut self,
         bytes: &[u8],
         head_only: bool,
-        body: &mut impl FnMut(&[u8]),
+        sink: &mut impl Sink,
     ) -> Result<Fed, Malformed> {
         let mut used = 0;
         while used < bytes.len() {
             let rest = &bytes[used..];
             let done = match &mut self.state {
                 State::Head => {
-                    let (taken, done) = self.head(rest, head_only)?;
+                    let (taken, done) = self.head(rest, head_only, sink)?;
                     used += taken;
                     done
                 }
                 State::Length(left) => {
                     let take = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    body(&rest[..take]);
+                    sink.body(&rest[..take]);
                     used += take;
                     self.body_bytes += take as u64;
                     *left -= take as u64;
@@ -118,13 +133,13 @@ impl Parser {
                 State::Chunked(chunked) => {
                     let (taken, done) = chunked.feed(rest, &mut |piece| {
                         self.body_bytes += piece.len() as u64;
-                        body(piece);
+                        sink.body(piece);
                     })?;
                     used += taken;
                     done
                 }
                 State::UntilClose => {
-                    body(rest);
+                    sink.body(rest);
                     used += rest.len();
                     self.body_bytes += rest.len() as u64;
                     false
@@ -159,9 +174,14 @@ impl Parser {
     }
 
     /// Takes head bytes; returns how many, and whether the response ends with the head.
-    fn head(&mut self, bytes: &[u8], head_only: bool) -> Result<(usize, bool), Malformed> {
+    fn head(
+        &mut self,
+        bytes: &[u8],
+        head_only: bool,
+        sink: &mut impl Sink,
+    ) -> Result<(usize, bool), Malformed> {
         if self.partial.is_empty() {
-            return match parse_head(bytes)? {
+            return match parse_head(bytes, sink)? {
                 Some(head) => Ok((head.length, self.begin_body(&head, head_only)?)),
                 None => self.keep_partial(bytes),
             };
@@ -170,7 +190,7 @@ impl Parser {
         self.partial.extend_from_slice(bytes);
         // A head ends with a line: bytes that trickle in are not parsed again for each of them.
         let head = match bytes.contains(&b'\n') {
-            true => parse_head(&self.partial)?,
+            true => parse_head(&self.partial, sink)?,
             false => None,
         };
         match head {
@@ -229,7 +249,7 @@ enum Framing {
 }
 
 /// `None` when the head is not complete yet.
-fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
+fn parse_head(bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Head>, Malformed> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
     let length = match response.parse(bytes) {
@@ -245,7 +265,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
     let mut content_length = None;
     let mut chunked = false;
     for header in response.headers.iter() {
-        // The three that matter have different lengths; most headers end here.
+        // Most headers end at the length of their name.
         match header.name.len() {
             10 if header.name.eq_ignore_ascii_case("connection") => {
                 for option in header.value.split(|b| *b == b',') {
@@ -255,6 +275,9 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
                         _ => {}
                     }
                 }
+            }
+            10 if status >= 200 && header.name.eq_ignore_ascii_case("set-cookie") => {
+                sink.cookie(header.value);
             }
             14 if header.name.eq_ignore_ascii_case("content-length") => {
                 let value = parse_length(header.value)?;

@@ -18,6 +18,7 @@ use crate::health::{Health, Usage, stolen_time, throttled_time};
 use crate::outcome::{RequestTotals, Second, Totals};
 use crate::plan::{Model, Plan};
 use crate::shard::{Interval, Shard, Times};
+use crate::user::User;
 
 /// What a load run gave.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct Outcome {
     pub health: Health,
     /// Whether it was stopped before its end.
     pub stopped: bool,
+    /// The users whose sessions go on.
+    pub users: Vec<User>,
 }
 
 impl Outcome {
@@ -85,18 +88,21 @@ pub fn run(
         let mut usage = Usage::default();
         let mut end_ns = times.start;
         let mut stopped = false;
+        let mut users = Vec::new();
         for thread in threads {
             let ended = thread.join().map_err(|_| LoadError::Panicked)??;
             usage.run_delay += ended.run_delay;
             end_ns = end_ns.max(ended.end_ns);
             stopped |= ended.stopped;
+            users.extend(ended.users);
             gathered.add_requests(ended.by_request);
             gathered.totals[1].add_seconds(&ended.by_second);
         }
         usage.cpu = process_cpu().saturating_sub(before.cpu);
         usage.throttled = throttled_time().saturating_sub(before.throttled);
         usage.stolen = stolen_time().saturating_sub(before.stolen);
-        gathered.finish(usage, end_ns, stopped)
+        let outcome = gathered.finish(usage, end_ns, stopped)?;
+        Ok(Outcome { users, ..outcome })
     })
 }
 
@@ -204,6 +210,7 @@ impl<'a> Gathered<'a> {
             measure,
             health,
             stopped,
+            users: Vec::new(),
         })
     }
 }

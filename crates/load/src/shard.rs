@@ -9,6 +9,7 @@
 mod dispatch;
 mod receive;
 mod streams;
+mod users;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -34,6 +35,7 @@ use crate::random::Random;
 use crate::request::Requests;
 use crate::schedule::{Schedule, shard_seed};
 use crate::tls::TlsSetup;
+use crate::user::User;
 
 /// Events taken at once.
 const EVENTS: usize = 256;
@@ -97,6 +99,8 @@ pub(crate) struct Ended {
     pub(crate) by_request: [Vec<RequestTotals>; 2],
     /// What became of the measured requests that were due in each second.
     pub(crate) by_second: Vec<RequestTotals>,
+    /// The users whose sessions go on.
+    pub(crate) users: Vec<User>,
 }
 
 /// Where requests come from.
@@ -127,8 +131,10 @@ pub(crate) struct Shard<'a> {
     connections: Vec<Connection>,
     /// Room for requests, the longest free first.
     ready: VecDeque<Free>,
-    /// Closed model: connections that pause, after a failed connect or to think, and until when.
+    /// Connections that pause, after a failed connect or because their user thinks, and until when.
     paused: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Open model with users: connections that are nobody's.
+    vacant: Vec<u32>,
     /// Connections with more to read than one turn allows.
     unread: Vec<u32>,
     /// With HTTP/2: connections with frames that are to be sent together.
@@ -136,7 +142,7 @@ pub(crate) struct Shard<'a> {
     /// With HTTP/2: requests that the last bytes ended; empty in between.
     ended: Vec<EndedStream>,
     in_flight: u32,
-    /// Draws think times.
+    /// Draws think times, and how long sessions are.
     thinking: Random,
     source: Source,
     times: Times,
@@ -180,6 +186,7 @@ impl<'a> Shard<'a> {
             ready: VecDeque::new(),
             connections,
             paused: BinaryHeap::new(),
+            vacant: Vec::new(),
             unread: Vec::new(),
             unflushed: Vec::new(),
             ended: Vec::new(),
@@ -205,14 +212,21 @@ impl<'a> Shard<'a> {
             recycled,
             buffer: vec![0; BUFFER],
         };
+        if let Some(users) = &plan.users {
+            shard.seat(users, index);
+        }
         shard.connect_all()?;
         shard.fill_ready();
+        shard.vacate();
         Ok(shard)
     }
 
     fn connect_all(&mut self) -> Result<(), LoadError> {
         for id in 0..self.connections.len() as u32 {
-            self.open(id);
+            // What is nobody's is opened by who comes.
+            if self.plan.users.is_none() || self.connections[id as usize].user.is_some() {
+                self.open(id);
+            }
         }
         let deadline = now_ns() + CONNECT_NS;
         let mut events = Vec::with_capacity(EVENTS);
@@ -229,7 +243,7 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// With think times: users do not all begin at once, but over the first think time.
+    /// With think times: those who are there do not all begin at once, but over the first one.
     fn spread_users(&mut self) {
         let Some(think) = self.plan.think else {
             return;
@@ -297,8 +311,9 @@ impl<'a> Shard<'a> {
             run_delay: thread_run_delay().saturating_sub(delay_before),
             end_ns: end,
             stopped,
-            by_request: self.by_request,
-            by_second: self.by_second,
+            by_request: std::mem::take(&mut self.by_request),
+            by_second: std::mem::take(&mut self.by_second),
+            users: self.present(),
         })
     }
 

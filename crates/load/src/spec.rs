@@ -23,7 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use secret::{authorization, credential};
 
 use crate::error::LoadError;
-use crate::plan::{Expectation, Http2, Model, Pacing, Plan, Think, TlsSpec};
+use crate::plan::{Expectation, Http2, Model, Pacing, Plan, Think, TlsSpec, Users};
 use crate::profile::{Profile, Request};
 use crate::schedule::{Arrivals, Segment};
 use crate::target::Target;
@@ -94,7 +94,8 @@ pub struct Spec {
     /// Spread requests as independent users would (Poisson) instead of evenly; default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poisson: Option<bool>,
-    /// Closed model: pause of each connection before its next request, `100ms` or `50ms..150ms`.
+    /// Closed model, or with `session`: pause of each connection before its next request, `100ms` or
+    /// `50ms..150ms`.
     #[serde(
         default,
         with = "as_text::opt",
@@ -102,6 +103,11 @@ pub struct Spec {
     )]
     #[schemars(with = "Option<String>")]
     pub think: Option<Think>,
+    /// Sessions of so many requests on average: each connection is a user, who keeps the cookies that
+    /// the server sets, pauses for `think` between requests, and leaves; a new user comes with a
+    /// connection of their own. An open model keeps its rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<f64>,
     /// Load profile, as `loadline profile` writes it: its requests, and its rates unless another
     /// is given. A file, relative to this one, or its content as a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,7 +128,8 @@ pub struct Spec {
     )]
     #[schemars(with = "Option<String>")]
     pub speed: Option<Factor>,
-    /// Connections kept open; default 20.
+    /// Connections kept open; default 20. With sessions the most users at once; default: half as many
+    /// again as the highest rate times a pause and a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     /// HTTP/2: chosen in the TLS handshake of an https URL, with prior knowledge (h2c) of others;
@@ -271,7 +278,15 @@ impl Spec {
     /// # Errors
     /// [`LoadError::Plan`] names the key whose file or variable is not there.
     pub fn plan(&self, targets: Vec<SocketAddr>) -> Result<Plan, LoadError> {
-        let mut plan = self.draft(targets, self.model()?)?;
+        self.plan_of(targets, self.model()?)
+    }
+
+    /// The same with another model.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub fn plan_of(&self, targets: Vec<SocketAddr>, model: Model) -> Result<Plan, LoadError> {
+        let mut plan = self.draft(targets, model)?;
         self.fill(&mut plan)?;
         plan.check()?;
         Ok(plan)
@@ -392,9 +407,27 @@ impl Spec {
         self.url.as_ref().map_or(80, |url| url.port)
     }
 
-    /// Connections kept open.
-    pub fn connections(&self) -> u32 {
-        self.connections.unwrap_or(CONNECTIONS)
+    /// Connections kept open under this load. As many users are there at once as come in the time that
+    /// one needs for a request (Little): a pause and, at most, a second.
+    pub fn connections(&self, model: &Model) -> u32 {
+        let users = || {
+            let (_, rate) = (self.session()?, model.peak()?);
+            let think = self
+                .think()
+                .map_or(0.0, |t| (t.from + t.to).as_secs_f64() / 2.0);
+            let users = (1.5 * rate * (think + 1.0)).ceil() as u32;
+            Some(users.max(CONNECTIONS))
+        };
+        self.connections.or_else(users).unwrap_or(CONNECTIONS)
+    }
+
+    /// Requests of a session on average; `None` is no sessions.
+    pub fn session(&self) -> Option<f64> {
+        self.session.or_else(|| self.profile()?.session)
+    }
+
+    fn think(&self) -> Option<Think> {
+        self.think.or_else(|| self.profile()?.think)
     }
 
     /// Length of the warm-up; zero is none.
@@ -412,8 +445,19 @@ impl Spec {
 
     /// The plan without what files and variables hold.
     fn draft(&self, targets: Vec<SocketAddr>, model: Model) -> Result<Plan, LoadError> {
-        if self.connections() > CONNECTIONS_MAX {
-            return Err(refuse("connections", "it must lie between 1 and 10000"));
+        let connections = self.connections(&model);
+        if connections > CONNECTIONS_MAX {
+            return Err(match self.connections {
+                Some(_) => refuse("connections", "it must lie between 1 and 10000"),
+                None => refuse(
+                    "session",
+                    &format!(
+                        "users who pause so long need {connections} connections at this rate, and \
+                         10000 are the most; shorten the pause (--think), or say how many users \
+                         there are at most (--connections): their pauses are then cut short"
+                    ),
+                ),
+            });
         }
         let timeout = self.timeout.map_or(TIMEOUT, |time| time.0);
         let request = self.request()?;
@@ -427,11 +471,15 @@ impl Spec {
             },
             tls: self.tls(),
             http2: self.http2(),
-            connections: self.connections(),
+            connections,
             timeout,
             connect_timeout: self.connect_timeout.map(|time| time.0),
             read_timeout: self.read_timeout.map(|time| time.0),
-            think: self.think,
+            think: self.think(),
+            users: self.session().map(|requests| Users {
+                requests,
+                present: Vec::new(),
+            }),
             drain: timeout,
             pacing: self.pacing.unwrap_or_default(),
             ..Plan::new(targets, request, model)

@@ -49,6 +49,12 @@ pub struct Summary {
     /// Responses that redirect, good or not; none is followed.
     #[serde(default)]
     pub redirects: u64,
+    /// Sessions that began, with users.
+    #[serde(default)]
+    pub sessions: u64,
+    /// Pauses of users that were cut short for want of connections.
+    #[serde(default)]
+    pub cut_pauses: u64,
     /// Failed requests by kind.
     pub errors_by_kind: BTreeMap<String, u64>,
     /// Requests a second that were scheduled; `None` in a closed model.
@@ -238,6 +244,8 @@ impl Summary {
             errors: totals.failed(),
             unfinished: totals.unfinished,
             redirects: totals.redirects,
+            sessions: totals.sessions,
+            cut_pauses: totals.cut_pauses,
             errors_by_kind: totals.errors(),
             offered_rate: setting.is_open.then(|| totals.scheduled as f64 / seconds),
             achieved_rate: totals.answered_in_time as f64 / seconds,
@@ -300,6 +308,17 @@ impl Summary {
         )?;
         if self.redirects > 0 {
             writeln!(out, "  redirects {:10}     not followed", self.redirects)?;
+        }
+        if self.sessions > 0 {
+            writeln!(out, "  sessions  {:10}     began", self.sessions)?;
+        }
+        if self.cut_pauses > 0 {
+            writeln!(
+                out,
+                "  pauses    {:10}     cut short: a request was due and all {} connections were \
+                 taken by users; --connections is how many there may be",
+                self.cut_pauses, self.connections
+            )?;
         }
         writeln!(out)?;
         self.write_percentiles(out)?;
@@ -401,7 +420,10 @@ fn model_words(plan: &Plan) -> String {
         Model::ClosedFor { .. } | Model::ClosedRequests { .. } => "closed model",
     };
     match plan.http2 {
-        None => model.to_owned(),
+        None => match &plan.users {
+            None => model.to_owned(),
+            Some(users) => format!("{model}, sessions of {} requests", users.requests),
+        },
         Some(Http2 { streams: 1 }) => format!("HTTP/2, {model}"),
         Some(Http2 { streams }) => format!("HTTP/2 with {streams} streams, {model}"),
     }
@@ -475,6 +497,8 @@ mod tests {
             errors: failed,
             unfinished: 0,
             redirects: 0,
+            sessions: 0,
+            cut_pauses: 0,
             errors_by_kind: totals.errors(),
             offered_rate: Some(totals.scheduled as f64 / 10.0),
             achieved_rate: 100.0,

@@ -173,6 +173,7 @@ fn silence_is_timeout_shed_and_unfinished() {
 /// A mix of two requests that are alike.
 fn twins(plan: Plan) -> Plan {
     let twin = |name: &str| Weighted {
+        is_first: false,
         name: name.to_owned(),
         weight: 1.0,
         request: plan.request.clone(),

@@ -27,6 +27,7 @@ fn peak_kib() -> u64 {
 fn each_request_of_a_mix_costs_far_less_than_a_full_histogram() {
     let server = Server::start(|_| ok());
     let weighted = |n| Weighted {
+        is_first: false,
         name: format!("request {n}"),
         weight: 1.0,
         request: RequestSpec::get(&format!("/{n}")),

@@ -49,9 +49,13 @@ pub struct Arguments {
     /// them changes data
     #[arg(long)]
     all_methods: bool,
+    /// Replay users with sessions: as many, as long and with as much thinking between requests as the
+    /// logs show, each with a connection and the cookies that the server sets
+    #[arg(long)]
+    sessions: bool,
     /// Write a stub instead: the answers that the log has seen, with their latencies, sizes and
     /// statuses, for `stub = "FILE"` of a dependency
-    #[arg(long, conflicts_with_all = ["templates", "all_methods", "json"])]
+    #[arg(long, conflicts_with_all = ["templates", "all_methods", "sessions", "json"])]
     stub: bool,
     /// Write the profile there instead of to stdout: files of bodies are named as seen from it, else
     /// from the working directory
@@ -132,6 +136,9 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
     }
     let seen = profile.observed.clone().unwrap_or_default();
     say::seen(&seen, &profile);
+    if arguments.sessions {
+        profile = profile.with_sessions().map_err(load_error)?;
+    }
     match &arguments.output {
         _ if arguments.json => print(&super::json(&json::document(profile))?)?,
         Some(path) => files::write(path, &profile.text().map_err(load_error)?)?,

@@ -1,15 +1,22 @@
 //! A trial under a mix with a login: each request is counted and judged by its name, and nothing
-//! that is kept holds the credential.
+//! that is kept holds the credential. Users sign in, and stay signed in from phase to phase.
 
 use std::fs;
+use std::path::Path;
 
 use crate::lab::Lab;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 1] = [(
-    "a_mix_is_judged_by_request_and_keeps_its_login_to_itself",
-    a_mix_is_judged_by_request_and_keeps_its_login_to_itself,
-)];
+pub const CASES: [Case; 2] = [
+    (
+        "a_mix_is_judged_by_request_and_keeps_its_login_to_itself",
+        a_mix_is_judged_by_request_and_keeps_its_login_to_itself,
+    ),
+    (
+        "users_who_signed_in_in_the_warm_up_stay_in_the_judged_part",
+        users_who_signed_in_in_the_warm_up_stay_in_the_judged_part,
+    ),
+];
 
 const SECRET: &str = "hunter2-of-this-test";
 
@@ -62,5 +69,57 @@ accept-noise = true
             .any(|part| part == SECRET.as_bytes());
         assert!(!holds, "{} holds the credential", file.display());
     }
+    None
+}
+
+fn users_who_signed_in_in_the_warm_up_stay_in_the_judged_part() -> Outcome {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/workloads/tomcat.jar");
+    if !built.is_file() {
+        return Some("build/workloads/tomcat.jar is not there; `make workloads` builds it".into());
+    }
+    let lab = Lab::new();
+    let jar = lab.path().join("tomcat.jar");
+    fs::copy(built, &jar).expect("a copy");
+    let jar = jar.display().to_string();
+    let file = format!(
+        r#"
+slo = "GET /cart: p99<20s, errors<1%"
+[app]
+command = ["java", "-jar", {jar:?}]
+ready = {{ http = "/health" }}
+[load]
+url = "http://localhost:8080/"
+rate = "100/s"
+session = 10
+think = "1s..2s"
+warm-up = "4s"
+duration = "2s"
+[[load.request]]
+weight = 1
+path = "/login"
+first = true
+[[load.request]]
+weight = 1
+path = "/cart"
+[run]
+accept-noise = true
+"#
+    );
+    fs::write(lab.path().join("users.toml"), file).expect("a file");
+    let ended = lab.call("run").args(&["--wait", "users.toml"]).into_end();
+    ended.expect_code(0).says(&["PASS"]);
+    let result = lab.result("last");
+    let said = result["load"].to_string();
+    assert!(
+        said.contains("sessions of 10 requests, 375 connections"),
+        "{said}"
+    );
+    let judged = &result["trials"][0]["evidence"]["load"][1];
+    // A cart is for those who are signed in: whoever forgets a cookie is refused.
+    assert_eq!(judged["ok"], judged["scheduled"], "{judged}");
+    let of_each = judged["by_request"].as_array().expect("each request");
+    let ok = |nth: usize| of_each[nth]["ok"].as_u64().unwrap_or_default();
+    // Had the users of the warm-up gone with it, all of the first second would sign in.
+    assert!(ok(0) > 0 && ok(0) * 3 < ok(1), "{judged}");
     None
 }

@@ -67,10 +67,7 @@ fn share(spec: &Spec, percentile: &Percentile) -> f64 {
     let Some(name) = &percentile.request else {
         return 1.0;
     };
-    let all: f64 = spec.mix().iter().map(|request| request.weight).sum();
-    let named = spec.mix().iter().filter(|request| request.name() == *name);
-    let own: f64 = named.map(|request| request.weight).sum();
-    own / all
+    spec.share(name)
 }
 
 /// A percentile that rests on too few requests.

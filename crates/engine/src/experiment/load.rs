@@ -64,7 +64,9 @@ impl Load {
         let plan = Plan {
             slo: bound,
             seed,
-            ..self.spec.plan(vec![target(self.spec.port())])?
+            ..self
+                .spec
+                .plan_of(vec![target(self.spec.port())], model.clone())?
         };
         let warm_up = of.warm_up.unwrap_or(self.spec.warm_up());
         let before = (!warm_up.is_zero()).then(|| LoadPhase {
@@ -77,7 +79,7 @@ impl Load {
         });
         let judged = LoadPhase {
             phase: Phase::Measure,
-            plan: Plan { model, ..plan },
+            plan,
         };
         Ok(before.into_iter().chain([judged]).collect())
     }

@@ -187,6 +187,7 @@ mod tests {
                     saturated: saturated.map(str::to_owned),
                     ..judge()
                 },
+                users: Vec::new(),
                 stopped: false,
             };
             incomplete(&plan, &outcome, &[Totals::default()], 1)

@@ -333,6 +333,8 @@ impl Builder {
             schema: super::SCHEMA,
             origin: origin.to_owned(),
             interval_seconds,
+            session: None,
+            think: None,
             observed: Some(observed.with_rates(&curve)),
             rates: curve.rates,
             requests,

@@ -10,11 +10,15 @@
 //! idle for the longest; when that one's session may still go on, it is counted as cut.
 
 use std::hash::Hasher;
+use std::time::Duration;
 
+use super::Profile;
 use super::class::KeyHasher;
 use super::line::Line;
 use super::observed::Sessions;
+use crate::error::LoadError;
 use crate::histogram::{self, Histogram};
+use crate::plan::Think;
 
 /// Idle for longer than this, in µs, ends a session.
 const IDLE_US: i64 = 30 * 60 * 1_000_000;
@@ -75,6 +79,43 @@ impl Followed {
     }
 }
 
+impl Profile {
+    /// The profile with the sessions that the logs show: as many of them in the same time, as long,
+    /// and with as much thinking in them, of the requests that are replayed. Pauses are spread evenly
+    /// from none to twice their mean.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] when the logs do not say who sent a request.
+    pub fn with_sessions(self) -> Result<Self, LoadError> {
+        let seen = self.observed.as_ref();
+        let seen = seen.filter(|seen| seen.sessions.begun > 0);
+        let Some(seen) = seen else {
+            return Err(LoadError::Plan {
+                field: "sessions",
+                why: "the lines do not say the client; log its address (%h, $remote_addr), or \
+                      write session and think into the profile yourself"
+                    .to_owned(),
+            });
+        };
+        let replayed = seen.requests - seen.left_out_methods - seen.left_out_paths;
+        let begun = seen.sessions.begun.min(replayed).max(1);
+        let session = replayed.max(1) as f64 / begun as f64;
+        let thought = seen
+            .think_time_ms
+            .map_or(0.0, |pauses| pauses.mean * pauses.count as f64);
+        let mean = thought / (replayed.max(begun + 1) - begun) as f64;
+        let think = Think {
+            from: Duration::ZERO,
+            to: Duration::from_millis((2.0 * mean).round() as u64),
+        };
+        Ok(Self {
+            session: Some((session * 100.0).round() / 100.0),
+            think: (session > 1.0).then_some(think),
+            ..self
+        })
+    }
+}
+
 /// Puts a client into a place that is free, or else into that of the client idle for the longest.
 /// Says whether the session of the one that left might have gone on.
 fn replace(set: &mut [Client; WAYS], client: Client) -> bool {
@@ -118,6 +159,7 @@ fn micros(seconds: f64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::{Distribution, Observed};
 
     /// A request of a client, by begin and end in seconds.
     fn request(address: &str, begin: f64, end: f64) -> Line<'_> {
@@ -196,6 +238,40 @@ mod tests {
             ..Line::default()
         };
         assert_eq!(super::key(&nobody), None);
+    }
+
+    #[test]
+    fn what_is_replayed_has_as_many_sessions_and_as_much_thinking() {
+        // Ten sessions of six requests, two seconds apart; two of the six are not replayed.
+        let observed = Observed {
+            requests: 60,
+            left_out_methods: 20,
+            think_time_ms: Some(Distribution {
+                count: 50,
+                mean: 2_000.0,
+                ..Distribution::default()
+            }),
+            sessions: Sessions {
+                begun: 10,
+                ..Sessions::default()
+            },
+            ..Observed::default()
+        };
+        let profile = |observed| Profile {
+            observed: Some(observed),
+            ..Profile::default()
+        };
+        let found = profile(observed.clone()).with_sessions().unwrap();
+        assert_eq!(found.session, Some(4.0));
+        // 100 s of thinking between 30 requests.
+        let said = found.think.map(|think| think.to_string());
+        assert_eq!(said.as_deref(), Some("0s..6.667s"));
+        let nobody = Observed {
+            sessions: Sessions::default(),
+            ..observed
+        };
+        let said = profile(nobody).with_sessions().unwrap_err().to_string();
+        assert!(said.contains("do not say the client"), "{said}");
     }
 
     #[test]

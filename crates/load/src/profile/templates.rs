@@ -33,6 +33,8 @@ struct Template {
     #[serde(default)]
     body: String,
     body_file: Option<PathBuf>,
+    #[serde(default, rename = "first")]
+    is_first: bool,
 }
 
 impl Templates {
@@ -87,6 +89,7 @@ impl Template {
         request.headers.clone_from(&self.headers);
         request.body.clone_from(&self.body);
         request.body_file.clone_from(&self.body_file);
+        request.is_first = self.is_first;
     }
 }
 

@@ -12,7 +12,9 @@ fn read(bytes: &[u8], size: usize) -> Result<Vec<(Response, Vec<u8>)>, Malformed
     for piece in bytes.chunks(size) {
         let mut at = 0;
         while at < piece.len() {
-            let fed = parser.feed(&piece[at..], false, &mut |b| body.extend_from_slice(b))?;
+            let fed = parser.feed(&piece[at..], false, &mut |b: &[u8]| {
+                body.extend_from_slice(b)
+            })?;
             at += fed.used;
             if let Some(response) = fed.response {
                 responses.push((response, std::mem::take(&mut body)));
@@ -64,7 +66,7 @@ fn the_body_ends_where_the_protocol_says() {
 fn the_answer_to_head_has_no_body() {
     let mut parser = Parser::default();
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
-    let fed = parser.feed(bytes, true, &mut |_| {}).unwrap();
+    let fed = parser.feed(bytes, true, &mut |_: &[u8]| {}).unwrap();
     assert_eq!(fed.used, bytes.len());
     assert!(fed.response.is_some());
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{Free, SECOND_NS, Shard, Source, nanos};
+use super::{Free, SECOND_NS, Shard, Source};
 use crate::clock::now_ns;
 use crate::connection::{InFlight, State};
 use crate::outcome::ErrorKind;
@@ -30,7 +30,7 @@ impl Shard<'_> {
                 self.shed(intended, now);
                 continue;
             }
-            let Some(free) = self.ready.pop_front() else {
+            let Some(free) = self.take_free(self.times.phase(intended)) else {
                 return;
             };
             self.take_due(intended);
@@ -74,7 +74,7 @@ impl Shard<'_> {
     /// When the next request should go out; `None` when none is left or no connection is free
     /// for it.
     pub(super) fn next_release(&self, now: u64) -> Option<u64> {
-        if self.ready.is_empty() {
+        if !self.has_free() {
             return None;
         }
         match &self.source {
@@ -91,7 +91,7 @@ impl Shard<'_> {
     pub(super) fn is_waiting(&self, now: u64) -> bool {
         match &self.source {
             Source::Open { send, .. } => {
-                self.ready.is_empty() && send.peek().is_some_and(|t| self.times.start + t <= now)
+                !self.has_free() && send.peek().is_some_and(|t| self.times.start + t <= now)
             }
             Source::Closed { .. } => false,
         }
@@ -141,7 +141,8 @@ impl Shard<'_> {
         if matches!(self.source, Source::Open { .. }) {
             self.count_lag(free, intended, now);
         }
-        let kind = self.requests.pick();
+        let is_first = self.count_request_of_user(id, self.times.phase(intended));
+        let kind = self.requests.pick(is_first);
         let request = InFlight {
             intended,
             begun: now,
@@ -154,7 +155,8 @@ impl Shard<'_> {
         let connection = &mut self.connections[id as usize];
         match &mut connection.session {
             None => {
-                self.requests.render(kind, &mut connection.rendered);
+                let user = connection.user.as_ref();
+                self.requests.render(kind, user, &mut connection.rendered);
                 connection.request = Some(request);
             }
             Some(session) => {
@@ -260,16 +262,15 @@ impl Shard<'_> {
             session.held += 1;
             return;
         }
-        match self.plan.think {
-            None => self.ready.push_back(Free {
+        if self.part_with(id) {
+            return;
+        }
+        match self.pause() {
+            0 => self.ready.push_back(Free {
                 connection: id,
                 since: now,
             }),
-            Some(think) => {
-                let spread = think.to.saturating_sub(think.from);
-                let pause = nanos(think.from) + self.thinking.below(nanos(spread));
-                self.paused.push(Reverse((now + pause, id)));
-            }
+            pause => self.paused.push(Reverse((now + pause, id))),
         }
     }
 

@@ -120,12 +120,7 @@ impl Shard<'_> {
         };
         let bytes = &self.buffer[..n];
         let head_only = self.requests.is_head(request.kind);
-        let parser = &mut connection.parser;
-        let fed = match &mut connection.body {
-            None => parser.feed(bytes, head_only, &mut |_| {}),
-            Some(search) => parser.feed(bytes, head_only, &mut |piece| search.feed(piece)),
-        };
-        match fed {
+        match connection.feed(bytes, head_only) {
             Err(_) => self.fail(id, ErrorKind::Protocol),
             Ok(fed) => {
                 if let Some(response) = fed.response {

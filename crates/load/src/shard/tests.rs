@@ -99,6 +99,7 @@ fn an_answer_after_its_time_has_failed_whenever_it_is_looked_for() {
     let model = Model::constant(100.0, Duration::from_secs(10));
     let plan = Plan {
         mix: vec![Weighted {
+            is_first: false,
             name: "one".to_owned(),
             weight: 1.0,
             request: RequestSpec::get("/"),

@@ -24,6 +24,24 @@ impl Spec {
         self.mix().iter().map(Request::name).collect()
     }
 
+    /// Share of all requests that the one of this name has, in [0, 1].
+    pub fn share(&self, name: &str) -> f64 {
+        let mix = self.mix();
+        let Some(named) = mix.iter().find(|request| request.name() == name) else {
+            return 0.0;
+        };
+        let alike = mix.iter().filter(|r| r.is_first == named.is_first);
+        let share = named.weight / alike.map(|r| r.weight).sum::<f64>();
+        let firsts = match (self.session(), mix.iter().any(|r| r.is_first)) {
+            (Some(requests), true) => 1.0 / requests,
+            _ => 0.0,
+        };
+        match named.is_first {
+            true => share * firsts,
+            false => share * (1.0 - firsts),
+        }
+    }
+
     pub(super) fn check_mix(&self) -> Result<(), LoadError> {
         if self.url.is_none() {
             return Err(refuse(
@@ -99,6 +117,7 @@ impl Spec {
             Weighted {
                 name: request.name(),
                 weight: request.weight,
+                is_first: request.is_first,
                 request: RequestSpec {
                     method: request.method.clone(),
                     path: request.path.clone(),

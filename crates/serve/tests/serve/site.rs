@@ -121,7 +121,7 @@ impl Site {
                 name: None,
                 commit: Some(Commit {
                     id: format!("{number:040x}").chars().rev().collect(),
-                    is_dirty: number % 2 == 0,
+                    is_dirty: number.is_multiple_of(2),
                 }),
             }),
             _ => Some(Version {

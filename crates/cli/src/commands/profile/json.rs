@@ -19,6 +19,10 @@ pub struct Document {
     begin_unix_seconds: Option<f64>,
     /// Requests a second in each interval, from the first to the last.
     rates: Vec<f64>,
+    /// Requests of a session on average, with `--sessions`.
+    session: Option<f64>,
+    /// Pause of each of its users before the next request, `10s` or `0s..20s`.
+    think: Option<String>,
     /// Requests a second over all intervals; null when there are no rates.
     mean_rate: Option<f64>,
     /// Requests a second in the busiest interval; null when there are no rates.
@@ -79,6 +83,8 @@ pub(super) fn document(profile: Profile) -> Document {
         interval_seconds: profile.interval_seconds,
         begin_unix_seconds: seen.begin_unix_seconds,
         rates: profile.rates,
+        session: profile.session,
+        think: profile.think.map(|think| think.to_string()),
         mean_rate: seen.mean_rate,
         peak_rate: seen.peak_rate,
         peak_factor: seen.peak_factor,

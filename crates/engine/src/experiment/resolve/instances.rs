@@ -59,7 +59,7 @@ fn refusal(
             "leave out network = \"host\" (--network host): each instance gets a network of its own",
         ));
     }
-    let connections = experiment.load.spec.connections();
+    let connections = experiment.load.spec.connections(&experiment.load.model);
     if connections < instances {
         return Some((
             format!("{connections} connections cannot be spread over {instances} instances"),

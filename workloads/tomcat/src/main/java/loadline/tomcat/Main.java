@@ -36,6 +36,10 @@ public final class Main {
         Context context = tomcat.addContext("", base.toString());
         serve(context, "health", "/health", "UP\n");
         serve(context, "greeting", "/", "hello\n");
+        Tomcat.addServlet(context, "login", new Login());
+        context.addServletMappingDecoded("/login", "login");
+        Tomcat.addServlet(context, "cart", new Cart());
+        context.addServletMappingDecoded("/cart", "cart");
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(tomcat)));
         tomcat.start();
         return tomcat;
@@ -52,6 +56,32 @@ public final class Main {
             tomcat.destroy();
         } catch (LifecycleException e) {
             System.err.println("tomcat did not stop: " + e);
+        }
+    }
+
+    /** Begins a session, which holds what a signed-in user's does. */
+    private static final class Login extends HttpServlet {
+        private static final long serialVersionUID = 1L;
+        private static final int HELD = 16 * 1024;
+
+        @Override
+        protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException {
+            request.getSession().setAttribute("held", new byte[HELD]);
+            response.getWriter().write("welcome\n");
+        }
+    }
+
+    /** Is for those who are signed in. */
+    private static final class Cart extends HttpServlet {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException {
+            if (request.getSession(false) == null) {
+                response.sendError(HttpServletResponse.SC_UNAUTHORIZED);
+                return;
+            }
+            response.getWriter().write("empty\n");
         }
     }
 

@@ -1,0 +1,95 @@
+//! Users in place of connections that stay: the part of a plan that says how long their sessions and
+//! pauses are.
+//!
+//! Owns what goes together with them. Who a user is and what one keeps is [`User`]'s; who sends which
+//! request is the thread's (`shard`). Model: partly-open (Schroeder, Wierman, Harchol-Balter, "Open
+//! versus closed: a cautionary tale", NSDI 2006), with the requests on the schedule, not the arrivals.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Model, Plan, nanos};
+use crate::error::LoadError;
+use crate::user::User;
+
+/// A pause between an answer and the next request, drawn evenly between two bounds for each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Think {
+    /// The shortest.
+    #[serde(rename = "from_ns", with = "nanos")]
+    pub from: Duration,
+    /// The longest.
+    #[serde(rename = "to_ns", with = "nanos")]
+    pub to: Duration,
+}
+
+/// Users: each has a connection and cookies, sends one request at a time, pauses between them, and
+/// leaves when the session is over. An open model keeps its schedule: a request that is due goes to
+/// the user whose pause has been over for longest, to a new one when there is none, and when all
+/// connections are taken to the one whose pause is over next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Users {
+    /// Requests of a session on average; at least 1.
+    pub requests: f64,
+    /// Those who are there already: what the load before this one left ([`crate::Outcome::users`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub present: Vec<User>,
+}
+
+/// Refuses users that cannot be.
+///
+/// # Errors
+/// [`LoadError::Plan`] names the field.
+pub(super) fn check(plan: &Plan) -> Result<(), LoadError> {
+    let refuse = |field, why: &str| {
+        Err(LoadError::Plan {
+            field,
+            why: why.to_owned(),
+        })
+    };
+    let is_open = matches!(plan.model, Model::Open { .. });
+    if plan.think.is_some() && is_open && plan.users.is_none() {
+        return refuse(
+            "think",
+            "in an open model the schedule says when requests leave; pauses are those of users \
+             with sessions: say how many requests one has (--session 8), or leave it out",
+        );
+    }
+    let firsts = plan.mix.iter().filter(|w| w.is_first).count();
+    let Some(users) = &plan.users else {
+        return match firsts {
+            0 => Ok(()),
+            _ => refuse(
+                "request",
+                "`first` is for sessions, and none are made: say how many requests one has \
+                     (--session 8), or leave `first` out",
+            ),
+        };
+    };
+    if !(1.0..=1e9).contains(&users.requests) {
+        return refuse("session", "a session has at least 1 request");
+    }
+    if plan.http2.is_some() {
+        return refuse(
+            "session",
+            "each user has a connection, and requests of HTTP/2 share theirs: sessions are made \
+                 with HTTP/1.1; leave http2 and streams out",
+        );
+    }
+    if firsts > 0 && firsts == plan.mix.len() {
+        return refuse(
+            "request",
+            "every request is the first of a session; leave `first` out of those that follow",
+        );
+    }
+    let mut headers = plan.requests().into_iter().flat_map(|(_, r)| &r.headers);
+    if headers.any(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
+        return refuse(
+            "session",
+            "users send the cookies that the server sets, and a request has a Cookie header of \
+                 its own; leave one of them out",
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Users on the connections of a thread: who comes, who pauses, who leaves.
+//!
+//! Owns which connection a request that is due goes to, where connections are users, so that the
+//! schedule is kept whatever they do. What a user keeps is [`User`]'s.
+
+use std::cmp::Reverse;
+
+use super::{Free, Shard, nanos};
+use crate::plan::{Model, Users};
+use crate::user::User;
+
+impl Shard<'_> {
+    /// Seats those who are there already. The other connections are nobody's yet in an open model;
+    /// in a closed one a new user has each.
+    pub(super) fn seat(&mut self, users: &Users, index: u32) {
+        let step = self.plan.shards() as usize;
+        let mut present = users.present.iter().skip(index as usize).step_by(step);
+        let is_closed = !matches!(self.plan.model, Model::Open { .. });
+        for connection in &mut self.connections {
+            let arriving = || User::arriving(users.requests, &mut self.thinking);
+            let user = present.next().cloned();
+            connection.user = user.or_else(|| is_closed.then(arriving));
+        }
+    }
+
+    /// The connections that nobody has yet.
+    pub(super) fn vacate(&mut self) {
+        if self.plan.users.is_none() {
+            return;
+        }
+        let connections = &self.connections;
+        let is_seated = |free: &Free| connections[free.connection as usize].user.is_some();
+        let nobodys = self.ready.iter().filter(|free| !is_seated(free));
+        self.vacant = nobodys.map(|free| free.connection).collect();
+        self.ready.retain(is_seated);
+    }
+
+    /// Whether a request that is due would find a connection.
+    pub(super) fn has_free(&self) -> bool {
+        !self.ready.is_empty() || !self.vacant.is_empty() || self.may_cut()
+    }
+
+    /// Pauses end early where a schedule says that a request is due; where answers say it they do not.
+    fn may_cut(&self) -> bool {
+        let is_open = matches!(self.plan.model, Model::Open { .. });
+        is_open && self.plan.users.is_some() && !self.paused.is_empty()
+    }
+
+    /// The connection that a request goes to now, intended in this phase.
+    pub(super) fn take_free(&mut self, phase: usize) -> Option<Free> {
+        if let Some(free) = self.ready.pop_front() {
+            return Some(free);
+        }
+        if let Some(connection) = self.vacant.pop() {
+            return Some(Free {
+                connection,
+                since: 0,
+            });
+        }
+        if !self.may_cut() {
+            return None;
+        }
+        let Reverse((since, connection)) = self.paused.pop()?;
+        self.interval.totals[phase].cut_pauses += 1;
+        Some(Free { connection, since })
+    }
+
+    /// Counts a request of the user of a connection, who comes now if it was nobody's; says whether
+    /// it is the first of a session.
+    pub(super) fn count_request_of_user(&mut self, id: u32, phase: usize) -> bool {
+        let Some(users) = &self.plan.users else {
+            return false;
+        };
+        let user = &mut self.connections[id as usize].user;
+        let user = user.get_or_insert_with(|| User::arriving(users.requests, &mut self.thinking));
+        user.left -= 1;
+        self.interval.totals[phase].sessions += u64::from(user.is_new);
+        std::mem::take(&mut user.is_new)
+    }
+
+    /// Ends the session of a connection whose user has sent the last request. In a closed model the
+    /// next user comes at once; in an open one when a request is due and nobody else is ready.
+    /// Returns whether the connection is nobody's now.
+    pub(super) fn part_with(&mut self, id: u32) -> bool {
+        let connection = &mut self.connections[id as usize];
+        let (Some(users), Some(user)) = (&self.plan.users, &connection.user) else {
+            return false;
+        };
+        if user.left > 0 {
+            return false;
+        }
+        connection.close();
+        let is_open = matches!(self.plan.model, Model::Open { .. });
+        connection.user = (!is_open).then(|| User::arriving(users.requests, &mut self.thinking));
+        if is_open {
+            self.vacant.push(id);
+        }
+        is_open
+    }
+
+    /// Those whose sessions go on, for the load that comes after this one.
+    pub(super) fn present(self) -> Vec<User> {
+        let users = self.connections.into_iter().filter_map(|c| c.user);
+        users.filter(|user| user.left > 0).collect()
+    }
+
+    /// The pause before the next request of a connection, ns; zero is none.
+    pub(super) fn pause(&mut self) -> u64 {
+        let Some(think) = self.plan.think else {
+            return 0;
+        };
+        let spread = think.to.saturating_sub(think.from);
+        nanos(think.from) + self.thinking.below(nanos(spread))
+    }
+}
