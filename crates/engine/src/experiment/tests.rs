@@ -79,7 +79,7 @@ fn a_file_written_from_the_parsed_form_means_the_same() {
 #[test]
 fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
     assert_snapshot!(told_with("rate = ", "rats = "), @r#"
-    exp.toml:7:1: unknown field `rats`, expected one of `url`, `method`, `headers`, `basic`, `bearer`, `body`, `body-file`, `rate`, `requests`, `closed`, `poisson`, `think`, `profile`, `scale`, `speed`, `connections`, `http2`, `http2-streams`, `streams`, `warm-up`, `duration`, `measure`, `timeout`, `connect-timeout`, `read-timeout`, `pacing`, `insecure`, `cacert`, `expect-status`, `expect-body`, `expect-bytes`, `request`
+    exp.toml:7:1: unknown field `rats`, expected one of `url`, `method`, `headers`, `basic`, `bearer`, `body`, `body-file`, `rate`, `requests`, `closed`, `poisson`, `think`, `session`, `profile`, `scale`, `speed`, `connections`, `http2`, `http2-streams`, `streams`, `warm-up`, `duration`, `measure`, `timeout`, `connect-timeout`, `read-timeout`, `pacing`, `insecure`, `cacert`, `expect-status`, `expect-body`, `expect-bytes`, `request`
         rats = "100/s"
     hint: did you mean `rate`?
     "#);
@@ -377,7 +377,7 @@ fn a_profile_that_is_missing_or_empty_is_refused() {
     hint: loadline profile writes one from access logs
     "##);
     assert_snapshot!(told_with("rate = \"100/s\"", "profile = { rats = [1] }"), @"
-    exp.toml:7:13: unknown field `rats`, expected one of `schema`, `origin`, `interval-seconds`, `rates`, `observed`, `request`
+    exp.toml:7:13: unknown field `rats`, expected one of `schema`, `origin`, `interval-seconds`, `session`, `think`, `rates`, `observed`, `request`
         profile = { rats = [1] }
     hint: did you mean `rates`?
     ");
