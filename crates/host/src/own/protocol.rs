@@ -51,6 +51,8 @@ pub struct View {
     pub replaced: Vec<(PathBuf, PathBuf)>,
     /// Directories the application could not pass through; hidden behind an empty one that it can.
     pub masked: Vec<PathBuf>,
+    /// Directories that are made where a replacement lacks them, empty.
+    pub made: Vec<PathBuf>,
     /// Files and directories below the ones above that stay visible under their own path. One may
     /// hold a hidden directory, which may hold a kept one.
     pub kept: Vec<PathBuf>,

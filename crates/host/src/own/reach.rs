@@ -196,6 +196,7 @@ pub fn view(
         masked: hidden.clone(),
         hidden,
         kept: BTreeSet::new(),
+        made: Vec::new(),
     };
     plan.working_directory(&spec.directory)?;
     plan.file("the program", &needs.program)?;
@@ -225,11 +226,12 @@ struct Planner {
     hidden: BTreeSet<PathBuf>,
     masked: BTreeSet<PathBuf>,
     kept: BTreeSet<PathBuf>,
+    made: Vec<PathBuf>,
 }
 
 impl Planner {
-    /// Must be enterable. One that is closed itself (root's home) is shown empty but for what the
-    /// command names.
+    /// Must be enterable. One that is closed itself (root's home, what `mktemp -d` makes) is shown
+    /// empty but for what the command names.
     fn working_directory(&mut self, path: &Path) -> Result<(), Unreachable> {
         let unreachable = |access| Unreachable {
             what: "the working directory".to_owned(),
@@ -242,6 +244,9 @@ impl Planner {
         }
         if self.may(path, SEARCH) {
             self.directory(path);
+            Ok(())
+        } else if self.is_covered(path) {
+            self.made.push(path.to_owned());
             Ok(())
         } else if self.closed_ancestor(path).is_none() {
             self.masked.insert(path.to_owned());
@@ -283,14 +288,16 @@ impl Planner {
     /// Keeps a path if something on the way to it is closed or covered.
     fn keep(&mut self, path: PathBuf) {
         let closed = self.closed_ancestor(&path);
-        let covered = self
-            .covers
-            .iter()
-            .any(|c| path.starts_with(c) && path != *c);
-        if closed.is_some() || covered {
+        if closed.is_some() || self.is_covered(&path) {
             self.kept.insert(path);
         }
         self.masked.extend(closed);
+    }
+
+    /// Whether a path lies below a directory that another replaces.
+    fn is_covered(&self, path: &Path) -> bool {
+        let mut covers = self.covers.iter();
+        covers.any(|cover| path.starts_with(cover) && path != cover)
     }
 
     /// The topmost directory above a path that the user may not pass through.
@@ -356,6 +363,7 @@ impl Planner {
             replaced,
             kept: kept.into_iter().collect(),
             masked: masked.into_iter().collect(),
+            made: self.made,
         }
     }
 
@@ -511,7 +519,24 @@ mod tests {
         .expect("a view");
         assert_eq!(view.masked, Vec::<PathBuf>::new());
         let kept = ["closed/app", "jdk", "open"].map(|name| tree.path(name));
-        assert_eq!((view.kept, view.replaced), (kept.to_vec(), replaced));
+        assert_eq!(
+            (view.kept, view.replaced),
+            (kept.to_vec(), replaced.clone())
+        );
+        // A working directory that is closed is there all the same.
+        let spec = tree.spec("closed", &["-jar", "ROOT/open/a.jar"]);
+        let view = super::view(
+            &spec,
+            &Needs::of(&spec).expect("the program is there"),
+            replaced,
+            std::iter::empty(),
+            &mut Vec::new(),
+        )
+        .expect("a view");
+        assert_eq!(
+            (view.masked, view.made),
+            (vec![], vec![tree.path("closed")])
+        );
     }
 
     #[test]

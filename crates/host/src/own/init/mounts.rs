@@ -60,6 +60,9 @@ pub fn make(view: &View) -> Result<(), InitError> {
     for ((seen, _), real) in view.replaced.iter().zip(&replacements) {
         bind(real, seen)?;
     }
+    for path in &view.made {
+        fs::create_dir_all(path).step(format!("making {}", path.display()))?;
+    }
     own_memory_files()?;
     // From the outside in: a hidden directory may lie inside a kept one, and the other way round.
     let masked = view.masked.iter().map(|path| (path, None));
