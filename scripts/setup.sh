@@ -177,6 +177,8 @@ rust
 require javac openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless
 require mvn maven
 want linux.uml user-mode-linux 'tests on a real cgroup v2'
+want systemd-run systemd 'the test of the action'
+want sudo sudo 'the test of the action'
 want chromium chromium 'tests of the report in a browser'
 want wrk wrk 'comparisons of load generators'
 want pg_ctlcluster postgresql 'tests with a real database'

@@ -10,6 +10,8 @@
 # LOADLINE_UML          the kernel, default `linux.uml` (Debian package user-mode-linux)
 # LOADLINE_UML_MEMORY   memory of the guest, default 1500M
 # LOADLINE_UML_TIMEOUT  seconds until the guest is killed, default 300
+# LOADLINE_UML_SYSTEMD  when not empty, systemd is init there (this machine's own) and the program a
+#                       service of it: what a machine with cgroup v2 and systemd has
 #
 # In the guest: one CPU; cgroup v2 with cpu, memory, pids; no cpuset, no PSI; /tmp, /run and
 # /var/tmp are empty and in memory; no network but lo. Its clock and CPU accounting are coarse:
@@ -45,6 +47,25 @@ for name in PATH JAVA_HOME RUST_BACKTRACE PROPTEST_CASES; do
 done
 command=$(printf '%q ' "$program" "$@")
 
+# Without systemd the program is a child of init. With it nothing that this machine would start is
+# started.
+systemd="" start=". /run/program"
+if [ -n "${LOADLINE_UML_SYSTEMD:-}" ]; then
+    systemd='mkdir -p /run/systemd/system
+export -p > /run/variables
+cat > /run/systemd/system/guest.service <<UNIT
+[Unit]
+DefaultDependencies=no
+[Service]
+Type=oneshot
+ExecStart=/bin/bash -c ". /run/variables; . /run/program"
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/console
+UNIT'
+    start="exec /lib/systemd/systemd --unit=guest.service --log-target=null --show-status=false"
+fi
+
 cat > "$work/init" <<INIT
 #!/bin/bash
 export HOME=/ ; $variables
@@ -60,12 +81,16 @@ mount -t tmpfs run /run
 for dir in $covered; do mount -t tmpfs tmp \$dir && chmod 1777 \$dir; done
 mkdir -p /run/tmp; export TMPDIR=/run/tmp
 ip link set lo up
+$systemd
+cat > /run/program <<'PROGRAM'
 cd $(printf %q "$PWD")
 echo "$marker begin"
 $command < /dev/null
 code=\$?
 echo; echo "$marker \$code"
 poweroff -f -d
+PROGRAM
+$start
 INIT
 chmod 755 "$work/init"
 

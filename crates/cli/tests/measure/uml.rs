@@ -1,4 +1,5 @@
-//! A real JVM measured on real cgroup v2, from the command line to the verdict: in user-mode Linux.
+//! A real JVM measured on real cgroup v2, from the command line to the verdict: in user-mode Linux,
+//! with and without root, and as the action does it, by sudo and in a scope of systemd.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,9 +8,10 @@ use serde_json::Value;
 
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 2] = [
+pub const CASES: [Case; 3] = [
     ("a_jvm_on_cgroup_v2", a_jvm_on_cgroup_v2),
     ("a_jvm_without_root", a_jvm_without_root),
+    ("the_action_under_systemd", the_action_under_systemd),
 ];
 
 /// Two sizes, one of them no larger than what the application keeps in memory. The guest is slow:
@@ -109,4 +111,94 @@ fn check(output: &Output) -> Outcome {
     let is_blind = feature.and_then(|number| number.parse().ok()) < Some(25);
     assert_eq!(text.contains("did not see its limits"), is_blind, "{text}");
     None
+}
+
+/// The step of `action.yml` that verifies, as it stands: by sudo, in a scope of the systemd that is init.
+fn the_action_under_systemd() -> Outcome {
+    for needed in [
+        "/lib/systemd/systemd",
+        "/usr/bin/systemd-run",
+        "/usr/bin/sudo",
+    ] {
+        if !Path::new(needed).exists() {
+            return Some(format!(
+                "{needed} is not installed: apt-get install systemd sudo"
+            ));
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = std::fs::canonicalize(root).expect("the checkout");
+    let ping = root.join("build/workloads/ping.jar");
+    if !ping.is_file() {
+        return Some("build/workloads/ping.jar is not built: cargo xtask workloads".to_owned());
+    }
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("it is kept");
+    let (action, guide) = (read("action.yml"), read("docs/guides/ci-gate.md"));
+    // What is for other runners asks for the same scope.
+    let scope = "systemd-run --scope --quiet --collect -p Delegate=yes -p TasksMax=infinity env";
+    assert_eq!(guide.matches(scope).count(), 2, "{guide}");
+    let script = r#"set -e; mkdir -p /run/tmp/runner/loadline/bin /run/tmp/service; cd /run/tmp/service
+        ln -s "$1" /run/tmp/runner/loadline/bin/loadline
+        cp "$2" ping.jar; printf %s "$3" > loadline.toml; printf %s "$4" > /run/tmp/step
+        echo 'www-data ALL=(ALL) NOPASSWD: ALL' > /run/sudoers; chmod 440 /run/sudoers
+        mount --bind /run/sudoers /etc/sudoers; mount -t tmpfs lib /var/lib
+        chown -R www-data /run/tmp/runner /run/tmp/service; chmod -R a+rX /run/tmp
+        export RUNNER_TEMP=/run/tmp/runner EXPERIMENT=loadline.toml BASELINE= ARGUMENTS=--accept-noise
+        export GITHUB_STEP_SUMMARY=/run/tmp/runner/summary GITHUB_OUTPUT=/run/tmp/runner/output
+        code=0; setpriv --reuid=www-data --regid=www-data --clear-groups bash /run/tmp/step || code=$?
+        echo "exit $code"; cat $GITHUB_OUTPUT; cat /run/tmp/runner/loadline-out/comment.md
+        ls -l /run/tmp/runner/loadline-out
+        echo "scopes: $(find /sys/fs/cgroup -path '*loadline*' -name cgroup.procs | xargs cat | wc -l)""#;
+    let output = Command::new(root.join("tests/uml/run.sh"))
+        .args(["/bin/bash", "-c", script, "bash"])
+        .args([Path::new(env!("CARGO_BIN_EXE_loadline")), &ping])
+        .args([SHIPPED, &step(&action, "Verify")])
+        .env("LOADLINE_UML_SYSTEMD", "yes")
+        .env("LOADLINE_UML_TIMEOUT", "900")
+        .current_dir(&root)
+        .output()
+        .expect("the script is there");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) {
+        return Some(said.trim().replace('\n', " "));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    for part in [
+        "exit 0",
+        "answer=holds",
+        "report.html",
+        "loadline.xml",
+        "scopes: 0",
+    ] {
+        assert!(text.contains(part), "{part}: {text}\n{said}");
+    }
+    None
+}
+
+/// What a service ships; the guest is slow, so that its SLO asks for next to nothing.
+const SHIPPED: &str = r#"
+slo = "errors<99%"
+[app]
+command = ["java", "-Xmx128m", "-jar", "ping.jar", "--port=8080", "--live-mb=16"]
+start-deadline = "120s"
+[load]
+url = "http://localhost:8080/"
+rate = "4/s"
+warm-up = "0s"
+measure = "5s"
+[limits]
+memory = "192Mi"
+"#;
+
+/// The shell text of a step of the action.
+fn step(action: &str, name: &str) -> String {
+    let named = format!("- name: {name}\n");
+    let (_, rest) = action.split_once(&named).expect("the step");
+    let (_, text) = rest.split_once("run: |\n").expect("its script");
+    let lines = text
+        .lines()
+        .take_while(|line| line.is_empty() || line.starts_with("        "));
+    lines
+        .map(|line| line.trim_start_matches("        ").to_owned() + "\n")
+        .collect()
 }
