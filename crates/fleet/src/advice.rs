@@ -50,13 +50,15 @@ impl Step {
 }
 
 /// Why.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "reason", content = "value")]
 pub enum Reason {
     /// The kernel killed it for memory so often.
     OomKilled(u32),
     /// Nothing bounds its memory.
     NoMemoryLimit,
+    /// Its manifest is wrong, in words.
+    Manifest(String),
     /// Its heap may grow to this share of its limit, which holds more than the heap.
     HeapAboveLimit(f64),
     /// It uses this multiple of the memory that it requests.
@@ -78,9 +80,12 @@ pub enum Reason {
 }
 
 impl Reason {
-    fn step(self) -> Step {
+    fn step(&self) -> Step {
         match self {
-            Self::NoMemoryLimit | Self::HeapAboveLimit(_) | Self::AboveRequest(_) => Step::Fix,
+            Self::NoMemoryLimit
+            | Self::Manifest(_)
+            | Self::HeapAboveLimit(_)
+            | Self::AboveRequest(_) => Step::Fix,
             Self::NoService => Step::Leave,
             _ => Step::Measure,
         }
@@ -91,6 +96,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         match *self {
+            Self::Manifest(ref problem) => write!(f, "its manifest: {problem}"),
             Self::OomKilled(times) => write!(f, "killed for memory ({})", counted(times)),
             Self::NoMemoryLimit => f.write_str(
                 "no memory limit: a JVM's heap goes by its node, and nothing bounds a leak",
@@ -167,7 +173,7 @@ pub fn advise(workload: &Workload, offer: &Offer) -> Advice {
         Some(Step::Fix | Step::Measure) => {
             let idle = 1.0 - money(workload.peak) / per_month;
             let idle = if per_month > 0.0 { idle } else { 0.0 };
-            why.iter().map(|r| stake(*r)).fold(idle, f64::max)
+            why.iter().map(stake).fold(idle, f64::max)
         }
     };
     Advice {
@@ -189,10 +195,13 @@ fn paid(workload: &Workload) -> Resources {
 }
 
 /// The part of a workload's money that a reason puts at stake by itself.
-fn stake(reason: Reason) -> f64 {
+fn stake(reason: &Reason) -> f64 {
     match reason {
-        Reason::OomKilled(_) | Reason::NoMemoryLimit | Reason::HeapAboveLimit(_) => 1.0,
-        Reason::Throttled(share) | Reason::Collecting(share) => share,
+        Reason::OomKilled(_)
+        | Reason::NoMemoryLimit
+        | Reason::Manifest(_)
+        | Reason::HeapAboveLimit(_) => 1.0,
+        Reason::Throttled(share) | Reason::Collecting(share) => *share,
         _ => 0.0,
     }
 }
@@ -219,7 +228,13 @@ fn reasons(workload: &Workload) -> Vec<Reason> {
     };
     let killed = workload.oom_kills;
     say(killed > 0, Reason::OomKilled(killed));
-    say(limit.memory.is_none(), Reason::NoMemoryLimit);
+    let objections = &workload.objections;
+    for objection in objections {
+        say(true, Reason::Manifest(objection.problem.clone()));
+    }
+    // The manifest says it too, where it was read.
+    let is_said = !objections.is_empty();
+    say(limit.memory.is_none() && !is_said, Reason::NoMemoryLimit);
     if let Some(heap) = heap {
         say(heap >= 1.0, Reason::HeapAboveLimit(heap));
     }
@@ -285,6 +300,7 @@ mod tests {
                 gc_share: Some(0.01),
             }),
             traffic: None,
+            objections: Vec::new(),
         }
     }
 

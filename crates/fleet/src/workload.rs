@@ -136,6 +136,32 @@ pub struct Workload {
     pub jvm: Option<Jvm>,
     /// What is asked of it; `None` where no series says it.
     pub traffic: Option<Traffic>,
+    /// What its manifest has wrong; empty also where it was not asked for.
+    pub objections: Vec<Objection>,
+}
+
+/// Something that is wrong in a manifest, whatever is measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Objection {
+    /// What is wrong, with the numbers.
+    pub problem: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// A container of a workload as the cluster has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declared {
+    /// Which.
+    pub name: Name,
+    /// What each instance requests.
+    pub request: Resources,
+    /// What each may use.
+    pub limit: Resources,
+    /// Whether it says that it is a JVM.
+    pub is_jvm: bool,
+    /// What is wrong with it if it is one.
+    pub objections: Vec<Objection>,
 }
 
 /// What was made of the answers.
@@ -150,6 +176,46 @@ pub struct Fleet {
 }
 
 type Pod<'a> = (&'a str, &'a str);
+
+impl Fleet {
+    /// Adds what the cluster has of each workload: requests and limits where Prometheus knows none,
+    /// and what is wrong in the manifest of a JVM. Says how many of them Prometheus does not know.
+    pub fn declare(&mut self, declared: Vec<Declared>) -> usize {
+        let key = |name: &Name| {
+            let Name {
+                namespace,
+                name,
+                container,
+                ..
+            } = name.clone();
+            (namespace, name, container)
+        };
+        let mut by_name: BTreeMap<_, Declared> = declared
+            .into_iter()
+            .map(|declared| (key(&declared.name), declared))
+            .collect();
+        for workload in &mut self.workloads {
+            let Some(declared) = by_name.remove(&key(&workload.name)) else {
+                continue;
+            };
+            workload.request = workload.request.or(declared.request);
+            workload.limit = workload.limit.or(declared.limit);
+            if workload.jvm.is_some() || declared.is_jvm {
+                workload.objections = declared.objections;
+            }
+        }
+        by_name.len()
+    }
+}
+
+impl Resources {
+    fn or(self, other: Self) -> Self {
+        Self {
+            cpu: self.cpu.or(other.cpu),
+            memory: self.memory.or(other.memory),
+        }
+    }
+}
 
 impl Asked {
     /// The workloads that run now, by name.
@@ -355,6 +421,7 @@ impl<'a> Builder<'a> {
             restarts: count(Restarts),
             jvm: (jvm != Jvm::default()).then_some(jvm),
             traffic: self.traffic(),
+            objections: Vec::new(),
             name,
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod, Secret};
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::{ApiResource, DynamicObject, ListParams, TypeMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use loadline_trial::Refusal;
@@ -20,6 +20,9 @@ use crate::refused;
 
 /// How long the API server may take for one answer.
 pub(crate) const ANSWER: Duration = Duration::from_secs(20);
+
+/// Objects asked for at once, as kubectl does.
+const PAGE: u32 = 500;
 
 /// A cluster that answers.
 pub(crate) struct Cluster {
@@ -41,15 +44,9 @@ impl Cluster {
     /// # Errors
     /// [`Refusal`]: no kubeconfig, no such context, nobody answers.
     pub(crate) fn connect(wanted: &Wanted) -> Result<Self, Refusal> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| {
-            Refusal::new(
-                "speaking to the cluster",
-                error,
-                "free some memory and processes",
-            )
-        })?;
-        let (client, context, namespace) = runtime.block_on(client(wanted))?;
+        let runtime = runtime()?;
+        let (named, namespace) = (wanted.context.as_deref(), wanted.namespace.as_deref());
+        let (client, context, namespace) = runtime.block_on(client(named, namespace))?;
         let asked = runtime.block_on(within(client.apiserver_version()));
         let version = asked.map_err(|error| refused::unreachable(&context, &error))?;
         Ok(Self {
@@ -106,13 +103,77 @@ pub(crate) async fn within<T>(
     }
 }
 
-async fn client(wanted: &Wanted) -> Result<(Client, String, String), Refusal> {
+/// A runtime of one thread.
+fn runtime() -> Result<Runtime, Refusal> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| {
+        Refusal::new(
+            "speaking to the cluster",
+            error,
+            "free some memory and processes",
+        )
+    })
+}
+
+/// All objects of a kind in these namespaces, all without one; a page at a time.
+///
+/// # Errors
+/// [`Refusal`]: no kubeconfig, no such context, nobody answers, no right to list.
+pub(crate) fn list(
+    context: Option<&str>,
+    namespaces: &[String],
+    kinds: &[ApiResource],
+) -> Result<Vec<DynamicObject>, Refusal> {
+    let runtime = runtime()?;
+    let (client, context, _) = runtime.block_on(client(context, None))?;
+    let mut all = Vec::new();
+    for kind in kinds {
+        let apis: Vec<Api<DynamicObject>> = match namespaces {
+            [] => vec![Api::all_with(client.clone(), kind)],
+            names => names
+                .iter()
+                .map(|name| Api::namespaced_with(client.clone(), name, kind))
+                .collect(),
+        };
+        for api in apis {
+            let pages = runtime.block_on(pages(&api));
+            let pages = pages.map_err(|error| refused::listing(&context, kind, &error))?;
+            // Objects of a list do not say what they are.
+            all.extend(pages.into_iter().map(|object| DynamicObject {
+                types: Some(TypeMeta {
+                    api_version: kind.api_version.clone(),
+                    kind: kind.kind.clone(),
+                }),
+                ..object
+            }));
+        }
+    }
+    Ok(all)
+}
+
+async fn pages(api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, kube::Error> {
+    let mut all = Vec::new();
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let page = within(api.list(&params)).await?;
+        all.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(all),
+        }
+    }
+}
+
+async fn client(
+    named: Option<&str>,
+    namespace: Option<&str>,
+) -> Result<(Client, String, String), Refusal> {
     let what = "finding the cluster";
     let file = Kubeconfig::read().map_err(|error| {
         let hint = "kubectl's own settings are used: set KUBECONFIG, or write ~/.kube/config";
         Refusal::new(what, error, hint)
     })?;
-    let named = wanted.context.clone();
+    let named = named.map(str::to_owned);
     let context = named.or(file.current_context.clone()).unwrap_or_default();
     if !file.contexts.iter().any(|known| known.name == context) {
         let known: Vec<&str> = file.contexts.iter().map(|c| c.name.as_str()).collect();
@@ -135,8 +196,8 @@ async fn client(wanted: &Wanted) -> Result<(Client, String, String), Refusal> {
         let hint = format!("`kubectl --context {context} version` must work first");
         Refusal::new(what, error, hint)
     })?;
-    if let Some(namespace) = &wanted.namespace {
-        config.default_namespace.clone_from(namespace);
+    if let Some(namespace) = namespace {
+        namespace.clone_into(&mut config.default_namespace);
     }
     // A trial is followed for as long as it takes.
     config.read_timeout = None;

@@ -4,6 +4,7 @@
 //! admission plugins ResourceQuota and PodSecurity), as Kubernetes 1.34 gave them.
 
 use kube::Error;
+use kube::api::ApiResource;
 use loadline_trial::Refusal;
 
 /// Nobody answered, or not as an API server does.
@@ -18,6 +19,24 @@ pub(crate) fn unreachable(context: &str, error: &Error) -> Refusal {
         causes(error),
         hint,
     )
+}
+
+/// Workloads that are not listed.
+pub(crate) fn listing(context: &str, kind: &ApiResource, error: &Error) -> Refusal {
+    let what = format!(
+        "listing {} in the cluster of context {context}",
+        kind.plural
+    );
+    match error {
+        Error::Api(status) if status.code == 403 => Refusal::new(
+            what,
+            &status.message,
+            "it needs the verb list on deployments and statefulsets of the group apps; where that is \
+             given for a namespace only, name it: --namespace NAME",
+        ),
+        Error::Api(_) => request(&what, error),
+        other => unreachable(context, other),
+    }
 }
 
 /// A request that failed.

@@ -15,7 +15,7 @@ use loadline_engine::experiment::Cluster as Wanted;
 use loadline_trial::Refusal;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{Cluster, within};
+use crate::cluster::{self, Cluster, within};
 use crate::refused;
 
 /// Kinds that have a pod template, with the short names that kubectl knows.
@@ -103,15 +103,32 @@ pub fn read(wanted: &Wanted, name: &Name) -> Result<Value, Refusal> {
     of_cluster(&Cluster::connect(wanted)?, name)
 }
 
+/// Every workload of these namespaces, all without one, as the API server has them now. Needs no more
+/// than the right to list them.
+///
+/// # Errors
+/// [`Refusal`] when the cluster does not answer, or lists nothing for this user.
+pub fn all(context: Option<&str>, namespaces: &[String]) -> Result<Vec<Value>, Refusal> {
+    let kinds = KINDS.map(|(kind, _)| resource(kind));
+    let found = cluster::list(context, namespaces, &kinds)?;
+    let value = |object: DynamicObject| serde_json::to_value(object).map_err(defect);
+    found.into_iter().map(value).collect()
+}
+
+fn resource(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind))
+}
+
+fn defect(error: serde_json::Error) -> Refusal {
+    let hint = "this is a defect of loadline: please report it";
+    Refusal::new("reading a workload", error, hint)
+}
+
 pub(crate) fn of_cluster(cluster: &Cluster, name: &Name) -> Result<Value, Refusal> {
-    let kind = GroupVersionKind::gvk("apps", "v1", name.kind);
-    let api: Api<DynamicObject> = cluster.dynamic(&ApiResource::from_gvk(&kind));
+    let api: Api<DynamicObject> = cluster.dynamic(&resource(name.kind));
     let found = cluster.run(within(api.get(&name.name)));
     let found = found.map_err(|error| refused::request(&format!("reading {name}"), &error))?;
-    serde_json::to_value(found).map_err(|error| {
-        let hint = "this is a defect of loadline: please report it";
-        Refusal::new(format!("reading {name}"), error, hint)
-    })
+    serde_json::to_value(found).map_err(defect)
 }
 
 /// What trials take of a workload.

@@ -1,5 +1,6 @@
 //! `loadline fleet`: which workloads of a cluster to measure first, and what became of promises.
 
+mod declared;
 mod promise;
 mod text;
 
@@ -13,6 +14,7 @@ use loadline_fleet::promised::{Held, held};
 use loadline_fleet::workload::{Fleet, Workload};
 use loadline_fleet::{Access, Prometheus, Window, ask, to_toml};
 use loadline_load::spec::{authorization, text::Time};
+use loadline_report::format;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,6 +28,15 @@ pub struct FleetArguments {
     /// Address under which Prometheus is served, such as http://localhost:9090
     #[arg(long, value_name = "URL")]
     prometheus: String,
+
+    /// Also read the manifests of the workloads from the cluster of the kubeconfig: requests and limits
+    /// that Prometheus does not know, and what `loadline lint` finds wrong; lists, and nothing more
+    #[arg(long)]
+    kubernetes: bool,
+
+    /// Context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME", requires = "kubernetes")]
+    context: Option<String>,
 
     /// How far back
     #[arg(long, value_name = "TIME", default_value = "7d")]
@@ -141,9 +152,20 @@ pub fn run(arguments: &FleetArguments) -> Result<Outcome, Error> {
     let prometheus = Prometheus::new(access(arguments)?).map_err(|refusal| usage(&refusal))?;
     let asked = ask(&prometheus, &window)
         .map_err(|refusal| Error::new(ErrorKind::Environment, &refusal).hint(&refusal.hint))?;
-    let fleet = asked.fleet();
+    let mut fleet = asked.fleet();
     if fleet.workloads.is_empty() {
         return Err(nothing(arguments, &window));
+    }
+    if arguments.kubernetes {
+        let declared = declared::read(arguments.context.as_deref(), &window.namespaces)?;
+        let unknown = fleet.declare(declared);
+        if unknown > 0 {
+            talk!(
+                "{} of the cluster not known to Prometheus: no series in {}",
+                format::count(unknown, "container"),
+                window.length
+            );
+        }
     }
     if let Some(meant) = &arguments.toml {
         let workload = promise::meant(&fleet, meant)?;

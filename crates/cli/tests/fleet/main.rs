@@ -3,6 +3,7 @@
 // Helpers of tests, too, may fail by a panic and say SKIP.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod api_server;
 mod cluster;
 mod server;
 
@@ -40,6 +41,7 @@ fn a_fleet_is_ranked_by_what_is_at_stake() {
     in_numbers(&served);
     an_experiment(&served);
     promises(&served);
+    manifests(&served);
     let missing = loadline(&served, &["--namespace", "nowhere"]);
     assert_eq!(missing.status.code(), Some(3), "{missing:?}");
     assert!(
@@ -156,6 +158,55 @@ fn an_experiment(served: &Served) {
     );
     let none = loadline(served, &["--toml", "shop/nothing"]);
     assert_eq!(none.status.code(), Some(2));
+}
+
+/// What the manifests of the cluster say beside Prometheus.
+fn manifests(served: &Served) {
+    let kubeconfig = api_server::start(served.directory.path());
+    let with = |arguments: &[&str]| {
+        let at = cluster::END.to_string();
+        Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(["fleet", "--prometheus", &served.url, "--at", &at])
+            .args(["--window", "1d", "--kubernetes"])
+            .args(arguments)
+            .env("KUBECONFIG", &kubeconfig)
+            .output()
+            .expect("it starts")
+    };
+    let output = with(&["--json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("1 container of the cluster not known"),
+        "{said}"
+    );
+    let read = json(&output);
+    let first = &read["workloads"][0];
+    assert_eq!(first["name"]["name"], "orders");
+    assert_eq!(first["advice"]["step"], "fix");
+    let problem = "-Xmx is 1Gi, not below the limit of 1Gi";
+    assert_eq!(first["objections"][0]["problem"], problem, "{first}");
+    let others = read["workloads"].as_array().into_iter().flatten().skip(1);
+    for other in others {
+        assert_eq!(other["objections"], serde_json::json!([]), "{other}");
+    }
+    let text = out(&with(&[]));
+    assert!(text.contains("its manifest: -Xmx is"), "{text}");
+    let refused = with(&["--namespace", "shop"]);
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    for part in [
+        "cannot list resource",
+        "needs the verb list",
+        "--namespace NAME",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    let nowhere = with(&["--context", "nowhere"]);
+    let said = String::from_utf8_lossy(&nowhere.stderr);
+    assert!(
+        said.contains("it has: test; choose one with --context"),
+        "{said}"
+    );
 }
 
 fn promises(served: &Served) {
