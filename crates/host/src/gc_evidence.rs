@@ -23,7 +23,7 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
     let summary = &log.summary;
     Some(GcEvidence {
         collector: collector.name().to_owned(),
-        jdk: log.header.jdk.clone(),
+        jdk: log.header.jvm(),
         pauses: summary.stw.count,
         pause_sum: summary.stw.total,
         pause_max: summary.stw.max,

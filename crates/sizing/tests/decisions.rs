@@ -456,6 +456,17 @@ fn openj9_gets_its_own_dialect() {
     assert_eq!(texts(&decision), ["-Xmx256m", "-Xtune:virtualized"]);
     let (_, _, decision) = decide(&files, j9, "-Xmx99m -Xtune:quickstart", None);
     assert!(decision.options.is_empty(), "{decision:?}");
+    // Where nothing shows the quota it is told as OpenJ9 itself would round it.
+    for (quota, count) in [
+        ("120000 100000", 1),
+        ("150000 100000", 2),
+        ("90000 100000", 1),
+    ] {
+        let files = Fake::v2("new").limited("/pod/app", "536870912", quota);
+        let (_, _, decision) = decide(&files, j9, "", None);
+        let option = format!("-XX:ActiveProcessorCount={count}");
+        assert!(has(&decision, &option), "{quota}: {decision:?}");
+    }
 }
 
 /// Over limits, kernels and the user's own options: what is chosen for the one is never the other's.

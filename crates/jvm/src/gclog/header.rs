@@ -111,7 +111,7 @@ impl fmt::Display for Collector {
 /// What a JVM said about itself at its start. `None` is what it did not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The JDK's version, `25.0.3+9-LTS`.
+    /// The JDK's version, `25.0.3+9-LTS`; of OpenJ9's log that of its collector (OMR).
     pub jdk: Option<String>,
     /// The collector: stated, or guessed from what only it writes.
     pub collector: Option<Collector>,
@@ -145,6 +145,15 @@ pub struct Header {
 const VERSION_LENGTH: usize = 100;
 
 impl Header {
+    /// The JVM in words, as far as its log says which it is.
+    pub fn jvm(&self) -> Option<String> {
+        let version = self.jdk.as_ref()?;
+        Some(match self.is_openj9 {
+            true => format!("OpenJ9 with OMR {version}"),
+            false => version.clone(),
+        })
+    }
+
     /// Takes a fact in; of a log with several JVMs the last one stays.
     pub(super) fn take(&mut self, fact: Fact<'_>) {
         match fact {

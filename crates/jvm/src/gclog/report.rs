@@ -143,7 +143,7 @@ impl Report {
                 .collect(),
             collector: header.collector.map(super::Collector::name),
             generational: header.is_generational,
-            jdk: header.jdk.clone(),
+            jdk: header.jvm(),
             jvm_starts: summary.jvm_starts,
             logged_seconds: summary.logged.as_secs_f64(),
             stw: stw(log),

@@ -49,7 +49,7 @@ pub struct Caches {
 /// One way to share classes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheRow {
-    /// `JDK's archive`, `aot, 500 requests`.
+    /// `JDK's default`, `aot, 500 requests`.
     pub name: String,
     /// The others are relative to it.
     pub is_reference: bool,
@@ -245,7 +245,7 @@ fn against(
 fn sharing(configuration: &Configuration) -> String {
     match Sharing::of(configuration) {
         Sharing::Off => "none".to_owned(),
-        Sharing::Default => "JDK's archive".to_owned(),
+        Sharing::Default => "JDK's default".to_owned(),
         Sharing::Cache(kind, 0) => format!("{kind}, start only"),
         Sharing::Cache(kind, requests) => format!("{kind}, {requests} requests"),
     }

@@ -5,7 +5,7 @@
 
 use super::{Chosen, Decision, Input};
 use crate::Bytes;
-use crate::openj9::default_max;
+use crate::openj9::{default_max, processors};
 use crate::options::dimension::Dimension;
 use crate::regions::Provenance;
 
@@ -34,8 +34,11 @@ pub fn decide(input: &Input<'_>, decision: &mut Decision) {
             reason,
         ));
     }
-    let processors = input.limits.true_processor_count();
-    if is_free(Dimension::CpuCount) && processors != input.sight.cpus {
+    // Whether it sees its quota is a matter of files, as HotSpot's sight; how it rounds is its own.
+    let is_blind = input.limits.true_processor_count() != input.sight.cpus;
+    if is_free(Dimension::CpuCount) && is_blind {
+        let host = input.limits.processors().value;
+        let processors = processors(Some(input.limits.usable_cpus().value), host);
         let option = format!("-XX:ActiveProcessorCount={processors}");
         let reason = "the JVM counts wrongly";
         decision
