@@ -14,7 +14,7 @@ use loadline_trial::{Account, Engine, EngineKind, Refusal};
 
 use crate::cluster::{Cluster, within};
 use crate::kubernetes::value;
-use crate::manifest::{self, APPLICATION};
+use crate::manifest::{self, APPLICATION, FILLS};
 use crate::trial::{Halt, Watched, begun, remove};
 use crate::workload::Template;
 use crate::{refused, standing, sweep};
@@ -33,7 +33,7 @@ pub(crate) struct Looked {
 /// Looks, and leaves nothing.
 ///
 /// # Errors
-/// [`Refusal`]: whatever keeps its pod from running, and a node that does not enforce CPU limits.
+/// [`Refusal`]: whatever keeps its pod from running, and a node that does not enforce limits.
 pub(crate) fn look(
     cluster: &Cluster,
     image: &str,
@@ -77,7 +77,8 @@ async fn run(cluster: &Cluster, name: &str) -> Result<(Pod, String), Refusal> {
     loop {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let Some(pod) = watched.pod() else { continue };
-        if standing::ended(&pod).is_some() {
+        let has_ended = |container| standing::ended_of(&pod, container).is_some();
+        if has_ended(APPLICATION) && has_ended(FILLS) {
             let params = LogParams {
                 container: Some(APPLICATION.to_owned()),
                 ..LogParams::default()
@@ -106,15 +107,24 @@ fn gone(why: String) -> Refusal {
     )
 }
 
+/// A limit of the look's pod that held nothing.
+fn unenforced(pod: &Pod, seen: &Seen) -> Option<&'static str> {
+    let filled = standing::ended_of(pod, FILLS).map(|end| end.exit_code);
+    match (seen.is_limited, filled) {
+        (Some(false), _) => Some("a container that used more than its CPU limit was not throttled"),
+        // Killed, it has another.
+        (_, Some(0)) => Some("a container that took more than its memory limit was not killed"),
+        _ => None,
+    }
+}
+
 fn understood(reference: &str, pod: &Pod, seen: Seen) -> Result<Looked, Refusal> {
     let node = standing::node(pod).unwrap_or_default();
     let runtime = standing::runtime(pod).unwrap_or_default();
-    if seen.is_limited == Some(false) {
+    if let Some(what) = unenforced(pod, &seen) {
         return Err(Refusal::new(
             format!("the node {node}"),
-            format!(
-                "a container that used more than its CPU limit was not throttled: its runtime ({runtime}) does not enforce the limit"
-            ),
+            format!("{what}: its runtime ({runtime}) does not enforce the limit"),
             "choose nodes whose runtime does with --node-selector; gVisor does not",
         ));
     }
@@ -147,4 +157,38 @@ fn understood(reference: &str, pod: &Pod, seen: Seen) -> Result<Looked, Refusal>
         runtime,
         image,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn said(is_limited: Value, filled: i32) -> String {
+        let ended = |name: &str, code: i32| {
+            json!({ "name": name, "image": "i:1", "imageID": "", "ready": false, "restartCount": 0,
+                "containerID": "runsc://1", "state": { "terminated": { "exitCode": code } } })
+        };
+        let pod = json!({
+            "metadata": { "name": "p" },
+            "spec": { "containers": [], "nodeName": "n1" },
+            "status": { "containerStatuses": [ended(APPLICATION, 0), ended(FILLS, filled)] },
+        });
+        let seen = json!({ "machine": Machine::default(), "env": {}, "jdk": null, "is_limited": is_limited });
+        let pod = serde_json::from_value(pod).expect("it is a pod");
+        let seen = serde_json::from_value(seen).expect("it was seen");
+        match understood("orders:1", &pod, seen) {
+            Ok(looked) => looked.node,
+            Err(refusal) => format!("{refusal}"),
+        }
+    }
+
+    #[test]
+    fn a_node_that_enforces_no_limit_is_refused() {
+        assert_eq!(said(json!(true), 137), "n1");
+        // A node without such counters, and one that was too busy to tell.
+        assert_eq!(said(json!(null), 137), "n1");
+        insta::assert_snapshot!(said(json!(false), 137), @"the node n1: a container that used more than its CPU limit was not throttled: its runtime (runsc) does not enforce the limit");
+        insta::assert_snapshot!(said(json!(true), 0), @"the node n1: a container that took more than its memory limit was not killed: its runtime (runsc) does not enforce the limit");
+    }
 }

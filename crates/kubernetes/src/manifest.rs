@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadline_engine::experiment::Cluster;
 use loadline_host::part::NODE;
-use loadline_host::pod::{MARK, QUOTA_MILLIS};
+use loadline_host::pod::{MARK, MEMORY_MIB, QUOTA_MILLIS};
 use loadline_trial::{Account, App, Image, Order};
 use serde_json::{Value, json};
 
@@ -22,6 +22,9 @@ pub const OWN: &str = "trial-part";
 
 /// Container of the application.
 pub const APPLICATION: &str = "application";
+
+/// Container of a look that takes more memory than it may.
+pub const FILLS: &str = "memory";
 
 /// The label of everything that loadline makes.
 pub const MANAGED: (&str, &str) = ("app.kubernetes.io/managed-by", "loadline");
@@ -126,6 +129,7 @@ fn extend(list: &mut Value, more: &[Value]) {
 }
 
 /// A look from inside an image: loadline's copy of itself runs in it in the place of its program.
+/// Beside it runs a container that must be killed for memory.
 pub fn look(
     name: &str,
     image: &str,
@@ -134,7 +138,7 @@ pub fn look(
     maker: &Maker,
     template: Option<&Template>,
 ) -> Value {
-    let limits = json!({ "cpu": format!("{QUOTA_MILLIS}m"), "memory": "64Mi" });
+    let limits = json!({ "cpu": format!("{QUOTA_MILLIS}m"), "memory": format!("{MEMORY_MIB}Mi") });
     let mount = json!([{ "name": "loadline", "mountPath": "/loadline" }]);
     let container = |name: &str, image: &str, command: Value| {
         json!({
@@ -150,8 +154,12 @@ pub fn look(
     };
     let copy = json!(["/loadline", "pod-look", "--copy-to", "/copy/loadline"]);
     let mut copies = container(OWN, &cluster.trial_image, copy);
+    let fill = json!(["/loadline", "pod-look", "--fill"]);
+    let mut fills = container(FILLS, &cluster.trial_image, fill);
     // The image has a file of that name.
-    copies["volumeMounts"][0]["mountPath"] = json!("/copy");
+    for own in [&mut copies, &mut fills] {
+        own["volumeMounts"][0]["mountPath"] = json!("/copy");
+    }
     let mut pod = json!({
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
@@ -160,7 +168,10 @@ pub fn look(
         "securityContext": user(account),
         "volumes": [{ "name": "loadline", "emptyDir": {} }],
         "initContainers": [copies],
-        "containers": [container(APPLICATION, image, json!(["/loadline/loadline", "pod-look"]))],
+        "containers": [
+            container(APPLICATION, image, json!(["/loadline/loadline", "pod-look"])),
+            fills,
+        ],
     });
     if let Some(template) = template {
         workload::lay(&template.pod, &mut pod);
@@ -479,6 +490,7 @@ mod tests {
         assert_eq!(look["spec"]["suspend"], json!(false));
         let pod = &look["spec"]["template"]["spec"];
         assert_eq!(pod["containers"][0]["command"][1], json!("pod-look"));
+        assert_eq!(pod["containers"][1]["command"][2], json!("--fill"));
         serde_json::from_value::<Job>(look).expect("the API knows it");
     }
 }

@@ -93,8 +93,13 @@ pub fn taken(pod: &Pod) -> Option<String> {
 
 /// How the application's container ended, once it has.
 pub fn ended(pod: &Pod) -> Option<&ContainerStateTerminated> {
-    let application = statuses(pod).find(|status| status.name == APPLICATION)?;
-    terminated(application.state.as_ref()?)
+    ended_of(pod, APPLICATION)
+}
+
+/// The same of another container.
+pub fn ended_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStateTerminated> {
+    let found = statuses(pod).find(|status| status.name == container)?;
+    terminated(found.state.as_ref()?)
 }
 
 /// How often loadline's own container was started again.

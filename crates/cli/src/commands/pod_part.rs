@@ -55,6 +55,9 @@ pub struct PodLookArguments {
     /// Copy this program to here instead
     #[arg(long)]
     copy_to: Option<PathBuf>,
+    /// Take more memory than a look may instead
+    #[arg(long)]
+    fill: bool,
 }
 
 /// Looks from inside an image, and prints what it saw on one line.
@@ -65,6 +68,11 @@ pub fn look(arguments: PodLookArguments) -> Result<Outcome, Error> {
             let what = format!("copying loadline to {}: {error}", to.display());
             Error::new(ErrorKind::Environment, what)
         });
+    }
+    if arguments.fill {
+        return pod::fill()
+            .map(|()| Outcome::Done)
+            .map_err(|refusal| Error::refused(&refusal));
     }
     let seen = pod::look().map_err(|refusal| Error::refused(&refusal))?;
     super::print(&super::json(&seen)?)?;

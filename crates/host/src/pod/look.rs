@@ -2,8 +2,9 @@
 //! API server.
 //!
 //! Owns what is looked at: the JVM in the image and its variables, what the node is, and whether its
-//! runtime enforces a CPU limit at all (gVisor does not). It runs in a container of the image with a
-//! CPU limit of [`QUOTA_MILLIS`], in the place of the image's program.
+//! runtime enforces limits at all (gVisor does not). It runs in a container of the image with limits of
+//! [`QUOTA_MILLIS`] and [`MEMORY_MIB`], in the place of the image's program; beside it a second
+//! container takes four times its memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,12 @@ use crate::site::{Options, Site};
 
 /// The CPU limit of a look, thousandths of a CPU.
 pub const QUOTA_MILLIS: u32 = 200;
+
+/// The memory limit of a look, MiB.
+pub const MEMORY_MIB: u32 = 64;
+
+/// Memory that is taken where the limit is [`MEMORY_MIB`], bytes.
+const FILLED: usize = (MEMORY_MIB as usize) << 22;
 
 /// The kubelet's CFS period.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -94,13 +101,7 @@ impl SeenJdk {
 /// # Errors
 /// [`Refusal`] outside of a pod, or where it has no cgroups.
 pub fn look() -> Result<Seen, Refusal> {
-    if std::env::var_os(MARK).is_none() {
-        return Err(Refusal::new(
-            "looking from inside a pod",
-            "this is a part of loadline, which it starts itself",
-            "see `loadline --help` for the commands for people",
-        ));
-    }
+    in_pod()?;
     let site = Site::find(Options::in_pod(None))?;
     let env: BTreeMap<String, String> = std::env::vars().collect();
     let jdk = oci::image::jdk_of_this_root(&env);
@@ -117,6 +118,29 @@ pub fn look() -> Result<Seen, Refusal> {
             .collect(),
         is_limited: is_limited(),
     })
+}
+
+/// Takes [`FILLED`] of memory, which a container whose limit is enforced does not survive.
+///
+/// # Errors
+/// [`Refusal`] outside of a pod.
+pub fn fill() -> Result<(), Refusal> {
+    in_pod()?;
+    // Pages that are never written are never there.
+    let taken = vec![1u8; FILLED];
+    std::hint::black_box(&taken);
+    Ok(())
+}
+
+fn in_pod() -> Result<(), Refusal> {
+    match std::env::var_os(MARK) {
+        Some(_) => Ok(()),
+        None => Err(Refusal::new(
+            "looking from inside a pod",
+            "this is a part of loadline, which it starts itself",
+            "see `loadline --help` for the commands for people",
+        )),
+    }
 }
 
 /// Uses CPU until it is throttled, or has used more than its limit allows.

@@ -31,7 +31,7 @@ use crate::pagecache;
 use crate::scratch;
 use watch::{Application, Watched};
 
-pub use look::{QUOTA_MILLIS, Seen, SeenJdk, look};
+pub use look::{MEMORY_MIB, QUOTA_MILLIS, Seen, SeenJdk, fill, look};
 pub use ship::{LINE, Line, line, ship};
 
 /// The variable that marks the application of a trial, with the trial's id.
