@@ -1,7 +1,7 @@
 #!/bin/sh
 # What `loadline verify` finds of the bundled service, on a machine with nothing else to do: a release
 # that is as it was (A/A), and one that does a quarter of its requests twice. Needs root and
-# `make workloads`. 20 starts for the baseline, then RUNS of each (default 5); 20 minutes.
+# `make workloads`. 20 starts for the baseline, then RUNS of each (default 5) of up to 20 starts; an hour.
 set -eu
 cd "$(dirname "$0")/.."
 loadline=${LOADLINE:-target/release/loadline}
