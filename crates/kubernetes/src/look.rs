@@ -22,6 +22,9 @@ use crate::{refused, standing, sweep};
 /// A look takes two seconds once its images are there.
 const TAKES: Duration = Duration::from_secs(120);
 
+/// Exit code of what was ended by signal 9.
+const KILLED: i32 = 137;
+
 /// What a look gave.
 pub(crate) struct Looked {
     pub(crate) machine: Machine,
@@ -108,14 +111,18 @@ fn gone(why: String) -> Refusal {
 }
 
 /// A limit of the look's pod that held nothing.
-fn unenforced(pod: &Pod, seen: &Seen) -> Option<&'static str> {
-    let filled = standing::ended_of(pod, FILLS).map(|end| end.exit_code);
-    match (seen.is_limited, filled) {
-        (Some(false), _) => Some("a container that used more than its CPU limit was not throttled"),
-        // Killed, it has another.
-        (_, Some(0)) => Some("a container that took more than its memory limit was not killed"),
-        _ => None,
+fn unenforced(pod: &Pod, seen: &Seen) -> Option<String> {
+    if seen.is_limited == Some(false) {
+        let why = "a container that used more than its CPU limit was not throttled";
+        return Some(why.to_owned());
     }
+    let end = standing::ended_of(pod, FILLS)?;
+    (end.exit_code != KILLED).then(|| {
+        format!(
+            "a container that took more than its memory limit was not killed (exit code {})",
+            end.exit_code
+        )
+    })
 }
 
 fn understood(reference: &str, pod: &Pod, seen: Seen) -> Result<Looked, Refusal> {
@@ -186,9 +193,11 @@ mod tests {
     #[test]
     fn a_node_that_enforces_no_limit_is_refused() {
         assert_eq!(said(json!(true), 137), "n1");
-        // A node without such counters, and one that was too busy to tell.
+        // A node that was too busy to tell.
         assert_eq!(said(json!(null), 137), "n1");
         insta::assert_snapshot!(said(json!(false), 137), @"the node n1: a container that used more than its CPU limit was not throttled: its runtime (runsc) does not enforce the limit");
-        insta::assert_snapshot!(said(json!(true), 0), @"the node n1: a container that took more than its memory limit was not killed: its runtime (runsc) does not enforce the limit");
+        insta::assert_snapshot!(said(json!(true), 0), @"the node n1: a container that took more than its memory limit was not killed (exit code 0): its runtime (runsc) does not enforce the limit");
+        let never_ran = said(json!(true), 128);
+        assert!(never_ran.contains("exit code 128"), "{never_ran}");
     }
 }

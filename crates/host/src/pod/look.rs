@@ -15,6 +15,7 @@ use loadline_cgroup::Group;
 use loadline_jvm::detect::{Jdk, JdkVersion};
 use loadline_sizing::Vm;
 use loadline_trial::Refusal;
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::MARK;
@@ -49,8 +50,8 @@ pub struct Seen {
     pub env: BTreeMap<String, String>,
     /// The JVM in the image.
     pub jdk: Option<SeenJdk>,
-    /// Whether its CPU limit held it back; `None` where the node gave it no more than that anyway, or
-    /// the counters cannot be read.
+    /// Whether its CPU limit held it back; `None` where the node gave it no more than that anyway and no
+    /// counter says why.
     pub is_limited: Option<bool>,
 }
 
@@ -143,28 +144,37 @@ fn in_pod() -> Result<(), Refusal> {
     }
 }
 
-/// Uses CPU until it is throttled, or has used more than its limit allows.
+/// Uses CPU until its group's counter says that it was throttled, or it has used more than its limit
+/// allows by the process's own clock, which every runtime has.
 fn is_limited() -> Option<bool> {
-    let group = Group::of_process(Path::new("/proc"), std::process::id()).ok()?;
-    let read = || {
-        let cpu = group.read().ok()?.cpu;
-        Some((cpu.nr_throttled?, cpu.usage?))
-    };
-    let ((before, used_before), begin) = (read()?, Instant::now());
+    let group = Group::of_process(Path::new("/proc"), std::process::id()).ok();
+    let throttled = || group.as_ref()?.read().ok()?.cpu.nr_throttled;
+    let ((before, used_before), begin) = ((throttled(), used()), Instant::now());
     while begin.elapsed() < SPIN {
         let step = Instant::now();
         while step.elapsed() < PERIOD {
             std::hint::spin_loop();
         }
-        let (throttled, used) = read()?;
-        if throttled > before {
+        let is_throttled = throttled()
+            .zip(before)
+            .is_some_and(|(now, then)| now > then);
+        if is_throttled {
             return Some(true);
         }
-        if used.saturating_sub(used_before) > allowed(begin.elapsed()) {
+        if used().saturating_sub(used_before) > allowed(begin.elapsed()) {
             return Some(false);
         }
     }
     None
+}
+
+/// CPU time of this process.
+fn used() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(
+        time.tv_sec.try_into().unwrap_or(0),
+        time.tv_nsec.try_into().unwrap_or(0),
+    )
 }
 
 /// The most CPU that a limit lets through in so long: that of each period that has begun, and what an
