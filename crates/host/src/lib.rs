@@ -16,7 +16,7 @@
 
 pub mod application_pauses;
 mod at_ready;
-mod clock;
+pub mod clock;
 mod container;
 mod cpus;
 mod dependencies;

@@ -11,6 +11,7 @@ pub mod detect;
 pub mod footprint;
 pub mod gclog;
 pub mod hsperf;
+pub mod java_dump;
 pub mod log_option;
 pub mod nmt;
 pub mod process;

@@ -3,15 +3,18 @@
 
 #![allow(clippy::print_stdout)] // SKIP lines stand on stdout, from a helper too.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use loadline_jvm::cache::scc::{self, Statistics};
 use loadline_jvm::detect::words::{ASK_OPENJ9, Words};
 use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_jvm::footprint::{self, Footprint};
 use loadline_jvm::gclog::report::Report;
 use loadline_jvm::gclog::{Builder, Finding, FindingCode, GcLog, WallClock};
+use loadline_jvm::java_dump;
 use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::Bytes;
 use loadline_sizing::Vm;
@@ -24,6 +27,22 @@ fn openj9(test: &str) -> Option<Jdk> {
         println!("SKIP {test}: no OpenJ9 JVM on this machine");
     }
     found
+}
+
+/// A program that allocates: rounds, kilobytes kept, threads.
+const ALLOCATE: (&str, &str) = ("Allocate.java", include_str!("data/gclog/Allocate.java"));
+
+/// An account that nothing runs as.
+const OTHER: u32 = 64_998;
+
+/// A JVM that is killed when the test is over.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 fn java(jdk: &Jdk, words: &[String]) -> Output {
@@ -52,6 +71,66 @@ fn a_real_openj9_says_its_build() {
     assert!(
         jdk.name.contains(&jdk.version.feature.to_string()),
         "{jdk:?}"
+    );
+}
+
+/// As another user, whose directory root may read: as in a container.
+#[test]
+fn the_memory_of_a_running_openj9_is_told_by_its_java_dump() {
+    let Some(jdk) = openj9("the_memory_of_a_running_openj9_is_told_by_its_java_dump") else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    compile(directory.path(), ALLOCATE);
+    let mut command = Command::new(&jdk.java);
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(directory.path(), Some(OTHER), Some(OTHER)).expect("it is ours");
+        command.uid(OTHER).gid(OTHER);
+    }
+    let child = command
+        .args(["-Xms48m", "-Xmx48m", "-Xshareclasses:none", "-cp", "."])
+        .args(["Allocate", "120000", "8", "20"])
+        .current_dir(directory.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let child = Killed(child.expect("a JDK that was found can be started"));
+    let pid = child.0.id();
+    let begin = Instant::now();
+    let (smaps, dump) = loop {
+        let smaps = read(Path::new(&format!("/proc/{pid}/smaps")));
+        match java_dump::take(pid) {
+            Ok(dump) => break (smaps, dump),
+            Err(error) if begin.elapsed() > Duration::from_secs(60) => panic!("{error}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    };
+    assert!(footprint::is_openj9(&smaps));
+    let seen = Footprint::of_java_dump(&dump, &smaps).expect("a whole dump");
+    assert!(
+        seen.heap > Bytes::from_mib(4) && seen.heap <= Bytes::from_mib(49),
+        "{seen:?}"
+    );
+    assert!(seen.classes > 400 && seen.threads > 5, "{seen:?}");
+    for region in [
+        seen.metaspace,
+        seen.code_cache,
+        seen.stacks,
+        seen.gc,
+        seen.jvm,
+        seen.files,
+    ] {
+        assert!(
+            region > Bytes::from_kib(100) && region < Bytes::from_mib(64),
+            "{seen:?}"
+        );
+    }
+    let left = std::fs::read_dir(directory.path()).expect("it is there");
+    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+    assert!(
+        left.iter()
+            .all(|name| !name.to_string_lossy().starts_with("javacore")),
+        "{left:?}"
     );
 }
 
@@ -154,10 +233,9 @@ fn naive(text: &str) -> (u64, Duration) {
 fn the_log_of_a_real_openj9_is_read_under_every_policy() {
     let test = "the_log_of_a_real_openj9_is_read_under_every_policy";
     let Some(jdk) = openj9(test) else { return };
-    let source = ("Allocate.java", include_str!("data/gclog/Allocate.java"));
     for policy in ["gencon", "balanced", "optthruput", "optavgpause"] {
         let option = format!("-Xgcpolicy:{policy}");
-        let (text, _) = logged(&jdk, source, &[&option, "-Xmx96m"], &["3000", "8", "20"]);
+        let (text, _) = logged(&jdk, ALLOCATE, &[&option, "-Xmx96m"], &["3000", "8", "20"]);
         is_read(&text, policy, 96 << 20);
     }
 }

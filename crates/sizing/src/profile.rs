@@ -8,13 +8,15 @@ use std::fmt::Write as _;
 
 use crate::Bytes;
 use crate::hotspot::Collector;
-use crate::jdk::Version;
+use crate::jdk::{Version, Vm};
 
 /// A measured application.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
     /// JDK it was measured with.
     pub jdk: Option<Version>,
+    /// The virtual machine of that JDK.
+    pub vm: Vm,
     /// The collector that did best.
     pub collector: Option<Collector>,
     /// Whether C1 alone did best.
@@ -75,6 +77,7 @@ impl Profile {
         let count = value.parse::<u64>().ok();
         match name {
             "jdk" => self.jdk = value.parse().ok(),
+            "vm" => self.vm = vm(value).unwrap_or_default(),
             "collector" => self.collector = collector(value),
             "compiler" => self.is_c1_only = Some(value == "c1"),
             "classes" => self.classes = count,
@@ -94,6 +97,7 @@ impl Profile {
         }
         match name {
             "jdk" => self.jdk.is_some(),
+            "vm" => vm(value).is_some(),
             "collector" => self.collector.is_some(),
             "compiler" => matches!(value, "c1" | "full"),
             "classes" | "threads" => count.is_some(),
@@ -113,6 +117,11 @@ impl Profile {
             }
         };
         line("jdk", self.jdk.map(|v| v.to_string()));
+        // A launcher that knows no such line reads HotSpot's profiles only.
+        line(
+            "vm",
+            (self.vm != Vm::default()).then(|| self.vm.to_string()),
+        );
         line("collector", self.collector.map(|v| v.to_string()));
         let compiler = |is_c1| if is_c1 { "c1" } else { "full" }.to_owned();
         line("compiler", self.is_c1_only.map(compiler));
@@ -146,6 +155,12 @@ impl Profile {
     }
 }
 
+fn vm(text: &str) -> Option<Vm> {
+    [Vm::HotSpot, Vm::OpenJ9]
+        .into_iter()
+        .find(|vm| vm.to_string() == text)
+}
+
 fn collector(text: &str) -> Option<Collector> {
     Collector::ALL
         .into_iter()
@@ -160,6 +175,7 @@ mod tests {
     fn a_profile_reads_back_what_it_printed() {
         let profile = Profile {
             jdk: Some(Version::new(25, 3)),
+            vm: Vm::OpenJ9,
             collector: Some(Collector::G1),
             is_c1_only: Some(false),
             classes: Some(12_345),

@@ -1,16 +1,17 @@
 //! `loadline footprint PID`: where the memory of a running JVM is, and the profile for the launcher.
 //!
-//! Attaches to the JVM, asks for its native memory report, and lays it over the kernel's count of
-//! resident pages. Measure while the service is under its load: idle services need less.
+//! Asks HotSpot for its native memory report and OpenJ9 for a Java dump, and lays it over the kernel's
+//! count of resident pages. Measure while the service is under its load: idle services need less.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use loadline_jvm::attach;
-use loadline_jvm::footprint::{self, Footprint};
+use loadline_jvm::footprint::{self, Footprint, FootprintError};
+use loadline_jvm::java_dump;
 use loadline_jvm::process::Process;
-use loadline_sizing::{Bytes, Jdk};
+use loadline_sizing::{Bytes, Jdk, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,7 +25,7 @@ const RELEASE_LIMIT: u64 = 64 << 10;
 /// Where the memory of a running JVM is.
 #[derive(Args)]
 pub struct Arguments {
-    /// The JVM's process; it must run with -XX:NativeMemoryTracking=detail
+    /// The JVM's process; HotSpot must run with -XX:NativeMemoryTracking=detail
     #[arg(value_name = "PID", value_parser = process)]
     pid: u32,
     /// Also write the profile that loadline-launch reads, such as loadline.profile beside the jar
@@ -44,28 +45,72 @@ fn process(text: &str) -> Result<u32, String> {
 /// Runs it.
 pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
     let pid = arguments.pid;
-    let report = ask(pid, "VM.native_memory detail scale=B")?;
-    let path = format!("/proc/{pid}/smaps");
-    let smaps = std::fs::read_to_string(&path)
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("{path}: {e}")))?;
-    let footprint = Footprint::of(&report, &smaps)
-        .map_err(|e| Error::new(ErrorKind::Environment, &e).hint_if(e.hint()))?;
-    // Last, because it collects: what is resident should be what load left.
-    let live_heap = footprint::live_heap(&ask(pid, "GC.class_histogram")?);
+    let seen = match footprint::is_openj9(&smaps(pid)?) {
+        true => openj9(pid)?,
+        false => hotspot(pid)?,
+    };
     let text = match arguments.json {
-        true => json(&document(&footprint, live_heap))?,
-        false => as_text(&footprint, live_heap),
+        true => json(&document(&seen))?,
+        false => as_text(&seen),
     };
     print(&text)?;
     if let Some(output) = &arguments.output {
-        let mut profile = footprint.profile(live_heap);
+        let mut profile = seen.footprint.profile(seen.live_heap);
         profile.jdk = jdk(pid).map(|jdk| jdk.version);
-        let options = ask(pid, "VM.flags")?;
-        profile.is_c1_only = Some(is_c1_only(&options));
+        profile.vm = seen.vm;
+        profile.is_c1_only = seen.is_c1_only;
         files::write(output, &profile.print())?;
         talk!("wrote {}", output.display());
     }
     Ok(Outcome::Done)
+}
+
+/// What a JVM and the kernel say.
+struct Seen {
+    vm: Vm,
+    footprint: Footprint,
+    /// Heap in use after a collection.
+    live_heap: Option<Bytes>,
+    /// Whether HotSpot's second compiler is off.
+    is_c1_only: Option<bool>,
+}
+
+fn hotspot(pid: u32) -> Result<Seen, Error> {
+    let report = ask(pid, "VM.native_memory detail scale=B")?;
+    let footprint = Footprint::of(&report, &smaps(pid)?).map_err(unreadable)?;
+    Ok(Seen {
+        vm: Vm::HotSpot,
+        footprint,
+        is_c1_only: Some(is_c1_only(&ask(pid, "VM.flags")?)),
+        // Last, because it collects: what is resident should be what load left.
+        live_heap: footprint::live_heap(&ask(pid, "GC.class_histogram")?),
+    })
+}
+
+/// Pages first: writing the dump takes some of its own.
+fn openj9(pid: u32) -> Result<Seen, Error> {
+    let smaps = smaps(pid)?;
+    let dump = java_dump::take(pid)
+        .map_err(|e| Error::new(ErrorKind::Environment, &e).hint_if(e.hint()))?;
+    Ok(Seen {
+        vm: Vm::OpenJ9,
+        footprint: Footprint::of_java_dump(&dump, &smaps).map_err(unreadable)?,
+        live_heap: None,
+        is_c1_only: None,
+    })
+}
+
+fn unreadable(error: FootprintError) -> Error {
+    Error::new(ErrorKind::Environment, &error).hint_if(error.hint())
+}
+
+fn smaps(pid: u32) -> Result<String, Error> {
+    let path = format!("/proc/{pid}/smaps");
+    let text = std::fs::read_to_string(&path);
+    text.map_err(|e| {
+        Error::new(ErrorKind::Environment, format!("{path}: {e}"))
+            .hint("it has ended, or loadline may not look at it (run as root or as its user)")
+    })
 }
 
 fn ask(pid: u32, command: &str) -> Result<String, Error> {
@@ -117,7 +162,8 @@ fn rows(footprint: &Footprint) -> [(&'static str, Bytes, &'static str); 10] {
     ]
 }
 
-fn as_text(footprint: &Footprint, live_heap: Option<Bytes>) -> String {
+fn as_text(seen: &Seen) -> String {
+    let footprint = &seen.footprint;
     let line = |name: &str, size: Bytes, what: &str| {
         format!("{name:<14} {:>8.1} MiB  {what}", size.as_mib())
     };
@@ -126,14 +172,16 @@ fn as_text(footprint: &Footprint, live_heap: Option<Bytes>) -> String {
         .map(|(name, size, what)| line(name, *size, what))
         .collect();
     lines.push(line("resident", footprint.resident, "all of it"));
-    let peak = footprint.compiler_peak.as_mib();
-    lines.push(format!(
-        "\n{} classes, {} threads; the compilers' arenas peaked at {peak:.1} MiB; native memory tracking takes {:.1} MiB",
-        footprint.classes,
-        footprint.threads,
-        footprint.tracking.as_mib(),
-    ));
-    if let Some(live) = live_heap {
+    let (classes, threads) = (footprint.classes, footprint.threads);
+    lines.push(match footprint.compiler_peak {
+        Some(peak) => format!(
+            "\n{classes} classes, {threads} threads; the compilers' arenas peaked at {:.1} MiB; native memory tracking takes {:.1} MiB",
+            peak.as_mib(),
+            footprint.tracking.as_mib(),
+        ),
+        None => format!("\n{classes} classes, {threads} Java threads; by a Java dump, for which all threads stood"),
+    });
+    if let Some(live) = seen.live_heap {
         lines.push(format!("{:.1} MiB of the heap are alive", live.as_mib()));
     }
     lines.join("\n")
@@ -153,15 +201,16 @@ pub struct Document {
     classes: u64,
     /// Threads.
     threads: u64,
-    /// Highest use of the compilers' arenas.
-    compiler_arena_peak: u64,
+    /// Highest use of the compilers' arenas; null where the JVM does not say (OpenJ9).
+    compiler_arena_peak: Option<u64>,
     /// What native memory tracking itself takes.
     native_memory_tracking: u64,
     /// Heap in use after a collection; null where the JVM does not say.
     live_heap: Option<u64>,
 }
 
-fn document(footprint: &Footprint, live_heap: Option<Bytes>) -> Document {
+fn document(seen: &Seen) -> Document {
+    let footprint = &seen.footprint;
     let regions = rows(footprint).map(|(name, size, _)| {
         let name = name.replace(' ', "_").to_lowercase();
         (name, size.as_bytes())
@@ -172,9 +221,9 @@ fn document(footprint: &Footprint, live_heap: Option<Bytes>) -> Document {
         regions: regions.into(),
         classes: footprint.classes,
         threads: footprint.threads,
-        compiler_arena_peak: footprint.compiler_peak.as_bytes(),
+        compiler_arena_peak: footprint.compiler_peak.map(Bytes::as_bytes),
         native_memory_tracking: footprint.tracking.as_bytes(),
-        live_heap: live_heap.map(Bytes::as_bytes),
+        live_heap: seen.live_heap.map(Bytes::as_bytes),
     }
 }
 
@@ -184,15 +233,21 @@ mod tests {
 
     #[test]
     fn the_table_shows_every_region() {
-        let footprint = Footprint {
-            resident: Bytes::from_mib(60),
-            heap: Bytes::from_mib(20),
-            metaspace: Bytes::from_mib(40),
-            classes: 9000,
-            threads: 31,
-            ..Footprint::default()
+        let mut seen = Seen {
+            vm: Vm::HotSpot,
+            footprint: Footprint {
+                resident: Bytes::from_mib(60),
+                heap: Bytes::from_mib(20),
+                metaspace: Bytes::from_mib(40),
+                classes: 9000,
+                threads: 31,
+                compiler_peak: Some(Bytes::default()),
+                ..Footprint::default()
+            },
+            live_heap: Some(Bytes::from_mib(12)),
+            is_c1_only: None,
         };
-        insta::assert_snapshot!(as_text(&footprint, Some(Bytes::from_mib(12))), @r"
+        insta::assert_snapshot!(as_text(&seen), @r"
         heap               20.0 MiB  touched
         metaspace          40.0 MiB  class space included
         code cache          0.0 MiB  compiled code
@@ -208,7 +263,14 @@ mod tests {
         9000 classes, 31 threads; the compilers' arenas peaked at 0.0 MiB; native memory tracking takes 0.0 MiB
         12.0 MiB of the heap are alive
         ");
-        let document = serde_json::to_value(document(&footprint, None)).unwrap();
+        seen.footprint.compiler_peak = None;
+        let openj9 = as_text(&seen);
+        assert!(
+            openj9.contains("\n9000 classes, 31 Java threads; by a Java dump"),
+            "{openj9}"
+        );
+        let document = serde_json::to_value(document(&seen)).unwrap();
+        assert_eq!(document["compiler_arena_peak"], serde_json::Value::Null);
         assert_eq!(document["regions"]["metaspace"], 40 << 20);
         assert_eq!(document["regions"]["jit_and_jvm"], 0);
     }

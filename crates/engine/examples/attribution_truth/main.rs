@@ -5,8 +5,8 @@
 //! Each pause over 50 ms is then explained four times: from the trace and from each kind of sample.
 //! Needs root, tracefs and both workloads built; says SKIP and why where it cannot run.
 //!
-//! `cargo xtask attribution-truth [SECONDS [CPUS,CPUS... [GC THREADS [DIRECTORY]]]]`; the runs are
-//! kept in the directory. `cargo xtask attribution-truth DIRECTORY` judges runs that were kept, and
+//! `cargo xtask attribution-truth [SECONDS [CPUS,CPUS... [GC THREADS [JDK,JDK... [DIRECTORY]]]]]`; the
+//! runs are kept in the directory. `cargo xtask attribution-truth DIRECTORY` judges runs that were kept, and
 //! lists the pauses that samples and trace explain differently.
 
 #![allow(clippy::print_stdout)]
@@ -21,17 +21,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use compare::Score;
-use loadline_jvm::detect::{Found, Places};
+use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_sizing::Cpus;
 
 /// The JDKs of the promise.
-const JDKS: [&str; 2] = ["17", "25"];
+const JDKS: [&str; 3] = ["17", "25", "openj9-25"];
 
 /// What is tried: length of a run, limits, GC threads.
 struct Wanted {
     seconds: u64,
     limits: Vec<Cpus>,
     gc_threads: u32,
+    /// Names of JDKs.
+    jdks: Vec<String>,
     /// Where the runs are kept.
     keep: Option<PathBuf>,
 }
@@ -55,9 +57,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let machine = std::thread::available_parallelism()?.get();
     println!("{}", compare::HEADER);
     let (mut all, mut control) = (Vec::new(), Vec::new());
-    for (name, java) in jdks() {
+    for (name, jdk) in jdks(&wanted.jdks) {
         for limit in &wanted.limits {
-            let seen = scene::run(&tracer, &java, *limit, wanted.gc_threads, wanted.seconds)?;
+            let seen = scene::run(&tracer, &jdk, *limit, wanted.gc_threads, wanted.seconds)?;
             if let Some(directory) = &wanted.keep {
                 kept::write(directory, &name, *limit, &seen)?;
             }
@@ -99,17 +101,21 @@ fn wanted() -> Result<Wanted, Box<dyn Error>> {
             .map(str::parse)
             .collect::<Result<_, _>>()?,
         gc_threads: arguments.get(2).map_or(Ok(2), |s| s.parse())?,
-        keep: arguments.get(3).map(PathBuf::from),
+        jdks: arguments.get(3).map_or_else(
+            || JDKS.map(str::to_owned).to_vec(),
+            |names| names.split(',').map(str::to_owned).collect(),
+        ),
+        keep: arguments.get(4).map(PathBuf::from),
     })
 }
 
-/// Name and `java` of each wanted JDK that is here.
-fn jdks() -> Vec<(String, std::path::PathBuf)> {
+/// Each wanted JDK that is here, by the name it was asked for.
+fn jdks(wanted: &[String]) -> Vec<(String, Jdk)> {
     let found = Found::look(&Places::of_process());
     let mut jdks = Vec::new();
-    for name in JDKS {
+    for name in wanted {
         match found.select(name) {
-            Ok(jdk) => jdks.push((format!("JDK {name}"), jdk.java.clone())),
+            Ok(jdk) => jdks.push((format!("JDK {name}"), jdk)),
             Err(reason) => println!("SKIP JDK {name}: {reason}"),
         }
     }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,11 @@ use loadline_analysis::estimate::Sample;
 use loadline_analysis::pauses::PauseEvidence;
 use loadline_analysis::span::Span;
 use loadline_cgroup::{Group, GroupName, Layout, Limits, Sampler, SamplerOptions, SamplerReport};
-use loadline_sizing::Cpus;
+use loadline_host::clock::{monotonic_ns, wall_ahead_ns};
+use loadline_jvm::detect::Jdk;
+use loadline_jvm::gclog::{Builder, GcLog, WallClock};
+use loadline_jvm::log_option::gc_log_options;
+use loadline_sizing::{Cpus, Vm};
 
 use crate::trace::{Scheduled, Tracer};
 
@@ -57,7 +62,7 @@ pub fn missing() -> Option<String> {
 /// Runs the workload under a limit for some seconds.
 pub fn run(
     tracer: &Tracer,
-    java: &Path,
+    jdk: &Jdk,
     limit: Cpus,
     gc_threads: u32,
     seconds: u64,
@@ -69,43 +74,67 @@ pub fn run(
         tempfile::NamedTempFile::new()?,
         tempfile::NamedTempFile::new()?,
     );
-    let mut command = workload(java, log.path(), gc_threads, seconds, &group);
+    let mut command = workload(jdk, log.path(), gc_threads, seconds, &group);
     command.stdout(said.reopen()?);
+    let wall = wall_clock();
     let seen = in_group(&group, tracer, limit, seconds, &mut command, said.path());
     group.kill(Duration::from_secs(10))?;
     group.remove(Duration::from_secs(10))?;
     let mut seen = seen?;
-    let text = fs::File::open(log.path())?;
-    let read = loadline_jvm::gclog::read(text, loadline_analysis::pauses::KEPT);
-    loadline_host::gc_evidence::add_standstills(&read, &mut seen.log);
+    loadline_host::gc_evidence::add_standstills(&read(log.path(), wall)?, &mut seen.log);
     Ok(seen)
 }
 
-fn workload(java: &Path, log: &Path, gc_threads: u32, seconds: u64, group: &Group) -> Command {
+/// Where the wall clock lies now: OpenJ9's log has no other one.
+fn wall_clock() -> WallClock {
+    let ahead_ns = wall_ahead_ns();
+    WallClock {
+        ahead_ns,
+        set: Vec::new(),
+        started_ms: (monotonic_ns().cast_signed() + ahead_ns) / 1_000_000,
+    }
+}
+
+fn read(log: &Path, wall: WallClock) -> Result<GcLog, Box<dyn Error>> {
+    let mut builder = Builder::new(loadline_analysis::pauses::KEPT).wall(Some(wall));
+    builder.read(fs::File::open(log)?);
+    Ok(builder.finish())
+}
+
+/// The collector that a JVM chooses by itself on a server, with all of its heap from the start.
+fn collector(kind: Vm, gc_threads: u32) -> Vec<String> {
+    match kind {
+        Vm::HotSpot => vec![
+            "-XX:+AlwaysPreTouch".to_owned(),
+            "-XX:+UseG1GC".to_owned(),
+            format!("-XX:ParallelGCThreads={gc_threads}"),
+        ],
+        Vm::OpenJ9 => vec![
+            "-Xgcpolicy:gencon".to_owned(),
+            format!("-Xgcthreads{gc_threads}"),
+        ],
+    }
+}
+
+fn workload(jdk: &Jdk, log: &Path, gc_threads: u32, seconds: u64, group: &Group) -> Command {
     let join: String = group
         .join_files()
         .iter()
         .map(|file| format!("echo 0 > {} && ", file.display()))
         .collect();
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("{join} exec \"$0\" \"$@\"")]);
-    command.arg(java).args([
-        format!("-Xms{HEAP}"),
-        format!("-Xmx{HEAP}"),
-        "-XX:+AlwaysPreTouch".to_owned(),
-        "-XX:+UseG1GC".to_owned(),
-        format!("-XX:ParallelGCThreads={gc_threads}"),
-        format!(
-            "-Xlog:gc*,safepoint:file=\"{}\":tn,u,l,tg:filecount=0",
-            log.display()
-        ),
-        "-jar".to_owned(),
-        crate::jar().display().to_string(),
+    // It waits for the trace: threads that were there before are not followed.
+    command.args(["-c", &format!("read go && {join} exec \"$0\" \"$@\"")]);
+    command.arg(&jdk.java);
+    command.args([format!("-Xms{HEAP}"), format!("-Xmx{HEAP}")]);
+    command.args(collector(jdk.kind, gc_threads));
+    command.args(gc_log_options(log, &jdk.version, jdk.kind));
+    command.arg("-jar").arg(crate::jar()).args([
         format!("--threshold={THRESHOLD}"),
         format!("--seconds={seconds}"),
         "--over-us=20000".to_owned(),
     ]);
-    command.stdin(Stdio::null());
+    command.stdin(Stdio::piped());
     command
 }
 
@@ -127,6 +156,8 @@ fn in_group(
     let (locked, locked_samples) = sampler(group, SamplerOptions::phase_locked(limits.cpu_period))?;
     let mut child = command.spawn()?;
     tracer.begin(child.id())?;
+    let mut gate = child.stdin.take().ok_or("the workload has no input")?;
+    gate.write_all(b"go\n")?;
     let threads = follow(&mut child, Duration::from_secs(seconds + 30))?;
     let scheduled = tracer.end(&threads.keys().copied().collect())?;
     let text = fs::read_to_string(said)?;

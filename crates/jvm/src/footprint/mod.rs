@@ -1,21 +1,26 @@
 //! Where the memory of a running JVM is: resident bytes, region by region.
 //!
-//! Owns the attribution: the JVM's own map of addresses (native memory tracking, detailed) laid
-//! over the kernel's count of resident pages (smaps). Pure: text in, figures out. What is resident
+//! Owns the attribution: the JVM's own map of addresses (HotSpot's native memory tracking, detailed;
+//! OpenJ9's Java dump) laid over the kernel's count of resident pages (smaps). Pure: text in, figures out. What is resident
 //! is what a limit counts; what the JVM calls committed may be untouched, and files it maps are in
 //! none of its categories.
 
+mod javacore;
 mod regions;
 mod smaps;
 
 use loadline_sizing::Bytes;
 use loadline_sizing::profile::Profile;
 
-use crate::nmt::{NmtError, Summary};
+use self::javacore::Javacore;
+use self::regions::Reserved;
+use self::smaps::Mapping;
+use crate::nmt::{Category, NmtError, Summary};
 
 /// Every parser of this module on one text, for the fuzzer.
 #[cfg(fuzzing)]
 pub fn parse_anything(text: &str) {
+    javacore::Javacore::parse(text);
     regions::parse(text);
     smaps::parse(text);
 }
@@ -29,6 +34,9 @@ pub enum FootprintError {
     /// The report has no addresses.
     #[error("the report has no memory map")]
     NoMap,
+    /// The Java dump says nothing of memory.
+    #[error("the Java dump has no MEMINFO and NATIVEMEMINFO")]
+    NoMemory,
     /// smaps is empty: the process has ended, or may not be read.
     #[error("no mappings")]
     NoMappings,
@@ -40,6 +48,9 @@ impl FootprintError {
         match self {
             Self::Report(error) => error.hint(),
             Self::NoMap => Some("start the JVM with -XX:NativeMemoryTracking=detail"),
+            Self::NoMemory => Some(
+                "it was cut off, or is of another JVM; try again, and report a dump that stays so",
+            ),
             Self::NoMappings => Some("the process has ended, or loadline may not look at it"),
         }
     }
@@ -73,8 +84,8 @@ pub struct Footprint {
     pub malloc: Bytes,
     /// Arenas in use and in the pool.
     pub arenas: Bytes,
-    /// The most that the compilers' arenas ever held.
-    pub compiler_peak: Bytes,
+    /// The most that the compilers' arenas ever held; OpenJ9 does not say.
+    pub compiler_peak: Option<Bytes>,
     /// What tracking itself takes; not there in production.
     pub tracking: Bytes,
     /// Threads, Java and internal.
@@ -94,37 +105,78 @@ impl Footprint {
         if reserved.is_empty() {
             return Err(FootprintError::NoMap);
         }
-        let mappings = smaps::parse(smaps);
-        if mappings.is_empty() {
-            return Err(FootprintError::NoMappings);
-        }
         let mut footprint = Self {
             threads: summary.threads.unwrap_or_default(),
             classes: summary.classes.unwrap_or_default(),
             ..Self::default()
         };
+        let rest = footprint.lay(&mappings(smaps)?, &reserved);
+        let compiler = |c: &&Category| c.name == "Compiler";
+        footprint.compiler_peak = summary
+            .categories
+            .iter()
+            .find(compiler)
+            .map(|compiler| compiler.arena_peak);
+        let parts = summary.categories.iter();
+        footprint.divide(rest, parts.map(|c| (c.name.as_str(), c.malloc)));
+        Ok(footprint)
+    }
+
+    /// Lays OpenJ9's Java dump over smaps of the same moment. What compilers hold at their peak it
+    /// does not say.
+    ///
+    /// # Errors
+    /// [`FootprintError`].
+    pub fn of_java_dump(dump: &str, smaps: &str) -> Result<Self, FootprintError> {
+        let said = Javacore::parse(dump).ok_or(FootprintError::NoMemory)?;
+        let mappings = mappings(smaps)?;
+        let mut footprint = Self {
+            threads: said.threads,
+            classes: said.classes,
+            ..Self::default()
+        };
+        let rest = footprint.lay(&mappings, &said.reserved);
+        footprint.divide(rest, said.used.into_iter());
+        let rest = std::mem::take(&mut footprint.malloc);
+        let all = said.allocated.iter().map(|(_, size)| *size);
+        let all = all.fold(Bytes::default(), Bytes::saturating_add);
+        // More than is resident: as much of each was touched.
+        let touched = |size: Bytes| match all > rest {
+            true => size.mul_ratio(rest.as_bytes(), all.as_bytes().max(1)),
+            false => size,
+        };
+        let parts = said.allocated.into_iter();
+        footprint.divide(
+            rest,
+            parts.map(|(category, size)| (category, touched(size))),
+        );
+        Ok(footprint)
+    }
+
+    /// Gives each mapping to the region of its addresses or its file; returns anonymous memory that has
+    /// neither.
+    fn lay(&mut self, mappings: &[Mapping], reserved: &[Reserved]) -> Bytes {
         let mut unnamed = Bytes::default();
-        for mapping in &mappings {
-            add(&mut footprint.resident, mapping.resident);
-            let rest = footprint.share(mapping, &reserved);
+        for mapping in mappings {
+            add(&mut self.resident, mapping.resident);
+            let rest = self.share(mapping, reserved);
             match (mapping.path.as_str(), is_file(&mapping.path)) {
-                ("[stack]", _) => add(&mut footprint.stacks, rest),
+                ("[stack]", _) => add(&mut self.stacks, rest),
                 (_, true) => {
                     let anonymous = mapping.anonymous.min(rest);
-                    add(&mut footprint.files, rest.saturating_sub(anonymous));
+                    add(&mut self.files, rest.saturating_sub(anonymous));
                     add(&mut unnamed, anonymous);
                 }
                 _ => add(&mut unnamed, rest),
             }
         }
-        footprint.allocated(&summary, unnamed);
-        Ok(footprint)
+        unnamed
     }
 
     /// Gives each region its part of a mapping, by addresses; returns what belongs to none. The
     /// kernel joins neighbours into one mapping: its resident pages are divided by length.
-    fn share(&mut self, mapping: &smaps::Mapping, reserved: &[regions::Reserved]) -> Bytes {
-        if mapping.path.ends_with(".jsa") || mapping.path.ends_with(".aot") {
+    fn share(&mut self, mapping: &Mapping, reserved: &[Reserved]) -> Bytes {
+        if is_archive(&mapping.path) {
             add(&mut self.archive, mapping.resident);
             return Bytes::default();
         }
@@ -158,21 +210,17 @@ impl Footprint {
 
     /// Divides anonymous memory outside the map by what each category says it allocated; the rest
     /// is what malloc adds and what libraries hold.
-    fn allocated(&mut self, summary: &Summary, unnamed: Bytes) {
+    fn divide<'a>(&mut self, unnamed: Bytes, parts: impl Iterator<Item = (&'a str, Bytes)>) {
         let mut rest = unnamed;
-        for category in &summary.categories {
-            let part = category.malloc.min(rest);
+        for (category, size) in parts {
+            let part = size.min(rest);
             rest = rest.saturating_sub(part);
-            match category.name.as_str() {
+            match category {
                 "Native Memory Tracking" => add(&mut self.tracking, part),
-                "Arena Chunk" => add(&mut self.arenas, part),
-                "Compiler" => {
-                    add(&mut self.arenas, part);
-                    self.compiler_peak = category.arena_peak;
-                }
+                "Arena Chunk" | "Compiler" => add(&mut self.arenas, part),
                 _ => {}
             }
-            add(self.of_category(&category.name), part);
+            add(self.of_category(category), part);
         }
         self.malloc = rest;
     }
@@ -182,7 +230,7 @@ impl Footprint {
     fn jvm_at_peak(&self) -> Bytes {
         let rest = self.jvm.saturating_sub(self.tracking);
         let rest = rest.saturating_sub(self.arenas);
-        rest.saturating_add(self.arenas.max(self.compiler_peak))
+        rest.saturating_add(self.arenas.max(self.compiler_peak.unwrap_or_default()))
     }
 
     /// The profile that `loadline-launch` reads. Heap and collector are planned, not measured, so
@@ -191,7 +239,8 @@ impl Footprint {
         let up = |size: Bytes| size.round_up(Bytes::from_kib(1));
         let stack = Bytes::from_bytes(self.stacks.as_bytes() / self.threads.max(1));
         // What the compilers gave back lies in malloc's free lists: it is in their peak already.
-        let given_back = self.compiler_peak.saturating_sub(self.arenas);
+        let peak = self.compiler_peak.unwrap_or_default();
+        let given_back = peak.saturating_sub(self.arenas);
         Profile {
             classes: Some(self.classes),
             metaspace: Some(up(self.metaspace)),
@@ -211,6 +260,37 @@ impl Footprint {
 
 fn add(sum: &mut Bytes, part: Bytes) {
     *sum = sum.saturating_add(part);
+}
+
+fn mappings(smaps: &str) -> Result<Vec<Mapping>, FootprintError> {
+    let mappings = smaps::parse(smaps);
+    match mappings.is_empty() {
+        true => Err(FootprintError::NoMappings),
+        false => Ok(mappings),
+    }
+}
+
+/// Whether smaps is of an OpenJ9: its library is mapped.
+pub fn is_openj9(smaps: &str) -> bool {
+    smaps.lines().any(|line| line.contains("/libj9vm"))
+}
+
+/// A mapping of classes that were prepared: HotSpot's CDS and AOT archives, OpenJ9's class cache
+/// (`C290M12F1A64P_name_G43L00`).
+fn is_archive(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_class_cache = || {
+        let generation = name.rsplit_once("_G").map_or("", |(_, end)| end);
+        name.starts_with('C')
+            && generation
+                .split_once('L')
+                .is_some_and(|(g, layer)| [g, layer].iter().all(|n| is_number(n)))
+    };
+    path.ends_with(".jsa") || path.ends_with(".aot") || is_class_cache()
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// A mapping of a file, not `[heap]`, `[vdso]` or anonymous memory with a name.
@@ -275,6 +355,65 @@ mod tests {
             let profile = f.profile(Some(Bytes::from_mib(2)));
             assert!(profile.is_complete());
             assert_eq!(Profile::parse(&profile.print()), profile);
+        }
+    }
+
+    #[test]
+    fn regions_of_an_openj9_add_up_to_what_is_resident() {
+        let dump = include_str!("../../tests/data/footprint/openj9-25-javacore.txt");
+        let smaps = include_str!("../../tests/data/footprint/openj9-25-smaps.txt");
+        let f = Footprint::of_java_dump(dump, smaps).unwrap();
+        let parts = [
+            f.heap,
+            f.metaspace,
+            f.code_cache,
+            f.stacks,
+            f.gc,
+            f.direct,
+            f.jvm,
+            f.archive,
+            f.files,
+            f.malloc,
+        ];
+        let sum = parts
+            .into_iter()
+            .fold(Bytes::default(), Bytes::saturating_add);
+        assert_eq!(sum, f.resident, "{f:?}");
+        assert!(is_openj9(smaps) && !is_openj9(CAPTURED[0].1));
+        // The dump says 8.6 MiB of heap, 14.9 of classes in use; of 256 of code 0.5 were.
+        let mib = |size: Bytes| size.as_mib().round() as u64;
+        assert_eq!((mib(f.heap), mib(f.metaspace)), (9, 15), "{f:?}");
+        assert!(f.code_cache > Bytes::from_kib(500) && f.code_cache < Bytes::from_mib(4));
+        assert_eq!((f.classes, f.compiler_peak), (3239, None));
+        let profile = f.profile(None);
+        assert!(profile.is_complete());
+        assert_eq!(Profile::parse(&profile.print()), profile);
+        let cut = &dump[..2000];
+        assert_eq!(
+            Footprint::of_java_dump(cut, smaps),
+            Err(FootprintError::NoMemory)
+        );
+    }
+
+    #[test]
+    fn a_class_cache_is_known_by_its_name() {
+        for name in [
+            "app.jsa",
+            "app.aot",
+            "C290M12F1A64P_loadline_G43L00",
+            "C290M4F1A64_a_b_G43L01",
+        ] {
+            assert!(is_archive(&format!("/opt/scc/{name}")), "{name}");
+        }
+        for name in [
+            "/opt/app.jar",
+            "/opt/Cafe_Gx",
+            "/opt/C_G",
+            "/opt/scc_G43L00",
+            "",
+            "/C_G1L",
+        ] {
+            assert!(!is_archive(name), "{name}");
         }
     }
 

@@ -95,7 +95,7 @@ fn budget(input: &Input<'_>, profile: &Profile, choice: Choice, limit: Bytes) ->
 }
 
 /// The least heap: a quarter above what was alive under load.
-fn needed(profile: &Profile) -> Bytes {
+pub(super) fn needed(profile: &Profile) -> Bytes {
     let live = profile
         .live_heap
         .map(|live| live.mul_ratio(5, 4).round_up(Bytes::from_mib(1)));
@@ -165,7 +165,13 @@ fn by_rule(budget: &Budget) -> Bytes {
     heap.round_down(Bytes::from_mib(1)).max(LEAST)
 }
 
-fn fit(budget: &Budget, heap: Bytes, needed: Bytes, is_measured: bool, decision: &mut Decision) {
+pub(super) fn fit(
+    budget: &Budget,
+    heap: Bytes,
+    needed: Bytes,
+    is_measured: bool,
+    decision: &mut Decision,
+) {
     let limit = budget.limit;
     let minimum = match is_measured {
         true if heap > budget.heap => Some(budget.minimum_limit(needed)),
@@ -195,7 +201,7 @@ fn addressable(input: &Input<'_>) -> Bytes {
 
 /// Where nothing was measured the heap follows a rule, not what is left: the sum may be above the
 /// limit. The regions are a typical service's, so that is a warning and no verdict.
-fn warn_of_sum(budget: &Budget, heap: Bytes, decision: &mut Decision) {
+pub(super) fn warn_of_sum(budget: &Budget, heap: Bytes, decision: &mut Decision) {
     let (total, limit) = (budget.total(heap), budget.limit);
     if total > limit {
         let total = total.round_up(Bytes::from_mib(1));

@@ -87,7 +87,7 @@ pub struct Decision {
     pub options: Vec<Chosen>,
     /// Dimensions the user froze.
     pub kept: Vec<Kept>,
-    /// Where the memory goes; `None` without a limit or on OpenJ9.
+    /// Where the memory goes; `None` without a limit, and on OpenJ9 with a heap of the user's.
     pub budget: Option<Budget>,
     /// The heap that comes of it; `None` when it is left to the JVM and not known.
     pub heap: Option<Bytes>,
@@ -121,6 +121,10 @@ pub fn decide(input: &Input<'_>) -> Decision {
         warnings: input.sight.blindness.clone(),
         ergonomics: None,
     };
+    let input = &Input {
+        profile: of_this_vm(input, &mut decision),
+        ..*input
+    };
     if input.jdk.vm == Vm::OpenJ9 {
         openj9::decide(input, &mut decision);
         return decision;
@@ -139,6 +143,19 @@ pub fn decide(input: &Input<'_>) -> Decision {
     gate(input, &mut decision);
     check(input, &mut decision);
     decision
+}
+
+/// The profile, unless it was measured on another virtual machine: its regions say nothing here.
+fn of_this_vm<'a>(input: &Input<'a>, decision: &mut Decision) -> Option<&'a Profile> {
+    let profile = input.profile?;
+    if profile.vm == input.jdk.vm {
+        return Some(profile);
+    }
+    decision.warnings.push(format!(
+        "the profile was measured on {}, this is {}: it is left aside; measure with `loadline footprint` on this one",
+        profile.vm, input.jdk.vm
+    ));
+    None
 }
 
 fn kept(options: &Options) -> Vec<Kept> {

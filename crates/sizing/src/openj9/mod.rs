@@ -10,6 +10,7 @@
 mod compilers;
 mod heap;
 mod options;
+pub mod regions;
 
 use std::fmt;
 

@@ -1,25 +1,27 @@
 //! Java and native agents.
 
-use super::{Provenance, Region, Situation, measured_or};
+use super::{Provenance, Region, measured_or};
 use crate::Bytes;
+use crate::options::Options;
+use crate::profile::Profile;
 
 /// Native memory and classes of one agent; tracing agents load thousands of classes. Origin: a
 /// choice between a JMX exporter (10 MB) and an OpenTelemetry agent (50 MB).
 const EACH: Bytes = Bytes::from_mib(30);
 
 /// Plans the region from the `-javaagent`, `-agentpath` and `-agentlib` options.
-pub fn plan(situation: &Situation<'_>) -> Region {
+pub fn plan(profile: &Profile, options: &Options) -> Region {
     let prefixes = ["-javaagent:", "-agentpath:", "-agentlib:"];
     let count: usize = prefixes
         .iter()
-        .map(|p| situation.options.with_prefix(p).count())
+        .map(|p| options.with_prefix(p).count())
         .sum();
     // The debugger agent takes next to nothing.
-    let debuggers = situation.options.with_prefix("-agentlib:jdwp").count();
+    let debuggers = options.with_prefix("-agentlib:jdwp").count();
     let count = count.saturating_sub(debuggers) as u64;
     let default = EACH.mul_ratio(count, 1);
     let how = format!("{count} agents x {EACH}");
-    let mut region = measured_or("agents", situation.profile.agents, default, how);
+    let mut region = measured_or("agents", profile.agents, default, how);
     if count == 0 && region.provenance == Provenance::Default {
         region.provenance = Provenance::Calculated;
     }

@@ -42,18 +42,22 @@ impl Budget {
     }
 }
 
-/// Plans a limit: `heap = (limit - reserve - sum of fixed) / (1 + share)`.
+/// Plans a limit for HotSpot.
 pub fn plan(limit: Bytes, situation: &Situation<'_>) -> Budget {
-    let reserve = limit.percent(RESERVE_PERCENT);
-    let fixed = fixed(situation);
     let cost = gc_native::cost(situation.jdk, situation.collector, situation.gc_workers);
+    left_by(limit, fixed(situation), cost.share)
+}
+
+/// What regions leave of a limit: `heap = (limit - reserve - sum of fixed) / (1 + share)`.
+pub fn left_by(limit: Bytes, fixed: Vec<Region>, gc_share: f64) -> Budget {
+    let reserve = limit.percent(RESERVE_PERCENT);
     let rest = limit.saturating_sub(reserve).saturating_sub(sum(&fixed));
-    let heap = Bytes::from_bytes((rest.as_bytes() as f64 / (1.0 + cost.share)) as u64);
+    let heap = Bytes::from_bytes((rest.as_bytes() as f64 / (1.0 + gc_share)) as u64);
     Budget {
         limit,
         reserve,
         fixed,
         heap: heap.round_down(Bytes::from_mib(1)),
-        gc_share: cost.share,
+        gc_share,
     }
 }

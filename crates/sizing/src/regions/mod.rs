@@ -98,7 +98,7 @@ pub fn fixed(situation: &Situation<'_>) -> Vec<Region> {
         jit::plan(situation),
         cds::plan(situation),
         files::plan(situation),
-        agents::plan(situation),
+        agents::plan(situation.profile, situation.options),
         malloc::plan(situation),
     ]
 }
