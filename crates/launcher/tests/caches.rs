@@ -76,6 +76,7 @@ impl Shipped {
                     .expect("after 1970")
                     .as_secs(),
             }],
+            shared: None,
         };
         fs::write(self.path("app.jsa.manifest"), made.to_text()).expect("a file");
     }
@@ -275,6 +276,7 @@ fn an_openj9_starts_with_its_cache_and_without_a_bad_one() {
             checksum: sum.finish(),
             cpu: Vec::new(),
             class_path: Vec::new(),
+            shared: None,
         };
         let manifest = format!("{}.manifest", file.display());
         fs::write(manifest, made.to_text()).expect("a file");
