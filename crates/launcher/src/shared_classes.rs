@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use loadline_sizing::Options;
-use loadline_sizing::cache::shared::{FileName, IN_IMAGE, NAME};
+use loadline_sizing::cache::shared::{FileName, IN_IMAGE, NAME, named};
 use loadline_sizing::cache::{CacheKind, Manifest, Mismatch, Shared, Start};
 use loadline_sizing::options::dimension::Dimension;
 
@@ -25,18 +25,35 @@ pub fn find(
     options: &Options,
     notes: &mut Vec<String>,
 ) -> Option<Cache> {
-    if options.freezing(Dimension::StartupCache).is_some() {
-        return None;
-    }
     let jar = match target {
         Target::Jar(jar) => Some(Path::new(jar)),
         _ => None,
     };
+    if let Some(given) = options.freezing(Dimension::StartupCache) {
+        // Of an image that has a cache: the user's word counts, and what is wrong with it is said.
+        notes.extend(doubt(java, jar, given));
+        return None;
+    }
     let beside = jar.and_then(|jar| Some(jar.parent()?.join("scc")));
+    // A layer keeps the whole path of the one below it.
+    let beside = beside.map(|path| std::path::absolute(&path).unwrap_or(path));
     let directories = beside.into_iter().chain([PathBuf::from(IN_IMAGE)]);
     directories
         .filter_map(|directory| in_directory(java, jar, &directory, notes))
         .next()
+}
+
+/// What is wrong with the cache that an option of the user's names.
+fn doubt(java: &Java, jar: Option<&Path>, given: &str) -> Option<String> {
+    let (name, directory) = named(given)?;
+    let directory = Path::new(directory);
+    let (file, _) = layers_in(directory, Some(name)).into_iter().next()?;
+    let path = directory.join(file);
+    let reason = usable(java, jar, &path).err()?;
+    Some(format!(
+        "the cache {} does not fit, and {given} names it: {reason}",
+        path.display()
+    ))
 }
 
 /// The uppermost layer of a directory's cache that may be used.
@@ -47,7 +64,7 @@ fn in_directory(
     notes: &mut Vec<String>,
 ) -> Option<Cache> {
     let shown = directory.display();
-    let layers = layers_in(directory);
+    let layers = layers_in(directory, None);
     for (index, (file, layer)) in layers.iter().enumerate() {
         let name = FileName::parse(file).map_or(NAME, |file| file.name);
         let path = directory.join(file);
@@ -74,14 +91,18 @@ fn in_directory(
     None
 }
 
-/// The layers of the cache in it, the uppermost first: of loadline's name, else of the only other.
-fn layers_in(directory: &Path) -> Vec<(String, u32)> {
+/// The layers of the cache of a name in it, the uppermost first; without one, of loadline's name, else
+/// of the only other.
+fn layers_in(directory: &Path, name: Option<&str>) -> Vec<(String, u32)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut all: Vec<String> = names
         .filter(|name| FileName::parse(name).is_some())
         .collect();
     all.sort_unstable();
+    if let Some(wanted) = name {
+        all.retain(|name| FileName::parse(name).is_some_and(|file| file.name == wanted));
+    }
     let of = |name: &str, other: &str| match (FileName::parse(name), FileName::parse(other)) {
         (Some(name), Some(other)) => name.is_of(&other),
         _ => false,
@@ -308,6 +329,20 @@ mod tests {
         let (cache, notes) = shipped.found(&none);
         assert_eq!(given(cache), None);
         assert!(notes.contains("its length"), "{notes}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_cache_that_the_user_names_is_said() {
+        let shipped = Shipped::new();
+        shipped.ship("25.0.1+8");
+        let scc = shipped.scc();
+        let own = format!("-Xshareclasses:name=loadline,cacheDir={}", scc.display());
+        let user = Options::from_words([own.as_str()]);
+        assert_eq!(shipped.found(&user), (None, String::new()));
+        shipped.write(FILE, "class");
+        let (cache, notes) = shipped.found(&user);
+        assert_eq!(cache, None);
+        assert!(notes.contains("names it: the file is damaged"), "{notes}");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use loadline_sizing::Bytes;
-use loadline_sizing::cache::shared::{FileName, NAME};
+use loadline_sizing::cache::shared::{self, FileName, NAME};
 
 /// Size of the cache that is filled first.
 pub const FIRST_SIZE: Bytes = Bytes::from_mib(80);
@@ -99,19 +99,12 @@ pub fn destroy(place: &Place) -> String {
     place.option(",destroyAll")
 }
 
-/// The cache that options name, as the last `-Xshareclasses:` has it: `None` where none is named, or
-/// not with its directory.
+/// The cache that options name.
 pub fn named(options: &str) -> Option<Place> {
-    let words = options.split_whitespace();
-    let given = words.filter_map(|word| word.strip_prefix("-Xshareclasses:"));
-    let parts = given.last()?.split(',');
-    let value = |key: &str| {
-        let mut values = parts.clone().filter_map(|part| part.strip_prefix(key));
-        values.next_back()
-    };
+    let (name, directory) = shared::named(options)?;
     Some(Place {
-        name: value("name=")?.to_owned(),
-        directory: PathBuf::from(value("cacheDir=")?),
+        name: name.to_owned(),
+        directory: PathBuf::from(directory),
     })
 }
 
@@ -199,20 +192,6 @@ mod tests {
             Statistics::parse("JVMSHRC005E No shared class caches"),
             None
         );
-    }
-
-    #[test]
-    fn the_cache_that_an_image_names_is_read_from_its_options() {
-        let semeru = "-XX:+PortableSharedCache -Xshareclasses:name=openj9_system_scc,cacheDir=/opt/java/.scc,readonly,nonFatal";
-        let place = named(semeru).expect("it is named");
-        assert_eq!(place.name, "openj9_system_scc");
-        assert_eq!(place.directory, Path::new("/opt/java/.scc"));
-        let last = format!("{semeru} -Xshareclasses:cacheDir=/a,name=b");
-        assert_eq!(named(&last).map(|place| place.name).as_deref(), Some("b"));
-        for other in ["", "-Xmx1g", "-Xshareclasses:none", "-Xshareclasses:name=a"] {
-            assert_eq!(named(other), None, "{other}");
-        }
-        assert_eq!(named(&format!("{semeru} -Xshareclasses:none")), None);
     }
 
     #[test]

@@ -63,6 +63,19 @@ impl<'a> FileName<'a> {
     }
 }
 
+/// Name and directory of the cache that options name, as the last `-Xshareclasses:` has it: `None`
+/// where none is named, or not with its directory.
+pub fn named(options: &str) -> Option<(&str, &str)> {
+    let words = options.split_whitespace();
+    let given = words.filter_map(|word| word.strip_prefix("-Xshareclasses:"));
+    let parts = given.last()?.split(',');
+    let value = |key: &str| {
+        let values = parts.clone().filter_map(|part| part.strip_prefix(key));
+        values.last()
+    };
+    value("name=").zip(value("cacheDir="))
+}
+
 /// What the manifest of a shared class cache says besides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shared {
@@ -163,6 +176,18 @@ mod tests {
         ] {
             assert_eq!(parse(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn the_cache_that_options_name_is_that_of_the_last() {
+        let semeru = "-XX:+PortableSharedCache -Xshareclasses:name=openj9_system_scc,cacheDir=/opt/java/.scc,readonly,nonFatal";
+        assert_eq!(named(semeru), Some(("openj9_system_scc", "/opt/java/.scc")));
+        let last = format!("{semeru} -Xshareclasses:cacheDir=/a,name=b");
+        assert_eq!(named(&last), Some(("b", "/a")));
+        for other in ["", "-Xmx1g", "-Xshareclasses:none", "-Xshareclasses:name=a"] {
+            assert_eq!(named(other), None, "{other}");
+        }
+        assert_eq!(named(&format!("{semeru} -Xshareclasses:none")), None);
     }
 
     #[test]
