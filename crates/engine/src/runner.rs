@@ -191,7 +191,7 @@ impl<'a> Runner<'a> {
             };
             let built = self.trained(slot, configuration, wanted, first)?;
             let held = self.statistics(slot, configuration, &built)?;
-            if held.full < FULL {
+            if held.full() < FULL {
                 let last = Room {
                     limits: held.limits(),
                     is_final: true,

@@ -376,7 +376,7 @@ fn an_openj9_starts_with_the_layers_that_are_whole() {
     assert!(said.contains("fits, with the layers below it"), "{said}");
     // The JVM's own word: it takes the uppermost where no number is given, else that one.
     let app = ["-jar", "app.jar", "--nonsense"];
-    let found = "Found class Ping in shared cache";
+    let found = "Found class java/util/HashMap in shared cache";
     let said = java(",readonly,verboseIO", &app);
     assert!(said.contains(found), "{said}");
     let bytes = fs::read(above).expect("a layer");

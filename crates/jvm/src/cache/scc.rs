@@ -113,12 +113,10 @@ pub fn named(options: &str) -> Option<Place> {
 pub struct Statistics {
     /// The uppermost layer.
     pub layer: u64,
-    /// Size of that layer.
-    pub size: Bytes,
-    /// What is free of it.
-    pub free: Bytes,
-    /// How full it is, percent.
-    pub full: u64,
+    /// What that layer can hold: its soft limit, or its size without the part for line numbers.
+    pub room: Bytes,
+    /// What it holds.
+    pub held: Bytes,
     /// Classes in all layers.
     pub classes: u64,
     /// Methods with compiled code in all layers.
@@ -128,32 +126,41 @@ pub struct Statistics {
 impl Statistics {
     /// Reads the output; `None` when it has no such figures (an error text, another JVM).
     pub fn parse(text: &str) -> Option<Self> {
-        let value = |name: &str| {
+        let value = |name: &str| -> Option<u64> {
             let line = text.lines().find_map(|l| l.trim().strip_prefix(name))?;
             line.trim_start().strip_prefix('=')?.trim().parse().ok()
         };
-        let full = text.lines().find_map(|line| {
-            let percent = line.trim().strip_prefix("Cache is ")?;
-            percent.strip_suffix("% full")?.parse().ok()
-        });
+        let size = value("cache size")?;
+        // A twelfth and less, kept for line numbers and counted as free by none of the figures.
+        let lines = value("Class debug area size").unwrap_or(0);
+        let hard = size.saturating_sub(lines);
+        let room = value("softmx bytes").map_or(hard, |soft| soft.min(hard));
+        let held = room.saturating_sub(value("free bytes")?);
         Some(Self {
             layer: value("cache layer").unwrap_or(0),
-            size: Bytes::from_bytes(value("cache size")?),
-            free: Bytes::from_bytes(value("free bytes")?),
-            full: full?,
+            room: Bytes::from_bytes(room),
+            held: Bytes::from_bytes(held),
             classes: value("# ROMClasses")?,
             aot_methods: value("# AOT Methods")?,
         })
     }
 
-    /// The limits to make it anew with: what it holds, in whole MiB, and above that a sixteenth for
-    /// what a second filling compiles otherwise than the first.
+    /// How full it is, percent.
+    pub fn full(&self) -> u64 {
+        self.held.as_bytes() * 100 / self.room.as_bytes().max(1)
+    }
+
+    /// The limits to make it anew with, in whole MiB: soft what it holds and a sixteenth for what a
+    /// second filling compiles otherwise than the first, hard that and the part for line numbers.
+    /// With the soft limit the JVM says what it could not store (`verbose`), with the hard one alone
+    /// only that it is full.
     pub fn limits(&self) -> Limits {
-        let held = self.size.as_bytes().saturating_sub(self.free.as_bytes());
-        let whole = |bytes: u64| Bytes::from_mib(bytes.div_ceil(1 << 20).max(1));
+        let held = self.held.as_bytes();
+        let soft = Bytes::from_mib((held + held / 16).div_ceil(1 << 20).max(1));
+        let with_lines = (soft.as_bytes() * 12).div_ceil(11);
         Limits {
-            hard: whole(held + held / 16),
-            soft: whole(held + held / 16),
+            hard: Bytes::from_mib(with_lines.div_ceil(1 << 20)),
+            soft,
         }
     }
 }
@@ -166,6 +173,10 @@ mod tests {
     /// (shrc_diag_util.md).
     const RECORDED: &str = include_str!("../../tests/data/cache/printStats-layer1.txt");
 
+    /// The same of the smallest workload on OpenJ9 25 (cf92035774), with a hard limit of 80 MiB and a
+    /// soft one of 12.
+    const SOFT: &str = include_str!("../../tests/data/cache/printStats-soft.txt");
+
     #[test]
     fn recorded_statistics_give_the_limits_of_what_is_held() {
         let statistics = Statistics::parse(RECORDED).expect("statistics");
@@ -173,21 +184,25 @@ mod tests {
             statistics,
             Statistics {
                 layer: 1,
-                size: Bytes::from_bytes(16_776_608),
-                free: Bytes::from_bytes(15_228_964),
-                full: 9,
+                room: Bytes::from_bytes(15_445_408),
+                held: Bytes::from_bytes(216_444),
                 classes: 510,
                 aot_methods: 15,
             }
         );
-        // It holds 1.48 MiB.
-        let limits = statistics.limits();
-        assert_eq!(limits.hard, Bytes::from_mib(2));
-        let empty = Statistics {
-            free: statistics.size,
-            ..statistics
+        assert_eq!(statistics.full(), 1);
+        let limits = |statistics: Statistics| {
+            let Limits { hard, soft } = statistics.limits();
+            (hard.as_mib(), soft.as_mib())
         };
-        assert_eq!(empty.limits().hard, Bytes::from_mib(1));
+        assert_eq!(limits(statistics), (2.0, 1.0));
+        let soft = Statistics::parse(SOFT).expect("statistics");
+        assert_eq!(soft.room, Bytes::from_mib(12));
+        assert_eq!(soft.held, Bytes::from_bytes(3_633_478));
+        assert_eq!((soft.full(), limits(soft)), (28, (5.0, 4.0)));
+        let none = Bytes::from_bytes(0);
+        let empty = Statistics { held: none, ..soft };
+        assert_eq!(limits(empty), (2.0, 1.0));
         assert_eq!(
             Statistics::parse("JVMSHRC005E No shared class caches"),
             None

@@ -57,7 +57,7 @@ pub fn script(
     // Readable for whoever the application is; the directory is the JVM's to make.
     let filling = option(",cacheDirPerm=0755,createLayer");
     let command = format!(
-        "java{} {filling} -XX:SharedCacheHardLimit=${{1}}m -Xscmx${{1}}m -XX:+IProfileDuringStartupPhase -jar {}{}",
+        "java{} {filling} -XX:SharedCacheHardLimit=${{1}}m -Xscmx${{2}}m -XX:+IProfileDuringStartupPhase -jar {}{}",
         words(options),
         quoted(jar),
         words(arguments)
@@ -66,13 +66,15 @@ pub fn script(
     format!(
         "{}; fill() {{ {}; }}; \
          held() {{ said=$({}); \
-         [[ $said =~ cache\\ size\\ *=\\ ([0-9]+) ]] || {{ echo \"$said\"; echo 'the JVM does not say what the cache holds'; exit 1; }}; \
-         size=${{BASH_REMATCH[1]}}; [[ $said =~ free\\ bytes\\ *=\\ ([0-9]+) ]]; held=$((size-BASH_REMATCH[1])); }}; \
-         again() {{ {}; fill $1; }}; \
-         room={FIRST}; fill $room; held; \
-         while [ $((held*100/size)) -ge {FULL} ]; do room=$((room*2)); again $room; held; done; \
-         again $(((held+held/16+1048575)/1048576)); held; \
-         echo \"the cache holds $held of $size bytes\"",
+         size=$(said 'cache size'); lines=$(said 'Class debug area size'); \
+         soft=$(said 'softmx bytes'); free=$(said 'free bytes'); \
+         room=$((size-lines < soft ? size-lines : soft)); held=$((room-free)); }}; \
+         said() {{ [[ $said =~ $1\\ *=\\ ([0-9]+) ]] || {{ echo \"$said\" >&2; echo 'the JVM does not say what the cache holds' >&2; exit 1; }}; echo ${{BASH_REMATCH[1]}}; }}; \
+         again() {{ {}; fill $1 $2; }}; \
+         first={FIRST}; fill $first $first; held; \
+         while [ $((held*100/room)) -ge {FULL} ]; do first=$((first*2)); again $first $first; held; done; \
+         soft=$(((held+held/16+1048575)/1048576)); again $(((soft*12+10)/11)) $soft; held; \
+         echo \"the cache holds $held of $room bytes\"",
         ask(ready),
         start(&command, requests),
         ask_the_jvm(",printStats"),
@@ -105,7 +107,7 @@ mod tests {
         };
         let script = &words[4];
         for part in [
-            "java @/app/jvm.options -Xshareclasses:name=loadline,cacheDir=/opt/scc,cacheDirPerm=0755,createLayer -XX:SharedCacheHardLimit=${1}m -Xscmx${1}m",
+            "java @/app/jvm.options -Xshareclasses:name=loadline,cacheDir=/opt/scc,cacheDirPerm=0755,createLayer -XX:SharedCacheHardLimit=${1}m -Xscmx${2}m",
             "-jar /app/app.jar $'--a=b c' & app=$!",
             "i < 7;",
             "cacheDir=/opt/scc,printStats 2>&1",
