@@ -240,14 +240,21 @@ impl<'a> OpenJ9Image<'a> {
         };
         put(&ping()?, "app/ping.jar");
         let java = Path::new(OPENJ9).join("bin/java");
-        let machine = Path::new(OPENJ9).join("lib/default/libj9vm29.so");
-        for program in [java, machine].iter().filter(|program| program.exists()) {
-            let needed = libraries(program);
+        let machine = fs::read_dir(Path::new(OPENJ9).join("lib/default"));
+        let machine = machine.into_iter().flatten().flatten();
+        for program in machine.map(|entry| entry.path()).chain([java]) {
+            let needed = libraries(&program);
             let own = |library: &&String| !library.starts_with(OPENJ9);
             needed
                 .iter()
                 .filter(own)
                 .for_each(|library| put(Path::new(library), library));
+        }
+        // Opened where a thread ends, and named by no program.
+        let ending = Path::new("/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH));
+        let ending = ending.join("libgcc_s.so.1");
+        if ending.is_file() {
+            put(&ending, &ending.display().to_string());
         }
         for directory in ["tmp", "etc", "opt"] {
             fs::create_dir_all(root.join(directory)).expect("a directory");

@@ -217,5 +217,8 @@ fn a_shared_class_cache_that_cannot_be_written_is_told() -> Outcome {
         .count();
     assert_eq!(left, 0, "something half written was left");
     drop(full);
+    let state = small("small", c"size=24m", MountFlags::empty());
+    let ended = of_jar(&lab, &["--state", &state.0.display().to_string()]);
+    println!("STATE {ended}");
     None
 }
