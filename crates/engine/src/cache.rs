@@ -526,6 +526,18 @@ fn length(evidence: &Evidence) -> Duration {
 
 fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError {
     let output = last_lines(&evidence.last_output);
+    if evidence
+        .last_output
+        .iter()
+        .any(|l| l.contains(shared::NO_ROOM))
+    {
+        return CacheError::NotWritten {
+            kind: wanted.kind,
+            why: "its disk has less room than the JVM asks for first".to_owned(),
+            output,
+            hint: "free some space on the disk of the state directory, or choose another: --state DIR",
+        };
+    }
     if let Some(failure) = &evidence.failure {
         let why = failure.detail.clone();
         return match failure.cause {
@@ -670,6 +682,18 @@ mod tests {
         assert!(!is_trained(&evidence), "it crashed in the middle");
         evidence.exit = Default::default();
         assert!(is_trained(&evidence));
+    }
+
+    #[test]
+    fn a_disk_without_room_for_a_shared_class_cache_is_told() {
+        let said = "JVMSHRC561E Failed to initialize the shared classes cache, there is not enough space in the file system. Available free disk space bytes = 25042944, requested bytes = 83886080.";
+        let evidence = Evidence {
+            last_output: vec![said.to_owned()],
+            ..Evidence::default()
+        };
+        let error = not_written(APPCDS, &evidence);
+        assert!(error.to_string().contains("requested bytes"), "{error}");
+        assert!(error.hint().contains("--state DIR"), "{error:?}");
     }
 
     #[test]

@@ -30,6 +30,9 @@ use crate::runner::{Measurement, RunError};
 /// The directory of the file, beside what is kept of its making.
 const DIRECTORY: &str = "scc";
 
+/// What an OpenJ9 says where the disk has no room for the whole of a cache: it looks before it begins.
+pub(super) const NO_ROOM: &str = "JVMSHRC561E";
+
 /// More than any name of a cache has, bytes.
 const NAME: u64 = 256;
 

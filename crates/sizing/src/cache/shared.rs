@@ -67,11 +67,11 @@ impl<'a> FileName<'a> {
 /// where none is named, or not with its directory.
 pub fn named(options: &str) -> Option<(&str, &str)> {
     let words = options.split_whitespace();
-    let given = words.filter_map(|word| word.strip_prefix("-Xshareclasses:"));
-    let parts = given.last()?.split(',');
+    let mut given = words.filter_map(|word| word.strip_prefix("-Xshareclasses:"));
+    let parts = given.next_back()?.split(',');
     let value = |key: &str| {
-        let values = parts.clone().filter_map(|part| part.strip_prefix(key));
-        values.last()
+        let mut values = parts.clone().filter_map(|part| part.strip_prefix(key));
+        values.next_back()
     };
     value("name=").zip(value("cacheDir="))
 }
