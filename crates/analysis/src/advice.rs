@@ -32,6 +32,11 @@ pub const GC_THREADS: [&str; 2] = ["-XX:ParallelGCThreads=", "-Xgcthreads"];
 /// OpenJ9's collectors with threads of their own, as its log names them.
 const OF_OPENJ9: [&str; 4] = ["gencon", "balanced", "optthruput", "optavgpause"];
 
+/// Whether a collector, as a log names it, is one of OpenJ9's.
+pub fn is_of_openj9(collector: &str) -> bool {
+    OF_OPENJ9.contains(&collector) || collector == "metronome"
+}
+
 /// Phases and fill levels of a period that a collection is tried at.
 const STEPS: u32 = 20;
 

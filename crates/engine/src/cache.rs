@@ -20,7 +20,7 @@ use loadline_jvm::cache::application::{Application, ApplicationError};
 use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::destination::Destination;
 use loadline_jvm::cache::manifest::{self, ManifestError};
-use loadline_jvm::cache::{self, CacheKind};
+use loadline_jvm::cache::{self, CacheKind, scc};
 use loadline_jvm::detect::Jdk;
 use loadline_sizing::cache::{Manifest, cpu_features};
 use loadline_sizing::{Bytes, Version};
@@ -35,12 +35,14 @@ use crate::runner::{Measurement, RunError};
 use crate::store::StoreError;
 
 pub use error::CacheError;
+use shared::Base;
 pub(crate) use shared::{Room, statistics, statistics_in};
 
 /// Where a training run writes, as the application sees it.
 const WRITTEN: &str = "/tmp/loadline-cache";
 
-/// Where an image has its cache: in trials a file of this machine, later one of its own.
+/// Where an image has its cache: in trials a file of this machine, later one of its own. A shared
+/// class cache lies elsewhere.
 const IN_IMAGE: &str = "/jvm-cache";
 
 /// Where a JVM logs its classes, as the application sees it.
@@ -88,6 +90,7 @@ pub(crate) struct Training {
     pub delivery: Delivery,
     wanted: StartCache,
     room: Room,
+    base: Option<Base>,
     place: PathBuf,
     raw: PathBuf,
     jdk: Jdk,
@@ -111,30 +114,24 @@ impl Training {
             of.places,
         )?;
         let build = plain.jdk.map(|jdk| jdk.version.full).unwrap_or_default();
-        let experiment = of.experiment;
-        let training = training_configuration(
-            experiment,
-            configuration,
-            wanted,
-            version(&build),
-            room.size,
-        );
+        let place = place(of, configuration, wanted.kind);
+        let directory = place.parent().unwrap_or(&place);
+        make(directory)?;
+        let base = base(&app, wanted.kind, &place)?;
+        let options = match &base {
+            Some(base) => scc::populate(&base.place, room.limits, true),
+            None => {
+                let written = Path::new(WRITTEN);
+                cache::training_options(wanted.kind, written, version(&build), room.limits)
+            }
+        };
+        let training = training_configuration(of.experiment, configuration, wanted, options);
         let assembled = assemble(of.experiment, &training, of.jdks, of.places)?;
         let application = self::application(&app, assembled.command()).map_err(CacheError::from)?;
         let jdk = assembled.jdk.clone().ok_or_else(|| CacheError::NoJdk {
             program: app.command.first().cloned().unwrap_or_default(),
         })?;
         cache::check(wanted.kind, &jdk).map_err(CacheError::from)?;
-        let place = place(of, configuration, wanted.kind);
-        let directory = place.parent().unwrap_or(&place);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(|e| StoreError::Directory {
-                path: directory.to_owned(),
-                why: e.to_string(),
-            })?;
         let raw = directory.join("raw");
         // Left over from a run that was killed.
         let _ = fs::remove_file(&raw);
@@ -146,7 +143,10 @@ impl Training {
             CacheKind::Scc => format!("{WRITTEN}/"),
             CacheKind::AppCds | CacheKind::Aot => WRITTEN.to_owned(),
         };
-        let (order, delivery) = errand(of, &training, assembled, load, (Some(&written), &raw))?;
+        let (mut order, delivery) = errand(of, &training, assembled, load, (Some(&written), &raw))?;
+        if let loadline_trial::App::Image(image) = &mut order.app {
+            image.writable = base.as_ref().map(Base::writable);
+        }
         Ok(Self {
             has_compact_headers,
             configuration: training,
@@ -154,6 +154,7 @@ impl Training {
             delivery,
             wanted,
             room,
+            base,
             place,
             raw,
             jdk,
@@ -199,6 +200,13 @@ impl Training {
             checksum: 0,
             cpu: cpu_features(&cpuinfo()),
             class_path: self.application.class_path().map_err(CacheError::from)?,
+            shared: match self.wanted.kind {
+                CacheKind::Scc => {
+                    let made = shared::described(self.room.limits, self.base.as_ref(), &file);
+                    Some(made.map_err(CacheError::from)?)
+                }
+                CacheKind::AppCds | CacheKind::Aot => None,
+            },
         };
         let directory = file.parent().unwrap_or(&file);
         let there = Destination::own(directory).map_err(CacheError::from)?;
@@ -244,22 +252,35 @@ fn version(build: &str) -> Version {
     build.parse().unwrap_or(Version::feature(0))
 }
 
+/// Makes a directory of the store.
+fn make(directory: &Path) -> Result<(), StoreError> {
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(directory);
+    made.map_err(|e| StoreError::Directory {
+        path: directory.to_owned(),
+        why: e.to_string(),
+    })
+}
+
+/// What a shared class cache of an image is made above.
+fn base(app: &App, kind: CacheKind, place: &Path) -> Result<Option<Base>, CacheError> {
+    let image = app.image.as_ref().and_then(|image| image.found.as_ref());
+    match image.filter(|_| kind == CacheKind::Scc) {
+        Some(image) => Ok(Base::of(image, place)?),
+        None => Ok(None),
+    }
+}
+
 fn training_configuration(
     experiment: &Experiment,
     configuration: &Configuration,
     wanted: StartCache,
-    jdk: Version,
-    room: Bytes,
+    options: Vec<String>,
 ) -> Configuration {
     let mut training = alone_without_limits(configuration);
     training.label = format!("training {}", wanted.kind);
     let own = experiment.training.jvm.iter().cloned();
-    let options = own.chain(cache::training_options(
-        wanted.kind,
-        Path::new(WRITTEN),
-        jdk,
-        room,
-    ));
+    let options = own.chain(options);
     training.jvm_options.extend(options.map(calculated));
     training
 }
@@ -352,7 +373,7 @@ fn assemble_by(
 ) -> Result<Assembled, CommandError> {
     let is_image = of.experiment.app_of(configuration).image.is_some();
     let seen = match is_image {
-        true => in_image(&built.file),
+        true => in_image(built),
         false => built.file.clone(),
     };
     let mut with = configuration.clone();
@@ -370,9 +391,15 @@ pub fn use_options(made: &Manifest, place: &Path) -> Vec<String> {
     cache::use_options(made.kind, place, version(&made.build))
 }
 
-/// Where an image has the cache that is in this file.
-pub fn in_image(file: &Path) -> PathBuf {
-    Path::new(IN_IMAGE).join(name_of(file))
+/// Where an image has a cache.
+pub fn in_image(built: &Built) -> PathBuf {
+    let above = built.manifest.shared.as_ref();
+    let above = above.and_then(|shared| shared.directory.as_deref());
+    let directory = match built.manifest.kind {
+        CacheKind::Scc => above.unwrap_or(loadline_sizing::cache::shared::IN_IMAGE),
+        CacheKind::AppCds | CacheKind::Aot => IN_IMAGE,
+    };
+    Path::new(directory).join(name_of(&built.file))
 }
 
 /// The name of a cache's file; loadline gave it, or let it pass.
@@ -499,6 +526,18 @@ fn length(evidence: &Evidence) -> Duration {
 
 fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError {
     let output = last_lines(&evidence.last_output);
+    if evidence
+        .last_output
+        .iter()
+        .any(|l| l.contains(shared::NO_ROOM))
+    {
+        return CacheError::NotWritten {
+            kind: wanted.kind,
+            why: "its disk has less room than the JVM asks for first".to_owned(),
+            output,
+            hint: "free some space on the disk of the state directory, or choose another: --state DIR",
+        };
+    }
     if let Some(failure) = &evidence.failure {
         let why = failure.detail.clone();
         return match failure.cause {
@@ -570,8 +609,7 @@ mod tests {
                 &experiment,
                 configuration,
                 APPCDS,
-                Version::feature(17),
-                Room::ANY.size,
+                vec!["-XX:ArchiveClassesAtExit=a".to_owned()],
             );
             assert_eq!((training.instances, training.rate), (1, None));
             assert_eq!((training.cpu, training.cpu_burst), (None, None));
@@ -644,6 +682,18 @@ mod tests {
         assert!(!is_trained(&evidence), "it crashed in the middle");
         evidence.exit = Default::default();
         assert!(is_trained(&evidence));
+    }
+
+    #[test]
+    fn a_disk_without_room_for_a_shared_class_cache_is_told() {
+        let said = "JVMSHRC561E Failed to initialize the shared classes cache, there is not enough space in the file system. Available free disk space bytes = 25042944, requested bytes = 83886080.";
+        let evidence = Evidence {
+            last_output: vec![said.to_owned()],
+            ..Evidence::default()
+        };
+        let error = not_written(APPCDS, &evidence);
+        assert!(error.to_string().contains("requested bytes"), "{error}");
+        assert!(error.hint().contains("--state DIR"), "{error:?}");
     }
 
     #[test]

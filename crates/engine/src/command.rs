@@ -29,6 +29,9 @@ pub(crate) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 /// its own in it, and leaves them out or puts them first where the variable has some already.
 const OPENJ9_OPTIONS: &str = "OPENJ9_JAVA_OPTIONS";
 
+/// Both, in the order in which an OpenJ9 reads them; the last word counts.
+pub(crate) const JVM_VARIABLES: [&str; 2] = [TOOL_OPTIONS, OPENJ9_OPTIONS];
+
 /// Variables that an application gets from loadline's own environment; nothing else is inherited.
 const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
 
@@ -214,6 +217,7 @@ fn in_image(
         user: app.account,
         stop_signal: found.stop_signal,
         layers: found.layers.clone(),
+        writable: None,
     };
     Ok(Assembled {
         app: loadline_trial::App::Image(Box::new(image)),
@@ -318,7 +322,7 @@ fn refuse_missing_jar(arguments: &[String], directory: &Path) -> Result<(), Comm
 }
 
 /// The variable whose options win over those of all other variables that a start script may set.
-fn options_variable(jdk: Option<&Jdk>) -> &'static str {
+pub fn options_variable(jdk: Option<&Jdk>) -> &'static str {
     match jdk.map(|jdk| jdk.kind) {
         Some(Vm::OpenJ9) => OPENJ9_OPTIONS,
         _ => TOOL_OPTIONS,

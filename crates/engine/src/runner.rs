@@ -19,7 +19,7 @@ use loadline_analysis::search::{Ask, ByAsk, Open, Search, Seen};
 use loadline_analysis::verdict::Thresholds;
 use loadline_jvm::cache::CacheKind;
 use loadline_jvm::cache::classes::Classes;
-use loadline_jvm::cache::scc::{FIRST_SIZE, Statistics};
+use loadline_jvm::cache::scc::{FIRST_SIZE, Limits, Statistics};
 use loadline_jvm::detect::{Found, Places};
 use loadline_load::LoadError;
 use loadline_trial::{Account, Ending, Event, Order, Progress, Refusal};
@@ -175,29 +175,30 @@ impl<'a> Runner<'a> {
         Ok(Some(built))
     }
 
-    /// A shared class cache: filled with room, with more where that is full, and made anew at the
-    /// size it holds. Waits for each start.
+    /// A shared class cache: filled with room, with more where that is full, and made anew with the
+    /// limits of what it holds. Waits for each start.
     fn shared(
         &mut self,
         slot: usize,
         configuration: &Configuration,
         wanted: StartCache,
     ) -> Result<Built, RunError> {
-        let mut first = Room {
-            size: FIRST_SIZE,
-            is_final: false,
-        };
+        let mut size = FIRST_SIZE;
         loop {
+            let first = Room {
+                limits: Limits::first(size),
+                is_final: false,
+            };
             let built = self.trained(slot, configuration, wanted, first)?;
             let held = self.statistics(slot, configuration, &built)?;
-            if held.full < FULL {
+            if held.full() < FULL {
                 let last = Room {
-                    size: held.trimmed(first.size),
+                    limits: held.limits(),
                     is_final: true,
                 };
                 return self.trained(slot, configuration, wanted, last);
             }
-            first.size = Bytes::from_bytes(first.size.as_bytes() * 2);
+            size = Bytes::from_bytes(size.as_bytes() * 2);
         }
     }
 

@@ -52,6 +52,8 @@ pub struct ScratchError {
 #[derive(Debug)]
 pub struct Scratch {
     root: PathBuf,
+    /// Names of files that were put into its /tmp.
+    given: Vec<OsString>,
 }
 
 impl Scratch {
@@ -63,6 +65,7 @@ impl Scratch {
         own(root, &owner.to_string())?;
         let scratch = Self {
             root: root.to_owned(),
+            given: Vec::new(),
         };
         let private = root.join("private");
         make_directory(&private, 0o700)?;
@@ -79,6 +82,28 @@ impl Scratch {
     /// Its own /tmp.
     pub fn tmp(&self) -> PathBuf {
         self.root.join("private/tmp")
+    }
+
+    /// Makes a directory below its /tmp that every user may write, with copies of these files that
+    /// none but root may; gives where it really is.
+    ///
+    /// # Errors
+    /// A path that is not below /tmp, a file that cannot be copied.
+    pub fn give(&mut self, seen: &Path, files: &[PathBuf]) -> Result<PathBuf, ScratchError> {
+        let (directory, name) = self.place_of(seen).map_err(failed("find", seen))?;
+        let place = directory.join(name);
+        make_directory(&place, 0o700)?;
+        for file in files {
+            let name = file.file_name().unwrap_or_default();
+            let copy = place.join(name);
+            fs::copy(file, &copy).map_err(failed("copy", file))?;
+            fs::set_permissions(&copy, Permissions::from_mode(0o644))
+                .map_err(failed("chmod", &copy))?;
+            self.given.push(name.to_owned());
+        }
+        fs::set_permissions(&place, Permissions::from_mode(0o1777))
+            .map_err(failed("chmod", &place))?;
+        Ok(place)
     }
 
     /// Writes down that an engine is going to make a container of this name, for the sweep.
@@ -192,13 +217,13 @@ impl Scratch {
         open_beneath(&directory, &name)
     }
 
-    /// The same for the one file of a directory, with its name.
+    /// The same for the one file of a directory that it was not given, with its name.
     ///
     /// # Errors
     /// A directory that is not such a one, or holds anything but one regular file.
     pub fn open_only(&self, seen: &Path) -> io::Result<(OsString, File)> {
         let (directory, name) = self.place_of(seen)?;
-        beneath::open_only(open_directory(&directory)?, &name)
+        beneath::open_only(open_directory(&directory)?, &name, &self.given)
     }
 
     /// The real directory and the name in it of a path that the application sees.

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 
 /// Opens a regular file by a path below the directory; no link is followed, not even on the way.
 ///
@@ -35,10 +35,15 @@ pub fn open_in_root(root: impl AsFd, name: &Path) -> io::Result<File> {
 }
 
 /// Opens the one file of a directory below the directory, and says its name; no link is followed.
+/// These names do not count.
 ///
 /// # Errors
 /// A directory that is not there, or holds anything but one regular file.
-pub fn open_only(directory: impl AsFd, name: &Path) -> io::Result<(OsString, File)> {
+pub fn open_only(
+    directory: impl AsFd,
+    name: &Path,
+    known: &[OsString],
+) -> io::Result<(OsString, File)> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
     let inner = openat2(directory, name, flags, Mode::empty(), resolve)?;
@@ -46,9 +51,9 @@ pub fn open_only(directory: impl AsFd, name: &Path) -> io::Result<(OsString, Fil
     // Two are too many already, so it ends however many there are.
     for entry in Dir::read_from(&inner)? {
         let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(OsStr::from_bytes(name).to_owned());
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." && !known.iter().any(|known| known == name) {
+            names.push(name.to_owned());
         }
         if names.len() > 1 {
             let text = "it holds more than one file";
@@ -59,6 +64,26 @@ pub fn open_only(directory: impl AsFd, name: &Path) -> io::Result<(OsString, Fil
     let name = name.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it is empty"))?;
     let file = open(&inner, Path::new(&name))?;
     Ok((name, file))
+}
+
+/// Names and kinds in a directory, where links lead where they lead for a process that has the
+/// directory `root` as its root.
+///
+/// # Errors
+/// A directory that is not there.
+pub fn list_in_root(root: impl AsFd, name: &Path) -> io::Result<Vec<(OsString, FileType)>> {
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+    let inner = openat2(root, name, flags, Mode::empty(), resolve)?;
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&inner)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            entries.push((name.to_owned(), entry.file_type()));
+        }
+    }
+    Ok(entries)
 }
 
 fn open_by(directory: impl AsFd, name: &Path, resolve: ResolveFlags) -> io::Result<File> {
@@ -95,7 +120,7 @@ mod tests {
         let root = File::open(place.path()).expect("it is there");
         let inner = place.path().join("inner");
         fs::create_dir(&inner).expect("a directory");
-        let only = |name: &str| open_only(&root, Path::new(name));
+        let only = |name: &str| open_only(&root, Path::new(name), &[]);
         assert!(only("inner").is_err(), "it is empty");
         symlink("/etc/passwd", inner.join("link")).expect("a link");
         assert!(only("inner").is_err(), "a link");
@@ -106,6 +131,9 @@ mod tests {
         assert_eq!(read(file, 100).expect("it is read"), b"bytes");
         fs::write(inner.join("other"), "bytes").expect("a file");
         assert!(only("inner").is_err(), "two");
+        let known = [OsString::from("cache")];
+        let (name, _) = open_only(&root, Path::new("inner"), &known).expect("one is known");
+        assert_eq!(name, "other");
         symlink(&inner, place.path().join("turned")).expect("a link");
         assert!(only("turned").is_err(), "a link on the way");
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use loadline_jvm::cache::scc::{self, Statistics};
+use loadline_jvm::cache::scc::{self, Limits, Place, Statistics};
 use loadline_jvm::detect::words::{ASK_OPENJ9, Words};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_jvm::footprint::{self, Footprint};
@@ -144,21 +144,26 @@ fn a_real_openj9_takes_the_options() {
         let version = ["-version".to_owned()];
         said(&java(&jdk, &[options, &version].concat()))
     };
-    run(&scc::populate(directory.path(), Bytes::from_mib(16)));
-    let said = run(&[scc::print_statistics(directory.path())]);
+    let place = Place::own(directory.path());
+    let limits = Limits {
+        hard: Bytes::from_mib(16),
+        soft: Bytes::from_mib(12),
+    };
+    run(&scc::populate(&place, limits, false));
+    let said = run(&[scc::print_statistics(&place)]);
     let statistics = Statistics::parse(&said).unwrap_or_else(|| panic!("no statistics: {said}"));
     assert!(statistics.classes > 100, "{statistics:?}");
-    let said = run(&scc::attach(directory.path()));
+    let said = run(&scc::attach(&place));
     assert!(said.contains("OpenJ9"), "{said}");
-    run(&[scc::destroy(directory.path())]);
+    run(&[scc::destroy(&place)]);
     // Where it cannot be: a directory that is not there, and one that takes nothing.
     let absent = directory.path().join("absent");
-    let said = run(&scc::attach(&absent));
+    let said = run(&scc::attach(&Place::own(&absent)));
     assert!(
         said.contains("OpenJ9") && !absent.join("x").exists(),
         "{said}"
     );
-    let said = run(&scc::attach(Path::new("/proc/self")));
+    let said = run(&scc::attach(&Place::own(Path::new("/proc/self"))));
     assert!(said.contains("OpenJ9"), "{said}");
 }
 

@@ -44,6 +44,7 @@ pub(crate) fn order() -> Order {
         user: None,
         stop_signal: None,
         layers: Vec::new(),
+        writable: None,
     };
     Order {
         trial: "t-1".to_owned(),

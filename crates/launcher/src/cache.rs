@@ -170,16 +170,20 @@ pub(crate) fn by_manifest(
 
 /// Damage would end a JVM, or make an OpenJ9 write its dumps before it goes on.
 pub(crate) fn whole(made: &Manifest, cache: &Path) -> Result<(), Mismatch> {
-    let length = cache.metadata().map(|metadata| metadata.len()).ok();
-    if length != Some(made.size) {
-        let what = "its length is not the one that was written";
-        return Err(Mismatch::Damaged { what });
+    match damage(cache, made.size, made.checksum) {
+        Some(what) => Err(Mismatch::Damaged { what }),
+        None => Ok(()),
     }
-    if files::checksum(cache) != Some(made.checksum) {
-        let what = "its checksum is not the one that was written";
-        return Err(Mismatch::Damaged { what });
+}
+
+/// What of a file is not what was written.
+pub(crate) fn damage(file: &Path, size: u64, checksum: u64) -> Option<&'static str> {
+    let length = file.metadata().map(|metadata| metadata.len()).ok();
+    if length != Some(size) {
+        return Some("its length is not the one that was written");
     }
-    Ok(())
+    (files::checksum(file) != Some(checksum))
+        .then_some("its checksum is not the one that was written")
 }
 
 fn changed(path: &Path, file: &ClassPathFile) -> Option<&'static str> {
@@ -332,6 +336,7 @@ mod tests {
                 checksum: files::checksum(&shipped.path("app.aot")).unwrap(),
                 cpu: cpu().unwrap_or_default(),
                 class_path: ["app.jar", "lib/a.jar"].map(|n| shipped.file(n)).into(),
+                shared: None,
             };
             std::fs::write(shipped.path("app.aot.manifest"), made.to_text()).unwrap();
             shipped

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
-use loadline_sizing::cache::{CacheKind, Checksum, ClassPathFile, Manifest};
+use loadline_sizing::cache::shared::Layer;
+use loadline_sizing::cache::{CacheKind, Checksum, ClassPathFile, Manifest, Shared};
 
 const LAUNCHER: &str = env!("CARGO_BIN_EXE_loadline-launch");
 
@@ -76,6 +77,7 @@ impl Shipped {
                     .expect("after 1970")
                     .as_secs(),
             }],
+            shared: None,
         };
         fs::write(self.path("app.jsa.manifest"), made.to_text()).expect("a file");
     }
@@ -245,6 +247,44 @@ fn shared(jdk: &Path) -> Result<(Shipped, PathBuf), String> {
     Ok((Shipped { directory, jdks }, file))
 }
 
+/// The build of an OpenJ9, by its release file.
+fn build_of(jdk: &Path) -> String {
+    let release = fs::read_to_string(jdk.join("release")).expect("a release");
+    let value = |key: &str| {
+        let mut lines = release.lines();
+        lines.find_map(|line| Some(line.strip_prefix(key)?.trim_matches('"').to_owned()))
+    };
+    let build = value("JAVA_RUNTIME_VERSION=").or_else(|| value("JAVA_VERSION="));
+    build.expect("a version")
+}
+
+/// Length and checksum of a file.
+fn measured(file: &Path) -> (u64, u64) {
+    let bytes = fs::read(file).expect("a cache");
+    let mut sum = Checksum::default();
+    sum.add(&bytes);
+    (bytes.len() as u64, sum.finish())
+}
+
+/// The manifest beside a shared class cache.
+fn write_manifest(file: &Path, build: &str, shared: Option<Shared>) {
+    let (size, checksum) = measured(file);
+    let made = Manifest {
+        kind: CacheKind::Scc,
+        build: build.to_owned(),
+        collector: "gencon".to_owned(),
+        compressed_oops: true,
+        compact_headers: false,
+        size,
+        checksum,
+        cpu: Vec::new(),
+        class_path: Vec::new(),
+        shared,
+    };
+    let manifest = format!("{}.manifest", file.display());
+    fs::write(manifest, made.to_text()).expect("a file");
+}
+
 #[test]
 fn an_openj9_starts_with_its_cache_and_without_a_bad_one() {
     let jdk = Path::new("/usr/lib/jvm/openj9-25");
@@ -255,31 +295,8 @@ fn an_openj9_starts_with_its_cache_and_without_a_bad_one() {
             return;
         }
     };
-    let release = fs::read_to_string(jdk.join("release")).expect("a release");
-    let value = |key: &str| {
-        let mut lines = release.lines();
-        lines.find_map(|line| Some(line.strip_prefix(key)?.trim_matches('"').to_owned()))
-    };
-    let build = value("JAVA_RUNTIME_VERSION=").or_else(|| value("JAVA_VERSION="));
-    let write_manifest = |build: &str| {
-        let cache = fs::read(&file).expect("a cache");
-        let mut sum = Checksum::default();
-        sum.add(&cache);
-        let made = Manifest {
-            kind: CacheKind::Scc,
-            build: build.to_owned(),
-            collector: "gencon".to_owned(),
-            compressed_oops: true,
-            compact_headers: false,
-            size: cache.len() as u64,
-            checksum: sum.finish(),
-            cpu: Vec::new(),
-            class_path: Vec::new(),
-        };
-        let manifest = format!("{}.manifest", file.display());
-        fs::write(manifest, made.to_text()).expect("a file");
-    };
-    let build = build.expect("a version");
+    let write_manifest = |build: &str| write_manifest(&file, build, None);
+    let build = build_of(jdk);
     write_manifest(&build);
     let said = shipped.launch(jdk, &[]);
     assert!(
@@ -303,4 +320,78 @@ fn an_openj9_starts_with_its_cache_and_without_a_bad_one() {
     // Without a manifest the JVM has the word: it is told to go on without the cache.
     fs::remove_file(format!("{}.manifest", file.display())).expect("a manifest");
     shipped.launch(jdk, &["-Xdump:none"]);
+}
+
+#[test]
+fn an_openj9_starts_with_the_layers_that_are_whole() {
+    let jdk = Path::new("/usr/lib/jvm/openj9-25");
+    let (shipped, base) = match shared(jdk) {
+        Ok(shared) => shared,
+        Err(reason) => {
+            println!("SKIP an_openj9_starts_with_the_layers_that_are_whole: {reason}");
+            return;
+        }
+    };
+    let scc = shipped.path("scc");
+    let java = |option: &str, more: &[&str]| {
+        let option = format!(
+            "-Xshareclasses:name=loadline,cacheDir={}{option}",
+            scc.display()
+        );
+        let output = Command::new(jdk.join("bin/java"))
+            .arg(option)
+            .args(more)
+            .current_dir(shipped.directory.path())
+            .output()
+            .expect("java runs");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    java(
+        ",createLayer",
+        &["-Xscmx4m", "-jar", "app.jar", "--nonsense"],
+    );
+    let above = base.display().to_string().replace("L00", "L01");
+    let above = Path::new(&above);
+    assert!(above.is_file(), "no layer above {}", base.display());
+    let build = build_of(jdk);
+    let (size, checksum) = measured(&base);
+    let name = base
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    let made = Shared {
+        hard_limit: 4 << 20,
+        soft_limit: 4 << 20,
+        directory: Some(scc.display().to_string()),
+        below: vec![Layer {
+            name,
+            size,
+            checksum,
+        }],
+    };
+    write_manifest(&base, &build, None);
+    write_manifest(above, &build, Some(made));
+    let said = shipped.launch(jdk, &[]);
+    assert!(said.contains("fits, with the layers below it"), "{said}");
+    // The JVM's own word: it takes the uppermost where no number is given, else that one.
+    let app = ["-jar", "app.jar", "--nonsense"];
+    let found = "Found class java/util/HashMap in shared cache";
+    let said = java(",readonly,verboseIO", &app);
+    assert!(said.contains(found), "{said}");
+    let bytes = fs::read(above).expect("a layer");
+    fs::write(above, &bytes[..bytes.len() / 2]).expect("it is cut");
+    let said = shipped.launch(jdk, &[]);
+    assert!(said.contains("damaged: its length"), "{said}");
+    assert!(said.contains(",layer=0,readonly,nonfatal"), "{said}");
+    let said = java(",layer=0,readonly,verboseIO", &app);
+    assert!(said.contains(found), "{said}");
+    fs::write(above, &bytes).expect("it is whole again");
+    let mut below = fs::read(&base).expect("a layer");
+    let middle = below.len() / 2;
+    below[middle] ^= 1;
+    fs::write(&base, &below).expect("it is changed");
+    let said = shipped.launch(jdk, &[]);
+    assert!(said.contains("the layer below it, C"), "{said}");
+    assert!(!said.contains("-Xshareclasses:name"), "{said}");
 }

@@ -7,10 +7,14 @@
 //! but for ZGC, which has no compressed oops; noise in an archive (200 KB on 17, 1 MiB on 25) ended
 //! the JVM by SIGABRT.
 
+pub mod shared;
+
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use crate::Version;
+
+pub use shared::Shared;
 
 /// First word of a manifest, with its version.
 const HEADING: &str = "loadline-cache 1";
@@ -108,6 +112,9 @@ pub struct Manifest {
     pub cpu: Vec<String>,
     /// The class path in order; the first file is the application's.
     pub class_path: Vec<ClassPathFile>,
+    /// What a shared class cache has besides; `None` of other kinds, and in manifests from before it
+    /// was kept.
+    pub shared: Option<Shared>,
 }
 
 impl Manifest {
@@ -122,6 +129,9 @@ impl Manifest {
         let _ = writeln!(text, "checksum {:016x}", self.checksum);
         if !self.cpu.is_empty() {
             let _ = writeln!(text, "cpu {}", self.cpu.join(" "));
+        }
+        if let Some(shared) = &self.shared {
+            shared.write(&mut text);
         }
         for file in &self.class_path {
             let _ = writeln!(text, "file {} {} {}", file.size, file.modified, file.path);
@@ -149,6 +159,7 @@ impl Manifest {
             // Manifests from before it was kept have none.
             cpu: value("cpu").map_or_else(Vec::new, words),
             class_path: files.map(|(_, text)| file(text)).collect::<Option<_>>()?,
+            shared: Shared::read(&pairs)?,
         })
     }
 }
@@ -224,6 +235,18 @@ pub enum Mismatch {
         /// What is different.
         what: &'static str,
     },
+    /// A layer below it is not the one that it was made above.
+    Layer {
+        /// Its file.
+        name: String,
+        /// What is different.
+        what: &'static str,
+    },
+    /// It lies elsewhere than it was made for, and has layers below it.
+    Directory {
+        /// Where it was made for.
+        made: String,
+    },
 }
 
 impl fmt::Display for Mismatch {
@@ -265,6 +288,11 @@ impl fmt::Display for Mismatch {
             }
             Self::ClassPath { path, what } => write!(f, "the class path changed: {path} {what}"),
             Self::Damaged { what } => write!(f, "the file is damaged: {what}"),
+            Self::Layer { name, what } => write!(f, "the layer below it, {name}, {what}"),
+            Self::Directory { made } => write!(
+                f,
+                "it was made for the directory {made}, and a layer is of no use in another"
+            ),
         }
     }
 }
@@ -510,6 +538,7 @@ mod tests {
             checksum: 0xab,
             cpu: vec!["avx2".to_owned(), "sse4_2".to_owned()],
             class_path: vec![file("app.jar"), file("lib/a b.jar")],
+            shared: None,
         }
     }
 
@@ -577,6 +606,42 @@ mod tests {
         assert!(text.contains("checksum 00000000000000ab\n"), "{text}");
         assert!(text.ends_with("file 12 1767225600 lib/a b.jar\n"), "{text}");
         assert_eq!(Manifest::parse(&text), Some(manifest()));
+    }
+
+    #[test]
+    fn limits_and_layers_of_a_shared_class_cache_are_said() {
+        let layer = shared::Layer {
+            name: "C290M25F1A64P_loadline_G45L00".to_owned(),
+            size: 7,
+            checksum: 0xcd,
+        };
+        let made = Manifest {
+            kind: CacheKind::Scc,
+            shared: Some(Shared {
+                hard_limit: 8 << 20,
+                soft_limit: 7 << 20,
+                directory: Some("/opt/a b".to_owned()),
+                below: vec![layer],
+            }),
+            ..manifest()
+        };
+        let text = made.to_text();
+        for line in [
+            "hard-limit 8388608\n",
+            "soft-limit 7340032\n",
+            "directory /opt/a b\n",
+            "layer 7 00000000000000cd C290M25F1A64P_loadline_G45L00\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        assert_eq!(Manifest::parse(&text), Some(made));
+        for other in [
+            text.replace("soft-limit", "limit"),
+            text.replace("layer 7", "layer seven"),
+            text.replace("C290M25F1A64P_", "../"),
+        ] {
+            assert_eq!(Manifest::parse(&other), None, "{other}");
+        }
     }
 
     #[test]

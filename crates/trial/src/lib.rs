@@ -14,5 +14,6 @@ pub use dependency::{Dependency, Proxied, Stub};
 pub use event::{Ending, Event, Progress};
 pub use order::{
     Account, App, Engine, EngineKind, Image, LoadPhase, Network, Order, Readiness, Sampling, Soak,
+    Writable,
 };
 pub use refusal::Refusal;

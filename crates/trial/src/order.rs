@@ -47,7 +47,7 @@ pub struct Order {
     pub log_line: Option<String>,
     /// Files that the application writes and that are handed over when it has ended, as it sees
     /// them. A path that ends in a slash is a directory whose one file is handed over, behind a
-    /// line with its name.
+    /// line with its name; what was there before the start does not count.
     pub hand_over: Vec<PathBuf>,
     /// How often the cgroup's counters are read.
     pub sampling: Sampling,
@@ -125,6 +125,21 @@ pub struct Image {
     pub stop_signal: Option<i32>,
     /// Directories of the host with its files, where they are known.
     pub layers: Vec<PathBuf>,
+    /// A directory that it may write, in the place of one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writable: Option<Writable>,
+}
+
+/// A directory that an image may write, in the place of one of its own. What the image puts into it
+/// can be handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Writable {
+    /// As the image sees it.
+    pub seen: PathBuf,
+    /// The same directory below `/tmp`.
+    pub below_tmp: PathBuf,
+    /// Files of the host that are copied into it before the start, and never handed over.
+    pub files: Vec<PathBuf>,
 }
 
 /// A container engine and how its program is called.

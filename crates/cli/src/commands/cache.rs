@@ -4,6 +4,7 @@
 //! It is an experiment with one factor (no cache, cache), so everything about trials, records and
 //! `resume` is that of `loadline run`; this file makes the experiment and puts the file in place.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use clap::Args;
 use loadline_analysis::record::{Configuration, Image};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::cache::{Built, CacheError, application, in_image, name_of, use_options};
-use loadline_engine::command::assemble;
+use loadline_engine::command::{assemble, options_variable};
 use loadline_engine::experiment::wire::{
     CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
     RunTable, SearchTable,
 };
 use loadline_engine::experiment::{Experiment, Said};
 use loadline_engine::store::ResultKind;
+use loadline_host::oci;
 use loadline_jvm::cache::application::Application;
 use loadline_jvm::cache::classes::Classes;
 use loadline_jvm::cache::destination::{Destination, Writer};
@@ -26,7 +28,9 @@ use loadline_jvm::cache::{self as caches, CacheKind, manifest};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_load::spec::text::TimeOrNone;
 use loadline_load::{Spec, Target};
-use loadline_report::emit::cached_image;
+use loadline_report::emit::{ImageCache, cached_image};
+use loadline_sizing::Bytes;
+use loadline_sizing::cache::Shared;
 use loadline_trial::Account;
 
 use super::{OutputFlags, print};
@@ -139,10 +143,6 @@ pub fn run(mut arguments: CacheArguments) -> Result<Outcome, Error> {
     images::find(&mut plain)?;
     let (jdk, application) = subject(&plain)?;
     let kind = kind(&arguments.kind, &jdk)?;
-    if let (CacheKind::Scc, Some(image)) = (kind, &arguments.image) {
-        let what = format!("the image {image}: a shared class cache is not built into images yet");
-        return Err(Error::new(ErrorKind::Usage, what).hint("build it from the command: loadline cache --kind scc -- java -jar app.jar; copied to /opt/scc of the image, loadline-launch finds it"));
-    }
     let name = match &arguments.image {
         Some(reference) => images::name(reference),
         None => stem(application.main()),
@@ -156,7 +156,11 @@ pub fn run(mut arguments: CacheArguments) -> Result<Outcome, Error> {
     let place = directory.join(&name);
     let is_found = is_found(application.main(), &arguments.command, &place);
     if kind == CacheKind::Scc {
-        directory.push(SHARED);
+        // Those of two images may have the same name.
+        directory.push(match arguments.image {
+            Some(_) => format!("{name}.{SHARED}"),
+            None => SHARED.to_owned(),
+        });
     }
     // Before an application is started for nothing.
     let caller = sudo_caller().map(|Account { uid, gid }| Writer { uid, gid });
@@ -186,7 +190,8 @@ fn verify(
     let agenda = Agenda::new(&measuring.experiment);
     let with = cached(&measuring.experiment)?;
     let found = measuring.experiment.app.image.as_ref();
-    let image = found.and_then(|image| Some(images::recorded(image.found.as_ref()?)));
+    let found = found.and_then(|image| image.found.clone());
+    let image = found.as_ref().map(images::recorded);
     let mut progress = measuring.progress(Some(agenda.trials()));
     let built = measuring.run(&mut progress, |runner| {
         let Some(built) = runner.cache(&with)? else {
@@ -194,9 +199,9 @@ fn verify(
         };
         // At once: whoever has no patience for the pairs has the cache.
         let file = file.clone().unwrap_or_else(|| name_of(&built.file));
-        match &image {
+        match &found {
             None => manifest::install(&built.file, there, &file, &built.manifest).map(drop),
-            Some(image) => put_beside_dockerfile(&built, image, there, &file),
+            Some(found) => put_beside_dockerfile(&built, found, there, &file),
         }
         .map_err(CacheError::File)?;
         let classes = runner.witness(&with, &built)?;
@@ -214,7 +219,7 @@ fn verify(
         let file = file.unwrap_or_else(|| name_of(&built.file));
         let use_it = match &image {
             None => use_it(&built, &there.join(&file), is_found),
-            Some(image) => build_it(image, there, &file),
+            Some(image) => build_it(image, there, &dockerfile(built.manifest.kind, &file)),
         };
         print(&summary(&built, &there.join(&file), &use_it, classes))?;
     }
@@ -270,28 +275,53 @@ fn stem(jar: &Path) -> String {
         .unwrap_or_default()
 }
 
-/// Puts the cache of an image in place, with the Dockerfile that puts it into the image. No manifest:
-/// what it fits stays as it is while the image's id does.
+/// Puts the cache of an image in place, with the Dockerfile that puts it into the image. A manifest
+/// has a shared class cache only, for `loadline-launch` in the image: what any other fits stays as it
+/// is while the image's id does.
 fn put_beside_dockerfile(
     built: &Built,
-    image: &Image,
+    found: &oci::image::Image,
     there: &Destination,
     file: &str,
 ) -> Result<(), ManifestError> {
-    let place = in_image(&built.file);
-    let options = use_options(&built.manifest, &place);
-    let text = cached_image(image, file, &place.display().to_string(), &options);
-    let cache = std::fs::File::open(&built.file).map_err(|source| ManifestError {
+    let place = in_image(built);
+    let variable = options_variable(found.jdk.as_ref());
+    let own = found.env.get(variable).map(String::as_str);
+    let is_shared = built.manifest.kind == CacheKind::Scc;
+    let manifest = manifest::path_of(Path::new(file)).display().to_string();
+    let (files, to) = match is_shared {
+        true => {
+            let directory = place.parent().unwrap_or(&place).display();
+            (vec![file.to_owned(), manifest], format!("{directory}/"))
+        }
+        false => (vec![file.to_owned()], place.display().to_string()),
+    };
+    let cache = ImageCache {
+        files: &files,
+        place: &to,
+        variable: (variable, own),
+        options: &use_options(&built.manifest, &place),
+    };
+    let text = cached_image(&images::recorded(found), &cache);
+    let dockerfile = dockerfile(built.manifest.kind, file);
+    if is_shared {
+        manifest::install(&built.file, there, file, &built.manifest)?;
+        return there.put_one(&dockerfile, |file| file.write_all(text.as_bytes()));
+    }
+    let content = std::fs::File::open(&built.file).map_err(|source| ManifestError {
         action: "read",
         path: built.file.clone(),
         source,
     })?;
-    there.put((file, cache), (&dockerfile(file), text.as_bytes()))
+    there.put((file, content), (&dockerfile, text.as_bytes()))
 }
 
-/// The Dockerfile of a cache: a name that no build has yet.
-fn dockerfile(file: &str) -> String {
-    format!("{file}.Dockerfile")
+/// The Dockerfile of a cache: a name that no build has yet, or in a directory that has nothing else.
+fn dockerfile(kind: CacheKind, file: &str) -> String {
+    match kind {
+        CacheKind::Scc => "Dockerfile".to_owned(),
+        CacheKind::AppCds | CacheKind::Aot => format!("{file}.Dockerfile"),
+    }
 }
 
 /// The experiment: the application as it is, and with a cache of this kind.
@@ -429,6 +459,9 @@ fn summary(built: &Built, place: &Path, use_it: &str, classes: Option<Classes>) 
             n => format!("the {n} files of the class path"),
         },
     );
+    if let Some(shared) = &made.shared {
+        text += &limits_and_layers(shared);
+    }
     text += &format!("Use it: {use_it}.\n");
     if let Some(classes) = classes {
         text += &format!(
@@ -446,6 +479,19 @@ fn summary(built: &Built, place: &Path, use_it: &str, classes: Option<Classes>) 
     text + "\n"
 }
 
+/// What a shared class cache is besides.
+fn limits_and_layers(made: &Shared) -> String {
+    let mib = |bytes: u64| Bytes::from_bytes(bytes).as_mib();
+    let (hard, soft) = (mib(made.hard_limit), mib(made.soft_limit));
+    let mut text = format!("Its hard limit is {hard:.0}Mi, its soft limit {soft:.0}Mi.\n");
+    if let Some(directory) = &made.directory {
+        let below: Vec<&str> = made.below.iter().map(|layer| layer.name.as_str()).collect();
+        let below = below.join(", ");
+        text += &format!("It is a layer above {below} of the image, of use in {directory} only.\n");
+    }
+    text
+}
+
 /// How a program uses it.
 fn use_it(built: &Built, place: &Path, is_found: bool) -> String {
     let options = use_options(&built.manifest, place).join(" ");
@@ -453,12 +499,12 @@ fn use_it(built: &Built, place: &Path, is_found: bool) -> String {
 }
 
 /// How an image gets it.
-fn build_it(image: &Image, there: &Destination, file: &str) -> String {
+fn build_it(image: &Image, there: &Destination, dockerfile: &str) -> String {
     format!(
         "{} build -t {}:cached -f {} {}",
         image.engine,
         images::name(&image.reference),
-        there.join(&dockerfile(file)).display(),
+        there.join(dockerfile).display(),
         there.directory().display(),
     )
 }

@@ -1,5 +1,6 @@
 //! `loadline emit`: the files that ship a recommendation, whole or not at all.
 
+mod cached;
 mod existing;
 mod steps;
 
@@ -8,15 +9,16 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use loadline_analysis::advice::is_of_openj9;
 use loadline_analysis::deployment::CellResult;
-use loadline_analysis::record::{Configuration, Image, StartCache, TrialRecord};
+use loadline_analysis::record::{Configuration, Image, TrialRecord};
 use loadline_engine::experiment::Experiment;
 use loadline_files::{Directory, Part, Refused};
 use loadline_jvm::cache::application::Application as Jars;
 use loadline_kubernetes::rights;
 use loadline_report::emit::{
-    Application, Artefact, BaseImage, CACHE_REQUESTS, Command, EmitError, Pinned, Purpose, Ready,
-    Scaling, emit, secret, slug,
+    Application, Artefact, BaseImage, Command, EmitError, OPENJ9, Pinned, Purpose, Ready, Scaling,
+    emit, secret, slug,
 };
 use loadline_report::{ResultView, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
@@ -29,6 +31,7 @@ use crate::files;
 use crate::images;
 use crate::result::{ResultFlags, node};
 
+use cached::{asked_for, refuse_cache_of_another_jvm, refuse_cache_of_image};
 use existing::Existing;
 use steps::Steps;
 
@@ -107,7 +110,8 @@ pub struct EmitArguments {
     /// Start java directly, without loadline-launch
     #[arg(long)]
     plain: bool,
-    /// Let the Dockerfile build a start-up cache: appcds (JDK 13 and later) or aot (25 and later)
+    /// Let the Dockerfile build a start-up cache: appcds (JDK 13 and later), aot (25 and later) or
+    /// scc (OpenJ9)
     /// [default: the one that the recommendation was measured with]
     #[arg(long, value_name = "KIND")]
     cache: Option<CacheKind>,
@@ -262,21 +266,6 @@ fn purposes_of_image(arguments: &EmitArguments) -> Result<Vec<Purpose>, Error> {
     }
 }
 
-/// A variable of a manifest takes the place of the image's, so the cache must be the image's before
-/// it is measured: then its option is known as one of the image's own.
-fn refuse_cache_of_image(application: &Application) -> Result<(), Error> {
-    let has_cache = application.measured_image.is_some() && application.cache.is_some();
-    if !has_cache {
-        return Ok(());
-    }
-    let image = &application.image;
-    Err(Error::new(
-        ErrorKind::Usage,
-        format!("the start-up cache is not in {image}, and a manifest cannot put it there"),
-    )
-    .hint(format!("loadline cache --image {image} writes the cache and a Dockerfile that puts it into the image; build that, then size what it built: loadline size --image")))
-}
-
 fn application(
     arguments: &EmitArguments,
     view: &ResultView,
@@ -288,18 +277,7 @@ fn application(
     let jdk = feature(view).or_else(|error| measured.map(|_| 0).ok_or(error))?;
     let replicas = replicas(arguments, view);
     let scaling = scaling(arguments, view, replicas)?;
-    let least = match arguments.cache {
-        Some(CacheKind::Aot) => 25,
-        _ => 13,
-    };
-    if arguments.cache == Some(CacheKind::Scc) || arguments.cache.is_some() && jdk < least {
-        let refusal = format!(
-            "--cache: the image's JDK {jdk} has no such cache that an image build can make"
-        );
-        return Err(
-            Error::new(ErrorKind::Usage, refusal).hint("appcds from JDK 13 on, aot from JDK 25 on")
-        );
-    }
+    refuse_cache_of_another_jvm(arguments.cache, jdk, is_openj9(view))?;
     let command = match measured {
         Some(_) => Command::in_image(&experiment.app.command),
         None => command(experiment)?,
@@ -336,8 +314,18 @@ fn application(
         jdk,
         launcher: !arguments.plain && measured.is_none() && command.liberty.is_none(),
         command,
-        cache: cache(arguments, view),
+        cache: asked_for(arguments.cache, view),
     })
+}
+
+/// Whether the JVM that was measured is an OpenJ9, by its own log, else by the machine's list.
+fn is_openj9(view: &ResultView) -> bool {
+    let gc = of_recommended(view).find_map(|t| t.evidence.gc.as_ref());
+    let mut listed = view.machine.jdks.iter();
+    match gc {
+        Some(gc) => is_of_openj9(&gc.collector),
+        None => listed.any(|jdk| jdk.contains("(OpenJ9 ")),
+    }
 }
 
 /// The image to build on: the one asked for, else the one that comes nearest to the JVM of the trials.
@@ -345,11 +333,17 @@ fn base_image(arguments: &EmitArguments, view: &ResultView, jdk: u32) -> BaseIma
     let logged = logged(view).next();
     // `17 debian 17.0.15+6-Debian-1deb12u1`: name, vendor, version.
     let listed = view.machine.jdks.iter().filter_map(|jdk| {
+        // Of an OpenJ9 with the build of its virtual machine behind it.
+        let jdk = jdk.split(" (").next()?;
         let (rest, version) = jdk.rsplit_once(' ')?;
         Some((rest.rsplit_once(' ')?.1, version))
     });
     let mut listed = listed.filter(|(_, version)| logged.is_none_or(|logged| logged == *version));
     let (vendor, version) = listed.next().unwrap_or(("", logged.unwrap_or_default()));
+    let vendor = match is_openj9(view) && vendor != "semeru" {
+        true => OPENJ9,
+        false => vendor,
+    };
     match &arguments.base_image {
         Some(name) => BaseImage::given(name, vendor, version),
         None => BaseImage::nearest(vendor, version, jdk),
@@ -363,20 +357,6 @@ fn env(experiment: &Experiment, image: Option<&Image>) -> BTreeMap<String, Strin
         env.entry("JAVA_TOOL_OPTIONS".to_owned()).or_insert(own);
     }
     env
-}
-
-/// The start-up cache that is asked for, else the one that was measured; trained as that was.
-fn cache(arguments: &EmitArguments, view: &ResultView) -> Option<StartCache> {
-    let recommendation = view.recommendation.as_ref();
-    let measured = recommendation.and_then(|r| r.configuration.cache);
-    let Some(kind) = arguments.cache else {
-        return measured;
-    };
-    let same = measured.filter(|cache| cache.kind == kind);
-    Some(same.unwrap_or(StartCache {
-        kind,
-        requests: CACHE_REQUESTS,
-    }))
 }
 
 /// The pods asked for, else those that the cheapest deployment has.
@@ -516,13 +496,17 @@ fn holds_secret(text: &str) -> bool {
 /// JDKs as their own logs say them, the last trial's first; not those of other levels than the
 /// recommended one.
 fn logged(view: &ResultView) -> impl Iterator<Item = &str> {
+    of_recommended(view).filter_map(|t| t.evidence.gc.as_ref()?.jdk.as_deref())
+}
+
+/// Trials of the recommended level, the last first.
+fn of_recommended(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
     let recommended = view.recommendation.as_ref().map(|r| &r.configuration);
     let is_of = move |t: &&TrialRecord| {
         let level = |c: &'_ Configuration| (c.jdk.clone(), c.application.clone());
         recommended.is_none_or(|r| level(r) == level(&t.configuration))
     };
-    let trials = view.trials.iter().rev().filter(is_of);
-    trials.filter_map(|t| t.evidence.gc.as_ref()?.jdk.as_deref())
+    view.trials.iter().rev().filter(is_of)
 }
 
 /// The feature release of the JDK that was measured, from its own log, else from the machine.

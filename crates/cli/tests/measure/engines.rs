@@ -215,6 +215,91 @@ impl Drop for OwnImage<'_> {
     }
 }
 
+/// Where an OpenJ9 of a test lies, on this machine and in its image.
+pub const OPENJ9: &str = "/usr/lib/jvm/openj9-25";
+
+/// An image with the smallest workload and a whole OpenJ9. Dropping it removes it.
+pub struct OpenJ9Image<'a> {
+    engine: &'a Engine,
+}
+
+impl<'a> OpenJ9Image<'a> {
+    pub const NAME: &'static str = "localhost/loadline-openj9:1";
+
+    /// Packs it; or why it cannot be.
+    pub fn build(engine: &'a Engine) -> Result<Self, String> {
+        if !Path::new(OPENJ9).join("bin/java").is_file() {
+            return Err(format!("no OpenJ9 25 in {OPENJ9}"));
+        }
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openj9-image");
+        let _ = fs::remove_dir_all(&root);
+        let put = |from: &Path, to: &str| {
+            let to = root.join(to.trim_start_matches('/'));
+            fs::create_dir_all(to.parent().expect("it has one")).expect("a directory");
+            fs::copy(from, to).expect("it is copied");
+        };
+        put(&ping()?, "app/ping.jar");
+        let java = Path::new(OPENJ9).join("bin/java");
+        let machine = fs::read_dir(Path::new(OPENJ9).join("lib/default"));
+        let machine = machine.into_iter().flatten().flatten();
+        for program in machine.map(|entry| entry.path()).chain([java]) {
+            let needed = libraries(&program);
+            let own = |library: &&String| !library.starts_with(OPENJ9);
+            needed
+                .iter()
+                .filter(own)
+                .for_each(|library| put(Path::new(library), library));
+        }
+        // Opened where a thread ends, and named by no program.
+        let ending = Path::new("/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH));
+        let ending = ending.join("libgcc_s.so.1");
+        if ending.is_file() {
+            put(&ending, &ending.display().to_string());
+        }
+        for directory in ["tmp", "etc", "opt"] {
+            fs::create_dir_all(root.join(directory)).expect("a directory");
+        }
+        fs::write(root.join("etc/passwd"), "root:x:0:0:root:/:/bin/sh\n").expect("a file");
+        let packed = root.with_extension("tar");
+        let mut tar = Command::new("tar");
+        // The JVM lies where it lies here, whatever a link leads to.
+        let home = fs::canonicalize(OPENJ9).map_err(|e| e.to_string())?;
+        let into = format!(
+            "s,^{},{},",
+            home.display().to_string().trim_start_matches('/'),
+            OPENJ9.trim_start_matches('/')
+        );
+        tar.args([
+            "--owner=0",
+            "--group=0",
+            "--transform",
+            &into,
+            "--exclude=jmods",
+            "-cf",
+        ])
+        .arg(&packed)
+        .arg("-C")
+        .arg(&root)
+        .arg(".")
+        .args(["-C", "/"])
+        .arg(home.strip_prefix("/").expect("it is absolute"));
+        let status = tar.status().map_err(|e| e.to_string())?;
+        if !status.success() {
+            return Err("tar cannot pack the image".to_owned());
+        }
+        let command = format!("--change=CMD [\"{OPENJ9}/bin/java\", \"-jar\", \"/app/ping.jar\"]");
+        let packed = packed.display().to_string();
+        engine.say(&["import", &command, &packed, Self::NAME])?;
+        Ok(Self { engine })
+    }
+}
+
+impl Drop for OpenJ9Image<'_> {
+    fn drop(&mut self) {
+        let _ = self.engine.say(&["rmi", "--force", Self::NAME]);
+    }
+}
+
 fn need(program: &str, packages: &str) -> Result<(), String> {
     let found = Command::new(program).arg("--version").output();
     let why = |_| format!("no {program} in PATH (Debian packages {packages})");

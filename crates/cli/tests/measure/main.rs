@@ -33,6 +33,7 @@ mod runner;
 mod screen;
 mod scripts;
 mod serving;
+mod shared_classes;
 mod soaks;
 mod starts;
 mod tls;

@@ -7,7 +7,7 @@ use crate::lab::Lab;
 use crate::{
     answers, applications, caches, compose, denied, dependencies, disk, forms, hostile_images,
     images, instances, interrupted, killed, mixes, notified, openj9, ports, postgresql, refused,
-    scripts, serving, soaks, starts, tls, uml, verifies,
+    scripts, serving, shared_classes, soaks, starts, tls, uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -17,11 +17,12 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 26] = [
+const SUITES: [&[Case]; 27] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
     &caches::CASES,
+    &shared_classes::CASES,
     &compose::CASES,
     &denied::CASES,
     &dependencies::CASES,

@@ -1,7 +1,8 @@
-//! The shared class cache of OpenJ9: filled with room, made anew at the size that was full.
+//! The shared class cache of OpenJ9: filled with room, made anew at the size of what it held.
 //!
-//! Owns the directory in which the JVM looks for the file by a name of its own, and the starts that
-//! only say something of it. Options and statistics are `loadline_jvm::cache::scc`'s.
+//! Owns the directory in which the JVM looks for the file by a name of its own, the layers that an
+//! image has already, and the starts that only say something of the cache. Options and statistics are
+//! `loadline_jvm::cache::scc`'s.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,13 +10,19 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
+use loadline_host::oci::image::Image;
 use loadline_jvm::cache::CacheKind;
-use loadline_jvm::cache::manifest::ManifestError;
-use loadline_jvm::cache::scc::{self, Statistics};
+use loadline_jvm::cache::manifest::{ManifestError, measure};
+use loadline_jvm::cache::scc::{self, Limits, Place, Statistics};
 use loadline_sizing::Bytes;
-use loadline_trial::Order;
+use loadline_sizing::cache::Shared;
+use loadline_sizing::cache::shared::{FileName, IN_IMAGE, Layer};
+use loadline_trial::{Order, Writable};
 
-use super::{Built, CacheError, alone_without_limits, assemble_by, errand, last_lines, name_of};
+use super::{
+    Built, CacheError, WRITTEN, alone_without_limits, assemble_by, errand, last_lines, name_of,
+};
+use crate::command::JVM_VARIABLES;
 use crate::host::Delivery;
 use crate::logs::output_in;
 use crate::runner::{Measurement, RunError};
@@ -23,14 +30,17 @@ use crate::runner::{Measurement, RunError};
 /// The directory of the file, beside what is kept of its making.
 const DIRECTORY: &str = "scc";
 
+/// What an OpenJ9 says where the disk has no room for the whole of a cache: it looks before it begins.
+pub(super) const NO_ROOM: &str = "JVMSHRC561E";
+
 /// More than any name of a cache has, bytes.
 const NAME: u64 = 256;
 
-/// The size a cache is made with.
+/// The limits a cache is made with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     /// How much it may hold; 0 where it takes what it needs.
-    pub size: Bytes,
+    pub limits: Limits,
     /// Whether it is the one that is used.
     pub is_final: bool,
 }
@@ -38,16 +48,104 @@ pub(crate) struct Room {
 impl Room {
     /// Of caches that are as large as what they hold.
     pub const ANY: Self = Self {
-        size: Bytes::from_mib(0),
+        limits: Limits {
+            hard: Bytes::from_mib(0),
+            soft: Bytes::from_mib(0),
+        },
         is_final: true,
     };
+}
+
+/// The layers that an image has, above which one more is made.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// Where the image has them, and under which name.
+    pub place: Place,
+    /// Copies of them, the lowest first.
+    files: Vec<PathBuf>,
+}
+
+impl Base {
+    /// Those of the cache that an image starts with, or that loadline put into it; copied beside what
+    /// is made. `None` where it has none.
+    pub fn of(image: &Image, beside: &Path) -> Result<Option<Self>, ManifestError> {
+        let mut options = JVM_VARIABLES.iter().filter_map(|name| image.env.get(*name));
+        let place = options.next_back().and_then(|options| scc::named(options));
+        let place = place.unwrap_or_else(|| Place::own(Path::new(IN_IMAGE)));
+        let mut names = image.names(&place.directory);
+        names.retain(|name| FileName::parse(name).is_some_and(|file| file.name == place.name));
+        names.sort_unstable();
+        // A colon would end the directory where an engine is told of it.
+        let is_plain = |path: &Path| path.is_absolute() && !path.to_string_lossy().contains(':');
+        if names.is_empty() || !is_plain(&place.directory) {
+            return Ok(None);
+        }
+        let below = beside.with_file_name("below");
+        make_anew(&below).map_err(failed("make", &below))?;
+        let copy = |name: &String| {
+            let seen = place.directory.join(name);
+            let copy = below.join(name);
+            let from = image.open(&seen).ok_or(io::ErrorKind::NotFound.into());
+            let copied = from.and_then(|mut from| io::copy(&mut from, &mut File::create(&copy)?));
+            copied.map_err(failed("copy", &seen))?;
+            Ok(copy)
+        };
+        let files = names.iter().map(copy).collect::<Result<_, _>>()?;
+        Ok(Some(Self { place, files }))
+    }
+
+    /// What the application writes a layer above them into.
+    pub fn writable(&self) -> Writable {
+        Writable {
+            seen: self.place.directory.clone(),
+            below_tmp: PathBuf::from(WRITTEN),
+            files: self.files.clone(),
+        }
+    }
+
+    /// Those that the layer of this name lies above.
+    fn below(&self, above: &str) -> Result<Vec<Layer>, ManifestError> {
+        let Some(above) = FileName::parse(above) else {
+            return Ok(Vec::new());
+        };
+        let is_below = |file: &&PathBuf| {
+            let name = name_of(file);
+            FileName::parse(&name).is_some_and(|it| it.is_of(&above) && it.layer < above.layer)
+        };
+        let layer = |file: &PathBuf| {
+            let (size, checksum) = measure(file)?;
+            let name = name_of(file);
+            Ok(Layer {
+                name,
+                size,
+                checksum,
+            })
+        };
+        self.files.iter().filter(is_below).map(layer).collect()
+    }
+}
+
+/// What a manifest says of limits and layers.
+pub(super) fn described(
+    limits: Limits,
+    base: Option<&Base>,
+    file: &Path,
+) -> Result<Shared, ManifestError> {
+    let below = base.map_or(Ok(Vec::new()), |base| base.below(&name_of(file)))?;
+    let directory = base.map(|base| base.place.directory.display().to_string());
+    Ok(Shared {
+        hard_limit: limits.hard.as_bytes(),
+        soft_limit: limits.soft.as_bytes(),
+        directory: directory.filter(|_| !below.is_empty()),
+        below,
+    })
 }
 
 /// The file of a cache whose place is this; `None` where there is none, or are several.
 pub(super) fn file_of(place: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(place.with_file_name(DIRECTORY)).ok()?;
     let files = entries.flatten().map(|entry| entry.path());
-    let mut files = files.filter(|file| scc::is_file_name(&name_of(file)));
+    let mut files = files.filter(|file| FileName::parse(&name_of(file)).is_some());
     let file = files.next()?;
     files.next().is_none().then_some(file)
 }
@@ -56,17 +154,18 @@ pub(super) fn file_of(place: &Path) -> Option<PathBuf> {
 /// that has nothing else.
 pub(super) fn unwrapped(raw: &Path, place: &Path) -> Result<PathBuf, ManifestError> {
     let directory = place.with_file_name(DIRECTORY);
-    let failed = |action, path: &Path| {
-        let path = path.to_owned();
-        move |source| ManifestError {
-            action,
-            path,
-            source,
-        }
-    };
     let name = without_name(raw).map_err(failed("take", raw))?;
     make_anew(&directory).map_err(failed("make", &directory))?;
     Ok(directory.join(name))
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ManifestError {
+    let path = path.to_owned();
+    move |source| ManifestError {
+        action,
+        path,
+        source,
+    }
 }
 
 fn make_anew(directory: &Path) -> io::Result<()> {
@@ -83,7 +182,7 @@ fn without_name(raw: &Path) -> io::Result<String> {
     let mut name = String::new();
     from.by_ref().take(NAME).read_line(&mut name)?;
     let name = name.trim_end_matches('\n').to_owned();
-    if !scc::is_file_name(&name) {
+    if FileName::parse(&name).is_none() {
         let text = "the JVM gave its shared class cache a name that loadline does not know";
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
@@ -110,9 +209,7 @@ pub(crate) fn statistics(
 ) -> Result<(Configuration, Order, Delivery), RunError> {
     let mut with = alone_without_limits(configuration);
     with.label = "reading scc".to_owned();
-    said_by(of, with, built, |directory| {
-        vec![scc::print_statistics(directory)]
-    })
+    said_by(of, with, built, |place| vec![scc::print_statistics(place)])
 }
 
 /// What such a JVM printed.
@@ -132,11 +229,9 @@ fn said_by(
     of: &Measurement<'_>,
     with: Configuration,
     built: &Built,
-    options: impl Fn(&Path) -> Vec<String>,
+    options: impl Fn(&Place) -> Vec<String>,
 ) -> Result<(Configuration, Order, Delivery), RunError> {
-    let assembled = assemble_by(of, &with, built, |seen| {
-        options(seen.parent().unwrap_or(seen))
-    })?;
+    let assembled = assemble_by(of, &with, built, |seen| options(&Place::of(seen)))?;
     let directory = built.file.parent().unwrap_or(&built.file);
     let to = directory.with_file_name("said");
     let (order, delivery) = errand(of, &with, assembled, Vec::new(), (None, &to))?;

@@ -201,6 +201,7 @@ impl Dependency {
             user: self.account,
             stop_signal: found.stop_signal,
             layers: found.layers.clone(),
+            writable: None,
         })
     }
 }

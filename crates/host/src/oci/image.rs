@@ -12,6 +12,7 @@ use loadline_analysis::record::version_name;
 use loadline_jvm::beneath;
 use loadline_jvm::detect::Jdk;
 use loadline_trial::{Engine, EngineKind, Refusal};
+use rustix::fs::FileType;
 use serde::Deserialize;
 
 use super::engine::{self, EngineError};
@@ -219,6 +220,27 @@ impl Image {
         let seen = self.directory.join(seen);
         let in_layer = |layer: &PathBuf| beneath::open_in_root(File::open(layer).ok()?, &seen).ok();
         self.layers.iter().find_map(in_layer)
+    }
+}
+
+impl Image {
+    /// Names in a directory of it, by its path as it sees it; none where it is not known where its
+    /// files lie. What an upper layer takes away is not there.
+    pub fn names(&self, seen: &Path) -> Vec<String> {
+        let seen = self.directory.join(seen);
+        let (mut names, mut known) = (Vec::new(), BTreeSet::new());
+        for layer in &self.layers {
+            let entries = File::open(layer).and_then(|layer| beneath::list_in_root(layer, &seen));
+            for (name, kind) in entries.unwrap_or_default() {
+                let name = name.to_string_lossy().into_owned();
+                // The overlay's mark of what was removed (overlayfs.rst, "whiteouts").
+                let is_mark = kind == FileType::CharacterDevice;
+                if known.insert(name.clone()) && !is_mark {
+                    names.push(name);
+                }
+            }
+        }
+        names
     }
 }
 
@@ -481,6 +503,39 @@ mod tests {
         let refusal = empty.command(&[]).expect_err("nothing to start");
         assert!(refusal.hint.contains("after --"), "{}", refusal.hint);
         assert!(read("{}").is_err() && read("[]").is_err());
+    }
+
+    #[test]
+    fn names_in_an_image_are_those_of_all_its_layers() {
+        let place = tempfile::tempdir().expect("a directory");
+        let layers = ["upper", "lower"].map(|name| place.path().join(name));
+        for (layer, name) in layers.iter().zip(["b", "a"]) {
+            std::fs::create_dir_all(layer.join("opt/scc")).expect("a directory");
+            std::fs::write(layer.join("opt/scc").join(name), "").expect("a file");
+        }
+        // What it leads to on this machine is not the image's.
+        std::os::unix::fs::symlink("/etc", layers[0].join("link")).expect("a link");
+        let image = Image {
+            layers: layers.to_vec(),
+            ..read(DOCKER).expect("it is understood")
+        };
+        let mut names = image.names(Path::new("/opt/scc"));
+        names.sort();
+        assert_eq!(names, ["a", "b"]);
+        assert!(image.names(Path::new("/link")).is_empty());
+        assert!(image.names(Path::new("/none")).is_empty());
+        let mark = layers[0].join("opt/scc/a");
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &mark,
+            FileType::CharacterDevice,
+            rustix::fs::Mode::empty(),
+            0,
+        );
+        match made {
+            Ok(()) => assert_eq!(image.names(Path::new("/opt/scc")), ["b"]),
+            Err(error) => println!("SKIP a mark of the overlay: {error}"),
+        }
     }
 
     #[test]

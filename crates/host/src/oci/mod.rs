@@ -84,7 +84,7 @@ impl Oci {
     ) -> Result<Self, Halt> {
         let name = GroupName::new(Path::new("/proc"), frame.name)
             .map_err(|error| halt::cgroup("naming the trial's cgroup", &error))?;
-        let scratch = Scratch::make(frame.scratch, &name).map_err(scratch::refused)?;
+        let mut scratch = Scratch::make(frame.scratch, &name).map_err(scratch::refused)?;
         let name = name.to_string();
         // Before the container: what is written down can be swept.
         scratch
@@ -95,7 +95,12 @@ impl Oci {
         }
         let making = |error| halt::cgroup("making the trial's cgroup with its limits", &error);
         let parent = TrialGroup::make(layout, &name, &Limits::default()).map_err(making)?;
-        let (made, id) = make(layout, (frame, image), &name, &scratch)?;
+        let given = image.writable.as_ref().map(|writable| {
+            let real = scratch.give(&writable.below_tmp, &writable.files);
+            real.map(|real| (real, writable.seen.clone()))
+        });
+        let given = given.transpose().map_err(scratch::refused)?;
+        let (made, id) = make(layout, (frame, image), &name, (&scratch, given))?;
         let leaf = parent.group().below(&leaf_name(image.engine.kind, &id));
         let leaf = leaf.map_err(making)?;
         leaf.apply(frame.limits).map_err(making)?;
@@ -268,7 +273,7 @@ fn make(
     layout: &Layout,
     (frame, image): (&Frame<'_>, &Image),
     name: &str,
-    scratch: &Scratch,
+    (scratch, writable): (&Scratch, Option<(PathBuf, PathBuf)>),
 ) -> Result<(Made, String), Halt> {
     let kind = image.engine.kind;
     let network = network(kind, &frame.network)?;
@@ -287,6 +292,9 @@ fn make(
         format!("--volume={}:{}:ro", source.display(), seen.display())
     };
     arguments.extend(image.volumes.iter().map(volume));
+    arguments.extend(
+        writable.map(|(real, seen)| format!("--volume={}:{}", real.display(), seen.display())),
+    );
     arguments.extend(limits(frame.limits));
     arguments.extend(ulimits(frame.open_files));
     let user = image

@@ -128,7 +128,10 @@ impl Destination {
     }
 
     /// Puts one file in place, whole or not at all, as `fill` writes it.
-    pub(super) fn put_one(
+    ///
+    /// # Errors
+    /// With the file and the system's answer.
+    pub fn put_one(
         &self,
         name: &str,
         fill: impl FnOnce(&mut File) -> io::Result<()> + Send,

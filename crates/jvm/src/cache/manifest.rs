@@ -116,6 +116,7 @@ mod tests {
             checksum: 0,
             cpu: Vec::new(),
             class_path: Vec::new(),
+            shared: None,
         }
     }
 

@@ -21,7 +21,7 @@ pub use loadline_sizing::cache::CacheKind;
 
 use crate::detect::Jdk;
 use loadline_sizing::cache::workaround;
-use loadline_sizing::{Bytes, Version, Vm};
+use loadline_sizing::{Version, Vm};
 
 /// A cache that this JVM cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,12 +77,17 @@ pub fn check(kind: CacheKind, jdk: &Jdk) -> Result<(), KindError> {
 }
 
 /// Options of a training run that writes the cache to `file` when the application ends. A shared
-/// class cache is made with `room`; `file` is its directory.
-pub fn training_options(kind: CacheKind, file: &Path, jdk: Version, room: Bytes) -> Vec<String> {
+/// class cache has these limits; `file` is its directory.
+pub fn training_options(
+    kind: CacheKind,
+    file: &Path,
+    jdk: Version,
+    limits: scc::Limits,
+) -> Vec<String> {
     let options = match kind {
         CacheKind::AppCds => vec![format!("-XX:ArchiveClassesAtExit={}", file.display())],
         CacheKind::Aot => vec![format!("-XX:AOTCacheOutput={}", file.display())],
-        CacheKind::Scc => scc::populate(file, room),
+        CacheKind::Scc => scc::populate(&scc::Place::own(file), limits, false),
     };
     with_workaround(kind, jdk, options)
 }
@@ -99,7 +104,7 @@ pub fn use_options(kind: CacheKind, file: &Path, jdk: Version) -> Vec<String> {
         CacheKind::AppCds => vec![format!("-XX:SharedArchiveFile={}", file.display())],
         CacheKind::Aot => vec![format!("-XX:AOTCache={}", file.display())],
         // It finds the file by its own name for it.
-        CacheKind::Scc => scc::attach(file.parent().unwrap_or(file)),
+        CacheKind::Scc => scc::attach(&scc::Place::of(file)),
     };
     with_workaround(kind, jdk, options)
 }

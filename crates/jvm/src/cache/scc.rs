@@ -1,79 +1,122 @@
 //! OpenJ9's shared class cache: the options of each step, and what its statistics say.
 //!
 //! Owns texts only: populate with room, read how full it is, make it anew at that size, populate
-//! again, use it read-only. The steps and the formula of the size are those of Open Liberty's
-//! `populate_scc.sh` \[openj9\]. Tried on OpenJ9 25: it names the file itself, makes its directory
-//! for its own user alone, and leaves dumps behind where it meets a damaged cache.
+//! again, use it read-only. The steps are those of Open Liberty's `populate_scc.sh` \[openj9\]; the
+//! sizes are [`Statistics::limits`]'s. Tried on OpenJ9 25: it names the file itself, makes its
+//! directory for its own user alone, and leaves dumps behind where it meets a damaged cache.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loadline_sizing::Bytes;
+use loadline_sizing::cache::shared::{self, FileName, NAME};
 
 /// Size of the cache that is filled first.
 pub const FIRST_SIZE: Bytes = Bytes::from_mib(80);
 
-/// Name of the cache within its directory.
-const NAME: &str = "loadline";
+/// How much a cache may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The size of its file (`-XX:SharedCacheHardLimit`).
+    pub hard: Bytes,
+    /// How much of it is filled (`-Xscmx` beside the other).
+    pub soft: Bytes,
+}
 
-/// Options of a run that fills the cache in a directory, at this size.
-pub fn populate(directory: &Path, size: Bytes) -> Vec<String> {
+impl Limits {
+    /// Room for a first filling: what it holds is not known.
+    pub fn first(size: Bytes) -> Self {
+        Self {
+            hard: size,
+            soft: size,
+        }
+    }
+}
+
+/// A cache as options name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its name.
+    pub name: String,
+    /// The directory of its layers.
+    pub directory: PathBuf,
+}
+
+impl Place {
+    /// One of loadline's.
+    pub fn own(directory: &Path) -> Self {
+        Self {
+            name: NAME.to_owned(),
+            directory: directory.to_owned(),
+        }
+    }
+
+    /// That of a file, by the name that a JVM gave it.
+    pub fn of(file: &Path) -> Self {
+        let name = file.file_name().and_then(|name| name.to_str());
+        let name = name
+            .and_then(FileName::parse)
+            .map_or(NAME, |file| file.name);
+        Self {
+            name: name.to_owned(),
+            directory: file.parent().unwrap_or(file).to_owned(),
+        }
+    }
+
+    fn option(&self, more: &str) -> String {
+        let (name, directory) = (&self.name, self.directory.display());
+        format!("-Xshareclasses:name={name},cacheDir={directory}{more}")
+    }
+}
+
+/// Options of a run that fills a cache, at this size; or a new layer above those that are there.
+pub fn populate(place: &Place, limits: Limits, is_layer: bool) -> Vec<String> {
+    let layer = if is_layer { ",createLayer" } else { "" };
     vec![
-        base(directory),
-        format!("-Xscmx{}", size.jvm()),
+        place.option(layer),
+        format!("-XX:SharedCacheHardLimit={}", limits.hard.jvm()),
+        format!("-Xscmx{}", limits.soft.jvm()),
         "-XX:+IProfileDuringStartupPhase".to_owned(),
     ]
 }
 
 /// Options of a start that uses it and changes nothing in it; it starts without one, too.
-pub fn attach(directory: &Path) -> Vec<String> {
-    vec![format!("{},readonly,nonfatal", base(directory))]
+pub fn attach(place: &Place) -> Vec<String> {
+    vec![place.option(",readonly,nonfatal")]
 }
 
 /// The same, and the JVM says of each class whether it was there.
-pub fn witness(directory: &Path) -> Vec<String> {
-    vec![format!("{},readonly,nonfatal,verboseIO", base(directory))]
-}
-
-/// Whether a JVM calls a cache of that name so, as `C290M25F1A64P_loadline_G45L00`. Nothing else
-/// of what an application hands over becomes a file's name.
-pub fn is_file_name(text: &str) -> bool {
-    let Some((version, generation)) = text.split_once(&format!("_{NAME}_")) else {
-        return false;
-    };
-    let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    version.starts_with('C')
-        && version.ends_with('P')
-        && version.len() < 40
-        && generation.starts_with('G')
-        && generation.len() < 20
-        && is_plain(version)
-        && is_plain(generation)
+pub fn witness(place: &Place) -> Vec<String> {
+    vec![place.option(",readonly,nonfatal,verboseIO")]
 }
 
 /// Option of a JVM that prints the statistics and ends.
-pub fn print_statistics(directory: &Path) -> String {
-    format!("{},printStats", base(directory))
+pub fn print_statistics(place: &Place) -> String {
+    place.option(",printStats")
 }
 
 /// Option of a JVM that removes the cache and ends.
-pub fn destroy(directory: &Path) -> String {
-    format!("{},destroyAll", base(directory))
+pub fn destroy(place: &Place) -> String {
+    place.option(",destroyAll")
 }
 
-fn base(directory: &Path) -> String {
-    format!(
-        "-Xshareclasses:name={NAME},cacheDir={}",
-        directory.display()
-    )
+/// The cache that options name.
+pub fn named(options: &str) -> Option<Place> {
+    let (name, directory) = shared::named(options)?;
+    Some(Place {
+        name: name.to_owned(),
+        directory: PathBuf::from(directory),
+    })
 }
 
-/// What `printStats` says of the top layer.
+/// What `printStats` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
-    /// Its size.
-    pub size: Bytes,
-    /// How full it is, percent.
-    pub full: u64,
+    /// The uppermost layer.
+    pub layer: u64,
+    /// What that layer can hold: its soft limit, or its size without the part for line numbers.
+    pub room: Bytes,
+    /// What it holds.
+    pub held: Bytes,
     /// Classes in all layers.
     pub classes: u64,
     /// Methods with compiled code in all layers.
@@ -83,27 +126,42 @@ pub struct Statistics {
 impl Statistics {
     /// Reads the output; `None` when it has no such figures (an error text, another JVM).
     pub fn parse(text: &str) -> Option<Self> {
-        let value = |name: &str| {
+        let value = |name: &str| -> Option<u64> {
             let line = text.lines().find_map(|l| l.trim().strip_prefix(name))?;
             line.trim_start().strip_prefix('=')?.trim().parse().ok()
         };
-        let full = text.lines().find_map(|line| {
-            let percent = line.trim().strip_prefix("Cache is ")?;
-            percent.strip_suffix("% full")?.parse().ok()
-        });
+        let size = value("cache size")?;
+        // A twelfth and less, kept for line numbers and counted as free by none of the figures.
+        let lines = value("Class debug area size").unwrap_or(0);
+        let hard = size.saturating_sub(lines);
+        let room = value("softmx bytes").map_or(hard, |soft| soft.min(hard));
+        let held = room.saturating_sub(value("free bytes")?);
         Some(Self {
-            size: Bytes::from_bytes(value("cache size")?),
-            full: full?,
+            layer: value("cache layer").unwrap_or(0),
+            room: Bytes::from_bytes(room),
+            held: Bytes::from_bytes(held),
             classes: value("# ROMClasses")?,
             aot_methods: value("# AOT Methods")?,
         })
     }
 
-    /// The size to make it anew with: what is full of the first one, at least 1 MiB.
-    /// Source: Open Liberty, populate_scc.sh: `max(1, int(size * full / 100 + 0.5))` in MiB.
-    pub fn trimmed(&self, first: Bytes) -> Bytes {
-        let mib = first.as_bytes() >> 20;
-        Bytes::from_mib(((mib * self.full + 50) / 100).max(1))
+    /// How full it is, percent.
+    pub fn full(&self) -> u64 {
+        self.held.as_bytes() * 100 / self.room.as_bytes().max(1)
+    }
+
+    /// The limits to make it anew with, in whole MiB: soft what it holds and a sixteenth for what a
+    /// second filling compiles otherwise than the first, hard that and the part for line numbers.
+    /// With the soft limit the JVM says what it could not store (`verbose`), with the hard one alone
+    /// only that it is full.
+    pub fn limits(&self) -> Limits {
+        let held = self.held.as_bytes();
+        let soft = Bytes::from_mib((held + held / 16).div_ceil(1 << 20).max(1));
+        let with_lines = (soft.as_bytes() * 12).div_ceil(11);
+        Limits {
+            hard: Bytes::from_mib(with_lines.div_ceil(1 << 20)),
+            soft,
+        }
     }
 }
 
@@ -115,25 +173,36 @@ mod tests {
     /// (shrc_diag_util.md).
     const RECORDED: &str = include_str!("../../tests/data/cache/printStats-layer1.txt");
 
+    /// The same of the smallest workload on OpenJ9 25 (cf92035774), with a hard limit of 80 MiB and a
+    /// soft one of 12.
+    const SOFT: &str = include_str!("../../tests/data/cache/printStats-soft.txt");
+
     #[test]
-    fn recorded_statistics_give_the_trimmed_size() {
+    fn recorded_statistics_give_the_limits_of_what_is_held() {
         let statistics = Statistics::parse(RECORDED).expect("statistics");
         assert_eq!(
             statistics,
             Statistics {
-                size: Bytes::from_bytes(16_776_608),
-                full: 9,
+                layer: 1,
+                room: Bytes::from_bytes(15_445_408),
+                held: Bytes::from_bytes(216_444),
                 classes: 510,
                 aot_methods: 15,
             }
         );
-        // 80 MiB, 9 % full: 7.2.
-        assert_eq!(statistics.trimmed(FIRST_SIZE), Bytes::from_mib(7));
-        let empty = Statistics {
-            full: 0,
-            ..statistics
+        assert_eq!(statistics.full(), 1);
+        let limits = |statistics: Statistics| {
+            let Limits { hard, soft } = statistics.limits();
+            (hard.as_mib(), soft.as_mib())
         };
-        assert_eq!(empty.trimmed(FIRST_SIZE), Bytes::from_mib(1));
+        assert_eq!(limits(statistics), (2.0, 1.0));
+        let soft = Statistics::parse(SOFT).expect("statistics");
+        assert_eq!(soft.room, Bytes::from_mib(12));
+        assert_eq!(soft.held, Bytes::from_bytes(3_633_478));
+        assert_eq!((soft.full(), limits(soft)), (28, (5.0, 4.0)));
+        let none = Bytes::from_bytes(0);
+        let empty = Statistics { held: none, ..soft };
+        assert_eq!(limits(empty), (2.0, 1.0));
         assert_eq!(
             Statistics::parse("JVMSHRC005E No shared class caches"),
             None
@@ -141,35 +210,26 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_a_jvm_gives_are_names() {
-        assert!(is_file_name("C290M25F1A64P_loadline_G45L00"));
-        for other in [
-            "C290M25F1A64P_other_G45L00",
-            "../C290P_loadline_G45L00",
-            "C290P_loadline_G45/L00",
-            "C290P_loadline_G45L00.manifest",
-            "_loadline_",
-        ] {
-            assert!(!is_file_name(other), "{other}");
-        }
-    }
-
-    #[test]
     fn the_steps_in_order() {
-        let directory = Path::new("/opt/scc");
+        let place = Place::own(Path::new("/opt/scc"));
+        let limits = Limits {
+            hard: Bytes::from_mib(8),
+            soft: Bytes::from_mib(7),
+        };
+        let file = Path::new("/opt/java/.scc/C290M25F1A64P_openj9_system_scc_G45L01");
         let steps = [
-            populate(directory, FIRST_SIZE).join(" "),
-            print_statistics(directory),
-            destroy(directory),
-            populate(directory, Bytes::from_mib(7)).join(" "),
-            attach(directory).join(" "),
+            populate(&place, Limits::first(FIRST_SIZE), false).join(" "),
+            print_statistics(&place),
+            destroy(&place),
+            populate(&place, limits, true).join(" "),
+            attach(&Place::of(file)).join(" "),
         ];
         insta::assert_snapshot!(steps.join("\n"), @"
-        -Xshareclasses:name=loadline,cacheDir=/opt/scc -Xscmx80m -XX:+IProfileDuringStartupPhase
+        -Xshareclasses:name=loadline,cacheDir=/opt/scc -XX:SharedCacheHardLimit=80m -Xscmx80m -XX:+IProfileDuringStartupPhase
         -Xshareclasses:name=loadline,cacheDir=/opt/scc,printStats
         -Xshareclasses:name=loadline,cacheDir=/opt/scc,destroyAll
-        -Xshareclasses:name=loadline,cacheDir=/opt/scc -Xscmx7m -XX:+IProfileDuringStartupPhase
-        -Xshareclasses:name=loadline,cacheDir=/opt/scc,readonly,nonfatal
+        -Xshareclasses:name=loadline,cacheDir=/opt/scc,createLayer -XX:SharedCacheHardLimit=8m -Xscmx7m -XX:+IProfileDuringStartupPhase
+        -Xshareclasses:name=openj9_system_scc,cacheDir=/opt/java/.scc,readonly,nonfatal
         ");
     }
 }

@@ -7,6 +7,9 @@
 
 use crate::text;
 
+/// The vendor of an OpenJ9 that is not IBM's.
+pub const OPENJ9: &str = "openj9";
+
 /// An image to build on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseImage {
@@ -43,6 +46,11 @@ impl BaseImage {
             ("semeru", _) => (
                 format!("ibm-semeru-runtimes:open-{feature}-jre"),
                 Likeness::Vendor,
+            ),
+            // Of a bare one there are no images; IBM builds its own from it.
+            (OPENJ9, _) => (
+                format!("ibm-semeru-runtimes:open-{feature}-jre"),
+                Likeness::Feature,
             ),
             _ => (format!("eclipse-temurin:{feature}-jre"), Likeness::Feature),
         };
@@ -141,6 +149,13 @@ mod tests {
                 17,
                 "amazoncorretto:17",
                 Likeness::Vendor,
+            ),
+            (
+                OPENJ9,
+                "25.0.1+8",
+                25,
+                "ibm-semeru-runtimes:open-25-jre",
+                Likeness::Feature,
             ),
             (
                 "debian",

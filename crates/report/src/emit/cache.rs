@@ -1,12 +1,15 @@
 //! The Dockerfile stage that builds a start-up cache in the image, by one start of the application.
 //!
-//! Owns the stage, the line that takes its file over, and the options that use it. The stage needs
-//! bash (for `/dev/tcp`) and nothing else: an image of a JRE has no curl. The application lies at
-//! the same path in all stages, because HotSpot compares paths, lengths and times of the jars.
+//! Owns the stage, the line that takes its file over, and the options that use it; OpenJ9's is
+//! [`shared`]'s. The stage needs bash (for `/dev/tcp`) and nothing else: an image of a JRE has no
+//! curl. The application lies at the same path in all stages, because JVMs compare paths, lengths and
+//! times of the jars.
 
 use loadline_analysis::record::{Image, StartCache};
 use loadline_sizing::Version;
 use loadline_sizing::cache::{CacheKind, workaround};
+
+pub mod shared;
 
 use super::application::Ready;
 use super::container::{env, json, word};
@@ -29,10 +32,9 @@ pub struct CacheStage {
     pub options: Vec<String>,
 }
 
-/// The stage for an image whose stage `app` has the jar at `jar`; `None` for OpenJ9's cache, whose
-/// steps are others (docs/guides/start-up.md). A build of `jdk` that does not check the CPU keeps
-/// machine code out of it. `options` are the JVM options of the command and
-/// `arguments` the application's.
+/// The stage for an image whose stage `app` has the jar at `jar`. A build of `jdk` that does not check
+/// the CPU keeps machine code out of it. `options` are the JVM options of the command and `arguments`
+/// the application's.
 pub fn cache_stage(
     StartCache { kind, requests }: StartCache,
     jar: &str,
@@ -40,11 +42,11 @@ pub fn cache_stage(
     arguments: &[String],
     ready: &Ready,
     jdk: Version,
-) -> Option<CacheStage> {
+) -> CacheStage {
     let (training, using) = match kind {
         CacheKind::AppCds => ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
         CacheKind::Aot => ("-XX:AOTCacheOutput=", "-XX:AOTCache="),
-        CacheKind::Scc => return None,
+        CacheKind::Scc => return shared::stage(requests, jar, options, arguments, ready),
     };
     let file = format!("app.{}", kind.extension());
     let mut command = vec!["java".to_owned()];
@@ -58,25 +60,45 @@ pub fn cache_stage(
     command.extend(["-jar", jar].map(str::to_owned));
     command.extend(arguments.iter().cloned());
     let script = script(&command, ready, requests, &format!("/tmp/{file}"));
-    // Not shortened like foreign text: half a script would be another one.
-    let script = serde_json::Value::from(script).to_string();
-    Some(CacheStage {
+    CacheStage {
         stage: format!(
-            "FROM app AS cache\n# One start of the application: ready, {requests} requests, SIGTERM; the JVM writes the cache when it ends.\nRUN [\"bash\", \"-euo\", \"pipefail\", \"-c\", {script}]\n\n"
+            "FROM app AS cache\n# One start of the application: ready, {requests} requests, SIGTERM; the JVM writes the cache when it ends.\n{}\n",
+            run(&script)
         ),
         copy: format!("COPY --from=cache --chmod=0444 /tmp/{file} /app/{file}\n"),
         options: needed
             .into_iter()
             .chain([format!("{using}/app/{file}")])
             .collect(),
-    })
+    }
 }
 
-/// A Dockerfile that puts a cache, the file `file` beside it, to `place` in the image that it was
-/// trained in. `options` are those that use it.
-pub fn cached_image(image: &Image, file: &str, place: &str, options: &[String]) -> String {
-    let own = image.tool_options.iter().map(String::as_str);
-    let all: Vec<&str> = own.chain(options.iter().map(String::as_str)).collect();
+/// The line that runs a script.
+fn run(script: &str) -> String {
+    // Not shortened like foreign text: half a script would be another one.
+    let script = serde_json::Value::from(script).to_string();
+    format!("RUN [\"bash\", \"-euo\", \"pipefail\", \"-c\", {script}]\n")
+}
+
+/// What a cache of an image is, for its Dockerfile.
+#[derive(Debug, Clone, Copy)]
+pub struct ImageCache<'a> {
+    /// Its files, beside the Dockerfile.
+    pub files: &'a [String],
+    /// Where the image has them: a file, or a directory with a slash at its end.
+    pub place: &'a str,
+    /// The variable that its JVM reads, and what the image has in it.
+    pub variable: (&'a str, Option<&'a str>),
+    /// Options that use it.
+    pub options: &'a [String],
+}
+
+/// A Dockerfile that puts a cache into the image that it was trained in.
+pub fn cached_image(image: &Image, cache: &ImageCache<'_>) -> String {
+    let (variable, own) = cache.variable;
+    let options = cache.options.iter().map(String::as_str);
+    let all: Vec<&str> = own.into_iter().chain(options).collect();
+    let copied: Vec<String> = cache.files.iter().map(|file| json(file)).collect();
     let from = image.pinned.as_ref().unwrap_or(&image.reference);
     let pinned = match image.pinned {
         Some(_) => "",
@@ -85,12 +107,12 @@ pub fn cached_image(image: &Image, file: &str, place: &str, options: &[String]) 
         }
     };
     format!(
-        "# A start-up cache for {}, trained in a container of it ({}).\n# It fits this image: the build of its JVM and the files of its class path.\n{pinned}FROM {}\nCOPY [{}, {}]\n# Behind what the image has in the variable; a start script that sets it anew loses the cache.\nENV JAVA_TOOL_OPTIONS={}\n",
+        "# A start-up cache for {}, trained in a container of it ({}).\n# It fits this image: the build of its JVM and the files of its class path.\n{pinned}FROM {}\nCOPY [{}, {}]\n# Behind what the image has in the variable; a start script that sets it anew loses the cache.\nENV {variable}={}\n",
         text::one_line(&image.reference),
         text::one_line(&image.id),
         word(from),
-        json(file),
-        json(place),
+        copied.join(", "),
+        json(cache.place),
         env(&all.join(" ")),
     )
 }
@@ -99,6 +121,16 @@ pub fn cached_image(image: &Image, file: &str, place: &str, options: &[String]) 
 /// unless `file` was written.
 pub fn script(command: &[String], ready: &Ready, requests: u64, file: &str) -> String {
     let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    let file = quoted(file);
+    format!(
+        "{}; {}; [ -s {file} ] || {{ echo 'the JVM wrote no cache'; exit 1; }}",
+        ask(ready),
+        start(&command.join(" "), requests),
+    )
+}
+
+/// A function of bash that asks the application once.
+fn ask(ready: &Ready) -> String {
     let (port, question) = match ready {
         Ready::Tcp { port } => (*port, "exec 3>&-".to_owned()),
         Ready::Http { port, path } => {
@@ -111,18 +143,21 @@ pub fn script(command: &[String], ready: &Ready, requests: u64, file: &str) -> S
             (*port, question)
         }
     };
-    let file = quoted(file);
     format!(
         "ask() {{ local line; {{ exec 3<>/dev/tcp/127.0.0.1/{port}; }} 2>/dev/null || return 1; \
-         {question}; }}; \
-         {} & app=$!; end=$((SECONDS+{READY_WITHIN})); \
+         {question}; }}"
+    )
+}
+
+/// One start of a command, in bash's words, until it was asked and has ended.
+fn start(command: &str, requests: u64) -> String {
+    format!(
+        "{command} & app=$!; end=$((SECONDS+{READY_WITHIN})); \
          until ask; do kill -0 $app || {{ echo 'the application ended before it was ready'; exit 1; }}; \
          [ $SECONDS -lt $end ] || {{ echo 'the application was not ready in {READY_WITHIN} s'; kill -9 $app; exit 1; }}; \
          sleep 0.1; done; \
          for ((i = 0; i < {requests}; i++)); do ask || true; done; \
-         kill -TERM $app; wait $app || true; \
-         [ -s {file} ] || {{ echo 'the JVM wrote no cache'; exit 1; }}",
-        command.join(" "),
+         kill -TERM $app; wait $app || true"
     )
 }
 
@@ -167,8 +202,7 @@ mod tests {
                 Version::new(25, 3),
             )
         };
-        assert_eq!(stage(CacheKind::Scc), None);
-        let stage = stage(CacheKind::Aot).expect("an AOT cache");
+        let stage = stage(CacheKind::Aot);
         let needed = ["-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching"];
         assert_eq!(
             stage.options,
@@ -204,8 +238,13 @@ mod tests {
             pinned: Some("registry/orders@sha256:00".to_owned()),
             tool_options: Some("-Dcost=$1".to_owned()),
         };
-        let options = ["-XX:SharedArchiveFile=/jvm-cache/app.jsa".to_owned()];
-        let of = |image: &Image| cached_image(image, "orders.jsa", "/jvm-cache/app.jsa", &options);
+        let cache = ImageCache {
+            files: &["orders.jsa".to_owned()],
+            place: "/jvm-cache/app.jsa",
+            variable: ("JAVA_TOOL_OPTIONS", Some("-Dcost=$1")),
+            options: &["-XX:SharedArchiveFile=/jvm-cache/app.jsa".to_owned()],
+        };
+        let of = |image: &Image| cached_image(image, &cache);
         let text = of(&image);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
@@ -219,6 +258,19 @@ mod tests {
         image.pinned = None;
         assert!(of(&image).contains("# No registry gave it a digest"));
         assert!(of(&image).contains("\nFROM registry/orders:1.4\n"));
+        let shared = ImageCache {
+            files: &["C_a_G45L00", "C_a_G45L00.manifest"].map(str::to_owned),
+            place: "/opt/scc/",
+            variable: ("OPENJ9_JAVA_OPTIONS", None),
+            options: &["-Xshareclasses:name=a,cacheDir=/opt/scc".to_owned()],
+        };
+        let text = cached_image(&image, &shared);
+        for line in [
+            "COPY [\"C_a_G45L00\", \"C_a_G45L00.manifest\", \"/opt/scc/\"]\n",
+            "ENV OPENJ9_JAVA_OPTIONS=\"-Xshareclasses:name=a,cacheDir=/opt/scc\"\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
     }
 
     #[test]

@@ -153,14 +153,14 @@ fn options(facts: &Facts<'_>) -> Vec<String> {
 /// The stage that makes the cache which was asked for.
 fn cache(facts: &Facts<'_>) -> Option<CacheStage> {
     let application = facts.application;
-    cache_stage(
+    Some(cache_stage(
         application.cache?,
         &application.command.place(),
         &options(facts),
         &facts.arguments,
         &application.ready,
         jdk(facts),
-    )
+    ))
 }
 
 /// The JDK of the image: the measured build where the base image is named after it, else the first

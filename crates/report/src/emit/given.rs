@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_sizing::cache::CacheKind;
 use loadline_sizing::hotspot::node::ARENAS;
 
 use super::application::Application;
@@ -228,11 +227,10 @@ pub fn left_out(recommendation: &Recommendation, application: &Application) -> V
     options.chain(arguments).chain(names).chain(cache).collect()
 }
 
-/// A start-up cache that no image build here makes.
+/// A start-up cache that no image build here makes: Open Liberty's start script has its own.
 fn cache_left_out(application: &Application) -> Option<String> {
-    let cache = application
-        .cache
-        .filter(|cache| cache.kind == CacheKind::Scc)?;
+    let is_liberty = application.command.liberty.is_some();
+    let cache = application.cache.filter(|_| is_liberty)?;
     Some(format!(
         "Left out: the start-up cache ({}) that the trials started with; without it starts take longer than was measured.",
         cache.kind

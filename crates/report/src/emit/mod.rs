@@ -28,9 +28,10 @@ mod workload;
 mod yaml;
 
 pub use application::{Application, Command, Pinned, Ready, Scaling};
-pub use base_image::{BaseImage, Likeness};
+pub use base_image::{BaseImage, Likeness, OPENJ9};
 pub use cache::{
-    CacheStage, REQUESTS as CACHE_REQUESTS, cache_stage, cached_image, script as cache_script,
+    CacheStage, ImageCache, REQUESTS as CACHE_REQUESTS, cache_stage, cached_image,
+    script as cache_script, shared::script as shared_cache_script,
 };
 pub use error::EmitError;
 pub use given::{Secret, secret};

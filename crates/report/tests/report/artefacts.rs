@@ -621,7 +621,7 @@ fn a_cache_is_trained_in_the_environment_of_the_application() {
 }
 
 #[test]
-fn a_cache_that_no_image_build_makes_is_said_to_be_left_out() {
+fn a_shared_class_cache_is_filled_in_a_stage_of_its_own() {
     let cache = Some(StartCache {
         kind: CacheKind::Scc,
         requests: 20,
@@ -638,10 +638,13 @@ fn a_cache_that_no_image_build_makes_is_said_to_be_left_out() {
     let dockerfile = text(&artefacts, "Dockerfile");
     for line in [
         "# The trials started with a start-up cache: scc, trained with 20 requests.\n",
-        "# Left out: the start-up cache (scc)",
+        "FROM app AS cache\n",
+        "COPY --from=cache /opt/scc /opt/scc\n",
+        "\"-Xshareclasses:name=loadline,cacheDir=/opt/scc,readonly,nonfatal\", \"-jar\"",
     ] {
         assert!(dockerfile.contains(line), "{line}{dockerfile}");
     }
+    assert!(!dockerfile.contains("Left out"), "{dockerfile}");
 }
 
 #[test]

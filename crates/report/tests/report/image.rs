@@ -9,7 +9,9 @@ use std::process::{Command, Output};
 
 use crate::artefacts::application;
 use crate::fixture;
+use loadline_analysis::record::StartCache;
 use loadline_report::emit::{Application, BaseImage, Command as Measured, Purpose, Ready, emit};
+use loadline_sizing::cache::CacheKind;
 
 /// Settings with which podman runs as a plain root without systemd and without CAP_SYS_RESOURCE.
 const CONTAINERS: &str = "\
@@ -71,6 +73,18 @@ impl Engine {
             let running = self.say(&["inspect", "-f", "{{.State.Running}}", "ping"]);
             running.as_deref() == Ok("false") || !self.podman(&["logs", "ping"]).stdout.is_empty()
         }) && !self.podman(&["logs", "ping"]).stdout.is_empty()
+    }
+
+    /// A directory with the files of an application and its jar, to build in.
+    fn context(&self, application: &Application) -> PathBuf {
+        let context = self.place.path().join("context");
+        std::fs::create_dir(&context).expect("writable");
+        let artefacts = emit(&fixture::search(), application, &[Purpose::Docker]);
+        for artefact in artefacts.expect("a recommendation") {
+            std::fs::write(context.join(artefact.name), artefact.text).expect("writable");
+        }
+        std::fs::copy(ping(), context.join("ping.jar")).expect("writable");
+        context
     }
 }
 
@@ -134,6 +148,14 @@ fn engine() -> Result<Engine, String> {
     Ok(engine)
 }
 
+/// What java needs of this machine, as an engine is told it.
+fn mounts() -> Vec<String> {
+    let there = MOUNTED.iter().filter(|path| Path::new(path).exists());
+    there
+        .flat_map(|path| ["-v".to_owned(), format!("{path}:{path}:ro")])
+        .collect()
+}
+
 /// The launcher, where it was built beside this test.
 fn launcher() -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
@@ -164,13 +186,7 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
         cache: None,
         ..application()
     };
-    let context = engine.place.path().join("context");
-    std::fs::create_dir(&context).expect("writable");
-    let artefacts = emit(&fixture::search(), &application, &[Purpose::Docker]);
-    for artefact in artefacts.expect("a recommendation") {
-        std::fs::write(context.join(artefact.name), artefact.text).expect("writable");
-    }
-    std::fs::copy(ping(), context.join("ping.jar")).expect("writable");
+    let context = engine.context(&application);
     std::fs::write(context.join("app.jar"), "no jar").expect("writable");
     if let Some(launcher) = launcher {
         std::fs::copy(launcher, context.join("loadline-launch")).expect("writable");
@@ -180,11 +196,7 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
         .say(&["build", "-t", "localhost/ping:1", &context])
         .expect("it builds");
 
-    let mounts: Vec<String> = MOUNTED
-        .iter()
-        .filter(|path| Path::new(path).exists())
-        .flat_map(|path| ["-v".to_owned(), format!("{path}:{path}:ro")])
-        .collect();
+    let mounts = mounts();
     let mut run: Vec<&str> = "run -d --name ping --runtime=runc --network=none --read-only --memory=212m --cpus=1 --cap-drop=ALL -v /tmp"
         .split(' ')
         .collect();
@@ -200,4 +212,78 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
     // 143: the JVM ended by SIGTERM; 137 would be the kill after the grace time.
     assert_eq!(code.as_deref(), Ok("143"), "{stopped:?}");
     engine.say(&["rm", "-f", "ping"]).expect("it goes");
+}
+
+/// An OpenJ9 on this machine, as containers see it too.
+const OPENJ9: &str = "/usr/lib/jvm/openj9-25";
+
+#[test]
+fn the_image_fills_its_shared_class_cache_and_starts_with_it() {
+    let test = "image::the_image_fills_its_shared_class_cache_and_starts_with_it";
+    if !Path::new(OPENJ9).join("bin/java").is_file() {
+        println!("SKIP {test}: no {OPENJ9}");
+        return;
+    }
+    let engine = match engine() {
+        Ok(engine) => engine,
+        Err(why) => {
+            println!("SKIP {test}: {why}");
+            return;
+        }
+    };
+    let words = ["java", "-jar", "ping.jar", "--port=8080"].map(str::to_owned);
+    let base = "localhost/loadline-openj9:1";
+    let cache = StartCache {
+        kind: CacheKind::Scc,
+        requests: 20,
+    };
+    let application = Application {
+        command: Measured::read(&words).expect("it has a jar"),
+        measured_image: None,
+        base_image: BaseImage::given(base, "", "25"),
+        ready: Ready::Tcp { port: 8080 },
+        jdk: 25,
+        launcher: false,
+        cache: Some(cache),
+        ..application()
+    };
+    let context = engine.context(&application).display().to_string();
+    let tar = engine.place.path().join("base.tar").display().to_string();
+    let path = format!("--change=ENV PATH={OPENJ9}/bin:/usr/local/bin:/usr/bin");
+    engine.say(&["import", &path, &tar, base]).expect("a base");
+    let mounts = mounts();
+    let with_mounts = |before: &str, after: &[&str]| {
+        let mut all: Vec<&str> = before.split(' ').collect();
+        all.extend(
+            mounts
+                .iter()
+                .map(String::as_str)
+                .chain(after.iter().copied()),
+        );
+        engine.say(&all)
+    };
+    let build = "build --runtime=runc --network=none -t localhost/ping:1";
+    let built = with_mounts(build, &[&context]).expect("it builds");
+    assert!(built.contains("the cache holds "), "{built}");
+    let run = "run -d --name ping --runtime=runc --network=none --read-only --memory=212m --cpus=1 --cap-drop=ALL -v /tmp";
+    with_mounts(run, &["localhost/ping:1"]).expect("it starts");
+    assert!(engine.serves(), "{:?}", engine.say(&["logs", "ping"]));
+    let pid = engine.say(&["inspect", "-f", "{{.State.Pid}}", "ping"]);
+    let maps = format!("/proc/{}/maps", pid.expect("it runs"));
+    let maps = std::fs::read_to_string(maps).expect("it runs");
+    let mapped = maps.lines().find(|line| line.contains("_loadline_G"));
+    let mapped = mapped.unwrap_or_else(|| panic!("it has no cache: {maps}"));
+    assert!(mapped.contains(" r--"), "not read-only: {mapped}");
+    engine.say(&["rm", "-f", "ping"]).expect("it goes");
+    // Not nonfatal: an OpenJ9 that cannot use it ends.
+    let option = "-Xshareclasses:name=loadline,cacheDir=/opt/scc,readonly,verboseIO";
+    let arguments = ["--entrypoint=java", "localhost/ping:1", option];
+    let ping = ["-jar", "/app/app.jar", "--nonsense"];
+    let run = "run --rm --runtime=runc --network=none --read-only -v /tmp";
+    let said = with_mounts(run, &[&arguments[..], &ping].concat());
+    let said = said.unwrap_or_else(|said| said);
+    assert!(
+        said.contains("Found class java/util/HashMap in shared cache"),
+        "{said}"
+    );
 }

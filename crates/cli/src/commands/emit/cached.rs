@@ -1,0 +1,60 @@
+//! The start-up cache of what is emitted: which one, and where there can be none.
+//!
+//! Owns the refusals. The stage that makes it is crate `report`'s.
+
+use loadline_analysis::record::StartCache;
+use loadline_report::ResultView;
+use loadline_report::emit::{Application, CACHE_REQUESTS};
+use loadline_sizing::cache::CacheKind;
+
+use crate::error::{Error, ErrorKind};
+
+/// The start-up cache that is asked for, else the one that was measured; trained as that was.
+pub(super) fn asked_for(asked: Option<CacheKind>, view: &ResultView) -> Option<StartCache> {
+    let recommendation = view.recommendation.as_ref();
+    let measured = recommendation.and_then(|r| r.configuration.cache);
+    let Some(kind) = asked else {
+        return measured;
+    };
+    let same = measured.filter(|cache| cache.kind == kind);
+    Some(same.unwrap_or(StartCache {
+        kind,
+        requests: CACHE_REQUESTS,
+    }))
+}
+
+/// A variable of a manifest takes the place of the image's, so the cache must be the image's before
+/// it is measured: then its option is known as one of the image's own.
+pub(super) fn refuse_cache_of_image(application: &Application) -> Result<(), Error> {
+    let has_cache = application.measured_image.is_some() && application.cache.is_some();
+    if !has_cache {
+        return Ok(());
+    }
+    let image = &application.image;
+    Err(Error::new(
+        ErrorKind::Usage,
+        format!("the start-up cache is not in {image}, and a manifest cannot put it there"),
+    )
+    .hint(format!("loadline cache --image {image} writes the cache and a Dockerfile that puts it into the image; build that, then size what it built: loadline size --image")))
+}
+
+/// A cache that the JVM of the image cannot make.
+pub(super) fn refuse_cache_of_another_jvm(
+    asked: Option<CacheKind>,
+    jdk: u32,
+    is_openj9: bool,
+) -> Result<(), Error> {
+    let can = match asked {
+        None => true,
+        Some(CacheKind::Scc) => is_openj9,
+        Some(CacheKind::Aot) => !is_openj9 && jdk >= 25,
+        Some(CacheKind::AppCds) => !is_openj9 && jdk >= 13,
+    };
+    if can {
+        return Ok(());
+    }
+    let name = if is_openj9 { "OpenJ9" } else { "JDK" };
+    let refusal = format!("--cache: the image's {name} {jdk} has no such cache");
+    Err(Error::new(ErrorKind::Usage, refusal)
+        .hint("appcds from JDK 13 on, aot from JDK 25 on, of an OpenJ9 scc"))
+}
