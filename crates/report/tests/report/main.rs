@@ -5,6 +5,7 @@
 
 mod access;
 mod artefacts;
+mod cluster;
 mod browser;
 mod comparison;
 mod drawings;
