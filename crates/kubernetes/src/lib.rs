@@ -21,6 +21,8 @@ pub mod rights;
 pub mod standing;
 mod sweep;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod testing;
 mod trial;
 mod watched;

@@ -23,7 +23,6 @@ use super::{dependencies, jdks, money, node, saving, throttling, toxics};
 use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
-use crate::text;
 use crate::view::ResultView;
 
 /// Below this multiple of what the SLO allows, three digits of the multiple say nothing.
