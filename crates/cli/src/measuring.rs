@@ -423,7 +423,10 @@ fn cluster(experiment: &mut Experiment) -> Result<Box<dyn Host>, Error> {
     let host = host.map_err(|e| Error::refused(&e))?;
     if let (Slots::Auto, Some(size)) = (wanted.slots, largest) {
         let nodes = format::count(host.slots(), "node");
-        talk!("slots: {}, on {nodes} of one kind with room for {size}", host.slots());
+        talk!(
+            "slots: {}, on {nodes} of one kind with room for {size}",
+            host.slots()
+        );
     }
     images::found_in_cluster(experiment, &host)?;
     Ok(Box::new(host))

@@ -35,7 +35,9 @@ pub(crate) async fn count(
             let place = nodes.place(slot).elsewhere();
             async move {
                 let gate = Gate::default();
-                looks.look(&place, Some(size), &gate, |_| Patience::None).await
+                looks
+                    .look(&place, Some(size), &gate, |_| Patience::None)
+                    .await
             }
         });
         let (before, mut is_any) = (slots, false);

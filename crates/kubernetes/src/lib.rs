@@ -18,10 +18,10 @@ pub mod manifest;
 pub mod nodes;
 mod refused;
 pub mod rights;
-pub mod standing;
-mod sweep;
 #[cfg(test)]
 mod simulation;
+pub mod standing;
+mod sweep;
 #[cfg(test)]
 mod testing;
 mod trial;

@@ -557,7 +557,10 @@ mod tests {
         let both = json!({ "cpu": "1500m", "memory": (456 << 20).to_string() });
         assert_eq!(room, &json!({ "requests": both, "limits": both }));
         // What it shows, it shows by the limits of a look.
-        assert_eq!(pod["containers"][0]["resources"]["limits"]["cpu"], json!("200m"));
+        assert_eq!(
+            pod["containers"][0]["resources"]["limits"]["cpu"],
+            json!("200m")
+        );
         serde_json::from_value::<Job>(look).expect("the API knows it");
     }
 

@@ -272,7 +272,10 @@ mod tests {
         let rather = |node: Option<&str>| {
             let preferred = affinity(node).preferred_during_scheduling_ignored_during_execution;
             let terms = preferred.unwrap_or_default();
-            terms.iter().flat_map(|term| fields(&term.preference)).collect::<Vec<_>>()
+            terms
+                .iter()
+                .flat_map(|term| fields(&term.preference))
+                .collect::<Vec<_>>()
         };
         assert_eq!(rather(None), [field("NotIn", "d")]);
         assert_eq!(rather(Some("a")), []);

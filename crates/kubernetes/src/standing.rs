@@ -225,7 +225,12 @@ mod tests {
 
     #[test]
     fn a_pod_holds_its_place_until_all_of_it_has_ended() {
-        for (phase, is) in [("Running", false), ("Pending", false), ("Failed", true), ("Succeeded", true)] {
+        for (phase, is) in [
+            ("Running", false),
+            ("Pending", false),
+            ("Failed", true),
+            ("Succeeded", true),
+        ] {
             assert_eq!(is_over(&pod(json!({ "phase": phase }))), is, "{phase}");
         }
     }

@@ -228,29 +228,48 @@ impl Follow {
         }
     }
 
-    /// Finds a node for the slot where it has none, and looks at it.
+    /// Finds a node for the slot where it has none, and looks at it. One that became another slot's
+    /// while the look waited is kept only where there is no other.
     async fn find_node(&self, tell: &Sender<Event>) -> Result<(), Halt> {
-        let mut lost = 0;
+        let (mut lost, mut of_another) = (0, None);
         loop {
             let place = self.nodes.place(self.slot);
             if place.node.is_some() {
                 return Ok(());
             }
-            let (room, waits) = (room(&self.order), waits(tell, &self.nodes));
-            let looked = match self.looks.look(&place, room, &self.gate, waits).await {
-                Err(Halt::Lost(_)) if lost < LOOKS && !self.gate.is_closed() => {
-                    lost += 1;
+            let (room, gate) = (room(&self.order), &self.gate);
+            let looked = match &of_another {
+                None => {
+                    let waits = waits(tell, &self.nodes);
+                    self.looks.look(&place, room, gate, waits).await
+                }
+                Some(_) => {
+                    let place = place.elsewhere();
+                    self.looks
+                        .look(&place, room, gate, |_| Patience::None)
+                        .await
+                }
+            };
+            let looked = match (looked, of_another.take()) {
+                (Err(Halt::NoRoom(_)), Some(node)) => {
+                    self.nodes.settle(self.slot, node);
                     continue;
                 }
-                looked => looked?,
-            };
-            match looked.unfit(&self.first) {
-                None => self.nodes.settle(self.slot, looked.node),
-                Some(why) => {
-                    self.nodes.avoid(self.slot, &looked.node.name);
-                    // Nobody listens to a trial that was stopped.
-                    let _ = tell.send(Event::Waits(why));
+                (Err(Halt::Lost(_)), node) if lost < LOOKS && !gate.is_closed() => {
+                    (lost, of_another) = (lost + 1, node);
+                    continue;
                 }
+                (looked, _) => looked?,
+            };
+            let name = &looked.node.name;
+            if let Some(why) = looked.unfit(&self.first) {
+                self.nodes.avoid(self.slot, name);
+                // Nobody listens to a trial that was stopped.
+                let _ = tell.send(Event::Waits(why));
+            } else if self.nodes.place(self.slot).taken.contains(name) {
+                of_another = Some(looked.node);
+            } else {
+                self.nodes.settle(self.slot, looked.node);
             }
         }
     }
@@ -352,7 +371,12 @@ impl Follow {
         };
         let text = within(self.looks.access.pods().logs(name, &params)).await;
         let mut text = text.unwrap_or_default();
-        for secret in self.order.secrets.iter().filter(|secret| !secret.is_empty()) {
+        for secret in self
+            .order
+            .secrets
+            .iter()
+            .filter(|secret| !secret.is_empty())
+        {
             text = text.replace(secret, "***");
         }
         text.lines().map(plain).collect()

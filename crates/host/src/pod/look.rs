@@ -161,7 +161,9 @@ fn held_back() -> (Option<bool>, Option<u64>) {
         while step.elapsed() < PERIOD {
             std::hint::spin_loop();
         }
-        let periods = throttled().zip(before).map(|(now, then)| now.saturating_sub(then));
+        let periods = throttled()
+            .zip(before)
+            .map(|(now, then)| now.saturating_sub(then));
         if periods.is_some_and(|periods| periods > 0) {
             return (Some(true), periods);
         }

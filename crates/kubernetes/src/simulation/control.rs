@@ -56,6 +56,10 @@ pub(super) struct Pod {
     pub(super) object: Value,
     stage: Stage,
     node: Option<usize>,
+    /// What it asks for, thousandths of a CPU and bytes.
+    asks: (u64, u64),
+    /// Its labels of share and slot.
+    labels: [Value; 2],
     /// Deleted, and gone after so many steps.
     going: Option<u32>,
     /// The application's output of a look, loadline's own of a trial.
@@ -86,7 +90,7 @@ pub(super) struct State {
     pub(super) verbs: BTreeSet<(String, &'static str)>,
     /// How often nodes were asked for.
     pub(super) requests_of_nodes: u32,
-    random: u64,
+    pub(super) random: u64,
 }
 
 impl State {
@@ -98,9 +102,10 @@ impl State {
     /// Goes on by one step.
     pub(super) fn step(&mut self) {
         let is_let_go = |job: &Value| job["spec"]["suspend"] != json!(true);
-        let jobs = self.jobs.iter().filter(|(name, job)| {
-            is_let_go(job) && !self.told.contains_key(*name)
-        });
+        let jobs = self
+            .jobs
+            .iter()
+            .filter(|(name, job)| is_let_go(job) && !self.told.contains_key(*name));
         let new: Vec<(String, Value)> = jobs.map(|(n, j)| (n.clone(), j.clone())).collect();
         for (name, job) in new {
             self.make(&name, &job);
@@ -130,7 +135,10 @@ impl State {
         object["apiVersion"] = json!("v1");
         object["kind"] = json!("Pod");
         object["status"] = json!({ "phase": "Pending" });
+        let label = |name: &str| object["metadata"]["labels"][name].clone();
         let pod = Pod {
+            asks: asks(&object),
+            labels: [label(SHARE), label(SLOT)],
             object,
             stage: Stage::Pending,
             node: None,
@@ -209,7 +217,18 @@ impl State {
     /// The first node that may have it, rather one that the pod prefers; the scheduler's rules.
     fn schedule(&mut self, job: &str) {
         let pod = &self.pods[job];
-        let may = |index: &usize| self.may(pod, *index);
+        let mut on: BTreeMap<usize, Vec<&Pod>> = BTreeMap::new();
+        for other in self
+            .pods
+            .values()
+            .filter(|other| other.stage != Stage::Over)
+        {
+            if let Some(index) = other.node {
+                on.entry(index).or_default().push(other);
+            }
+        }
+        let others = |index: &usize| on.get(index).map_or(&[][..], Vec::as_slice);
+        let may = |index: &usize| may(pod, &self.hosts[*index], others(index));
         let all: Vec<usize> = (0..self.hosts.len()).filter(may).collect();
         let prefers = |index: &&usize| keeps(&pod.object, "preferred", &self.hosts[**index].name);
         let Some(index) = all.iter().find(prefers).or(all.first()).copied() else {
@@ -226,22 +245,18 @@ impl State {
         }
         self.set(job, Stage::Scheduled, &json!({ "phase": "Pending" }));
     }
+}
 
-    fn may(&self, pod: &Pod, index: usize) -> bool {
-        let host = &self.hosts[index];
-        let on_it = |other: &&Pod| other.node == Some(index) && other.stage != Stage::Over;
-        let others: Vec<&Pod> = self.pods.values().filter(on_it).collect();
-        let label = |of: &Pod, name: &str| of.object["metadata"]["labels"][name].clone();
-        let is_apart = |other: &&Pod| {
-            label(other, SHARE) != label(pod, SHARE) || label(other, SLOT) == label(pod, SLOT)
-        };
-        let used = others.iter().map(|other| asks(&other.object));
-        let (cpu, memory) = used.fold(asks(&pod.object), |(a, b), (c, d)| (a + c, b + d));
-        keeps(&pod.object, "required", &host.name)
-            && others.iter().all(is_apart)
-            && cpu <= host.cpu
-            && memory <= host.memory
-    }
+/// Whether a pod may run on a node beside others.
+fn may(pod: &Pod, host: &Host, others: &[&Pod]) -> bool {
+    let [share, slot] = &pod.labels;
+    let is_apart = |other: &&Pod| other.labels[0] != *share || other.labels[1] == *slot;
+    let used = others.iter().map(|other| other.asks);
+    let (cpu, memory) = used.fold(pod.asks, |(a, b), (c, d)| (a + c, b + d));
+    cpu <= host.cpu
+        && memory <= host.memory
+        && others.iter().all(is_apart)
+        && keeps(&pod.object, "required", &host.name)
 }
 
 /// Whether a node keeps what a pod's affinity says of names.
@@ -267,7 +282,11 @@ fn asks(pod: &Value) -> (u64, u64) {
     let (stay, end): (Vec<Value>, Vec<Value>) = list("initContainers")
         .into_iter()
         .partition(|container| container["restartPolicy"] == "Always");
-    let together = stay.iter().chain(&list("containers")).map(of).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    let together = stay
+        .iter()
+        .chain(&list("containers"))
+        .map(of)
+        .fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     let before = end.iter().map(of);
     before.fold(together, |(a, b), (c, d)| (a.max(c), b.max(d)))
 }

@@ -2,7 +2,8 @@
 //!
 //! Owns what must hold at any size: nothing is lost, nothing is left, a request is worth something.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+// A test that cannot go on must fail; what it counted is said.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod control;
 mod server;
@@ -76,12 +77,13 @@ fn hosts(number: usize, prefix: &str, cpu_model: &'static str) -> Vec<Host> {
 
 fn experiment(repeats: u32) -> Experiment {
     let text = format!(
-        "slo = \"p99<50ms,errors<1%\"\nrepeats = {repeats}\n\
+        "slo = \"p99<50ms,errors<1%\"\n[run]\nrepeats = {repeats}\n\
          [app]\nimage = \"orders:1\"\n[limits]\ncpu = \"500m\"\n\
          [load]\nurl = \"http://localhost:8080/\"\nrate = \"20/s\"\nwarm-up = \"1s\"\nmeasure = \"5s\"\n\
          [[factor]]\nname = \"memory\"\nlevels = [\"768Mi\", \"1Gi\"]\n"
     );
-    Experiment::parse(&text, Path::new("test.toml"), Path::new("/")).unwrap_or_else(|e| panic!("{e}"))
+    Experiment::parse(&text, Path::new("test.toml"), Path::new("/"))
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn wanted(slots: Slots) -> Wanted {
@@ -115,7 +117,7 @@ fn run(
     let directory = directory.unwrap();
     let store = Store::open(directory.path()).unwrap();
     let new = NewResult {
-        kind: ResultKind::Matrix,
+        kind: ResultKind::Run,
         title: "test".to_owned(),
         experiment: String::new(),
         directory: "/".into(),
@@ -157,7 +159,10 @@ fn left(server: &Server) -> Vec<String> {
     }
     let state = server.state();
     let pods = state.pods.keys();
-    pods.chain(state.jobs.keys()).chain(state.orders.keys()).cloned().collect()
+    pods.chain(state.jobs.keys())
+        .chain(state.orders.keys())
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -178,7 +183,10 @@ fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
     assert!(answer.iter().all(|record| record.verdict.is_evidence()));
 
     let lost = Verdict::Invalid(Invalid::RuntimeLost);
-    let repeated = stored.iter().filter(|record| record.verdict == lost).count();
+    let repeated = stored
+        .iter()
+        .filter(|record| record.verdict == lost)
+        .count();
     let evicted = server.state().evicted.len();
     assert!(evicted > 0, "nothing was tried");
     assert_eq!((repeated, stored.len()), (evicted, answer.len() + evicted));
@@ -259,18 +267,26 @@ fn the_role_has_the_verbs_that_are_used() {
     let role = rights::role("sizing");
     let lines = role.lines().zip(role.lines().skip(1));
     let words = |line: &str, field: &str| {
-        let list = line.strip_prefix(field)?.trim_matches(['[', ']']).to_owned();
+        let list = line
+            .strip_prefix(field)?
+            .trim_matches(['[', ']'])
+            .to_owned();
         Some(list.split(", ").map(str::to_owned).collect::<Vec<_>>())
     };
     let given: BTreeSet<(String, String)> = lines
         .filter_map(|(one, two)| Some((words(one, "  resources: ")?, words(two, "  verbs: ")?)))
         .flat_map(|(resources, verbs)| {
             let each = resources.into_iter();
-            each.flat_map(move |of| verbs.clone().into_iter().map(move |verb| (of.clone(), verb)))
+            each.flat_map(move |of| {
+                verbs
+                    .clone()
+                    .into_iter()
+                    .map(move |verb| (of.clone(), verb))
+            })
         })
         .collect();
 
-    let server = Server::start(hosts(3, "n", "Xeon"), 3);
+    let server = Server::start(hosts(3, "n", "Xeon"), 0);
     let experiment = experiment(6);
     let largest = searches::largest(&experiment);
     let mut host = host(&server, Slots::Auto, largest).unwrap();

@@ -75,7 +75,10 @@ impl Server {
             let mut state = self.state();
             *state.requests.entry(job.clone()).or_default() += 1;
             let right = request.right();
-            if right.as_ref().is_some_and(|(resource, _)| resource == "nodes") {
+            if right
+                .as_ref()
+                .is_some_and(|(resource, _)| resource == "nodes")
+            {
                 state.requests_of_nodes += 1;
             }
             state.verbs.extend(right);
@@ -147,7 +150,9 @@ impl Server {
                 ok(&known.clone())
             }
             ("DELETE", Some("jobs")) => match self.state().delete(job) {
-                true => ok(&json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success" })),
+                true => ok(
+                    &json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success" }),
+                ),
                 false => status("404 Not Found", "NotFound", 404),
             },
             ("POST", Some("secrets")) => {
@@ -188,7 +193,9 @@ impl Server {
 }
 
 /// Resources of a path, by the last word of its kind in a path.
-const KINDS: [&str; 7] = ["version", "jobs", "secrets", "pods", "log", "events", "nodes"];
+const KINDS: [&str; 7] = [
+    "version", "jobs", "secrets", "pods", "log", "events", "nodes",
+];
 
 impl Request {
     /// The resource and the verb that it needs; the version is everybody's.

@@ -5,8 +5,8 @@
 
 mod access;
 mod artefacts;
-mod cluster;
 mod browser;
+mod cluster;
 mod comparison;
 mod drawings;
 mod drills;

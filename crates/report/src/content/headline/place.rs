@@ -37,7 +37,12 @@ fn held(view: &ResultView) -> Option<String> {
     let code = seen.map(|e| e.memory_exit_code).max()?;
     let throttled = periods.map_or_else(
         || "got no more than its limit".to_owned(),
-        |least| format!("was throttled ({})", format::count(least as usize, "period")),
+        |least| {
+            format!(
+                "was throttled ({})",
+                format::count(least as usize, "period")
+            )
+        },
     );
     let nodes = match looked.len() {
         1 => "on its node".to_owned(),
@@ -87,10 +92,14 @@ pub(super) fn measured_where(view: &ResultView) -> String {
         };
         let nodes = nodes(view, &cluster.node);
         let class = cluster.runtime_class.as_ref();
-        let class = class.map_or_else(String::new, |name| format!(", runtime class {}", text::label(name)));
+        let class = class.map_or_else(String::new, |name| {
+            format!(", runtime class {}", text::label(name))
+        });
         let os = cluster.os.as_ref();
         let os = os.map_or_else(String::new, |os| format!(", {}", text::label(os)));
-        format!("as pods of the cluster {context} ({version}, {runtime}{class}{os}){at_once}, {nodes}: ")
+        format!(
+            "as pods of the cluster {context} ({version}, {runtime}{class}{os}){at_once}, {nodes}: "
+        )
     });
     let held = held(view).map_or_else(String::new, |held| format!(" {held}"));
     format!(
