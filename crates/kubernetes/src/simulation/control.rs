@@ -80,6 +80,8 @@ pub(super) struct State {
     pub(super) placed: Vec<(String, String)>,
     /// Jobs whose pod found no room at first.
     pub(super) unscheduled: BTreeSet<String>,
+    /// Jobs whose pod found no room while another of their slot still held a node.
+    pub(super) behind_their_own: BTreeSet<String>,
     /// Jobs whose pod was evicted.
     pub(super) evicted: BTreeSet<String>,
     /// One of so many pods of trials is evicted; 0 is none.
@@ -232,6 +234,11 @@ impl State {
         let all: Vec<usize> = (0..self.hosts.len()).filter(may).collect();
         let prefers = |index: &&usize| keeps(&pod.object, "preferred", &self.hosts[**index].name);
         let Some(index) = all.iter().find(prefers).or(all.first()).copied() else {
+            let slot = pod.labels[1].clone();
+            let is_of_slot = |other: &&Pod| other.labels[1] == slot;
+            if on.values().flatten().any(|other| is_of_slot(&other)) {
+                self.behind_their_own.insert(job.to_owned());
+            }
             if self.unscheduled.insert(job.to_owned()) {
                 self.set(job, Stage::Pending, &unschedulable());
             }
