@@ -46,8 +46,8 @@ fn said(view: &ResultView) -> String {
 
 #[test]
 fn runtime_and_kind_of_the_nodes_are_said() {
-    insta::assert_snapshot!(said(&on(&["n1"], None)), @"");
-    insta::assert_snapshot!(said(&on(&["n1", "n2", "n3"], Some("kata"))), @"");
+    insta::assert_snapshot!(said(&on(&["n1"], None)), @"Measured by 22 trials in 32 min, 2026-11-20 13:27 UTC, as pods of the cluster staging (v1.34.4, containerd 1.6.20, Debian GNU/Linux 12 (bookworm)), node n1: on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux 6.1.0-28-amd64 (Debian 12), cgroup hybrid; JDK 17 debian 17.0.13+11; loadline 0.1.0. Before the first trial, on its node, a container above its CPU limit was throttled (2 periods), and one above its memory limit was killed (exit code 137).");
+    insta::assert_snapshot!(said(&on(&["n1", "n2", "n3"], Some("kata"))), @"Measured by 22 trials in 32 min, 2026-11-20 13:27 UTC, as pods of the cluster staging (v1.34.4, containerd 1.6.20, runtime class kata, Debian GNU/Linux 12 (bookworm)), nodes n1, n2, n3: on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux 6.1.0-28-amd64 (Debian 12), cgroup hybrid; JDK 17 debian 17.0.13+11; loadline 0.1.0. Before the first trial, on each of 3 nodes, a container above its CPU limit was throttled (1 period), and one above its memory limit was killed (exit code 137).");
 }
 
 #[test]
@@ -68,6 +68,6 @@ fn results_of_two_runtimes_are_told_apart() {
             .map(str::to_owned)
     };
     assert_eq!(told(&on(&["n2"], None)), None);
-    insta::assert_snapshot!(told(&on(&["n1"], Some("kata"))).expect("it is said"), @"");
-    insta::assert_snapshot!(told(&fixture::search()).expect("it is said"), @"");
+    insta::assert_snapshot!(told(&on(&["n1"], Some("kata"))).expect("it is said"), @"The place of the trials differs: pods by containerd 1.6.20 on Debian GNU/Linux 12 (bookworm); pods by containerd 1.6.20, runtime class kata on Debian GNU/Linux 12 (bookworm).");
+    insta::assert_snapshot!(told(&fixture::search()).expect("it is said"), @"The place of the trials differs: pods by containerd 1.6.20 on Debian GNU/Linux 12 (bookworm); no pods.");
 }
