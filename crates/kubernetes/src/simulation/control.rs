@@ -235,8 +235,8 @@ impl State {
         let prefers = |index: &&usize| keeps(&pod.object, "preferred", &self.hosts[**index].name);
         let Some(index) = all.iter().find(prefers).or(all.first()).copied() else {
             let slot = pod.labels[1].clone();
-            let is_of_slot = |other: &&Pod| other.labels[1] == slot;
-            if on.values().flatten().any(|other| is_of_slot(&other)) {
+            let mut others = on.values().flatten();
+            if others.any(|other| other.labels[1] == slot) {
                 self.behind_their_own.insert(job.to_owned());
             }
             if self.unscheduled.insert(job.to_owned()) {
