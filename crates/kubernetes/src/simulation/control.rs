@@ -86,6 +86,8 @@ pub(super) struct State {
     pub(super) evicted: BTreeSet<String>,
     /// One of so many pods of trials is evicted; 0 is none.
     pub(super) evicts: u64,
+    /// So many steps a deleted pod still holds its node.
+    pub(super) lingers: u32,
     /// Requests by the Job that they are about.
     pub(super) requests: BTreeMap<String, u32>,
     /// Resources and verbs that were asked for.
@@ -123,7 +125,7 @@ impl State {
         self.orders.remove(job);
         let pod = self.pods.get_mut(job).filter(|pod| pod.going.is_none());
         if let Some(pod) = pod {
-            pod.going = Some(5);
+            pod.going = Some(self.lingers);
             pod.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
             self.tell(job, "MODIFIED");
         }

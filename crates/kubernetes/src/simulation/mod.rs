@@ -194,8 +194,6 @@ fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
     assert_eq!(left(&server), [""; 0]);
     let state = server.state();
     let is_trial = |job: &&String| !State::is_look(job);
-    // The next pod of a slot is let go when the last one holds its node no more.
-    assert_eq!(state.behind_their_own.iter().next(), None);
     // Each node was looked at before its first trial, and one of another kind has no trial.
     for (at, (job, node)) in state.placed.iter().enumerate() {
         let mut before = state.placed[..at].iter();
@@ -210,6 +208,19 @@ fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
     let each = f64::from(requests) / f64::from(trials);
     println!("{requests} requests for {trials} trials: {each:.1} each, looks and all");
     assert!(each <= f64::from(MOST_REQUESTS), "{each}");
+}
+
+#[test]
+fn the_next_pod_is_let_go_when_the_last_one_holds_its_node_no_more() {
+    let server = Server::start(hosts(1, "n", "Xeon"), 0);
+    server.state().lingers = 100;
+    let experiment = experiment(2);
+    let largest = searches::largest(&experiment);
+    let mut host = host(&server, number(1), largest).unwrap();
+    let (answer, _) = run(&mut host, experiment, u32::MAX);
+    assert_eq!(answer.unwrap().len(), 4);
+    // The scheduler would have put it back.
+    assert_eq!(server.state().behind_their_own.iter().next(), None);
 }
 
 #[test]

@@ -39,6 +39,7 @@ impl Server {
         let state = State {
             hosts,
             evicts,
+            lingers: 5,
             ..State::default()
         };
         let server = Self {
