@@ -73,12 +73,18 @@ kubectl label namespace "$RUN" pod-security.kubernetes.io/enforce=restricted > /
 check "a service that keeps the SLO passes, under restricted PodSecurity" 0 'PASS +p99'
 "$LOADLINE" export last --state "$WORK/state" > "$WORK/out"
 grep -q '"node":{"name":"[^"]' "$WORK/out"; verdict "its record names its node" 0 $? '"cluster":\{"context"'
+grep -q '"enforced":{"throttled_periods":[1-9][0-9]*,"memory_exit_code":137}' "$WORK/out"
+verdict "its record says how its node held limits" 0 $? '"cluster":\{"context"'
+"$LOADLINE" show last --state "$WORK/state" > "$WORK/out" 2>&1
+verdict "so does show" 0 $? 'was killed \(exit code 137\)'
 # A heap that is touched whole and does not fit: less memory thrashes, or is killed, as it comes.
 MEMORY=100Mi check "killed for its memory" 1 'APP_KO cgroup_oom' --jvm '-Xms200m -Xmx200m -XX:+AlwaysPreTouch'
 check "never ready" 1 'APP_KO never_ready' --url http://localhost:8081/ --start-deadline 4s
 CPU=60m check "too little CPU misses the SLO" 1 'SLO_MISS' --slo 'p99<100ms' --rate 400/s
 check "no such context" 3 'has no context' --context none-of-this-name
 check "no such image" 3 'the image .*nothing-here' --image localhost/nothing-here:1
+check "no such runtime class" 3 'RuntimeClass' --runtime-class nothing-here
+check "slots are counted" 0 'slots: [1-9]' --slots auto --repeats 2
 check "loadline's own image is missing" 3 'name it with --trial-image' --trial-image localhost/nothing-here:2
 left "nothing is left"
 

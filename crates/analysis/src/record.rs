@@ -37,7 +37,7 @@ pub use dependency::{Beside, DependencyEvidence, StubEvidence};
 pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{DueEvidence, LoadEvidence, RequestEvidence};
-pub use machine::{Cluster, Image, Machine, Node};
+pub use machine::{Cluster, Enforced, Image, Machine, Node};
 pub use phase::{EarlyEnd, Phase, PhaseSpan};
 pub use proxy::{LinkEvidence, LinkSecond, OutageEvidence, ProxyEvidence};
 pub use reason::Reason;

@@ -14,16 +14,18 @@ use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
 use loadline_engine::commit;
-use loadline_engine::experiment::Experiment;
+use loadline_engine::experiment::{Experiment, Slots};
 use loadline_engine::ground::{changed, fingerprint};
 use loadline_engine::host::Host;
 use loadline_engine::local::Local;
 use loadline_engine::lock::{LockError, MachineLock};
 use loadline_engine::runner::{Measurement, RunError, Runner};
+use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status as ResultStatus, Store};
 use loadline_host::{Options, jvm_words, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_kubernetes::Kubernetes;
+use loadline_report::format;
 use loadline_trial::{Account, Engine};
 
 use crate::commands::RESULT;
@@ -191,6 +193,10 @@ impl Measuring {
         let webhook = notify.map(Webhook::new).transpose()?;
         let mut experiment = experiment_of(row)?;
         let (jdks, places) = java();
+        if let (Some(wanted), Some(was)) = (&mut experiment.cluster, &row.machine.cluster) {
+            // What was counted when it was begun stays so.
+            wanted.slots = Slots::Number(was.slots);
+        }
         let in_cluster = match experiment.cluster {
             Some(_) => Some(cluster(&mut experiment)?),
             None => {
@@ -408,7 +414,20 @@ fn cluster(experiment: &mut Experiment) -> Result<Box<dyn Host>, Error> {
         .cluster
         .clone()
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the experiment names no cluster"))?;
-    let host = Kubernetes::new(&wanted, &image, account).map_err(|e| Error::refused(&e))?;
+    if wanted.slots == Slots::Auto && wanted.share_nodes.get() > 1 {
+        let problem = "--slots auto and --share-nodes: auto counts nodes, one trial on each";
+        return Err(Error::new(ErrorKind::Usage, problem).hint("say how many: --slots 6"));
+    }
+    let largest = searches::largest(experiment);
+    let host = Kubernetes::new(&wanted, &image, account, largest);
+    let host = host.map_err(|e| Error::refused(&e))?;
+    if let (Slots::Auto, Some(size)) = (wanted.slots, largest) {
+        let nodes = format::count(host.slots(), "node");
+        talk!(
+            "slots: {}, on {nodes} of one kind with room for {size}",
+            host.slots()
+        );
+    }
     images::found_in_cluster(experiment, &host)?;
     Ok(Box::new(host))
 }

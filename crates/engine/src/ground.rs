@@ -40,7 +40,7 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
         experiment.slo.to_string(),
         format!("{:?}", experiment.training),
         format!("{:?} {}", experiment.sampling, experiment.accept_noise),
-        format!("{machine:?}"),
+        format!("{:?}", machine.kind()),
     ];
     for text in fixed {
         digest.update((text.len() as u64).to_le_bytes());
@@ -81,15 +81,24 @@ pub fn changed(
         && is.cpu_model == was.cpu_model
         && is.cpus == was.cpus
         && is_same_memory(was.memory, is.memory)
-        && is.jdks == was.jdks;
+        && is.jdks == was.jdks
+        && is_same_node(was, is);
     if !is_same_machine {
         return Some(
-            "this machine is not as it was when the result was begun (kernel, CPUs, memory or JDKs differ); trials of two machines are not mixed",
+            "this machine is not as it was when the result was begun (kernel, CPUs, memory, JDKs or the runtime of its containers differ); trials of two machines are not mixed",
         );
     }
     (then.is_some() && then != now).then_some(
         "something that trials stand on has changed since the result was begun (a file of the application, or loadline itself); trials of both are not mixed",
     )
+}
+
+/// Whether pods ran on nodes of one kind.
+fn is_same_node(was: &Machine, is: &Machine) -> bool {
+    match (was.node(), is.node()) {
+        (Some(was), Some(is)) => is.unlike(&was).is_empty(),
+        (was, is) => was.is_some() == is.is_some(),
+    }
 }
 
 /// Whether two readings can be those of one machine: what a kernel keeps for itself differs a little
@@ -202,6 +211,10 @@ fn add_file(digest: &mut Sha256, path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
+    use loadline_analysis::record::{Cluster, Enforced};
+
     use super::*;
 
     fn experiment(directory: &Path, rate: &str) -> Experiment {
@@ -231,6 +244,37 @@ mod tests {
         assert_ne!(first, of("10/s", &newer), "another loadline");
         std::fs::write(path.join("b.jar"), "two").expect("a file");
         assert_ne!(first, of("10/s", &machine), "another jar of the same name");
+    }
+
+    #[test]
+    fn pods_go_on_on_another_node_of_the_same_kind_only() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let on = |node: &str, periods: u64, class: Option<&str>| Machine {
+            cluster: Some(Cluster {
+                context: "c".to_owned(),
+                namespace: "n".to_owned(),
+                version: "v1.34.4".to_owned(),
+                node: node.to_owned(),
+                runtime: "containerd 1.6.20".to_owned(),
+                runtime_class: class.map(str::to_owned),
+                os: None,
+                enforced: Some(Enforced {
+                    throttled_periods: Some(periods),
+                    memory_exit_code: 137,
+                }),
+                slots: NonZeroU32::MIN,
+                share_nodes: NonZeroU32::MIN,
+            }),
+            ..Machine::default()
+        };
+        let was = on("a", 1, None);
+        let ground = |machine: &Machine| {
+            fingerprint(&experiment(directory.path(), "10/s"), machine).expect("it is read")
+        };
+        let going_on = |is: &Machine| changed((&was, is), Some(&ground(&was)), Some(&ground(is)));
+        assert_eq!(going_on(&on("b", 3, None)), None);
+        let why = going_on(&on("a", 1, Some("gvisor")));
+        assert!(why.is_some_and(|why| why.contains("runtime")), "{why:?}");
     }
 
     #[test]

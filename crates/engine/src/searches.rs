@@ -37,6 +37,21 @@ pub fn bases(experiment: &Experiment) -> Vec<Configuration> {
     .configurations()
 }
 
+/// What the largest trial asks for, as far as an experiment says it before anything is measured: `None`
+/// with prices, whose sizes are chosen on the way, and without a CPU limit.
+pub fn largest(experiment: &Experiment) -> Option<Size> {
+    if experiment.search.pricing.is_some() {
+        return None;
+    }
+    let searched = experiment.search.max_memory.unwrap_or(FIRST_MEMORY);
+    let all = experiment.configurations();
+    let cpus: Option<Vec<Cpus>> = all.iter().map(|c| c.cpu).collect();
+    Some(Size {
+        cpu: cpus?.into_iter().max()?,
+        memory: all.iter().map(|c| c.memory.unwrap_or(searched)).max()?,
+    })
+}
+
 /// The smallest memory of every base, on a machine with so much.
 pub fn sizes(experiment: &Experiment, memory: Option<Bytes>) -> Sizes {
     let smallest = |base: Configuration| Smallest {

@@ -10,6 +10,7 @@ use loadline_cgroup::host::{Host, Memory, outer_conflict, outer_limits};
 use loadline_cgroup::{Layout, Limits};
 use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::{Dependency, Order, Refusal};
+use rustix::system::uname;
 
 use crate::cpus::{self, CpuPlan};
 use crate::halt;
@@ -114,6 +115,7 @@ impl Site {
             cpus: u32::try_from(self.cpus.len()).unwrap_or(u32::MAX),
             memory: host.map(|host| host.memory.total),
             cgroup: self.layout.mode().to_string(),
+            architecture: uname().machine().to_string_lossy().into_owned(),
             jdks: Vec::new(),
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             image: None,

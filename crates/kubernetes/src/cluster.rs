@@ -4,10 +4,12 @@
 //! names to get them is run by the `kube` crate.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Event, Pod, Secret};
+use k8s_openapi::api::core::v1::{Event, Node, NodeSystemInfo, Pod, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams, TypeMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -27,15 +29,24 @@ const PAGE: u32 = 500;
 /// A cluster that answers.
 pub(crate) struct Cluster {
     runtime: Runtime,
-    client: Client,
+    /// The way to it.
+    pub(crate) access: Access,
     /// What the user asked for.
     pub(crate) wanted: Wanted,
     /// Name of the context.
     pub(crate) context: String,
-    /// Where everything is made.
-    pub(crate) namespace: String,
     /// The API server's version.
     pub(crate) version: String,
+}
+
+/// The way to a namespace of it, for tasks of its runtime too.
+#[derive(Clone)]
+pub(crate) struct Access {
+    client: Client,
+    /// Where everything is made.
+    pub(crate) namespace: String,
+    /// Whether the API server has not yet said that it does not tell of nodes.
+    tells_nodes: Arc<AtomicBool>,
 }
 
 impl Cluster {
@@ -47,14 +58,32 @@ impl Cluster {
         let runtime = runtime()?;
         let (named, namespace) = (wanted.context.as_deref(), wanted.namespace.as_deref());
         let (client, context, namespace) = runtime.block_on(client(named, namespace))?;
+        Self::answering(wanted, runtime, client, (context, namespace))
+    }
+
+    /// The same at an address, without a kubeconfig.
+    #[cfg(test)]
+    pub(crate) fn at(wanted: &Wanted, config: Config) -> Result<Self, Refusal> {
+        let runtime = runtime()?;
+        let context = "test".to_owned();
+        let client = runtime.block_on(async { Client::try_from(config) });
+        let client = client.map_err(|error| refused::unreachable(&context, &error))?;
+        Self::answering(wanted, runtime, client, (context, "sizing".to_owned()))
+    }
+
+    fn answering(
+        wanted: &Wanted,
+        runtime: Runtime,
+        client: Client,
+        (context, namespace): (String, String),
+    ) -> Result<Self, Refusal> {
         let asked = runtime.block_on(within(client.apiserver_version()));
         let version = asked.map_err(|error| refused::unreachable(&context, &error))?;
         Ok(Self {
             runtime,
-            client,
+            access: Access::new(client, namespace),
             wanted: wanted.clone(),
             context,
-            namespace,
             version: version.git_version,
         })
     }
@@ -67,6 +96,16 @@ impl Cluster {
     /// Starts something that goes on whenever anything is run.
     pub(crate) fn spawn(&self, of: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(of);
+    }
+}
+
+impl Access {
+    pub(crate) fn new(client: Client, namespace: String) -> Self {
+        Self {
+            client,
+            namespace,
+            tells_nodes: Arc::new(true.into()),
+        }
     }
 
     pub(crate) fn jobs(&self) -> Api<Job> {
@@ -87,6 +126,23 @@ impl Cluster {
 
     pub(crate) fn events(&self) -> Api<Event> {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// What the API server tells of a node, where the user may ask: nodes are the cluster's, and few
+    /// may. It is asked until it has said no once.
+    pub(crate) async fn node(&self, name: &str) -> Option<NodeSystemInfo> {
+        if !self.tells_nodes.load(Ordering::Relaxed) {
+            return None;
+        }
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        match within(nodes.get(name)).await {
+            Ok(node) => node.status?.node_info,
+            Err(error) => {
+                self.tells_nodes
+                    .fetch_and(refused::is_passing(&error), Ordering::Relaxed);
+                None
+            }
+        }
     }
 }
 

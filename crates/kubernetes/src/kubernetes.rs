@@ -1,167 +1,163 @@
 //! The cluster as a [`Host`].
 //!
-//! Owns what it refuses, and the making of a trial's objects.
+//! Owns what it refuses, and what is found out before the first trial: the image, the first node, and
+//! with `--slots auto` how many there are of its kind.
 
+use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::batch::v1::Job;
-use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use loadline_analysis::price::Size;
 use loadline_analysis::record::{Cluster as Recorded, Machine};
-use loadline_engine::experiment::Cluster as Wanted;
+use loadline_engine::experiment::{Cluster as Wanted, Slots};
 use loadline_engine::host::{Delivery, Host, Running};
+use loadline_host::monotonic_ns;
 use loadline_host::oci::image::Image;
-use loadline_host::{longest as longest_load, monotonic_ns};
 use loadline_trial::{Account, Order, Readiness, Refusal};
-use serde_json::json;
 
-use crate::cluster::{Cluster, within};
-use crate::look::{Looked, look};
-use crate::nodes::{Nodes, Place};
-use crate::sweep;
-use crate::trial::{Follow, Trial, remove};
+use crate::cluster::Cluster;
+use crate::gate::Gate;
+use crate::look::{Looked, Looks};
+use crate::nodes::Nodes;
+use crate::trial::{Follow, Trial};
+use crate::watched::{Halt, Patience};
 use crate::workload::{self, Template};
-use crate::{manifest, refused};
+use crate::{census, manifest, sweep};
 
 /// Longest time between two looks at what came.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A Secret holds 1 MiB.
-const LARGEST_ORDER: usize = 1 << 20;
-
-/// So often a request is tried that fails as one does that may pass.
-const TRIES: u32 = 5;
-
-/// Between two of them: an API server that restarts takes some seconds.
-const PAUSE: Duration = Duration::from_secs(2);
-
 /// Trials in a cluster.
 pub struct Kubernetes {
     cluster: Rc<Cluster>,
-    looked: Looked,
-    /// The workload that trials are made after.
-    template: Option<Template>,
+    looks: Arc<Looks>,
+    first: Looked,
     nodes: Nodes,
+    slots: NonZeroU32,
 }
 
 impl Kubernetes {
     /// Finds the cluster, removes what a killed loadline of this machine left there, and looks at the
-    /// application's image from inside.
+    /// application's image from inside, on a node with room for a trial of this size.
     ///
     /// # Errors
     /// [`Refusal`] with whatever stands in the way.
-    pub fn new(wanted: &Wanted, image: &str, account: Account) -> Result<Self, Refusal> {
-        let cluster = Cluster::connect(wanted)?;
+    pub fn new(
+        wanted: &Wanted,
+        image: &str,
+        account: Account,
+        largest: Option<Size>,
+    ) -> Result<Self, Refusal> {
+        Self::of(Cluster::connect(wanted)?, image, account, largest)
+    }
+
+    pub(crate) fn of(
+        cluster: Cluster,
+        image: &str,
+        account: Account,
+        largest: Option<Size>,
+    ) -> Result<Self, Refusal> {
         sweep::sweep(&cluster)?;
-        let template = template(&cluster, image)?;
-        let looked = look(&cluster, image, account, template.as_ref())?;
-        let (slots, share) = (cluster.wanted.slots.get(), cluster.wanted.share_nodes.get());
+        let looks = Arc::new(Looks {
+            access: cluster.access.clone(),
+            wanted: cluster.wanted.clone(),
+            image: image.to_owned(),
+            account,
+            maker: sweep::maker(),
+            template: template(&cluster, image)?,
+        });
+        let share = cluster.wanted.share_nodes.get() as usize;
+        let nodes = Nodes::new(sweep::unique(), share);
+        let (first, has_room) = first(&cluster, &looks, &nodes, largest)?;
+        if has_room {
+            nodes.settle(0, first.node.clone());
+        }
+        let slots = match (cluster.wanted.slots, largest) {
+            (Slots::Number(slots), _) => slots,
+            (Slots::Auto, Some(size)) if has_room => {
+                cluster.run(census::count(&looks, &nodes, &first.node, size))?
+            }
+            (Slots::Auto, _) => return Err(uncounted(largest)),
+        };
         Ok(Self {
             cluster: Rc::new(cluster),
-            looked,
-            template,
-            nodes: Nodes::new(sweep::unique(), slots as usize, share as usize),
+            looks,
+            first,
+            nodes,
+            slots,
         })
     }
 
     /// The application's image, as the cluster has it.
     pub fn image(&self) -> Image {
-        self.looked.image.clone()
+        self.first.image.clone()
     }
+}
 
-    fn make(&self, order: &Order, place: &Place) -> Result<String, Refusal> {
-        let job = manifest::name(&order.trial);
-        self.made(order, place, &job).inspect_err(|_| {
-            // Whatever was made goes with it.
-            let _ = self.cluster.run(remove(&self.cluster, &job));
-        })?;
-        Ok(job)
-    }
-
-    fn made(&self, order: &Order, place: &Place, job: &str) -> Result<(), Refusal> {
-        let cluster = &self.cluster;
-        let image = manifest::image(order).ok_or_else(no_image)?;
-        let packed = packed(order)?;
-        let seconds = longest(order).as_secs();
-        let text = manifest::job(manifest::Parts {
-            order,
-            image,
-            cluster: &cluster.wanted,
-            maker: &sweep::maker(),
-            place,
-            template: self.template.as_ref(),
-            seconds,
-        });
-        let wanted = value(text)?;
-        let params = PostParams::default();
-        let uid = self.try_often("making the Job of a trial", || {
-            let (jobs, wanted, params) = (cluster.jobs(), &wanted, &params);
-            async move {
-                let made = jobs.create(params, wanted).await;
-                let made = match made {
-                    // An earlier try was carried out, and its answer lost: no other has this name.
-                    Err(error) if refused::is_there(&error) => named(&jobs, job).await?,
-                    made => Some(made?),
-                };
-                Ok(made.and_then(|made| made.metadata.uid).unwrap_or_default())
-            }
-        })?;
-        let secret = value(manifest::secret(order, &packed, image, &uid))?;
-        self.try_often("making the Secret of a trial", || {
-            let (secrets, secret, params) = (cluster.secrets(), &secret, &params);
-            async move {
-                match secrets.create(params, secret).await {
-                    Err(error) if !refused::is_there(&error) => Err(error),
-                    _ => Ok(()),
-                }
-            }
-        })?;
-        let go = Patch::Merge(json!({ "spec": { "suspend": false } }));
-        let params = PatchParams::default();
-        self.try_often("starting the Job of a trial", || {
-            let (jobs, go, params) = (cluster.jobs(), &go, &params);
-            async move { jobs.patch(job, params, go).await }
-        })?;
-        Ok(())
-    }
-
-    fn try_often<T, F>(&self, what: &str, request: impl Fn() -> F) -> Result<T, Refusal>
-    where
-        F: Future<Output = Result<T, kube::Error>>,
-    {
-        let mut left = TRIES;
-        loop {
-            left -= 1;
-            match self.cluster.run(within(request())) {
-                Ok(answer) => return Ok(answer),
-                Err(error) if left > 0 && refused::is_passing(&error) => {
-                    self.cluster.run(async { tokio::time::sleep(PAUSE).await });
-                }
-                Err(error) => return Err(refused::request(what, &error)),
-            }
+/// The look at the first node, with room for the largest trial where one has it; whether it has.
+fn first(
+    cluster: &Cluster,
+    looks: &Looks,
+    nodes: &Nodes,
+    largest: Option<Size>,
+) -> Result<(Looked, bool), Refusal> {
+    let (place, gate) = (nodes.place(0), Gate::default());
+    let look = |room: Option<Size>, patience: Patience| {
+        cluster.run(looks.look(&place, room, &gate, |_: &str| patience))
+    };
+    let mut has_room = largest.is_some();
+    let looked = match largest.map(|size| look(Some(size), Patience::None)) {
+        // Smaller trials may find room, and the largest one a node that comes meanwhile.
+        None | Some(Err(Halt::NoRoom(_))) if cluster.wanted.slots != Slots::Auto => {
+            has_room = false;
+            look(None, Patience::Some)
         }
-    }
+        None => look(None, Patience::Some),
+        Some(looked) => looked,
+    };
+    let looked = looked.map_err(|halt| match halt {
+        Halt::Refused(refusal) | Halt::NoRoom(refusal) => refusal,
+        Halt::Lost(why) => Refusal::new(
+            "looking into the image in the cluster",
+            why,
+            "try again; `kubectl get events` says more",
+        ),
+    })?;
+    Ok((looked.enforced()?, has_room))
+}
+
+/// Slots that nobody can count.
+fn uncounted(largest: Option<Size>) -> Refusal {
+    let why = match largest {
+        None => "the size of a trial is not known before (with prices it is chosen on the way)",
+        Some(_) => "no node has room for a trial",
+    };
+    Refusal::new("--slots auto", why, "say how many: --slots 3")
 }
 
 impl Host for Kubernetes {
     fn machine(&self) -> Machine {
+        let node = &self.first.node;
         Machine {
             cluster: Some(Recorded {
                 context: self.cluster.context.clone(),
-                namespace: self.cluster.namespace.clone(),
+                namespace: self.cluster.access.namespace.clone(),
                 version: self.cluster.version.clone(),
-                node: self.looked.node.clone(),
-                runtime: self.looked.runtime.clone(),
-                slots: self.cluster.wanted.slots,
+                node: node.name.clone(),
+                runtime: node.runtime.clone(),
+                runtime_class: node.runtime_class.clone(),
+                os: node.os.clone(),
+                enforced: node.enforced.clone(),
+                slots: self.slots,
                 share_nodes: self.cluster.wanted.share_nodes,
             }),
-            ..self.looked.machine.clone()
+            ..self.first.machine.clone()
         }
     }
 
     fn slots(&self) -> usize {
-        self.cluster.wanted.slots.get() as usize
+        self.slots.get() as usize
     }
 
     fn refuses(&self, order: &Order) -> Option<Refusal> {
@@ -177,17 +173,11 @@ impl Host for Kubernetes {
         order: &Order,
         delivery: &Delivery,
     ) -> Result<Box<dyn Running>, Refusal> {
-        let job = manifest::name(&order.trial);
-        let looked = &self.looked.machine;
-        let follow = Follow::new(&self.cluster, &job, order, delivery, looked)?;
-        self.make(order, &self.nodes.place(slot))?;
-        Ok(Box::new(Trial {
-            cluster: Rc::clone(&self.cluster),
-            job,
-            events: follow.start(&self.cluster, self.nodes.clone(), slot),
-            asked: false,
-            is_over: false,
-        }))
+        let common = (&self.looks, &self.first.node);
+        let follow = Follow::new(common, (&self.nodes, slot), order, delivery)?;
+        let gate = follow.gate();
+        let events = follow.start(&self.cluster);
+        Ok(Box::new(Trial::new(&self.cluster, gate, events)))
     }
 
     fn wait(&mut self, patience: Duration) {
@@ -198,12 +188,6 @@ impl Host for Kubernetes {
     fn now_ns(&self) -> u64 {
         monotonic_ns()
     }
-}
-
-/// A Job by its name, without the right to get one.
-async fn named(jobs: &Api<Job>, name: &str) -> Result<Option<Job>, kube::Error> {
-    let params = ListParams::default().fields(&format!("metadata.name={name}"));
-    Ok(jobs.list(&params).await?.items.pop())
 }
 
 /// What trials take of the workload that they are made after. It is what it was when it was named: a
@@ -277,38 +261,7 @@ fn unable(order: &Order) -> Option<String> {
     Some(format!("as a pod: {}", first.1))
 }
 
-/// How long its phases may take.
-fn longest(order: &Order) -> Duration {
-    let phases = order.load.iter().map(|load| longest_load(&load.plan));
-    phases.sum::<Duration>() + order.start_deadline + order.stop_grace
-}
-
-fn packed(order: &Order) -> Result<Vec<u8>, Refusal> {
-    let what = "sending the order of a trial to the cluster";
-    let failed = |error: &dyn std::fmt::Display| {
-        Refusal::new(
-            what,
-            error,
-            "this is a defect of loadline: please report it",
-        )
-    };
-    let text = serde_json::to_vec(order).map_err(|error| failed(&error))?;
-    let packed = zstd::encode_all(text.as_slice(), 3).map_err(|error| failed(&error))?;
-    if packed.len() < LARGEST_ORDER * 3 / 4 {
-        return Ok(packed);
-    }
-    let why = format!(
-        "it has {} KiB, and a Secret holds 1 MiB",
-        packed.len() >> 10
-    );
-    Err(Refusal::new(
-        what,
-        why,
-        "smaller bodies, or a profile of fewer intervals",
-    ))
-}
-
-fn no_image() -> Refusal {
+pub(crate) fn no_image() -> Refusal {
     let hint = "build an image of it, and name that: --image registry/name:tag";
     Refusal::new(
         "--kubernetes",
@@ -340,13 +293,5 @@ mod tests {
             contains: "started".to_owned(),
         };
         assert!(unable(&other).is_some_and(|what| what.contains("a line of the output")));
-    }
-
-    #[test]
-    fn an_order_arrives_as_it_was_sent() {
-        let packed = packed(&order()).expect("it is small");
-        let text = zstd::decode_all(packed.as_slice()).expect("it is packed");
-        let back: Order = serde_json::from_slice(&text).expect("it is an order");
-        assert_eq!(back, order());
     }
 }

@@ -4,22 +4,28 @@
 //! asynchronously: one runtime of one thread, which works while the runner waits
 //! ([`Host::wait`](loadline_engine::host::Host::wait)). What happens inside a pod is
 //! [`loadline_host::pod`]'s. Judges nothing but whether a pod is what was ordered. Read in this order:
-//! [`manifest`] (what is made), [`nodes`] (where it may run), `trial` (how one is followed), [`workload`] (what they take of one that runs), [`standing`] (what the cluster says of a
-//! pod), `refused` (what it says of a request), [`rights`] (what all of it needs). Facts: the
+//! [`manifest`] (what is made), [`nodes`] (where it may run), `look` (which nodes are fit), `trial` (how
+//! one is carried out), [`workload`] (what they take of one that runs), [`standing`] (what the cluster says of a pod), `refused` (what it says of a request), [`rights`] (what all of it needs). Facts: the
 //! Kubernetes API reference; what was tried on a cluster stands beside the code that rests on it.
 
+mod census;
 mod cluster;
+mod gate;
 mod kubernetes;
 mod look;
+mod making;
 pub mod manifest;
 pub mod nodes;
 mod refused;
 pub mod rights;
+#[cfg(test)]
+mod simulation;
 pub mod standing;
 mod sweep;
 #[cfg(test)]
 mod testing;
 mod trial;
+mod watched;
 pub mod workload;
 
 pub use kubernetes::Kubernetes;

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use loadline_analysis::price::Size;
 use loadline_engine::experiment::Cluster;
 use loadline_host::part::NODE;
 use loadline_host::pod::{MARK, MEMORY_MIB, QUOTA_MILLIS};
+use loadline_sizing::Bytes;
 use loadline_trial::{Account, App, Image, Order};
 use serde_json::{Value, json};
 
@@ -36,7 +38,7 @@ pub const CLIENT: &str = "loadline.dev/client";
 pub const OWNER: &str = "loadline.dev/owner";
 
 /// Memory of loadline's own container.
-pub const OWN_MEMORY: &str = "256Mi";
+pub const OWN_MEMORY: Bytes = Bytes::from_mib(256);
 
 /// Beyond the phases of a trial its pod lives so long, s: for images to be pulled.
 const AROUND: u64 = 900;
@@ -111,11 +113,32 @@ pub fn job(of: Parts<'_>) -> Value {
         "containers": [application(order, image, &name, template)],
     });
     if let Some(template) = template {
-        workload::lay(&template.pod, &mut pod);
         extend(&mut pod["volumes"], &template.volumes);
         extend(&mut pod["initContainers"], &template.before);
     }
-    let mut job = wrapped(&name, maker, pod, seconds + AROUND, true);
+    settle(&mut pod, cluster, template);
+    placed(wrapped(&name, maker, pod, seconds + AROUND, true), place)
+}
+
+/// Which runtime starts a pod, and whatever else of a workload is its pods'.
+fn settle(pod: &mut Value, cluster: &Cluster, template: Option<&Template>) {
+    if let Some(template) = template {
+        workload::lay(&template.pod, pod);
+    }
+    if let Some(class) = runtime_class(cluster, template) {
+        pod["runtimeClassName"] = json!(class);
+    }
+}
+
+/// The RuntimeClass of all pods: what the user says, else what the workload has.
+pub fn runtime_class(cluster: &Cluster, template: Option<&Template>) -> Option<String> {
+    let of_workload = || template?.pod.get("runtimeClassName")?.as_str();
+    let class = cluster.runtime_class.as_deref().or_else(of_workload);
+    class.map(str::to_owned)
+}
+
+/// Gives the pods of a Job their place.
+fn placed(mut job: Value, place: &Place) -> Value {
     for (label, value) in place.labels() {
         job["spec"]["template"]["metadata"]["labels"][label] = json!(value);
     }
@@ -128,16 +151,32 @@ fn extend(list: &mut Value, more: &[Value]) {
     }
 }
 
+/// What the Job of a look is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a> {
+    /// The Job's name.
+    pub name: &'a str,
+    /// The image that is looked into.
+    pub image: &'a str,
+    /// Who looks.
+    pub account: Account,
+    /// Where it runs.
+    pub cluster: &'a Cluster,
+    /// Who makes it.
+    pub maker: &'a Maker,
+    /// On which node.
+    pub place: &'a Place,
+    /// The workload that trials are made after.
+    pub template: Option<&'a Template>,
+    /// The trial for which its node must have room.
+    pub room: Option<Size>,
+}
+
 /// A look from inside an image: loadline's copy of itself runs in it in the place of its program.
-/// Beside it runs a container that must be killed for memory.
-pub fn look(
-    name: &str,
-    image: &str,
-    account: Account,
-    cluster: &Cluster,
-    maker: &Maker,
-    template: Option<&Template>,
-) -> Value {
+/// Beside it runs a container that must be killed for memory. It gets no node that has no room for the
+/// trial: a pod needs what the largest of its first containers asks for.
+pub fn look(of: Look<'_>) -> Value {
+    let cluster = of.cluster;
     let limits = json!({ "cpu": format!("{QUOTA_MILLIS}m"), "memory": format!("{MEMORY_MIB}Mi") });
     let mount = json!([{ "name": "loadline", "mountPath": "/loadline" }]);
     let container = |name: &str, image: &str, command: Value| {
@@ -154,6 +193,12 @@ pub fn look(
     };
     let copy = json!(["/loadline", "pod-look", "--copy-to", "/copy/loadline"]);
     let mut copies = container(OWN, &cluster.trial_image, copy);
+    if let Some(size) = of.room {
+        let cpu = size.cpu.as_millis() + cluster.trial_cpu.0.as_millis();
+        let memory = size.memory.as_bytes() + OWN_MEMORY.as_bytes();
+        let room = json!({ "cpu": format!("{cpu}m"), "memory": memory.to_string() });
+        copies["resources"] = json!({ "requests": room, "limits": room });
+    }
     let fill = json!(["/loadline", "pod-look", "--fill"]);
     let mut fills = container(FILLS, &cluster.trial_image, fill);
     // The image has a file of that name.
@@ -165,18 +210,17 @@ pub fn look(
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
         "nodeSelector": cluster.node_selector,
-        "securityContext": user(account),
+        "affinity": of.place.affinity(),
+        "securityContext": user(of.account),
         "volumes": [{ "name": "loadline", "emptyDir": {} }],
         "initContainers": [copies],
         "containers": [
-            container(APPLICATION, image, json!(["/loadline/loadline", "pod-look"])),
+            container(APPLICATION, of.image, json!(["/loadline/loadline", "pod-look"])),
             fills,
         ],
     });
-    if let Some(template) = template {
-        workload::lay(&template.pod, &mut pod);
-    }
-    wrapped(name, maker, pod, AROUND, false)
+    settle(&mut pod, cluster, of.template);
+    placed(wrapped(of.name, of.maker, pod, AROUND, false), of.place)
 }
 
 /// The Secret with a trial's order and the values of credentials; it goes with its Job.
@@ -275,7 +319,7 @@ fn own(cluster: &Cluster) -> Value {
         words.iter().chain(last).copied().collect::<Vec<_>>()
     };
     let cpu = format!("{}m", cluster.trial_cpu.0.as_millis());
-    let limits = json!({ "cpu": cpu, "memory": OWN_MEMORY });
+    let limits = json!({ "cpu": cpu, "memory": OWN_MEMORY.to_string() });
     json!({
         "name": OWN,
         "image": cluster.trial_image,
@@ -367,9 +411,11 @@ fn secret_variables<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nodes::SLOT;
     use crate::testing::{cluster, order};
     use k8s_openapi::api::batch::v1::Job;
     use k8s_openapi::api::core::v1::Secret;
+    use loadline_sizing::Cpus;
 
     fn maker() -> Maker {
         Maker {
@@ -383,6 +429,7 @@ mod tests {
             slot: "7b-0-1".to_owned(),
             share: "0".to_owned(),
             node: None,
+            taken: Vec::new(),
             unlike: Vec::new(),
         }
     }
@@ -473,24 +520,82 @@ mod tests {
         );
     }
 
+    fn look_of(cluster: &Cluster, room: Option<Size>) -> Value {
+        look(Look {
+            name: "loadline-look-1",
+            image: "orders:1",
+            account: order().account,
+            cluster,
+            maker: &maker(),
+            place: &place(),
+            template: None,
+            room,
+        })
+    }
+
     #[test]
     fn a_look_is_a_job_that_starts_at_once() {
-        let account = Account {
-            uid: 64_999,
-            gid: 64_999,
-        };
-        let look = look(
-            "loadline-look-1",
-            "orders:1",
-            account,
-            &cluster(),
-            &maker(),
-            None,
-        );
+        let look = look_of(&cluster(), None);
         assert_eq!(look["spec"]["suspend"], json!(false));
-        let pod = &look["spec"]["template"]["spec"];
+        let template = &look["spec"]["template"];
+        assert_eq!(template["metadata"]["labels"][SLOT], json!("7b-0-1"));
+        let pod = &template["spec"];
         assert_eq!(pod["containers"][0]["command"][1], json!("pod-look"));
         assert_eq!(pod["containers"][1]["command"][2], json!("--fill"));
         serde_json::from_value::<Job>(look).expect("the API knows it");
+    }
+
+    #[test]
+    fn a_look_needs_the_room_of_a_trial() {
+        let size = Size {
+            cpu: Cpus::from_millis(500),
+            memory: Bytes::from_mib(200),
+        };
+        let look = look_of(&cluster(), Some(size));
+        let pod = &look["spec"]["template"]["spec"];
+        let room = &pod["initContainers"][0]["resources"];
+        let both = json!({ "cpu": "1500m", "memory": (456 << 20).to_string() });
+        assert_eq!(room, &json!({ "requests": both, "limits": both }));
+        // What it shows, it shows by the limits of a look.
+        assert_eq!(
+            pod["containers"][0]["resources"]["limits"]["cpu"],
+            json!("200m")
+        );
+        serde_json::from_value::<Job>(look).expect("the API knows it");
+    }
+
+    #[test]
+    fn the_runtime_class_is_that_of_the_user_else_that_of_the_workload() {
+        let class = |of_user: Option<&str>, of_workload: Option<&str>| {
+            let mut cluster = cluster();
+            cluster.runtime_class = of_user.map(str::to_owned);
+            let class = of_workload.map(|name| ("runtimeClassName".to_owned(), json!(name)));
+            let template = Template {
+                pod: class.into_iter().collect(),
+                ..Template::default()
+            };
+            let order = order();
+            let job = job(Parts {
+                order: &order,
+                image: image(&order).expect("it has one"),
+                cluster: &cluster,
+                maker: &maker(),
+                place: &place(),
+                template: Some(&template),
+                seconds: 90,
+            });
+            let class = job["spec"]["template"]["spec"]["runtimeClassName"].clone();
+            let recorded = json!(runtime_class(&cluster, Some(&template)));
+            assert_eq!(class, recorded, "what is recorded is what is asked for");
+            class
+        };
+        assert_eq!(class(None, None), json!(null));
+        assert_eq!(class(None, Some("kata")), json!("kata"));
+        assert_eq!(class(Some("gvisor"), Some("kata")), json!("gvisor"));
+        let mut cluster = cluster();
+        cluster.runtime_class = Some("gvisor".to_owned());
+        let look = look_of(&cluster, None);
+        let class = &look["spec"]["template"]["spec"]["runtimeClassName"];
+        assert_eq!(class, &json!("gvisor"));
     }
 }

@@ -1,14 +1,15 @@
 //! Which trials run on which nodes.
 //!
-//! Owns the rule: a slot keeps the node that its first trial got, so that starts that are compared run
-//! on one node; a node holds one trial at a time, or as many as the user lets it share; a node unlike
-//! the one that was looked at is not used again. The scheduler chooses, and where it finds no room a
-//! trial waits until another of this run has ended. Never asks the cluster for its nodes: that needs a
-//! right that people have not.
+//! Owns the rule: a slot gets a node that was looked at and is of the kind of the first one, and keeps
+//! it, so that starts that are compared run on one node; a node holds one trial at a time, or as many
+//! as the user lets it share; a node of another kind is not used. The scheduler chooses, and where it
+//! finds no room a trial waits until another of this run has ended. Never lists the cluster's nodes:
+//! that needs a right that people have not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use loadline_analysis::record::Node;
 use serde_json::{Value, json};
 
 /// The label of a pod with its run and slot.
@@ -27,9 +28,13 @@ pub(crate) struct Nodes {
 
 #[derive(Debug, Default)]
 struct Known {
-    of_slot: Vec<Option<String>>,
+    /// The node of each slot that has one.
+    of_slot: BTreeMap<usize, String>,
+    /// Slots whose pod holds a node.
+    busy: BTreeSet<usize>,
+    /// All that were looked at and are of one kind.
+    looked: BTreeMap<String, Node>,
     unlike: BTreeSet<String>,
-    running: usize,
 }
 
 /// Where a pod may run.
@@ -41,56 +46,76 @@ pub struct Place {
     pub share: String,
     /// The only node, where its slot has one.
     pub node: Option<String>,
-    /// Nodes that are unlike the others.
+    /// Nodes that it may have only where there is no other: they are those of other slots.
+    pub taken: Vec<String>,
+    /// Nodes that are not used.
     pub unlike: Vec<String>,
 }
 
-/// A trial that has its node. While it lives others may wait for room.
-pub(crate) struct Occupied(Nodes);
+/// A trial that has its node, until its pod is gone. While it lives others may wait for room.
+pub(crate) struct Occupied {
+    nodes: Nodes,
+    slot: usize,
+}
 
 impl Nodes {
-    /// Of a run with so many slots, of which `share` may be on one node.
-    pub(crate) fn new(run: String, slots: usize, share: usize) -> Self {
-        let known = Known {
-            of_slot: vec![None; slots],
-            ..Known::default()
-        };
+    /// Of a run in whose nodes `share` trials may be at once.
+    pub(crate) fn new(run: String, share: usize) -> Self {
         Self {
             run,
             share: share.max(1),
-            known: Arc::new(Mutex::new(known)),
+            known: Arc::default(),
         }
     }
 
-    /// Where the next trial of a slot may run.
+    /// Where the next pod of a slot may run.
     pub(crate) fn place(&self, slot: usize) -> Place {
         let known = self.known();
+        let node = known.of_slot.get(&slot).cloned();
+        let of_others = known.of_slot.iter().filter(|(other, _)| {
+            node.is_none() && **other != slot && **other % self.share == slot % self.share
+        });
         Place {
             slot: format!("{}-{slot}", self.run),
             share: (slot % self.share).to_string(),
-            node: known.of_slot.get(slot).cloned().flatten(),
+            taken: of_others.map(|(_, node)| node.clone()).collect(),
             unlike: known.unlike.iter().cloned().collect(),
+            node,
         }
     }
 
-    /// A trial of a slot has its node.
-    pub(crate) fn occupy(&self, slot: usize, node: Option<String>) -> Occupied {
+    /// A slot has a node, which was looked at.
+    pub(crate) fn settle(&self, slot: usize, node: Node) {
         let mut known = self.known();
-        known.running += 1;
-        if let Some(of_slot) = known.of_slot.get_mut(slot) {
-            *of_slot = node;
+        known.of_slot.insert(slot, node.name.clone());
+        known.looked.insert(node.name.clone(), node);
+    }
+
+    /// A node that was looked at and is of the kind of the others.
+    pub(crate) fn looked(&self, name: &str) -> Option<Node> {
+        self.known().looked.get(name).cloned()
+    }
+
+    /// A trial of a slot has its node.
+    pub(crate) fn occupy(&self, slot: usize) -> Occupied {
+        self.known().busy.insert(slot);
+        Occupied {
+            nodes: self.clone(),
+            slot,
         }
-        Occupied(self.clone())
+    }
+
+    /// Whether an earlier pod of the slot still holds its node.
+    pub(crate) fn is_busy(&self, slot: usize) -> bool {
+        self.known().busy.contains(&slot)
     }
 
     /// The node of a slot is not to be relied on: its trial was lost.
     pub(crate) fn leave(&self, slot: usize) {
-        if let Some(of_slot) = self.known().of_slot.get_mut(slot) {
-            *of_slot = None;
-        }
+        self.known().of_slot.remove(&slot);
     }
 
-    /// A node is not like the one that was looked at.
+    /// A node is not of the kind of the first one, or not fit to measure on.
     pub(crate) fn avoid(&self, slot: usize, node: &str) {
         self.known().unlike.insert(node.to_owned());
         self.leave(slot);
@@ -98,7 +123,7 @@ impl Nodes {
 
     /// Whether a trial of this run has a node, which it will give back.
     pub(crate) fn is_any_occupied(&self) -> bool {
-        self.known().running > 0
+        !self.known().busy.is_empty()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -108,8 +133,7 @@ impl Nodes {
 
 impl Drop for Occupied {
     fn drop(&mut self) {
-        let mut known = self.0.known();
-        known.running = known.running.saturating_sub(1);
+        self.nodes.known().busy.remove(&self.slot);
     }
 }
 
@@ -119,8 +143,14 @@ impl Place {
         [(SLOT, &self.slot), (SHARE, &self.share)]
     }
 
-    /// The affinity of its pod. Two of one slot never run at once: the second may begin while the
-    /// first is still being taken away.
+    /// The same, on none of the nodes of other slots.
+    pub fn elsewhere(mut self) -> Self {
+        self.unlike.append(&mut self.taken);
+        self
+    }
+
+    /// The affinity of its pod. Two of one slot never run at once: nothing keeps them apart, so that a
+    /// pod whose end nobody told of keeps none from its node.
     pub fn affinity(&self) -> Value {
         let apart = json!([{
             "topologyKey": "kubernetes.io/hostname",
@@ -137,7 +167,12 @@ impl Place {
         let fields: Vec<Value> = only.chain(never).collect();
         if !fields.is_empty() {
             let terms = json!({ "nodeSelectorTerms": [{ "matchFields": fields }] });
-            affinity["nodeAffinity"] = json!({ required: terms });
+            affinity["nodeAffinity"][required] = terms;
+        }
+        let others: Vec<Value> = self.taken.iter().map(|node| field("NotIn", node)).collect();
+        if !others.is_empty() {
+            let rather = json!([{ "weight": 100, "preference": { "matchFields": others } }]);
+            affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = rather;
         }
         affinity
     }
@@ -146,17 +181,26 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use k8s_openapi::api::core::v1::Affinity;
+    use k8s_openapi::api::core::v1::{Affinity, NodeSelectorTerm};
+
+    fn nodes(share: usize) -> Nodes {
+        Nodes::new("r".to_owned(), share)
+    }
+
+    fn node(name: &str) -> Node {
+        Node {
+            name: name.to_owned(),
+            ..Node::default()
+        }
+    }
 
     #[test]
     fn a_slot_keeps_its_node_until_the_node_is_lost_or_unlike() {
-        let nodes = Nodes::new("r".to_owned(), 2, 1);
+        let nodes = nodes(1);
         assert_eq!(nodes.place(0).node, None);
-        let occupied = nodes.occupy(0, Some("a".to_owned()));
-        assert!(nodes.is_any_occupied());
-        drop(occupied);
-        assert!(!nodes.is_any_occupied());
+        nodes.settle(0, node("a"));
         assert_eq!(nodes.place(0).node.as_deref(), Some("a"));
+        assert_eq!(nodes.looked("a"), Some(node("a")));
         assert_eq!(nodes.place(1).node, None);
         nodes.leave(0);
         assert_eq!(nodes.place(0).node, None);
@@ -165,43 +209,75 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_is_busy_until_its_pod_is_gone() {
+        let nodes = nodes(1);
+        let first = nodes.occupy(0);
+        assert!(nodes.is_busy(0) && !nodes.is_busy(1) && nodes.is_any_occupied());
+        drop(first);
+        assert!(!nodes.is_busy(0) && !nodes.is_any_occupied());
+    }
+
+    #[test]
+    fn a_slot_without_a_node_rather_takes_one_that_no_other_has() {
+        let nodes = nodes(2);
+        nodes.settle(0, node("a"));
+        nodes.settle(1, node("b"));
+        // 0 and 2 never share a node; 2 and 1 may.
+        assert_eq!(nodes.place(2).taken, ["a"]);
+        nodes.settle(2, node("c"));
+        assert_eq!(nodes.place(2).taken, [""; 0]);
+    }
+
+    #[test]
     fn as_many_share_a_node_as_may() {
-        let share = |share| {
-            let nodes = Nodes::new("r".to_owned(), 4, share);
-            [0, 1, 2, 3].map(|slot| nodes.place(slot).share)
-        };
+        let share = |share| [0, 1, 2, 3].map(|slot| nodes(share).place(slot).share);
         assert_eq!(share(1), ["0", "0", "0", "0"]);
         assert_eq!(share(2), ["0", "1", "0", "1"]);
     }
 
+    /// Operator and values of each field.
+    fn fields(term: &NodeSelectorTerm) -> Vec<(String, Vec<String>)> {
+        let all = term.match_fields.iter().flatten();
+        all.map(|field| {
+            let values = field.values.clone().unwrap_or_default();
+            (field.operator.clone(), values)
+        })
+        .collect()
+    }
+
     #[test]
     fn the_api_knows_its_affinity() {
-        let place = Place {
+        let place = |node: Option<&str>| Place {
             slot: "r-1".to_owned(),
             share: "0".to_owned(),
-            node: Some("a".to_owned()),
+            node: node.map(str::to_owned),
+            taken: node.is_none().then(|| "d".to_owned()).into_iter().collect(),
             unlike: vec!["b".to_owned(), "c".to_owned()],
         };
-        let affinity: Affinity = serde_json::from_value(place.affinity()).expect("it is known");
-        let required = affinity
-            .node_affinity
-            .and_then(|of| of.required_during_scheduling_ignored_during_execution);
-        let fields = required.map(|of| of.node_selector_terms[0].match_fields.clone());
+        let affinity = |node: Option<&str>| {
+            let affinity = serde_json::from_value(place(node).affinity());
+            let affinity: Affinity = affinity.expect("it is known");
+            affinity.node_affinity.expect("it has one")
+        };
+        let must = |node: Option<&str>| {
+            let required = affinity(node).required_during_scheduling_ignored_during_execution;
+            fields(&required.expect("it has some").node_selector_terms[0])
+        };
+        let field = |operator: &str, name: &str| (operator.to_owned(), vec![name.to_owned()]);
         // The API server takes one value in each, and all must hold.
-        let fields = fields.flatten().unwrap_or_default();
-        let all: Vec<_> = fields
-            .iter()
-            .map(|field| {
-                (
-                    field.operator.as_str(),
-                    field.values.clone().unwrap_or_default(),
-                )
-            })
-            .collect();
-        let one = |name: &str| vec![name.to_owned()];
-        assert_eq!(
-            all,
-            [("In", one("a")), ("NotIn", one("b")), ("NotIn", one("c"))]
-        );
+        let never = [field("NotIn", "b"), field("NotIn", "c")];
+        assert_eq!(must(None), never);
+        assert_eq!(must(Some("a"))[0], field("In", "a"));
+        assert_eq!(must(Some("a"))[1..], never);
+        let rather = |node: Option<&str>| {
+            let preferred = affinity(node).preferred_during_scheduling_ignored_during_execution;
+            let terms = preferred.unwrap_or_default();
+            terms
+                .iter()
+                .flat_map(|term| fields(&term.preference))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(rather(None), [field("NotIn", "d")]);
+        assert_eq!(rather(Some("a")), []);
     }
 }

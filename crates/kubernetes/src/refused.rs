@@ -72,6 +72,8 @@ pub(crate) fn said(what: &str, message: &str, code: u16) -> Refusal {
         "loadline's own pods keep the `restricted` profile: what is refused was added on the way, by a webhook or a default of the namespace"
     } else if message.contains("maximum cpu usage") || message.contains("maximum memory usage") {
         "a LimitRange of the namespace forbids this size: kubectl describe limitrange; stay within it, or use another --namespace"
+    } else if message.contains("RuntimeClass") {
+        "name one that the cluster has with --runtime-class: kubectl get runtimeclasses"
     } else if message.contains("cannot ") && code == 403 {
         "`loadline emit --rbac` prints the Role that loadline needs; somebody who may grants it: loadline emit --rbac | kubectl apply -f -"
     } else if code == 401 {
@@ -114,6 +116,8 @@ mod tests {
         let security = r#"pods "t" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true"#;
         assert!(hint(security, 403).contains("restricted"));
         assert!(hint("Unauthorized", 401).contains("log in"));
+        let class = r#"pods "t" is forbidden: pod rejected: RuntimeClass "gvisor" not found"#;
+        assert!(hint(class, 403).contains("--runtime-class"));
         let space = r#"namespaces "y" not found"#;
         assert!(hint(space, 404).contains("--namespace"));
         let hook = r#"admission webhook "policy.example.com" denied the request"#;

@@ -1,6 +1,7 @@
 //! The rights that loadline needs in a namespace.
 //!
-//! Owns the list; a test with a cluster runs with exactly these.
+//! Owns the list; a test with a cluster runs with exactly these, and one without compares them with what
+//! is asked for.
 
 /// A Role with them, as a manifest.
 pub fn role(namespace: &str) -> String {
@@ -33,6 +34,16 @@ rules:
 - apiGroups: [apps]
   resources: [deployments, statefulsets]
   verbs: [get]
+# Not needed, and given by who may make a ClusterRole: with it loadline also tells nodes apart by the
+# version of their container runtime and their operating system, which no pod sees.
+# apiVersion: rbac.authorization.k8s.io/v1
+# kind: ClusterRole
+# metadata:
+#   name: loadline-nodes
+# rules:
+# - apiGroups: [\"\"]
+#   resources: [nodes]
+#   verbs: [get]
 "
     )
 }

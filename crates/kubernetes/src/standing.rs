@@ -91,6 +91,12 @@ pub fn taken(pod: &Pod) -> Option<String> {
         .then(|| format!("{reason}: {message}"))
 }
 
+/// Whether all of it has ended: the scheduler gives its place to others from then on.
+pub fn is_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
 /// How the application's container ended, once it has.
 pub fn ended(pod: &Pod) -> Option<&ContainerStateTerminated> {
     ended_of(pod, APPLICATION)
@@ -215,6 +221,18 @@ mod tests {
             panic!("{of_own:?}");
         };
         assert!(refusal.hint.contains("--trial-image"), "{refusal:?}");
+    }
+
+    #[test]
+    fn a_pod_holds_its_place_until_all_of_it_has_ended() {
+        for (phase, is) in [
+            ("Running", false),
+            ("Pending", false),
+            ("Failed", true),
+            ("Succeeded", true),
+        ] {
+            assert_eq!(is_over(&pod(json!({ "phase": phase }))), is, "{phase}");
+        }
     }
 
     #[test]

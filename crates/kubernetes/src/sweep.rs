@@ -54,7 +54,7 @@ pub(crate) fn unique() -> String {
 pub(crate) fn sweep(cluster: &Cluster) -> Result<Swept, Refusal> {
     let labels = format!("{}={},{CLIENT}={}", MANAGED.0, MANAGED.1, client());
     let params = ListParams::default().labels(&labels);
-    let jobs = cluster.jobs();
+    let jobs = cluster.access.jobs();
     let listed = cluster.run(within(jobs.list(&params)));
     let listed = listed.map_err(|e| refused::request("listing Jobs of earlier trials", &e))?;
     let mut swept = Swept::default();
@@ -64,7 +64,7 @@ pub(crate) fn sweep(cluster: &Cluster) -> Result<Swept, Refusal> {
         if !owner.is_some_and(|owner| is_dead(owner)) {
             continue;
         }
-        let removed = cluster.run(remove(cluster, &name));
+        let removed = cluster.run(remove(&cluster.access, &name));
         removed.map_err(|e| refused::request("removing a Job of an earlier trial", &e))?;
         swept.jobs.push(name);
     }

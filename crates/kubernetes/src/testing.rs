@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use kube::{Client, Config};
 use loadline_analysis::record::Configuration;
-use loadline_engine::experiment::{Cluster, TrialCpu};
+use loadline_engine::experiment::{Cluster, Slots, TrialCpu};
 use loadline_trial::{
     Account, App, Engine, EngineKind, Image, Network, Order, Readiness, Sampling,
 };
+
+use crate::cluster::Access;
+use crate::look::Looks;
+use crate::sweep;
 
 pub(crate) fn cluster() -> Cluster {
     let node_selector = [("pool".to_owned(), "sizing".to_owned())];
@@ -18,9 +23,26 @@ pub(crate) fn cluster() -> Cluster {
         trial_image: "registry.example/loadline:1".to_owned(),
         trial_cpu: TrialCpu::default(),
         node_selector: node_selector.into(),
+        runtime_class: None,
         from: None,
-        slots: NonZeroU32::MIN,
+        slots: Slots::default(),
         share_nodes: NonZeroU32::MIN,
+    }
+}
+
+pub(crate) fn looks() -> Looks {
+    // A client that sends nothing needs a runtime to be made.
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.expect("a runtime");
+    let nobody = "http://127.0.0.1:1".parse().expect("an address");
+    let client = runtime.block_on(async { Client::try_from(Config::new(nobody)) });
+    Looks {
+        access: Access::new(client.expect("a client"), "sizing".to_owned()),
+        wanted: cluster(),
+        image: "orders:1".to_owned(),
+        account: order().account,
+        maker: sweep::maker(),
+        template: None,
     }
 }
 

@@ -10,35 +10,29 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::{AsyncBufReadExt, StreamExt};
-use k8s_openapi::api::core::v1::{Event as ClusterEvent, Pod};
-use kube::Api;
-use kube::api::{DeleteParams, ListParams, LogParams, WatchEvent, WatchParams};
-use loadline_analysis::record::{Evidence, Failure, Invalid, Machine};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, LogParams};
+use loadline_analysis::price::Size;
+use loadline_analysis::record::{Evidence, Failure, Invalid, Node};
 use loadline_engine::host::{Delivery, Running};
 use loadline_host::{plain, pod};
 use loadline_trial::log::{Reader, Record};
 use loadline_trial::{Ending, Event, Order, Refusal};
 use tokio::time::{sleep, timeout};
 
-use crate::cluster::{Cluster, within};
-use crate::manifest::{APPLICATION, OWN};
+use crate::cluster::{Access, Cluster, within};
+use crate::gate::Gate;
+use crate::look::Looks;
+use crate::making::Making;
+use crate::manifest::{self, APPLICATION, OWN};
 use crate::nodes::{Nodes, Occupied};
-use crate::refused;
-use crate::standing::{self, Standing};
-
-/// How often the state of a pod is looked at, which a watch keeps.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// A Job without a pod for so long: its controller says why.
-const NO_POD: Duration = Duration::from_secs(3);
-
-/// So long a trial waits for a node with room.
-const ROOM: Duration = Duration::from_secs(120);
+use crate::standing;
+use crate::watched::{Halt, LOOK, Patience, Watched, begun};
 
 /// So long an API server may be away, and a pod may be silent after it has ended.
 const AWAY: Duration = Duration::from_secs(300);
@@ -46,16 +40,19 @@ const AWAY: Duration = Duration::from_secs(300);
 /// From the last event to the kubelet's word on how the application ended.
 const KUBELET: Duration = Duration::from_secs(20);
 
+/// So often a look is tried again whose pod was taken away.
+const LOOKS: u32 = 2;
+
 /// Lines of the application's output that a record keeps.
 const LINES: i64 = 50;
 
 /// A trial that runs as a pod. Dropping it removes its Job, and with it everything.
 pub(crate) struct Trial {
-    pub(crate) cluster: Rc<Cluster>,
-    pub(crate) job: String,
-    pub(crate) events: Receiver<Event>,
-    pub(crate) asked: bool,
-    pub(crate) is_over: bool,
+    cluster: Rc<Cluster>,
+    gate: Gate,
+    events: Receiver<Event>,
+    asked: bool,
+    is_over: bool,
 }
 
 impl Running for Trial {
@@ -79,9 +76,24 @@ impl Running for Trial {
 }
 
 impl Trial {
+    /// One whose events come.
+    pub(crate) fn new(cluster: &Rc<Cluster>, gate: Gate, events: Receiver<Event>) -> Self {
+        Self {
+            cluster: Rc::clone(cluster),
+            gate,
+            events,
+            asked: false,
+            is_over: false,
+        }
+    }
+
     fn remove(&self) {
-        // What cannot be removed now is found by the sweep of the next start, or ends by itself.
-        let _ = self.cluster.run(remove(&self.cluster, &self.job));
+        self.cluster.run(async {
+            for job in self.gate.close().await {
+                // What cannot be removed now is found by the sweep of the next start, or ends by itself.
+                let _ = remove(&self.cluster.access, &job).await;
+            }
+        });
     }
 }
 
@@ -94,102 +106,11 @@ impl Drop for Trial {
 }
 
 /// Removes a Job with all that is its; one that is not there is no error.
-pub(crate) async fn remove(cluster: &Cluster, job: &str) -> Result<(), kube::Error> {
-    let (jobs, params) = (cluster.jobs(), DeleteParams::background());
+pub(crate) async fn remove(access: &Access, job: &str) -> Result<(), kube::Error> {
+    let (jobs, params) = (access.jobs(), DeleteParams::background());
     match within(jobs.delete(job, &params)).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         other => other.map(drop),
-    }
-}
-
-/// The pod of a Job as it was last told; a watch keeps it while this lives.
-pub(crate) struct Watched {
-    latest: Arc<Mutex<Option<Pod>>>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Watched {
-    pub(crate) fn start(pods: Api<Pod>, job: &str) -> Self {
-        let latest = Arc::new(Mutex::new(None));
-        let selector = format!("batch.kubernetes.io/job-name={job}");
-        let task = tokio::spawn(watch(pods, selector, Arc::clone(&latest)));
-        Self { latest, task }
-    }
-
-    pub(crate) fn pod(&self) -> Option<Pod> {
-        let latest = self.latest.lock();
-        latest.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn watch(pods: Api<Pod>, selector: String, latest: Arc<Mutex<Option<Pod>>>) {
-    let params = WatchParams::default().labels(&selector).timeout(240);
-    let put = |pod| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(pod);
-    loop {
-        if let Ok(stream) = pods.watch(&params, "0").await {
-            let mut stream = std::pin::pin!(stream);
-            while let Some(Ok(event)) = stream.next().await {
-                match event {
-                    WatchEvent::Added(pod) | WatchEvent::Modified(pod) => put(pod),
-                    WatchEvent::Deleted(mut pod) => {
-                        let at = pod.metadata.creation_timestamp.clone();
-                        pod.metadata.deletion_timestamp = pod.metadata.deletion_timestamp.or(at);
-                        put(pod);
-                    }
-                    WatchEvent::Bookmark(_) => {}
-                    WatchEvent::Error(_) => break,
-                }
-            }
-        }
-        sleep(Duration::from_millis(500)).await;
-    }
-}
-
-/// Waits until loadline's container of a Job's pod has begun. `waits` hears why it has no node yet, and
-/// says whether a node will be given back.
-///
-/// # Errors
-/// What stands in the way, or [`Failure`] when the pod was taken away before.
-pub(crate) async fn begun(
-    watched: &Watched,
-    events: &Api<ClusterEvent>,
-    job: &str,
-    mut waits: impl FnMut(&str) -> bool,
-) -> Result<Pod, Halt> {
-    let mut begin = Instant::now();
-    let mut asked = Duration::ZERO;
-    loop {
-        let pod = watched.pod();
-        match pod.as_ref().map(standing::of) {
-            Some(Standing::Begun) => return pod.ok_or_else(|| Halt::lost("its pod vanished")),
-            Some(Standing::Refused(refusal)) => return Err(Halt::Refused(refusal)),
-            Some(Standing::Lost(why)) => return Err(Halt::lost(why)),
-            Some(Standing::NoRoom(why)) => {
-                if waits(&why) {
-                    begin = Instant::now();
-                }
-                if begin.elapsed() > ROOM {
-                    return Err(Halt::Refused(no_room(&why)));
-                }
-            }
-            None if begin.elapsed() > asked + NO_POD => {
-                asked = begin.elapsed();
-                if let Some(refusal) = never_made(events, job).await {
-                    return Err(Halt::Refused(refusal));
-                }
-                if asked > ROOM {
-                    return Err(Halt::lost("its Job made no pod, and nobody says why"));
-                }
-            }
-            Some(Standing::Waiting(_)) | None => {}
-        }
-        sleep(LOOK).await;
     }
 }
 
@@ -206,75 +127,32 @@ fn learn(nodes: &Nodes, slot: usize, ending: &Ending) {
     }
 }
 
-/// What ends a trial before its log does.
-pub(crate) enum Halt {
-    Refused(Refusal),
-    Lost(String),
-}
-
-impl Halt {
-    fn lost(why: impl Into<String>) -> Self {
-        Self::Lost(why.into())
-    }
-
-    fn ending(self) -> Ending {
-        match self {
-            Self::Refused(refusal) => Ending::Refused(refusal),
-            Self::Lost(detail) => measured(Evidence {
-                failure: Some(Failure {
-                    cause: Invalid::RuntimeLost,
-                    detail,
-                }),
-                ..Evidence::default()
-            }),
-        }
-    }
-}
-
 fn measured(evidence: Evidence) -> Ending {
     Ending::Measured(Box::new(evidence))
 }
 
-fn no_room(why: &str) -> Refusal {
-    let hint = format!(
-        "it waited {} s; a node needs room for the application's limits and 1 CPU, 256Mi for loadline's own container: smaller sizes, larger nodes, or another --node-selector",
-        ROOM.as_secs()
-    );
-    Refusal::new("finding a node for a trial", why, hint)
-}
-
-/// Why the Job's controller made no pod, if it said so.
-async fn never_made(events: &Api<ClusterEvent>, job: &str) -> Option<Refusal> {
-    let fields = format!("involvedObject.name={job},reason=FailedCreate");
-    let params = ListParams::default().fields(&fields);
-    let list = within(events.list(&params));
-    // Without the right to read events it waits for its time-out.
-    let message = list.await.ok()?.items.pop()?.message?;
-    Some(refused::said("making the pod of a trial", &message, 403))
-}
-
-/// What a task needs to follow one trial.
+/// What a task needs to carry out one trial.
 pub(crate) struct Follow {
-    pub(crate) pods: Api<Pod>,
-    pub(crate) events: Api<ClusterEvent>,
-    pub(crate) job: String,
-    pub(crate) secrets: Vec<String>,
-    pub(crate) machine: Machine,
-    pub(crate) log: File,
-    pub(crate) reading: Reader<File>,
+    looks: Arc<Looks>,
+    first: Node,
+    nodes: Nodes,
+    slot: usize,
+    gate: Gate,
+    order: Order,
+    log: File,
+    reading: Reader<File>,
 }
 
 impl Follow {
-    /// Of an order whose Job is there.
+    /// Of an order in a slot.
     ///
     /// # Errors
     /// An event log that cannot be made.
     pub(crate) fn new(
-        cluster: &Cluster,
-        job: &str,
+        (looks, first): (&Arc<Looks>, &Node),
+        (nodes, slot): (&Nodes, usize),
         order: &Order,
         delivery: &Delivery,
-        machine: &Machine,
     ) -> Result<Self, Refusal> {
         let (log, reading) = make_log(&delivery.log).map_err(|error| {
             Refusal::new(
@@ -284,49 +162,115 @@ impl Follow {
             )
         })?;
         Ok(Self {
-            pods: cluster.pods(),
-            events: cluster.events(),
-            job: job.to_owned(),
-            secrets: order.secrets.clone(),
-            machine: machine.clone(),
+            looks: Arc::clone(looks),
+            first: first.clone(),
+            nodes: nodes.clone(),
+            slot,
+            gate: Gate::default(),
+            order: order.clone(),
             log,
             reading: Reader::new(reading),
         })
     }
 
-    /// Follows it; what happens is told.
-    pub(crate) fn start(self, cluster: &Cluster, nodes: Nodes, slot: usize) -> Receiver<Event> {
+    /// What is made of it.
+    pub(crate) fn gate(&self) -> Gate {
+        self.gate.clone()
+    }
+
+    /// Carries it out; what happens is told. The slot is given back when the pod is gone.
+    pub(crate) fn start(mut self, cluster: &Cluster) -> Receiver<Event> {
         let (tell, events) = channel();
         cluster.spawn(async move {
-            let ending = self.until_it_ends(&tell, &nodes, slot).await;
-            learn(&nodes, slot, &ending);
+            let mut pod = None;
+            let ending = match self.until_it_ends(&tell, &mut pod).await {
+                Ok(ending) => ending,
+                Err(halt) => halt.ending(),
+            };
+            learn(&self.nodes, self.slot, &ending);
             // Nobody listens to a trial that was stopped.
             let _ = tell.send(Event::Ended(ending));
+            if let Some((watched, _occupied)) = pod {
+                watched.gone().await;
+            }
         });
         events
     }
 
-    async fn until_it_ends(mut self, tell: &Sender<Event>, nodes: &Nodes, slot: usize) -> Ending {
-        let watched = Watched::start(self.pods.clone(), &self.job);
-        let mut told = String::new();
-        let waits = |why: &str| {
-            if told != why {
-                why.clone_into(&mut told);
-                // Nobody listens to a trial that was stopped.
-                let _ = tell.send(Event::Waits(told.clone()));
+    async fn until_it_ends(
+        &mut self,
+        tell: &Sender<Event>,
+        pod: &mut Option<(Watched, Occupied)>,
+    ) -> Result<Ending, Halt> {
+        self.find_node(tell).await?;
+        let making = Making {
+            looks: &self.looks,
+            gate: &self.gate,
+            order: &self.order,
+            place: self.nodes.place(self.slot),
+        };
+        making.make().await?;
+        // The scheduler puts a pod that finds no room back for a second: it is let go when there is.
+        while self.nodes.is_busy(self.slot) && !self.gate.is_closed() {
+            sleep(LOOK).await;
+        }
+        making.start().await?;
+        let job = manifest::name(&self.order.trial);
+        let access = self.looks.access.clone();
+        let watched = Watched::start(access.pods(), &job);
+        let waits = waits(tell, &self.nodes);
+        let begun = begun(&watched, &access, &job, &self.gate, waits).await?;
+        let (watched, _) = pod.insert((watched, self.nodes.occupy(self.slot)));
+        let name = begun.metadata.name.unwrap_or_default();
+        match self.tail(watched, &name, tell).await? {
+            Ending::Measured(evidence) => Ok(self.complete(watched, &name, *evidence).await),
+            other => Ok(other),
+        }
+    }
+
+    /// Finds a node for the slot where it has none, and looks at it. One that became another slot's
+    /// while the look waited is kept only where there is no other.
+    async fn find_node(&self, tell: &Sender<Event>) -> Result<(), Halt> {
+        let (mut lost, mut of_another) = (0, None);
+        loop {
+            let place = self.nodes.place(self.slot);
+            if place.node.is_some() {
+                return Ok(());
             }
-            nodes.is_any_occupied()
-        };
-        let pod = match begun(&watched, &self.events, &self.job, waits).await {
-            Ok(pod) => pod,
-            Err(halt) => return halt.ending(),
-        };
-        let _occupied: Occupied = nodes.occupy(slot, standing::node(&pod));
-        let name = pod.metadata.name.unwrap_or_default();
-        match self.tail(&watched, &name, tell).await {
-            Ok(Ending::Measured(evidence)) => self.complete(&watched, &name, *evidence).await,
-            Ok(other) => other,
-            Err(halt) => halt.ending(),
+            let (room, gate) = (room(&self.order), &self.gate);
+            let looked = match &of_another {
+                None => {
+                    let waits = waits(tell, &self.nodes);
+                    self.looks.look(&place, room, gate, waits).await
+                }
+                Some(_) => {
+                    let place = place.elsewhere();
+                    self.looks
+                        .look(&place, room, gate, |_| Patience::None)
+                        .await
+                }
+            };
+            let looked = match (looked, of_another.take()) {
+                (Err(Halt::NoRoom(_)), Some(node)) => {
+                    self.nodes.settle(self.slot, node);
+                    continue;
+                }
+                (Err(Halt::Lost(_)), node) if lost < LOOKS && !gate.is_closed() => {
+                    (lost, of_another) = (lost + 1, node);
+                    continue;
+                }
+                (looked, _) => looked?,
+            };
+            let name = &looked.node.name;
+            if let Some(why) = looked.unfit(&self.first) {
+                self.nodes.avoid(self.slot, name);
+                // Nobody listens to a trial that was stopped.
+                let _ = tell.send(Event::Waits(why));
+            } else if self.nodes.place(self.slot).taken.contains(name) {
+                of_another = Some(looked.node);
+            } else {
+                self.nodes.settle(self.slot, looked.node);
+            }
         }
     }
 
@@ -344,7 +288,7 @@ impl Follow {
                 follow: true,
                 ..LogParams::default()
             };
-            if let Ok(stream) = within(self.pods.log_stream(name, &params)).await {
+            if let Ok(stream) = within(self.looks.access.pods().log_stream(name, &params)).await {
                 let stream = std::pin::pin!(stream);
                 let mut lines = stream.lines();
                 loop {
@@ -407,7 +351,8 @@ impl Follow {
             sleep(LOOK).await;
         }
         if let Some(pod) = watched.pod() {
-            add(&pod, &self.machine, &mut evidence);
+            let known = standing::node(&pod).and_then(|name| self.nodes.looked(&name));
+            add(&pod, &self.first, known.as_ref(), &mut evidence);
         }
         let is_clean = evidence.start.ready.is_some() && !evidence.exit.before_stop;
         if !is_clean {
@@ -424,9 +369,14 @@ impl Follow {
             limit_bytes: Some(64 << 10),
             ..LogParams::default()
         };
-        let text = within(self.pods.logs(name, &params)).await;
+        let text = within(self.looks.access.pods().logs(name, &params)).await;
         let mut text = text.unwrap_or_default();
-        for secret in self.secrets.iter().filter(|secret| !secret.is_empty()) {
+        for secret in self
+            .order
+            .secrets
+            .iter()
+            .filter(|secret| !secret.is_empty())
+        {
             text = text.replace(secret, "***");
         }
         text.lines().map(plain).collect()
@@ -465,8 +415,30 @@ fn is_silent(watched: &Watched, since: Instant) -> bool {
     since.elapsed() > KUBELET && watched.pod().as_ref().is_some_and(is_taken)
 }
 
-/// What a pod's status adds to the evidence of its trial.
-pub(crate) fn add(pod: &Pod, machine: &Machine, evidence: &mut Evidence) {
+/// Tells why a pod has no node yet, once for each reason.
+fn waits(tell: &Sender<Event>, nodes: &Nodes) -> impl FnMut(&str) -> Patience {
+    let mut told = String::new();
+    move |why| {
+        if told != why {
+            why.clone_into(&mut told);
+            // Nobody listens to a trial that was stopped.
+            let _ = tell.send(Event::Waits(told.clone()));
+        }
+        match nodes.is_any_occupied() {
+            true => Patience::Given,
+            false => Patience::Some,
+        }
+    }
+}
+
+/// What a trial asks for.
+fn room(order: &Order) -> Option<Size> {
+    let (cpu, memory) = (order.configuration.cpu?, order.configuration.memory?);
+    Some(Size { cpu, memory })
+}
+
+/// What a pod's status adds to the evidence of its trial, and what a look at its node did.
+pub(crate) fn add(pod: &Pod, first: &Node, looked: Option<&Node>, evidence: &mut Evidence) {
     if let Some(end) = standing::ended(pod) {
         // What ends a process that cannot help it; others a program may give as its own code.
         const FATAL: [i32; 6] = [4, 6, 7, 8, 9, 11];
@@ -480,16 +452,19 @@ pub(crate) fn add(pod: &Pod, machine: &Machine, evidence: &mut Evidence) {
     }
     if let Some(node) = &mut evidence.node {
         node.runtime = standing::runtime(pod).unwrap_or_default();
-        if !node.is_like(machine) {
+        if let Some(looked) = looked {
+            node.runtime.clone_from(&looked.runtime);
+            node.runtime_class.clone_from(&looked.runtime_class);
+            node.os.clone_from(&looked.os);
+            node.enforced.clone_from(&looked.enforced);
+        }
+        let unlike = node.unlike(first);
+        if !unlike.is_empty() {
             let detail = format!(
-                "it ran on {} ({}, {}, {} CPUs), the result's node has {}, {}, {} CPUs; --node-selector keeps trials on nodes that are alike",
+                "it ran on {}, which is unlike the result's first node {}: {}; --node-selector keeps trials on nodes that are alike",
                 node.name,
-                node.kernel,
-                node.cpu_model,
-                node.cpus,
-                machine.kernel,
-                machine.cpu_model,
-                machine.cpus
+                first.name,
+                unlike.join("; ")
             );
             evidence.failure = Some(Failure {
                 cause: Invalid::OtherNode,
@@ -518,7 +493,7 @@ fn make_log(path: &Path) -> std::io::Result<(File, File)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadline_analysis::record::Node;
+    use loadline_analysis::record::Enforced;
     use serde_json::json;
 
     fn ended(state: serde_json::Value) -> Pod {
@@ -557,7 +532,7 @@ mod tests {
     fn how_it_ended_comes_from_the_kubelet() {
         let of = |state| {
             let mut evidence = Evidence::default();
-            add(&ended(state), &Machine::default(), &mut evidence);
+            add(&ended(state), &Node::default(), None, &mut evidence);
             (
                 evidence.exit.code,
                 evidence.exit.signal,
@@ -572,23 +547,48 @@ mod tests {
 
     #[test]
     fn a_trial_on_another_kind_of_node_is_no_evidence() {
-        let machine = |cpus| Machine {
+        let node = |name: &str, cpus| Node {
+            name: name.to_owned(),
+            runtime: "containerd".to_owned(),
             cpus,
-            ..Machine::default()
+            ..Node::default()
         };
-        let failure = |cpus| {
+        let judged = |cpus, class: Option<&str>| {
             let mut evidence = Evidence {
-                node: Some(Node::of(&machine(cpus), "b")),
+                node: Some(node("b", cpus)),
                 ..Evidence::default()
             };
-            add(
-                &ended(json!({ "exitCode": 143 })),
-                &machine(4),
-                &mut evidence,
-            );
-            evidence.failure.map(|failure| failure.cause)
+            let looked = Node {
+                runtime_class: class.map(str::to_owned),
+                ..node("b", 4)
+            };
+            let (pod, first) = (ended(json!({ "exitCode": 143 })), node("a", 4));
+            add(&pod, &first, Some(&looked), &mut evidence);
+            evidence
         };
-        assert_eq!(failure(4), None);
-        assert_eq!(failure(8), Some(Invalid::OtherNode));
+        let failure = |cpus, class| judged(cpus, class).failure.map(|failure| failure.cause);
+        assert_eq!(failure(4, None), None);
+        assert_eq!(failure(8, None), Some(Invalid::OtherNode));
+        assert_eq!(failure(4, Some("gvisor")), Some(Invalid::OtherNode));
+    }
+
+    #[test]
+    fn how_a_node_held_limits_stands_in_the_record_of_its_trials() {
+        let looked = Node {
+            runtime: "containerd 1.6.20".to_owned(),
+            os: Some("Debian GNU/Linux 12".to_owned()),
+            enforced: Some(Enforced {
+                throttled_periods: Some(1),
+                memory_exit_code: 137,
+            }),
+            ..Node::default()
+        };
+        let mut evidence = Evidence {
+            node: Some(Node::default()),
+            ..Evidence::default()
+        };
+        let pod = ended(json!({ "exitCode": 143 }));
+        add(&pod, &looked, Some(&looked), &mut evidence);
+        assert_eq!((evidence.node, evidence.failure), (Some(looked), None));
     }
 }

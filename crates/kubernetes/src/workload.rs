@@ -125,7 +125,7 @@ fn defect(error: serde_json::Error) -> Refusal {
 }
 
 pub(crate) fn of_cluster(cluster: &Cluster, name: &Name) -> Result<Value, Refusal> {
-    let api: Api<DynamicObject> = cluster.dynamic(&resource(name.kind));
+    let api: Api<DynamicObject> = cluster.access.dynamic(&resource(name.kind));
     let found = cluster.run(within(api.get(&name.name)));
     let found = found.map_err(|error| refused::request(&format!("reading {name}"), &error))?;
     serde_json::to_value(found).map_err(defect)

@@ -77,6 +77,7 @@ impl Host for Simulated {
             cpus: 64,
             memory: Some(Bytes::from_gib(256)),
             cgroup: "simulated".to_owned(),
+            architecture: String::new(),
             jdks: vec!["simulated".to_owned()],
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
         }

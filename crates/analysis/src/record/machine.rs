@@ -25,6 +25,9 @@ pub struct Machine {
     pub memory: Option<Bytes>,
     /// `v1`, `v2` or `hybrid`.
     pub cgroup: String,
+    /// The kernel's word for it, as `x86_64`; empty in older results.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub architecture: String,
     /// The JDKs that were used, name and full version.
     pub jdks: Vec<String>,
     /// loadline's version.
@@ -54,8 +57,17 @@ pub struct Cluster {
     pub version: String,
     /// The node that was looked at first.
     pub node: String,
-    /// What starts its containers, as `containerd`.
+    /// What starts its containers, as `containerd`; with its version where the API server says it.
     pub runtime: String,
+    /// The RuntimeClass of its pods, where they had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_class: Option<String>,
+    /// The operating system of the node, where the API server says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
+    /// How the node held limits, before the first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforced: Option<Enforced>,
     /// How many trials ran at once, at most.
     #[serde(default = "one")]
     pub slots: NonZeroU32,
@@ -69,21 +81,68 @@ fn one() -> NonZeroU32 {
     NonZeroU32::MIN
 }
 
+/// How a node held containers that wanted more than their limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Enforced {
+    /// CFS periods in which a container was throttled that used more than its CPU limit; `None` where
+    /// no counter said so and it got no more than its limit.
+    pub throttled_periods: Option<u64>,
+    /// Exit code of a container that took more than its memory limit: 137 is killed.
+    pub memory_exit_code: i32,
+}
+
 /// The node that a trial ran on, as the trial saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// What started the containers, as `containerd`.
+    /// What started the containers, as `containerd`; with its version where the API server says it.
     pub runtime: String,
+    /// The RuntimeClass of its pod, where it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_class: Option<String>,
+    /// Its operating system, where the API server says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
     /// Operating system and kernel release.
     pub kernel: String,
+    /// The kernel's word for it, as `x86_64`; empty in older results.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub architecture: String,
     /// CPU model as the kernel names it.
     pub cpu_model: String,
     /// CPUs that the application may use.
     pub cpus: u32,
     /// `v1`, `v2` or `hybrid`.
     pub cgroup: String,
+    /// How it held limits, before its first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforced: Option<Enforced>,
+}
+
+impl Machine {
+    /// The node that was looked at first, where trials ran as pods.
+    pub fn node(&self) -> Option<Node> {
+        let cluster = self.cluster.as_ref()?;
+        Some(Node {
+            runtime: cluster.runtime.clone(),
+            runtime_class: cluster.runtime_class.clone(),
+            os: cluster.os.clone(),
+            enforced: cluster.enforced.clone(),
+            ..Node::of(self, &cluster.node)
+        })
+    }
+
+    /// Without what is of one node or one look and not of its kind: results of machines that are equal
+    /// then can be compared.
+    pub fn kind(&self) -> Self {
+        let mut kind = self.clone();
+        if let Some(cluster) = &mut kind.cluster {
+            cluster.node.clear();
+            cluster.enforced = None;
+        }
+        kind
+    }
 }
 
 impl Node {
@@ -91,25 +150,65 @@ impl Node {
     pub fn of(machine: &Machine, name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            runtime: String::new(),
             kernel: machine.kernel.clone(),
+            architecture: machine.architecture.clone(),
             cpu_model: machine.cpu_model.clone(),
             cpus: machine.cpus,
             cgroup: machine.cgroup.clone(),
+            ..Self::default()
         }
     }
 
-    /// Whether trials of both may be compared.
-    pub fn is_like(&self, machine: &Machine) -> bool {
-        let Self {
-            kernel,
-            cpu_model,
-            cpus,
-            cgroup,
-            ..
-        } = Self::of(machine, "");
-        let own = (&self.kernel, &self.cpu_model, self.cpus, &self.cgroup);
-        own == (&kernel, &cpu_model, cpus, &cgroup)
+    /// What of two nodes differs that trials depend on, with both values; nothing where they are of
+    /// one kind. What one of them does not say is held against none.
+    pub fn unlike(&self, other: &Self) -> Vec<String> {
+        let class = |node: &Self| node.runtime_class.clone().unwrap_or_default();
+        let (own, others) = runtimes(&self.runtime, &other.runtime);
+        let parts = [
+            ("runtime", own.to_owned(), others.to_owned(), false),
+            ("runtime class", class(self), class(other), true),
+            (
+                "operating system",
+                self.os.clone().unwrap_or_default(),
+                other.os.clone().unwrap_or_default(),
+                false,
+            ),
+            (
+                "architecture",
+                self.architecture.clone(),
+                other.architecture.clone(),
+                false,
+            ),
+            ("kernel", self.kernel.clone(), other.kernel.clone(), true),
+            (
+                "CPU model",
+                self.cpu_model.clone(),
+                other.cpu_model.clone(),
+                true,
+            ),
+            ("CPUs", self.cpus.to_string(), other.cpus.to_string(), true),
+            ("cgroup", self.cgroup.clone(), other.cgroup.clone(), true),
+        ];
+        let differs = |(_, one, two, is_always_known): &(&str, String, String, bool)| {
+            one != two && (*is_always_known || !(one.is_empty() || two.is_empty()))
+        };
+        let words = |text: String| match text.is_empty() {
+            true => "none".to_owned(),
+            false => text,
+        };
+        let of_both = parts.into_iter().filter(differs);
+        of_both
+            .map(|(what, one, two, _)| format!("{what} {}, not {}", words(one), words(two)))
+            .collect()
+    }
+}
+
+/// Two runtimes as far as both are known: `containerd` may be any version of it.
+fn runtimes<'a>(one: &'a str, two: &'a str) -> (&'a str, &'a str) {
+    let name = |text: &'a str| text.split(' ').next().unwrap_or_default();
+    match one.contains(' ') && two.contains(' ') {
+        true => (one, two),
+        false => (name(one), name(two)),
     }
 }
 
@@ -134,4 +233,64 @@ pub struct Image {
     /// What it was built from, as its label `org.opencontainers.image.revision` says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(change: impl Fn(&mut Node)) -> Node {
+        let mut node = Node {
+            name: "a".to_owned(),
+            runtime: "containerd 1.6.20".to_owned(),
+            os: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
+            kernel: "Linux 6.1.0".to_owned(),
+            architecture: "x86_64".to_owned(),
+            cpu_model: "Xeon".to_owned(),
+            cpus: 4,
+            cgroup: "v2".to_owned(),
+            ..Node::default()
+        };
+        change(&mut node);
+        node
+    }
+
+    #[test]
+    fn whatever_trials_depend_on_makes_another_kind() {
+        let unlike = |change: fn(&mut Node)| node(change).unlike(&node(|_| {})).join("; ");
+        let all = [
+            unlike(|n| n.name = "b".to_owned()),
+            unlike(|n| n.runtime = "containerd 2.0.0".to_owned()),
+            unlike(|n| n.runtime = "cri-o".to_owned()),
+            unlike(|n| n.runtime_class = Some("gvisor".to_owned())),
+            unlike(|n| n.os = Some("Ubuntu 24.04".to_owned())),
+            unlike(|n| n.architecture = "aarch64".to_owned()),
+            unlike(|n| n.kernel = "Linux 5.10.0".to_owned()),
+            unlike(|n| n.cpu_model = "EPYC".to_owned()),
+            unlike(|n| n.cpus = 8),
+            unlike(|n| n.cgroup = "v1".to_owned()),
+        ];
+        insta::assert_snapshot!(all.join("\n"), @r"
+        runtime containerd 2.0.0, not containerd 1.6.20
+        runtime cri-o, not containerd
+        runtime class gvisor, not none
+        operating system Ubuntu 24.04, not Debian GNU/Linux 12 (bookworm)
+        architecture aarch64, not x86_64
+        kernel Linux 5.10.0, not Linux 6.1.0
+        CPU model EPYC, not Xeon
+        CPUs 8, not 4
+        cgroup v1, not v2
+        ");
+    }
+
+    #[test]
+    fn what_nobody_may_ask_for_makes_no_other_kind() {
+        let less = node(|n| {
+            n.runtime = "containerd".to_owned();
+            n.os = None;
+            n.architecture = String::new();
+        });
+        assert_eq!(less.unlike(&node(|_| {})), [""; 0]);
+        assert_eq!(node(|_| {}).unlike(&less), [""; 0]);
+    }
 }

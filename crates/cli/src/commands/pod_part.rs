@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use loadline_host::part;
@@ -11,6 +12,10 @@ use loadline_host::pod::{self, Place};
 use super::trial_part::refused;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::signals::Signals;
+
+/// How long the startup probe waits for its answer; the kubelet gives it five seconds, and asks again a
+/// second after a no.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Where things lie; the pod's manifest says it.
 #[derive(Args)]
@@ -39,7 +44,7 @@ pub fn run(arguments: PodPartArguments) -> Result<Outcome, Error> {
         told_to_end: Arc::clone(signals.flag()),
     };
     if arguments.armed {
-        return match place.armed().exists() {
+        return match place.is_armed_within(PATIENCE) {
             true => Ok(Outcome::Done),
             false => Err(Error::new(ErrorKind::Environment, "not yet")),
         };

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use clap::Args;
 use loadline_engine::experiment::wire::{ExperimentFile, KubernetesTable};
-use loadline_engine::experiment::{Cluster, Said, TrialCpu};
+use loadline_engine::experiment::{Cluster, Said, Slots, TrialCpu};
 use loadline_kubernetes::workload;
 use loadline_trial::Refusal;
 
@@ -48,6 +48,10 @@ pub struct PodFlags {
     #[arg(long, value_name = "LABEL=VALUE", requires = "kubernetes", value_parser = label, help_heading = KUBERNETES)]
     pub node_selector: Vec<(String, String)>,
 
+    /// The RuntimeClass of its pods, as gvisor or kata [default: that of --from, else the cluster's]
+    #[arg(long, value_name = "NAME", requires = "kubernetes", help_heading = KUBERNETES)]
+    pub runtime_class: Option<String>,
+
     /// Make trials after the pods of a workload that runs there, as deployment/orders: image,
     /// variables, config maps, secrets, account
     #[arg(long, value_name = "KIND/NAME", requires = "kubernetes", conflicts_with = "image", help_heading = KUBERNETES)]
@@ -57,9 +61,10 @@ pub struct PodFlags {
     #[arg(long, value_name = "NAME", requires = "from", help_heading = KUBERNETES)]
     pub container: Option<String>,
 
-    /// Trials that run at once, each on a node of its own [default: 1]
+    /// Trials that run at once, each on a node of its own; `auto`: as many as there are nodes of one
+    /// kind with room for one [default: 1]
     #[arg(long, value_name = "N", requires = "kubernetes", help_heading = KUBERNETES)]
-    pub slots: Option<NonZeroU32>,
+    pub slots: Option<Slots>,
 
     /// Let so many of them share a node [default: 1]
     #[arg(long, value_name = "N", requires = "kubernetes", help_heading = KUBERNETES)]
@@ -135,6 +140,7 @@ impl PodFlags {
     fn fill(&self, table: &mut KubernetesTable) {
         self.cluster.fill(table);
         set(&mut table.trial_image, &self.trial_image);
+        set(&mut table.runtime_class, &self.runtime_class);
         table.trial_cpu = self.trial_cpu.or(table.trial_cpu);
         table.slots = self.slots.or(table.slots);
         table.share_nodes = self.share_nodes.or(table.share_nodes);

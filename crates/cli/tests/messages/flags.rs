@@ -332,6 +332,18 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "run",
+        "--kubernetes --slots many",
+        USAGE,
+        &["no number of slots: write at least 1, or auto", "hint: "],
+    ),
+    (
+        "run",
+        "--runtime-class gvisor",
+        USAGE,
+        &["--kubernetes", "hint: "],
+    ),
+    (
+        "run",
         "--kubernetes --trial-cpu 0",
         USAGE,
         &["its own container needs CPU", "hint: "],

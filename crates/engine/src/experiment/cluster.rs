@@ -26,10 +26,12 @@ pub struct Cluster {
     pub trial_cpu: TrialCpu,
     /// Labels that nodes must have.
     pub node_selector: BTreeMap<String, String>,
+    /// The RuntimeClass of its pods; `None` is the workload's own, else the cluster's default.
+    pub runtime_class: Option<String>,
     /// The workload that runs there whose pods are the template of trials.
     pub from: Option<Running>,
     /// How many trials run at once.
-    pub slots: NonZeroU32,
+    pub slots: Slots,
     /// How many of them may share a node.
     pub share_nodes: NonZeroU32,
 }
@@ -75,6 +77,66 @@ impl From<TrialCpu> for String {
     }
 }
 
+/// How many trials run at once, as `3` or `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "SlotsForm", into = "SlotsForm")]
+#[schemars(with = "SlotsForm")]
+pub enum Slots {
+    /// So many.
+    Number(NonZeroU32),
+    /// As many as there are nodes of one kind with room for a trial when the result is begun.
+    Auto,
+}
+
+/// A number, or a word in its place.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum SlotsForm {
+    /// At least 1.
+    Number(u32),
+    /// `auto`.
+    Word(String),
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self::Number(NonZeroU32::MIN)
+    }
+}
+
+impl FromStr for Slots {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            number => number.parse().map(Self::Number).map_err(|_| {
+                format!("`{number}` is no number of slots: write at least 1, or auto")
+            }),
+        }
+    }
+}
+
+impl TryFrom<SlotsForm> for Slots {
+    type Error = String;
+
+    fn try_from(form: SlotsForm) -> Result<Self, String> {
+        match form {
+            SlotsForm::Number(number) => number.to_string().parse(),
+            SlotsForm::Word(word) => word.parse(),
+        }
+    }
+}
+
+impl From<Slots> for SlotsForm {
+    fn from(slots: Slots) -> Self {
+        match slots {
+            Slots::Number(number) => Self::Number(number.get()),
+            Slots::Auto => Self::Word("auto".to_owned()),
+        }
+    }
+}
+
 /// A container of a workload that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
@@ -83,6 +145,9 @@ pub struct Running {
     /// Name of its container.
     pub container: String,
 }
+
+/// So many slots [`Slots::Auto`] gives at most: more are asked for by their number.
+pub const MOST_SLOTS: usize = 64;
 
 /// loadline's own image where none is named: as the Dockerfile's first line builds it.
 pub const TRIAL_IMAGE: &str = "localhost/loadline:latest";
@@ -96,12 +161,40 @@ impl From<&KubernetesTable> for Cluster {
             trial_image: image.unwrap_or_else(|| TRIAL_IMAGE.to_owned()),
             trial_cpu: table.trial_cpu.unwrap_or_default(),
             node_selector: table.node_selector.clone(),
+            runtime_class: table.runtime_class.clone(),
             from: table.from.clone().map(|workload| Running {
                 workload,
                 container: table.container.clone().unwrap_or_default(),
             }),
-            slots: table.slots.unwrap_or(NonZeroU32::MIN),
+            slots: table.slots.unwrap_or_default(),
             share_nodes: table.share_nodes.unwrap_or(NonZeroU32::MIN),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_a_number_or_auto_in_files_and_flags() {
+        let of = |text: &str| toml::from_str::<KubernetesTable>(text).map(|table| table.slots);
+        let three = Slots::Number(NonZeroU32::new(3).expect("three"));
+        assert_eq!(of("slots = 3"), Ok(Some(three)));
+        assert_eq!(of("slots = \"auto\""), Ok(Some(Slots::Auto)));
+        assert_eq!(Slots::from_str("3"), Ok(three));
+        for slots in [three, Slots::Auto] {
+            let table = KubernetesTable {
+                slots: Some(slots),
+                ..KubernetesTable::default()
+            };
+            let text = toml::to_string(&table).expect("it is written");
+            assert_eq!(of(&text), Ok(Some(slots)), "{text}");
+        }
+        for wrong in ["slots = 0", "slots = -1", "slots = \"many\""] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+        let said = Slots::from_str("many").expect_err("it is none");
+        assert!(said.contains("at least 1, or auto"), "{said}");
     }
 }

@@ -38,7 +38,7 @@ use loadline_load::{LoadError, Target};
 use loadline_sizing::Bytes;
 
 pub use application::Image;
-pub use cluster::{Cluster, Running, TRIAL_IMAGE, TrialCpu};
+pub use cluster::{Cluster, MOST_SLOTS, Running, Slots, TRIAL_IMAGE, TrialCpu};
 pub use dependency::Dependency;
 pub(crate) use dependency::seen_by;
 pub use enough::Thin;

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::cluster::TrialCpu;
+use super::cluster::{Slots, TrialCpu};
 use super::said::{Said, Text};
 pub use broken::{OutageTable, ToxicTable};
 pub use stub::{AnswerTable, StubFile};
@@ -130,6 +130,10 @@ pub struct KubernetesTable {
     /// Labels that nodes must have: trials of unlike nodes are not compared.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
+    /// The RuntimeClass of its pods, as `gvisor`; default: that of `from`, else the cluster's. Trials of
+    /// two are not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_class: Option<String>,
     /// The workload that runs there whose pods trials are made after, as `deployment/orders`; `--from`
     /// writes it, with `container` and `app.image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,9 +141,10 @@ pub struct KubernetesTable {
     /// The container of that workload that is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// How many trials run at once, each on a node of its own; default: 1.
+    /// How many trials run at once, each on a node of its own: a number, or `auto` for as many as
+    /// there are nodes of one kind with room for one, at most 64; default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slots: Option<NonZeroU32>,
+    pub slots: Option<Slots>,
     /// How many of them may share a node; default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_nodes: Option<NonZeroU32>,

@@ -53,6 +53,9 @@ pub struct Seen {
     /// Whether its CPU limit held it back; `None` where the node gave it no more than that anyway and no
     /// counter says why.
     pub is_limited: Option<bool>,
+    /// In how many CFS periods it was throttled until that was clear; `None` where no counter says so.
+    #[serde(default)]
+    pub throttled_periods: Option<u64>,
 }
 
 /// A JDK of an image, by its paths there.
@@ -110,6 +113,7 @@ pub fn look() -> Result<Seen, Refusal> {
     let own = oci::image::directories_of_this_root();
     own.iter()
         .for_each(|path| pagecache::evict(path, pagecache::WHOLE));
+    let (is_limited, throttled_periods) = held_back();
     Ok(Seen {
         machine: site.machine(),
         jdk: jdk.map(SeenJdk::of),
@@ -117,7 +121,8 @@ pub fn look() -> Result<Seen, Refusal> {
             .into_iter()
             .filter(|(name, _)| WANTED.contains(&name.as_str()))
             .collect(),
-        is_limited: is_limited(),
+        is_limited,
+        throttled_periods,
     })
 }
 
@@ -145,8 +150,9 @@ fn in_pod() -> Result<(), Refusal> {
 }
 
 /// Uses CPU until its group's counter says that it was throttled, or it has used more than its limit
-/// allows by the process's own clock, which every runtime has.
-fn is_limited() -> Option<bool> {
+/// allows by the process's own clock, which every runtime has. Gives also in how many periods it was
+/// throttled.
+fn held_back() -> (Option<bool>, Option<u64>) {
     let group = Group::of_process(Path::new("/proc"), std::process::id()).ok();
     let throttled = || group.as_ref()?.read().ok()?.cpu.nr_throttled;
     let ((before, used_before), begin) = ((throttled(), used()), Instant::now());
@@ -155,17 +161,17 @@ fn is_limited() -> Option<bool> {
         while step.elapsed() < PERIOD {
             std::hint::spin_loop();
         }
-        let is_throttled = throttled()
+        let periods = throttled()
             .zip(before)
-            .is_some_and(|(now, then)| now > then);
-        if is_throttled {
-            return Some(true);
+            .map(|(now, then)| now.saturating_sub(then));
+        if periods.is_some_and(|periods| periods > 0) {
+            return (Some(true), periods);
         }
         if used().saturating_sub(used_before) > allowed(begin.elapsed()) {
-            return Some(false);
+            return (Some(false), periods);
         }
     }
-    None
+    (None, None)
 }
 
 /// CPU time of this process.

@@ -18,6 +18,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Failure, Invalid};
 use loadline_cgroup::{CgroupError, Group, Sample};
@@ -40,6 +41,9 @@ pub const MARK: &str = "LOADLINE_TRIAL";
 /// The application's private directory, as the application sees it.
 pub const TMP: &str = "/tmp";
 
+/// Between two looks at whether the application may start.
+const ARMING: Duration = Duration::from_millis(10);
+
 /// Where things lie in the container of `trial-part`.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -57,6 +61,18 @@ impl Place {
     /// There once everything watches and the application may start.
     pub fn armed(&self) -> PathBuf {
         self.work.join("armed")
+    }
+
+    /// Whether the application may start, now or within so long.
+    pub fn is_armed_within(&self, patience: Duration) -> bool {
+        let begin = Instant::now();
+        while !self.armed().exists() {
+            if begin.elapsed() >= patience {
+                return false;
+            }
+            std::thread::sleep(ARMING);
+        }
+        true
     }
 
     /// The event log.
@@ -214,5 +230,28 @@ impl Container for Pod {
 impl Drop for Pod {
     fn drop(&mut self) {
         watch::kill(&self.group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_application_may_start_once_everything_watches() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = Place {
+            order: directory.path().join("order"),
+            work: directory.path().to_owned(),
+            tmp: directory.path().join("tmp"),
+            told_to_end: Arc::default(),
+        };
+        assert!(!place.is_armed_within(Duration::ZERO));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| place.is_armed_within(Duration::from_secs(600)));
+            fs::write(place.armed(), "").expect("it is written");
+            assert!(waiting.join().expect("it ends"));
+        });
+        assert!(place.is_armed_within(Duration::ZERO));
     }
 }

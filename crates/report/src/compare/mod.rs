@@ -159,6 +159,17 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
         format!("{} CPUs of {}, {}", m.cpus, m.cpu_model, m.kernel)
     };
     differ("machine", machine(a), machine(b));
+    let pods = |v: &ResultView| match &v.machine.cluster {
+        None => "no pods".to_owned(),
+        Some(cluster) => {
+            let class = cluster.runtime_class.as_ref();
+            let class = class.map_or_else(String::new, |name| format!(", runtime class {name}"));
+            let os = cluster.os.as_ref();
+            let os = os.map_or_else(String::new, |os| format!(" on {os}"));
+            format!("pods by {}{class}{os}", cluster.runtime)
+        }
+    };
+    differ("place of the trials", pods(a), pods(b));
     if let [Some(one), Some(two)] = [a, b].map(|v| {
         v.recommendation
             .as_ref()

@@ -3,8 +3,8 @@
 //! First thing a reader sees. Every number in it comes from the records or the recommendation.
 
 mod matrix;
+mod place;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use loadline_analysis::attained;
@@ -12,7 +12,7 @@ use loadline_analysis::deployment::Deployment;
 use loadline_analysis::obstacle::{self, Flat};
 use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::{LevelSize, Recommendation};
-use loadline_analysis::record::{Machine, Purpose, TrialRecord, Verdict};
+use loadline_analysis::record::{Purpose, TrialRecord, Verdict};
 use loadline_analysis::slo::Objective;
 use loadline_analysis::warming;
 
@@ -23,7 +23,6 @@ use super::{dependencies, jdks, money, node, saving, throttling, toxics};
 use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
-use crate::text;
 use crate::view::ResultView;
 
 /// Below this multiple of what the SLO allows, three digits of the multiple say nothing.
@@ -66,7 +65,7 @@ pub fn headline(view: &ResultView) -> Headline {
     }
     headline.details.extend(toxics::sentence(view));
     headline.details.extend(dependencies::sentences(view));
-    headline.details.push(measured_where(view));
+    headline.details.push(place::measured_where(view));
     headline
 }
 
@@ -495,64 +494,4 @@ fn nothing_feasible(view: &ResultView) -> Headline {
             .chain(attained(view))
             .collect(),
     }
-}
-
-/// The nodes that its trials ran on; before trials said so, the one that was looked at.
-fn nodes(view: &ResultView, looked: &str) -> String {
-    let of_trials = view.trials.iter().filter_map(|t| t.evidence.node.as_ref());
-    let mut names: BTreeSet<&str> = of_trials.map(|node| node.name.as_str()).collect();
-    if names.is_empty() {
-        names.insert(looked);
-    }
-    match names.len() {
-        1 => format!("node {}", names.into_iter().collect::<String>()),
-        2..=4 => format!("nodes {}", names.into_iter().collect::<Vec<_>>().join(", ")),
-        count => format!("{count} nodes"),
-    }
-}
-
-fn measured_where(view: &ResultView) -> String {
-    let Machine {
-        kernel,
-        cpu_model,
-        cpus,
-        memory,
-        cgroup,
-        jdks,
-        loadline,
-        image,
-        level_images,
-        cluster,
-        version: _,
-    } = &view.machine;
-    let version = view.machine.version_in_words();
-    let version = version.map_or_else(String::new, |v| format!("; version {}", text::label(&v)));
-    let when = view.trials.iter().map(|t| t.started_at_unix_ms).min();
-    let when = when.map_or_else(String::new, |ms| format!(", {}", format::date(ms)));
-    let memory = memory.map_or_else(String::new, |m| format!(", {}", format::bytes(m)));
-    let jdks = if jdks.is_empty() {
-        String::new()
-    } else {
-        format!("; JDK {}", jdks.join(", "))
-    };
-    let images = image.iter().chain(level_images).map(|image| {
-        let name = image.pinned.as_ref().unwrap_or(&image.reference);
-        format!("; image {name}, started by {}", image.engine)
-    });
-    let image: String = images.collect();
-    let cluster = cluster.as_ref().map_or_else(String::new, |cluster| {
-        let (context, version, runtime) = (&cluster.context, &cluster.version, &cluster.runtime);
-        let at_once = match cluster.slots.get() {
-            1 => String::new(),
-            slots => format!(", {slots} at once"),
-        };
-        let nodes = nodes(view, &cluster.node);
-        format!("as pods of the cluster {context} ({version}, {runtime}){at_once}, {nodes}: ")
-    });
-    format!(
-        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}{version}; loadline {loadline}.",
-        format::count(view.trials.len(), "trial"),
-        format::elapsed(view.elapsed()),
-        format::count(*cpus as usize, "CPU"),
-    )
 }

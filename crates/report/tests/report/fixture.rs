@@ -429,6 +429,7 @@ pub fn machine() -> Machine {
         cpus: 2,
         memory: Some(Bytes::from_gib(8)),
         cgroup: "hybrid".to_owned(),
+        architecture: "x86_64".to_owned(),
         jdks: vec!["17 debian 17.0.13+11".to_owned()],
         loadline: "0.1.0".to_owned(),
     }

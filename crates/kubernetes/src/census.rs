@@ -1,0 +1,71 @@
+//! How many trials run at once with `--slots auto`.
+//!
+//! Owns the count: looks with the room of a trial, each on a node that no other look has had, until the
+//! scheduler has none left. So it needs no right that trials do not need, counts what runs on the nodes
+//! already as the scheduler does, and each node that counts has been looked at. Twice as many looks at
+//! once each time.
+
+use std::num::NonZeroU32;
+
+use futures_util::future::join_all;
+use loadline_analysis::price::Size;
+use loadline_analysis::record::Node;
+use loadline_engine::experiment::MOST_SLOTS;
+use loadline_trial::Refusal;
+
+use crate::gate::Gate;
+use crate::look::Looks;
+use crate::nodes::Nodes;
+use crate::watched::{Halt, Patience};
+
+/// Counts from the first node on, which slot 0 has; each further one becomes that of a slot.
+///
+/// # Errors
+/// [`Refusal`]: whatever keeps the pod of a look from running.
+pub(crate) async fn count(
+    looks: &Looks,
+    nodes: &Nodes,
+    first: &Node,
+    size: Size,
+) -> Result<NonZeroU32, Refusal> {
+    let (mut slots, mut is_full) = (1, false);
+    while !is_full && slots < MOST_SLOTS {
+        let new = slots.min(MOST_SLOTS - slots);
+        let wave = (slots..slots + new).map(|slot| {
+            let place = nodes.place(slot).elsewhere();
+            async move {
+                let gate = Gate::default();
+                looks
+                    .look(&place, Some(size), &gate, |_| Patience::None)
+                    .await
+            }
+        });
+        let (before, mut is_any) = (slots, false);
+        for looked in join_all(wave).await {
+            let looked = match looked {
+                Ok(looked) => looked,
+                Err(Halt::Refused(refusal)) => return Err(refusal),
+                // A node that goes away while it is looked at is none.
+                Err(Halt::NoRoom(_) | Halt::Lost(_)) => {
+                    is_full = true;
+                    continue;
+                }
+            };
+            if nodes.looked(&looked.node.name).is_some() {
+                continue;
+            }
+            is_any = true;
+            match looked.unfit(first) {
+                None => {
+                    nodes.settle(slots, looked.node);
+                    slots += 1;
+                }
+                Some(_) => nodes.avoid(slots, &looked.node.name),
+            }
+        }
+        // Looks that only meet where others were find nothing more.
+        is_full |= !is_any && slots == before;
+    }
+    let slots = u32::try_from(slots).ok().and_then(NonZeroU32::new);
+    Ok(slots.unwrap_or(NonZeroU32::MIN))
+}

@@ -1,0 +1,377 @@
+//! What a cluster does with Jobs, of a test: a Job's controller, a scheduler and the kubelets of nodes
+//! that exist on paper.
+//!
+//! Owns the state. Nothing takes time here but by steps: each step a pod goes on by one stage. What a
+//! trial measures is crate `simulated`'s.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+use loadline_analysis::record::{Machine, Node};
+use loadline_host::pod::ship;
+use loadline_simulated::{World, carry_out};
+use loadline_trial::log::Log;
+use loadline_trial::{Ending, Event, Order};
+use serde_json::{Value, json};
+
+use crate::manifest::{APPLICATION, FILLS, OWN};
+use crate::nodes::{SHARE, SLOT};
+
+/// A node on paper.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    pub(super) name: String,
+    /// Free for pods, thousandths of a CPU and bytes.
+    pub(super) cpu: u64,
+    pub(super) memory: u64,
+    pub(super) cpu_model: &'static str,
+}
+
+impl Host {
+    fn machine(&self) -> Machine {
+        Machine {
+            kernel: "Linux 6.1.0".to_owned(),
+            cpu_model: self.cpu_model.to_owned(),
+            cpus: 4,
+            cgroup: "v2".to_owned(),
+            ..Machine::default()
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Pending,
+    Scheduled,
+    Running,
+    /// The application has ended; the pod still holds its node.
+    Ended,
+    /// All has ended, or it was evicted.
+    Over,
+}
+
+/// A pod.
+#[derive(Debug)]
+pub(super) struct Pod {
+    pub(super) object: Value,
+    stage: Stage,
+    node: Option<usize>,
+    /// What it asks for, thousandths of a CPU and bytes.
+    asks: (u64, u64),
+    /// Its labels of share and slot.
+    labels: [Value; 2],
+    /// Deleted, and gone after so many steps.
+    going: Option<u32>,
+    /// The application's output of a look, loadline's own of a trial.
+    pub(super) log: String,
+}
+
+/// Everything that the API server knows.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) hosts: Vec<Host>,
+    pub(super) jobs: BTreeMap<String, Value>,
+    pub(super) orders: BTreeMap<String, Order>,
+    /// By the name of their Job.
+    pub(super) pods: BTreeMap<String, Pod>,
+    /// What a watch tells of the pod of a Job, in order.
+    pub(super) told: BTreeMap<String, Vec<String>>,
+    /// Of every pod that got a node: its Job and the node.
+    pub(super) placed: Vec<(String, String)>,
+    /// Jobs whose pod found no room at first.
+    pub(super) unscheduled: BTreeSet<String>,
+    /// Jobs whose pod found no room while another of their slot still held a node.
+    pub(super) behind_their_own: BTreeSet<String>,
+    /// Jobs whose pod was evicted.
+    pub(super) evicted: BTreeSet<String>,
+    /// One of so many pods of trials is evicted; 0 is none.
+    pub(super) evicts: u64,
+    /// So many steps a deleted pod still holds its node.
+    pub(super) lingers: u32,
+    /// Requests by the Job that they are about.
+    pub(super) requests: BTreeMap<String, u32>,
+    /// Resources and verbs that were asked for.
+    pub(super) verbs: BTreeSet<(String, &'static str)>,
+    /// How often nodes were asked for.
+    pub(super) requests_of_nodes: u32,
+    pub(super) random: u64,
+}
+
+impl State {
+    /// A look runs in the place of the application, a trial beside it.
+    pub(super) fn is_look(job: &str) -> bool {
+        job.starts_with("loadline-look-")
+    }
+
+    /// Goes on by one step.
+    pub(super) fn step(&mut self) {
+        let is_let_go = |job: &Value| job["spec"]["suspend"] != json!(true);
+        let jobs = self
+            .jobs
+            .iter()
+            .filter(|(name, job)| is_let_go(job) && !self.told.contains_key(*name));
+        let new: Vec<(String, Value)> = jobs.map(|(n, j)| (n.clone(), j.clone())).collect();
+        for (name, job) in new {
+            self.make(&name, &job);
+        }
+        let names: Vec<String> = self.pods.keys().cloned().collect();
+        for name in names {
+            self.advance(&name);
+        }
+    }
+
+    /// A Job is deleted: its pod is told to go.
+    pub(super) fn delete(&mut self, job: &str) -> bool {
+        self.orders.remove(job);
+        let pod = self.pods.get_mut(job).filter(|pod| pod.going.is_none());
+        if let Some(pod) = pod {
+            pod.going = Some(self.lingers);
+            pod.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            self.tell(job, "MODIFIED");
+        }
+        self.jobs.remove(job).is_some()
+    }
+
+    fn make(&mut self, job: &str, manifest: &Value) {
+        let mut object = manifest["spec"]["template"].clone();
+        object["metadata"]["name"] = json!(format!("{job}-x"));
+        object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        object["apiVersion"] = json!("v1");
+        object["kind"] = json!("Pod");
+        object["status"] = json!({ "phase": "Pending" });
+        let label = |name: &str| object["metadata"]["labels"][name].clone();
+        let pod = Pod {
+            asks: asks(&object),
+            labels: [label(SHARE), label(SLOT)],
+            object,
+            stage: Stage::Pending,
+            node: None,
+            going: None,
+            log: String::new(),
+        };
+        self.pods.insert(job.to_owned(), pod);
+        self.tell(job, "ADDED");
+    }
+
+    fn tell(&mut self, job: &str, what: &str) {
+        let Some(pod) = self.pods.get(job) else {
+            return;
+        };
+        let event = json!({ "type": what, "object": pod.object }).to_string();
+        self.told.entry(job.to_owned()).or_default().push(event);
+    }
+
+    fn advance(&mut self, job: &str) {
+        let Some(pod) = self.pods.get_mut(job) else {
+            return;
+        };
+        if let Some(left) = pod.going {
+            pod.going = Some(left.saturating_sub(1));
+            if left == 0 {
+                self.tell(job, "DELETED");
+                self.pods.remove(job);
+            }
+            return;
+        }
+        match (pod.stage, Self::is_look(job)) {
+            (Stage::Pending, _) => self.schedule(job),
+            (Stage::Scheduled, _) => self.begin(job),
+            (Stage::Running, true) => self.set(job, Stage::Over, &looked()),
+            (Stage::Running, false) if self.is_evicted(job) => {
+                self.evicted.insert(job.to_owned());
+                self.set(job, Stage::Over, &evicted());
+            }
+            (Stage::Running, false) => self.set(job, Stage::Ended, &ended()),
+            (Stage::Ended | Stage::Over, _) => {}
+        }
+    }
+
+    fn set(&mut self, job: &str, stage: Stage, status: &Value) {
+        if let Some(pod) = self.pods.get_mut(job) {
+            pod.stage = stage;
+            pod.object["status"] = status.clone();
+        }
+        self.tell(job, "MODIFIED");
+    }
+
+    /// One of [`State::evicts`], by the numbers of Knuth's generator.
+    fn is_evicted(&mut self, job: &str) -> bool {
+        if self.evicts == 0 || Self::is_look(job) {
+            return false;
+        }
+        let next = self.random.wrapping_mul(6_364_136_223_846_793_005);
+        self.random = next.wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33).is_multiple_of(self.evicts)
+    }
+
+    fn begin(&mut self, job: &str) {
+        let Some(host) = self.pods.get(job).and_then(|pod| pod.node) else {
+            return;
+        };
+        let log = match self.orders.get(job) {
+            Some(order) => measured(order, &self.hosts[host]),
+            None => seen(&self.hosts[host]),
+        };
+        if let Some(pod) = self.pods.get_mut(job) {
+            pod.log = log;
+        }
+        self.set(job, Stage::Running, &running());
+    }
+
+    /// The first node that may have it, rather one that the pod prefers; the scheduler's rules.
+    fn schedule(&mut self, job: &str) {
+        let pod = &self.pods[job];
+        let mut on: BTreeMap<usize, Vec<&Pod>> = BTreeMap::new();
+        for other in self
+            .pods
+            .values()
+            .filter(|other| other.stage != Stage::Over)
+        {
+            if let Some(index) = other.node {
+                on.entry(index).or_default().push(other);
+            }
+        }
+        let others = |index: &usize| on.get(index).map_or(&[][..], Vec::as_slice);
+        let may = |index: &usize| may(pod, &self.hosts[*index], others(index));
+        let all: Vec<usize> = (0..self.hosts.len()).filter(may).collect();
+        let prefers = |index: &&usize| keeps(&pod.object, "preferred", &self.hosts[**index].name);
+        let Some(index) = all.iter().find(prefers).or(all.first()).copied() else {
+            let slot = pod.labels[1].clone();
+            let mut others = on.values().flatten();
+            if others.any(|other| other.labels[1] == slot) {
+                self.behind_their_own.insert(job.to_owned());
+            }
+            if self.unscheduled.insert(job.to_owned()) {
+                self.set(job, Stage::Pending, &unschedulable());
+            }
+            return;
+        };
+        let name = self.hosts[index].name.clone();
+        self.placed.push((job.to_owned(), name.clone()));
+        if let Some(pod) = self.pods.get_mut(job) {
+            pod.node = Some(index);
+            pod.object["spec"]["nodeName"] = json!(name);
+        }
+        self.set(job, Stage::Scheduled, &json!({ "phase": "Pending" }));
+    }
+}
+
+/// Whether a pod may run on a node beside others.
+fn may(pod: &Pod, host: &Host, others: &[&Pod]) -> bool {
+    let [share, slot] = &pod.labels;
+    let is_apart = |other: &&Pod| other.labels[0] != *share || other.labels[1] == *slot;
+    let used = others.iter().map(|other| other.asks);
+    let (cpu, memory) = used.fold(pod.asks, |(a, b), (c, d)| (a + c, b + d));
+    cpu <= host.cpu
+        && memory <= host.memory
+        && others.iter().all(is_apart)
+        && keeps(&pod.object, "required", &host.name)
+}
+
+/// Whether a node keeps what a pod's affinity says of names.
+fn keeps(pod: &Value, kind: &str, node: &str) -> bool {
+    let affinity = &pod["spec"]["affinity"]["nodeAffinity"];
+    let term = match kind {
+        "required" => {
+            &affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]
+        }
+        _ => &affinity["preferredDuringSchedulingIgnoredDuringExecution"][0]["preference"],
+    };
+    let mut fields = term["matchFields"].as_array().into_iter().flatten();
+    fields.all(|field| (field["operator"] == "In") == (field["values"][0] == node))
+}
+
+/// What a pod asks for: its containers that stay together, or the largest that comes before them.
+fn asks(pod: &Value) -> (u64, u64) {
+    let list = |name: &str| pod["spec"][name].as_array().cloned().unwrap_or_default();
+    let of = |container: &Value| {
+        let requests = &container["resources"]["requests"];
+        (millis(&requests["cpu"]), bytes(&requests["memory"]))
+    };
+    let (stay, end): (Vec<Value>, Vec<Value>) = list("initContainers")
+        .into_iter()
+        .partition(|container| container["restartPolicy"] == "Always");
+    let together = stay
+        .iter()
+        .chain(&list("containers"))
+        .map(of)
+        .fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    let before = end.iter().map(of);
+    before.fold(together, |(a, b), (c, d)| (a.max(c), b.max(d)))
+}
+
+fn millis(text: &Value) -> u64 {
+    let text = text.as_str().unwrap_or_default();
+    let cpus: loadline_sizing::Cpus = text.parse().expect("a quantity");
+    u64::from(cpus.as_millis())
+}
+
+fn bytes(text: &Value) -> u64 {
+    let text = text.as_str().unwrap_or_default();
+    let bytes: loadline_sizing::Bytes = text.parse().expect("a quantity");
+    bytes.as_bytes()
+}
+
+fn container(name: &str, state: &Value) -> Value {
+    json!({ "name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+        "containerID": "containerd://1", "state": state })
+}
+
+fn unschedulable() -> Value {
+    json!({ "phase": "Pending", "conditions": [{ "type": "PodScheduled", "status": "False",
+        "reason": "Unschedulable", "message": "0/1 nodes are available: 1 Insufficient cpu." }] })
+}
+
+fn running() -> Value {
+    let state = json!({ "running": {} });
+    json!({ "phase": "Running", "initContainerStatuses": [container(OWN, &state)] })
+}
+
+fn exited(code: i32) -> Value {
+    json!({ "terminated": { "exitCode": code } })
+}
+
+fn ended() -> Value {
+    json!({ "phase": "Running",
+        "initContainerStatuses": [container(OWN, &json!({ "running": {} }))],
+        "containerStatuses": [container(APPLICATION, &exited(143))] })
+}
+
+fn looked() -> Value {
+    json!({ "phase": "Failed", "initContainerStatuses": [container(OWN, &exited(0))],
+        "containerStatuses": [container(APPLICATION, &exited(0)), container(FILLS, &exited(137))] })
+}
+
+fn evicted() -> Value {
+    json!({ "phase": "Failed", "conditions": [{ "type": "DisruptionTarget", "status": "True",
+        "reason": "EvictionByEvictionAPI", "message": "drained" }] })
+}
+
+/// What a look prints there.
+fn seen(host: &Host) -> String {
+    json!({ "machine": host.machine(), "env": {}, "jdk": null, "is_limited": true,
+        "throttled_periods": 1 })
+    .to_string()
+        + "\n"
+}
+
+/// The lines of a trial there.
+fn measured(order: &Order, host: &Host) -> String {
+    let file = tempfile::tempfile().expect("a file");
+    let reading = file.try_clone().expect("it is open");
+    let log = Log::begin(file).expect("a log");
+    for (_, event) in carry_out(&World::default(), 7, order, 1_000_000_000) {
+        let event = match event {
+            Event::Ended(Ending::Measured(mut evidence)) => {
+                evidence.node = Some(Node::of(&host.machine(), &host.name));
+                Event::Ended(Ending::Measured(evidence))
+            }
+            other => other,
+        };
+        log.event(&event).expect("it is written");
+    }
+    let mut lines = Vec::new();
+    ship(&reading, &mut lines, &true.into()).expect("it is shipped");
+    lines.flush().expect("it is memory");
+    String::from_utf8(lines).expect("it is text")
+}

@@ -1,0 +1,323 @@
+//! Trials against an API server of a test: the real client, the real runner and store, many nodes.
+//!
+//! Owns what must hold at any size: nothing is lost, nothing is left, a request is worth something.
+
+// A test that cannot go on must fail; what it counted is said.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod control;
+mod server;
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+
+use kube::Config;
+use loadline_analysis::price::Size;
+use loadline_analysis::record::{Configuration, Invalid, Machine, TrialRecord, Verdict};
+use loadline_analysis::search::Ask;
+use loadline_analysis::verdict::Thresholds;
+use loadline_engine::agenda::Agenda;
+use loadline_engine::experiment::{Cluster as Wanted, Experiment, MOST_SLOTS, Slots};
+use loadline_engine::host::Host as _;
+use loadline_engine::runner::{Measurement, RunError, Runner, Watcher};
+use loadline_engine::searches;
+use loadline_engine::store::{NewResult, ResultKind, Store};
+use loadline_jvm::detect::{Found, Places};
+use loadline_trial::{Account, Progress, Refusal};
+
+use crate::cluster::Cluster;
+use crate::kubernetes::Kubernetes;
+use crate::{rights, testing};
+use control::{Host, State};
+use server::Server;
+
+/// Trials of the large run; `LOADLINE_POD_TRIALS` is another number.
+const TRIALS: u32 = 400;
+
+/// Requests to the API server that a trial may cost.
+const MOST_REQUESTS: u32 = 25;
+
+const ACCOUNT: Account = Account {
+    uid: 64_999,
+    gid: 64_999,
+};
+
+/// A watcher that interrupts after so many records.
+struct Watch {
+    records: u32,
+    stop_after: u32,
+}
+
+impl Watcher for Watch {
+    fn trial_begins(&mut self, _: usize, _: &Ask, _: u32) {}
+    fn training_begins(&mut self, _: usize, _: &Configuration) {}
+    fn waits(&mut self, _: usize, _: &str) {}
+    fn progress(&mut self, _: usize, _: Progress) {}
+    fn trial_ends(&mut self, _: Option<usize>, _: &TrialRecord) {
+        self.records += 1;
+    }
+    fn slot_ends(&mut self, _: usize) {}
+    fn interrupted(&self) -> bool {
+        self.records >= self.stop_after
+    }
+}
+
+/// Nodes with room for one trial of [`experiment`], and nothing else.
+fn hosts(number: usize, prefix: &str, cpu_model: &'static str) -> Vec<Host> {
+    let host = |index| Host {
+        name: format!("{prefix}{index}"),
+        cpu: 1600,
+        memory: 2 << 30,
+        cpu_model,
+    };
+    (0..number).map(host).collect()
+}
+
+fn experiment(repeats: u32) -> Experiment {
+    let text = format!(
+        "slo = \"p99<50ms,errors<1%\"\n[run]\nrepeats = {repeats}\n\
+         [app]\nimage = \"orders:1\"\n[limits]\ncpu = \"500m\"\n\
+         [load]\nurl = \"http://localhost:8080/\"\nrate = \"20/s\"\nwarm-up = \"1s\"\nmeasure = \"5s\"\n\
+         [[factor]]\nname = \"memory\"\nlevels = [\"768Mi\", \"1Gi\"]\n"
+    );
+    Experiment::parse(&text, Path::new("test.toml"), Path::new("/"))
+        .unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn wanted(slots: Slots) -> Wanted {
+    Wanted {
+        slots,
+        node_selector: Default::default(),
+        ..testing::cluster()
+    }
+}
+
+fn number(slots: u32) -> Slots {
+    Slots::Number(NonZeroU32::new(slots).unwrap())
+}
+
+fn host(server: &Server, slots: Slots, largest: Option<Size>) -> Result<Kubernetes, Refusal> {
+    let address = format!("http://{}", server.address).parse().unwrap();
+    let cluster = Cluster::at(&wanted(slots), Config::new(address))?;
+    Kubernetes::of(cluster, "orders:1", ACCOUNT, largest)
+}
+
+/// Runs an experiment to its end, or until so many records; gives what it answers and all that is
+/// stored.
+fn run(
+    host: &mut Kubernetes,
+    mut experiment: Experiment,
+    stop_after: u32,
+) -> (Result<Vec<Arc<TrialRecord>>, RunError>, Vec<TrialRecord>) {
+    experiment.app.image.as_mut().unwrap().found = Some(host.image());
+    // A store waits for its disk at every record.
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let directory = directory.unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let new = NewResult {
+        kind: ResultKind::Run,
+        title: "test".to_owned(),
+        experiment: String::new(),
+        directory: "/".into(),
+        command: Vec::new(),
+        machine: Machine::default(),
+    };
+    let result = store.create_result(&new).unwrap();
+    let jdks = Found {
+        jdks: Vec::new(),
+        unusable: Vec::new(),
+    };
+    let of = Measurement {
+        store: &store,
+        result: result.clone(),
+        experiment: &experiment,
+        jdks: &jdks,
+        places: &Places::of_process(),
+        account: ACCOUNT,
+        thresholds: Thresholds::default(),
+        reuse: None,
+        retries: false,
+    };
+    let mut watch = Watch {
+        records: 0,
+        stop_after,
+    };
+    let matrix = Agenda::new(&experiment).matrix;
+    let answer = Runner::new(of, host, &mut watch).run(&matrix);
+    (answer, store.trials(&result).unwrap())
+}
+
+/// Waits until the cluster has nothing of loadline's any more: pods take their time to go.
+fn left(server: &Server) -> Vec<String> {
+    for _ in 0..2000 {
+        if server.state().pods.is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let state = server.state();
+    let pods = state.pods.keys();
+    pods.chain(state.jobs.keys())
+        .chain(state.orders.keys())
+        .cloned()
+        .collect()
+}
+
+#[test]
+fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
+    let given = std::env::var("LOADLINE_POD_TRIALS").ok();
+    let trials: u32 = given.map_or(TRIALS, |text| text.parse().unwrap());
+    let mut all = hosts(20, "other", "EPYC");
+    // The first one is of the kind of most.
+    all.insert(0, hosts(1, "first", "Xeon").remove(0));
+    all.extend(hosts(199, "n", "Xeon"));
+    let server = Server::start(all, 100);
+    let experiment = experiment(trials / 2);
+    let largest = searches::largest(&experiment);
+    let mut host = host(&server, number(200), largest).unwrap();
+    let (answer, stored) = run(&mut host, experiment, u32::MAX);
+    let answer = answer.unwrap();
+    assert_eq!(answer.len(), trials as usize);
+    assert!(answer.iter().all(|record| record.verdict.is_evidence()));
+
+    let lost = Verdict::Invalid(Invalid::RuntimeLost);
+    let repeated = stored
+        .iter()
+        .filter(|record| record.verdict == lost)
+        .count();
+    let evicted = server.state().evicted.len();
+    assert!(evicted > 0, "nothing was tried");
+    assert_eq!((repeated, stored.len()), (evicted, answer.len() + evicted));
+
+    assert_eq!(left(&server), [""; 0]);
+    let state = server.state();
+    let is_trial = |job: &&String| !State::is_look(job);
+    // Each node was looked at before its first trial, and one of another kind has no trial.
+    for (at, (job, node)) in state.placed.iter().enumerate() {
+        let mut before = state.placed[..at].iter();
+        let was_looked_at = before.any(|(job, n)| n == node && State::is_look(job));
+        let may = State::is_look(job) || (was_looked_at && !node.starts_with("other"));
+        assert!(may, "{job} ran on {node}");
+    }
+    let of_trials = state.requests.iter().filter(|(job, _)| is_trial(job));
+    let most = of_trials.map(|(_, requests)| *requests).max();
+    assert!(most.is_some_and(|most| most <= MOST_REQUESTS), "{most:?}");
+    let requests: u32 = state.requests.values().sum();
+    let each = f64::from(requests) / f64::from(trials);
+    println!("{requests} requests for {trials} trials: {each:.1} each, looks and all");
+    assert!(each <= f64::from(MOST_REQUESTS), "{each}");
+}
+
+#[test]
+fn the_next_pod_is_let_go_when_the_last_one_holds_its_node_no_more() {
+    let server = Server::start(hosts(1, "n", "Xeon"), 0);
+    server.state().lingers = 100;
+    let experiment = experiment(2);
+    let largest = searches::largest(&experiment);
+    let mut host = host(&server, number(1), largest).unwrap();
+    let (answer, _) = run(&mut host, experiment, u32::MAX);
+    assert_eq!(answer.unwrap().len(), 4);
+    // The scheduler would have put it back.
+    assert_eq!(server.state().behind_their_own.iter().next(), None);
+}
+
+#[test]
+fn slots_are_counted_as_nodes_of_one_kind_with_room() {
+    let largest = searches::largest(&experiment(1));
+    let counted = |hosts: Vec<Host>| {
+        let server = Server::start(hosts, 0);
+        let host = host(&server, Slots::Auto, largest);
+        let slots = host.map(|host| host.slots());
+        let slots = slots.map_err(|refusal| refusal.to_string());
+        assert_eq!(left(&server), [""; 0]);
+        slots
+    };
+    let mut all = hosts(5, "n", "Xeon");
+    all.extend(hosts(2, "other", "EPYC"));
+    let busy = hosts(3, "busy", "Xeon").into_iter();
+    all.extend(busy.map(|host| Host { cpu: 1000, ..host }));
+    assert_eq!(counted(all), Ok(5));
+    assert_eq!(counted(hosts(1, "n", "Xeon")), Ok(1));
+    assert_eq!(counted(hosts(MOST_SLOTS + 6, "n", "Xeon")), Ok(MOST_SLOTS));
+    let none = hosts(1, "n", "Xeon").into_iter();
+    let none = none.map(|host| Host { cpu: 1000, ..host });
+    let refused = counted(none.collect());
+    assert!(refused.is_err_and(|why| why.contains("finding a node")));
+}
+
+#[test]
+fn a_run_that_is_stopped_leaves_nothing() {
+    let server = Server::start(hosts(8, "n", "Xeon"), 0);
+    let experiment = experiment(20);
+    let mut host = host(&server, number(8), searches::largest(&experiment)).unwrap();
+    let (answer, stored) = run(&mut host, experiment, 3);
+    assert!(matches!(answer, Err(RunError::Interrupted)));
+    assert!(stored.len() >= 3);
+    drop(host);
+    assert_eq!(left(&server), [""; 0]);
+}
+
+#[test]
+fn a_size_that_no_node_holds_keeps_no_smaller_one_from_running() {
+    let server = Server::start(hosts(2, "n", "Xeon"), 0);
+    let experiment = experiment(2);
+    let largest = searches::largest(&experiment).map(|size| Size {
+        memory: loadline_sizing::Bytes::from_gib(64),
+        ..size
+    });
+    let mut host = host(&server, number(2), largest).unwrap();
+    let (answer, _) = run(&mut host, experiment, u32::MAX);
+    assert_eq!(answer.unwrap().len(), 4);
+}
+
+#[test]
+fn the_role_has_the_verbs_that_are_used() {
+    let role = rights::role("sizing");
+    let lines = role.lines().zip(role.lines().skip(1));
+    let words = |line: &str, field: &str| {
+        let list = line
+            .strip_prefix(field)?
+            .trim_matches(['[', ']'])
+            .to_owned();
+        Some(list.split(", ").map(str::to_owned).collect::<Vec<_>>())
+    };
+    let given: BTreeSet<(String, String)> = lines
+        .filter_map(|(one, two)| Some((words(one, "  resources: ")?, words(two, "  verbs: ")?)))
+        .flat_map(|(resources, verbs)| {
+            let each = resources.into_iter();
+            each.flat_map(move |of| {
+                verbs
+                    .clone()
+                    .into_iter()
+                    .map(move |verb| (of.clone(), verb))
+            })
+        })
+        .collect();
+
+    let server = Server::start(hosts(3, "n", "Xeon"), 0);
+    let experiment = experiment(6);
+    let largest = searches::largest(&experiment);
+    let mut host = host(&server, Slots::Auto, largest).unwrap();
+    run(&mut host, experiment, u32::MAX).0.unwrap();
+    let state = server.state();
+    let used: BTreeSet<(String, String)> = state
+        .verbs
+        .iter()
+        .map(|(resource, verb)| (resource.clone(), (*verb).to_owned()))
+        .collect();
+    let of = |resource: &str, verb: &str| (resource.to_owned(), verb.to_owned());
+    // Without the right to ask for nodes it goes on.
+    let more: Vec<_> = used.difference(&given).cloned().collect();
+    assert_eq!(more, [of("nodes", "get")]);
+    assert_eq!(state.requests_of_nodes, 1, "it asked again after a no");
+    // Why a Job has no pod is asked where it has none; workloads are those of --from.
+    let less: Vec<_> = given.difference(&used).cloned().collect();
+    let rare = [
+        of("deployments", "get"),
+        of("events", "list"),
+        of("statefulsets", "get"),
+    ];
+    assert_eq!(less, rare);
+}

@@ -1,0 +1,286 @@
+//! An API server of a test, over real HTTP: what loadline asks of one, and nothing else.
+//!
+//! Owns the answers, and counts requests. A thread a connection; one more lets the cluster go on.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::control::{Host, State};
+use crate::manifest::OWN;
+
+/// A step of the cluster.
+const STEP: Duration = Duration::from_millis(5);
+
+/// The API server; its threads end with the test process.
+#[derive(Clone)]
+pub(super) struct Server {
+    shared: Arc<(Mutex<State>, Condvar)>,
+    pub(super) address: SocketAddr,
+}
+
+struct Request {
+    method: String,
+    path: String,
+    query: String,
+    body: Value,
+}
+
+impl Server {
+    /// A server of a cluster with these nodes, that evicts one of so many pods.
+    pub(super) fn start(hosts: Vec<Host>, evicts: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let state = State {
+            hosts,
+            evicts,
+            lingers: 5,
+            ..State::default()
+        };
+        let server = Self {
+            shared: Arc::new((Mutex::new(state), Condvar::new())),
+            address: listener.local_addr().expect("it is bound"),
+        };
+        let own = server.clone();
+        thread::spawn(move || {
+            loop {
+                own.state().step();
+                own.shared.1.notify_all();
+                thread::sleep(STEP);
+            }
+        });
+        let own = server.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let own = own.clone();
+                // A client that goes away ends its thread.
+                thread::spawn(move || own.serve(stream).ok());
+            }
+        });
+        server
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.0.lock().expect("no thread died with it")
+    }
+
+    fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream.try_clone()?);
+        while let Some(request) = read(&mut reader)? {
+            let job = request.job();
+            let mut state = self.state();
+            *state.requests.entry(job.clone()).or_default() += 1;
+            let right = request.right();
+            if right
+                .as_ref()
+                .is_some_and(|(resource, _)| resource == "nodes")
+            {
+                state.requests_of_nodes += 1;
+            }
+            state.verbs.extend(right);
+            drop(state);
+            if request.query.contains("watch=true") {
+                return self.watch(&mut stream, &job);
+            }
+            let (status, body) = self.answer(&request, &job);
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes())?;
+            stream.write_all(body.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Tells of the pod of a Job until nobody listens any more.
+    fn watch(&self, stream: &mut TcpStream, job: &str) -> std::io::Result<()> {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+        stream.write_all(head.as_bytes())?;
+        stream.set_nonblocking(true)?;
+        let mut told = 0;
+        loop {
+            let new: Vec<String> = {
+                let state = self.state();
+                let waited = self.shared.1.wait_timeout(state, STEP * 10);
+                let (state, _) = waited.expect("no thread died with it");
+                let all = state.told.get(job);
+                all.map_or_else(Vec::new, |all| all[told..].to_vec())
+            };
+            told += new.len();
+            for event in new {
+                let chunk = format!("{:x}\r\n{event}\n\r\n", event.len() + 1);
+                stream.set_nonblocking(false)?;
+                stream.write_all(chunk.as_bytes())?;
+                stream.set_nonblocking(true)?;
+            }
+            // Nothing more is asked on this connection: it can only end.
+            match stream.read(&mut [0]) {
+                Ok(0) => return Ok(()),
+                Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return Err(error),
+                _ => {}
+            }
+        }
+    }
+
+    fn answer(&self, request: &Request, job: &str) -> (&'static str, String) {
+        let resource = request.path.rsplit('/').find(|part| KINDS.contains(part));
+        match (request.method.as_str(), resource) {
+            ("GET", Some("version")) => ok(&version()),
+            ("GET", Some("jobs")) => {
+                let items: Vec<Value> = self.state().jobs.values().cloned().collect();
+                ok(&list("JobList", "batch/v1", &items))
+            }
+            ("POST", Some("jobs")) => {
+                let mut made = request.body.clone();
+                made["metadata"]["uid"] = json!(format!("uid-{job}"));
+                self.state().jobs.insert(job.to_owned(), made.clone());
+                ok(&made)
+            }
+            ("PATCH", Some("jobs")) => {
+                let mut state = self.state();
+                let Some(known) = state.jobs.get_mut(job) else {
+                    return status("404 Not Found", "NotFound", 404);
+                };
+                known["spec"]["suspend"] = request.body["spec"]["suspend"].clone();
+                ok(&known.clone())
+            }
+            ("DELETE", Some("jobs")) => match self.state().delete(job) {
+                true => ok(
+                    &json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success" }),
+                ),
+                false => status("404 Not Found", "NotFound", 404),
+            },
+            ("POST", Some("secrets")) => {
+                self.take(job, &request.body);
+                ok(&request.body)
+            }
+            ("GET", Some("log")) => self.log(request, job),
+            ("GET", Some("events")) => ok(&list("EventList", "v1", &[])),
+            // What a Role cannot give.
+            _ => status("403 Forbidden", "Forbidden", 403),
+        }
+    }
+
+    fn take(&self, job: &str, secret: &Value) {
+        let text = secret["data"]["order"].as_str().unwrap_or_default();
+        let packed = STANDARD.decode(text).expect("it is base64");
+        let order = zstd::decode_all(packed.as_slice()).expect("it is packed");
+        let order = serde_json::from_slice(&order).expect("it is an order");
+        self.state().orders.insert(job.to_owned(), order);
+    }
+
+    /// The log of a pod; of one that was evicted it breaks off.
+    fn log(&self, request: &Request, job: &str) -> (&'static str, String) {
+        let state = self.state();
+        let is_own = request.query.contains(&format!("container={OWN}"));
+        if !is_own && !State::is_look(job) {
+            return ("200 OK", String::new());
+        }
+        let Some(pod) = state.pods.get(job) else {
+            return status("404 Not Found", "NotFound", 404);
+        };
+        let end = match state.evicted.contains(job) {
+            true => pod.log.len() / 2,
+            false => pod.log.len(),
+        };
+        ("200 OK", pod.log[..end].to_owned())
+    }
+}
+
+/// Resources of a path, by the last word of its kind in a path.
+const KINDS: [&str; 7] = [
+    "version", "jobs", "secrets", "pods", "log", "events", "nodes",
+];
+
+impl Request {
+    /// The resource and the verb that it needs; the version is everybody's.
+    fn right(&self) -> Option<(String, &'static str)> {
+        let last = self.path.rsplit('/').next()?;
+        let resource = self.path.rsplit('/').find(|part| KINDS.contains(part))?;
+        let verb = match self.method.as_str() {
+            "POST" => "create",
+            "PATCH" => "patch",
+            "DELETE" => "delete",
+            _ if self.query.contains("watch=true") => "watch",
+            _ if last == resource && resource != "log" => "list",
+            _ => "get",
+        };
+        match resource {
+            "version" => None,
+            "log" => Some(("pods/log".to_owned(), verb)),
+            other => Some((other.to_owned(), verb)),
+        }
+    }
+
+    /// The Job that it is about; empty where it is about none.
+    fn job(&self) -> String {
+        let selected = self.query.split('&').find_map(|part| {
+            let (_, name) = part.split_once("job-name%3D")?;
+            Some(name.to_owned())
+        });
+        let of_body = || self.body["metadata"]["name"].as_str().map(str::to_owned);
+        let of_path = || {
+            let mut parts = self.path.split('/');
+            let name = parts.find(|part| part.starts_with("loadline-"))?;
+            Some(name.trim_end_matches("-x").to_owned())
+        };
+        let job = selected.or_else(of_path).or_else(of_body);
+        job.unwrap_or_default()
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Request>> {
+    let mut first = String::new();
+    if reader.read_line(&mut first)? == 0 {
+        return Ok(None);
+    }
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        if line.trim().is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').unwrap_or_default();
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().unwrap_or_default();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let mut words = first.split(' ');
+    let method = words.next().unwrap_or_default().to_owned();
+    let target = words.next().unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    Ok(Some(Request {
+        method,
+        path: path.to_owned(),
+        query: query.to_owned(),
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    }))
+}
+
+fn ok(body: &Value) -> (&'static str, String) {
+    ("200 OK", body.to_string())
+}
+
+fn status(line: &'static str, reason: &str, code: u16) -> (&'static str, String) {
+    let body = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": reason, "reason": reason, "code": code });
+    (line, body.to_string())
+}
+
+fn list(kind: &str, version: &str, items: &[Value]) -> Value {
+    json!({ "kind": kind, "apiVersion": version, "metadata": { "resourceVersion": "1" }, "items": items })
+}
+
+fn version() -> Value {
+    json!({ "major": "1", "minor": "34", "gitVersion": "v1.34.4", "gitCommit": "", "gitTreeState": "",
+        "buildDate": "", "goVersion": "", "compiler": "", "platform": "" })
+}

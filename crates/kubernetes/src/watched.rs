@@ -1,0 +1,213 @@
+//! The pod of a Job, as a watch tells of it.
+//!
+//! Owns how long is waited for a node and for a pod's begin. What a pod's status means is
+//! [`standing`]'s.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::{Event as ClusterEvent, Pod};
+use kube::Api;
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use loadline_analysis::record::{Evidence, Failure, Invalid};
+use loadline_trial::{Ending, Refusal};
+use tokio::time::sleep;
+
+use crate::cluster::{Access, within};
+use crate::gate::Gate;
+use crate::refused;
+use crate::standing::{self, Standing};
+
+/// How often the state of a pod is looked at, which a watch keeps.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
+
+/// A Job without a pod for so long: its controller says why.
+const NO_POD: Duration = Duration::from_secs(3);
+
+/// So long a trial waits for a node with room.
+const ROOM: Duration = Duration::from_secs(120);
+
+/// So long the pod of a Job that was removed may take to go: its grace, and the kubelet's.
+const GOES: Duration = Duration::from_secs(45);
+
+/// The pod of a Job as it was last told; a watch keeps it while this lives.
+pub(crate) struct Watched {
+    latest: Arc<Mutex<Latest>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Latest {
+    pod: Option<Pod>,
+    is_deleted: bool,
+}
+
+/// What ends a trial before its log does.
+pub(crate) enum Halt {
+    /// Nothing of it can be.
+    Refused(Refusal),
+    /// No node has room, or nobody may make its pod as large.
+    NoRoom(Refusal),
+    /// Its pod was taken away.
+    Lost(String),
+}
+
+/// Whether it is worth waiting for a node that has room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// One will be given back.
+    Given,
+    /// For a while: other trials may end, a node may come.
+    Some,
+    /// Not at all.
+    None,
+}
+
+impl Halt {
+    pub(crate) fn lost(why: impl Into<String>) -> Self {
+        Self::Lost(why.into())
+    }
+
+    /// The end of a trial by it.
+    pub(crate) fn ending(self) -> Ending {
+        match self {
+            Self::Refused(refusal) | Self::NoRoom(refusal) => Ending::Refused(refusal),
+            Self::Lost(detail) => Ending::Measured(Box::new(Evidence {
+                failure: Some(Failure {
+                    cause: Invalid::RuntimeLost,
+                    detail,
+                }),
+                ..Evidence::default()
+            })),
+        }
+    }
+}
+
+impl Watched {
+    pub(crate) fn start(pods: Api<Pod>, job: &str) -> Self {
+        let latest = Arc::default();
+        let selector = format!("batch.kubernetes.io/job-name={job}");
+        let task = tokio::spawn(watch(pods, selector, Arc::clone(&latest)));
+        Self { latest, task }
+    }
+
+    pub(crate) fn pod(&self) -> Option<Pod> {
+        lock(&self.latest).pod.clone()
+    }
+
+    /// Waits until its pod holds no node any more, or nobody says so for too long. The scheduler
+    /// counts a pod until it is deleted or all of it has ended.
+    pub(crate) async fn gone(&self) {
+        let begin = Instant::now();
+        while begin.elapsed() < GOES && !self.is_gone() {
+            sleep(LOOK).await;
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        let latest = lock(&self.latest);
+        latest.is_deleted || latest.pod.as_ref().is_none_or(standing::is_over)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn lock(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {
+    latest.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn watch(pods: Api<Pod>, selector: String, latest: Arc<Mutex<Latest>>) {
+    let params = WatchParams::default().labels(&selector).timeout(240);
+    loop {
+        if let Ok(stream) = pods.watch(&params, "0").await {
+            let mut stream = std::pin::pin!(stream);
+            while let Some(Ok(event)) = stream.next().await {
+                match event {
+                    WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
+                        lock(&latest).pod = Some(pod);
+                    }
+                    WatchEvent::Deleted(mut pod) => {
+                        let at = pod.metadata.creation_timestamp.clone();
+                        pod.metadata.deletion_timestamp = pod.metadata.deletion_timestamp.or(at);
+                        *lock(&latest) = Latest {
+                            pod: Some(pod),
+                            is_deleted: true,
+                        };
+                    }
+                    WatchEvent::Bookmark(_) => {}
+                    WatchEvent::Error(_) => break,
+                }
+            }
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// Waits until loadline's container of a Job's pod has begun. `waits` hears why it has no node yet, and
+/// says how long that is worth it.
+///
+/// # Errors
+/// What stands in the way, or that the pod was taken away before.
+pub(crate) async fn begun(
+    watched: &Watched,
+    access: &Access,
+    job: &str,
+    gate: &Gate,
+    mut waits: impl FnMut(&str) -> Patience,
+) -> Result<Pod, Halt> {
+    let events = access.events();
+    let mut begin = Instant::now();
+    let mut asked = Duration::ZERO;
+    loop {
+        let pod = watched.pod();
+        match pod.as_ref().map(standing::of) {
+            Some(Standing::Begun) => return pod.ok_or_else(|| Halt::lost("its pod vanished")),
+            Some(Standing::Refused(refusal)) => return Err(Halt::Refused(refusal)),
+            Some(Standing::Lost(why)) => return Err(Halt::lost(why)),
+            Some(Standing::NoRoom(why)) => {
+                let patience = waits(&why);
+                if patience == Patience::Given {
+                    begin = Instant::now();
+                }
+                if patience == Patience::None || begin.elapsed() > ROOM {
+                    return Err(Halt::NoRoom(no_room(&why, begin.elapsed())));
+                }
+            }
+            None if gate.is_closed() => return Err(Halt::lost("it was stopped")),
+            None if begin.elapsed() > asked + NO_POD => {
+                asked = begin.elapsed();
+                if let Some(refusal) = never_made(&events, job).await {
+                    return Err(Halt::NoRoom(refusal));
+                }
+                if asked > ROOM {
+                    return Err(Halt::lost("its Job made no pod, and nobody says why"));
+                }
+            }
+            Some(Standing::Waiting(_)) | None => {}
+        }
+        sleep(LOOK).await;
+    }
+}
+
+fn no_room(why: &str, waited: Duration) -> Refusal {
+    let hint = format!(
+        "it waited {} s; a node needs room for the application's limits and 1 CPU, 256Mi for loadline's own container: smaller sizes, larger nodes, or another --node-selector",
+        waited.as_secs()
+    );
+    Refusal::new("finding a node for a trial", why, hint)
+}
+
+/// Why the Job's controller made no pod, if it said so.
+async fn never_made(events: &Api<ClusterEvent>, job: &str) -> Option<Refusal> {
+    let fields = format!("involvedObject.name={job},reason=FailedCreate");
+    let params = ListParams::default().fields(&fields);
+    let list = within(events.list(&params));
+    // Without the right to read events it waits for its time-out.
+    let message = list.await.ok()?.items.pop()?.message?;
+    Some(refused::said("making the pod of a trial", &message, 403))
+}

@@ -1,0 +1,111 @@
+//! Where a result was measured: the machine, or the cluster and its nodes, and how they held limits.
+//!
+//! Owns the sentence. Everything in it comes from the record of the machine and of the trials' nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use loadline_analysis::record::{Enforced, Machine};
+
+use crate::format;
+use crate::text;
+use crate::view::ResultView;
+
+/// The nodes that its trials ran on; before trials said so, the one that was looked at.
+fn nodes(view: &ResultView, looked: &str) -> String {
+    let of_trials = view.trials.iter().filter_map(|t| t.evidence.node.as_ref());
+    let mut names: BTreeSet<&str> = of_trials.map(|node| node.name.as_str()).collect();
+    if names.is_empty() {
+        names.insert(looked);
+    }
+    match names.len() {
+        1 => format!("node {}", names.into_iter().collect::<String>()),
+        2..=4 => format!("nodes {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+        count => format!("{count} nodes"),
+    }
+}
+
+/// How the nodes held limits before their first trials, where they were looked at.
+fn held(view: &ResultView) -> Option<String> {
+    let first = view.machine.node();
+    let of_trials = view.trials.iter().filter_map(|t| t.evidence.node.as_ref());
+    let looked: BTreeMap<&str, &Enforced> = of_trials
+        .chain(&first)
+        .filter_map(|node| Some((node.name.as_str(), node.enforced.as_ref()?)))
+        .collect();
+    let seen = looked.values();
+    let periods = seen.clone().filter_map(|e| e.throttled_periods).min();
+    let code = seen.map(|e| e.memory_exit_code).max()?;
+    let throttled = periods.map_or_else(
+        || "got no more than its limit".to_owned(),
+        |least| {
+            format!(
+                "was throttled ({})",
+                format::count(least as usize, "period")
+            )
+        },
+    );
+    let nodes = match looked.len() {
+        1 => "on its node".to_owned(),
+        nodes => format!("on each of {nodes} nodes"),
+    };
+    Some(format!(
+        "Before the first trial, {nodes}, a container above its CPU limit {throttled}, and one above its memory limit was killed (exit code {code})."
+    ))
+}
+
+/// The sentence about where and when it was measured, by what, and on which JVM.
+pub(super) fn measured_where(view: &ResultView) -> String {
+    let Machine {
+        kernel,
+        cpu_model,
+        cpus,
+        memory,
+        cgroup,
+        architecture: _,
+        jdks,
+        loadline,
+        image,
+        level_images,
+        cluster,
+        version: _,
+    } = &view.machine;
+    let version = view.machine.version_in_words();
+    let version = version.map_or_else(String::new, |v| format!("; version {}", text::label(&v)));
+    let when = view.trials.iter().map(|t| t.started_at_unix_ms).min();
+    let when = when.map_or_else(String::new, |ms| format!(", {}", format::date(ms)));
+    let memory = memory.map_or_else(String::new, |m| format!(", {}", format::bytes(m)));
+    let jdks = if jdks.is_empty() {
+        String::new()
+    } else {
+        format!("; JDK {}", jdks.join(", "))
+    };
+    let images = image.iter().chain(level_images).map(|image| {
+        let name = image.pinned.as_ref().unwrap_or(&image.reference);
+        format!("; image {name}, started by {}", image.engine)
+    });
+    let image: String = images.collect();
+    let cluster = cluster.as_ref().map_or_else(String::new, |cluster| {
+        let (context, version, runtime) = (&cluster.context, &cluster.version, &cluster.runtime);
+        let at_once = match cluster.slots.get() {
+            1 => String::new(),
+            slots => format!(", {slots} at once"),
+        };
+        let nodes = nodes(view, &cluster.node);
+        let class = cluster.runtime_class.as_ref();
+        let class = class.map_or_else(String::new, |name| {
+            format!(", runtime class {}", text::label(name))
+        });
+        let os = cluster.os.as_ref();
+        let os = os.map_or_else(String::new, |os| format!(", {}", text::label(os)));
+        format!(
+            "as pods of the cluster {context} ({version}, {runtime}{class}{os}){at_once}, {nodes}: "
+        )
+    });
+    let held = held(view).map_or_else(String::new, |held| format!(" {held}"));
+    format!(
+        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}{version}; loadline {loadline}.{held}",
+        format::count(view.trials.len(), "trial"),
+        format::elapsed(view.elapsed()),
+        format::count(*cpus as usize, "CPU"),
+    )
+}

@@ -1,0 +1,73 @@
+//! What a report says of the cluster that trials ran in, and of how its nodes held limits.
+
+use std::num::NonZeroU32;
+
+use loadline_analysis::record::{Cluster, Enforced, Node};
+use loadline_report::compare::{compare, comparison_markdown};
+use loadline_report::content::headline;
+use loadline_report::{ResultView, brief, html, terminal};
+
+use crate::fixture;
+
+/// The search as pods, its trials on nodes of these names, each looked at.
+fn on(nodes: &[&str], class: Option<&str>) -> ResultView {
+    let enforced = |periods| {
+        Some(Enforced {
+            throttled_periods: Some(periods),
+            memory_exit_code: 137,
+        })
+    };
+    let mut view = fixture::search();
+    view.machine.cluster = Some(Cluster {
+        context: "staging".to_owned(),
+        namespace: "sizing".to_owned(),
+        version: "v1.34.4".to_owned(),
+        node: nodes[0].to_owned(),
+        runtime: "containerd 1.6.20".to_owned(),
+        runtime_class: class.map(str::to_owned),
+        os: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
+        enforced: enforced(2),
+        slots: NonZeroU32::MIN,
+        share_nodes: NonZeroU32::MIN,
+    });
+    for (trial, name) in view.trials.iter_mut().zip(nodes.iter().cycle()) {
+        trial.evidence.node = Some(Node {
+            enforced: enforced(if *name == nodes[0] { 2 } else { 1 }),
+            ..Node::of(&view.machine, name)
+        });
+    }
+    view
+}
+
+fn said(view: &ResultView) -> String {
+    let details = headline(view).details;
+    details.last().expect("it has some").clone()
+}
+
+#[test]
+fn runtime_and_kind_of_the_nodes_are_said() {
+    insta::assert_snapshot!(said(&on(&["n1"], None)), @"Measured by 22 trials in 32 min, 2026-11-20 13:27 UTC, as pods of the cluster staging (v1.34.4, containerd 1.6.20, Debian GNU/Linux 12 (bookworm)), node n1: on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux 6.1.0-28-amd64 (Debian 12), cgroup hybrid; JDK 17 debian 17.0.13+11; loadline 0.1.0. Before the first trial, on its node, a container above its CPU limit was throttled (2 periods), and one above its memory limit was killed (exit code 137).");
+    insta::assert_snapshot!(said(&on(&["n1", "n2", "n3"], Some("kata"))), @"Measured by 22 trials in 32 min, 2026-11-20 13:27 UTC, as pods of the cluster staging (v1.34.4, containerd 1.6.20, runtime class kata, Debian GNU/Linux 12 (bookworm)), nodes n1, n2, n3: on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux 6.1.0-28-amd64 (Debian 12), cgroup hybrid; JDK 17 debian 17.0.13+11; loadline 0.1.0. Before the first trial, on each of 3 nodes, a container above its CPU limit was throttled (1 period), and one above its memory limit was killed (exit code 137).");
+}
+
+#[test]
+fn how_limits_were_held_stands_in_every_format() {
+    let view = on(&["n1"], None);
+    for text in [terminal(&view, 400), brief(&view, 400), html(&view)] {
+        assert!(text.contains("was killed (exit code 137)"), "{text}");
+    }
+    assert!(!terminal(&fixture::search(), 400).contains("exit code 137"));
+}
+
+#[test]
+fn results_of_two_runtimes_are_told_apart() {
+    let told = |other: &ResultView| {
+        let text = comparison_markdown(&compare(&on(&["n1"], None), other));
+        text.lines()
+            .find(|line| line.contains("place of the trials"))
+            .map(str::to_owned)
+    };
+    assert_eq!(told(&on(&["n2"], None)), None);
+    insta::assert_snapshot!(told(&on(&["n1"], Some("kata"))).expect("it is said"), @"The place of the trials differs: pods by containerd 1.6.20 on Debian GNU/Linux 12 (bookworm); pods by containerd 1.6.20, runtime class kata on Debian GNU/Linux 12 (bookworm).");
+    insta::assert_snapshot!(told(&fixture::search()).expect("it is said"), @"The place of the trials differs: pods by containerd 1.6.20 on Debian GNU/Linux 12 (bookworm); no pods.");
+}
