@@ -469,6 +469,43 @@ fn openj9_gets_its_own_dialect() {
     }
 }
 
+#[test]
+fn a_measured_profile_plans_the_heap_of_an_openj9() {
+    let files = Fake::v2("old").limited("/pod/app", "536870912", "100000 100000");
+    let j9 = Jdk {
+        vm: loadline_sizing::Vm::OpenJ9,
+        ..jdk("25")
+    };
+    // A Tomcat of the record: 64 MiB with a heap of 9.
+    let text = "vm = OpenJ9\nclasses = 3233\nmetaspace = 15Mi\ncode_cache = 6Mi\nthreads = 32\n\
+                thread_stack = 48Ki\ndirect = 0\njit = 8Mi\ncds = 0\nfiles = 23Mi\nmalloc = 0\n";
+    let measured = Profile::parse(text);
+    assert_eq!(measured.notes, [""; 0]);
+    let (_, _, decision) = decide(&files, j9, "", Some(&measured));
+    // (512 - 20.5 kept free - 54.5 of regions) / 1.02.
+    assert!(has(&decision, "-Xmx428m"), "{decision:?}");
+    assert!(decision.warnings.is_empty(), "{decision:?}");
+    assert_eq!(decision.budget.map(|budget| budget.fixed.len()), Some(10));
+    // One of the other virtual machine says nothing, in either direction.
+    let other = Profile {
+        vm: loadline_sizing::Vm::HotSpot,
+        ..measured.clone()
+    };
+    let (_, _, decision) = decide(&files, j9, "", Some(&other));
+    assert!(has(&decision, "-Xmx256m"), "{decision:?}");
+    assert!(decision.warnings[0].contains("measured on HotSpot, this is OpenJ9"));
+    let (_, _, decision) = decide(&files, jdk("25"), "", Some(&measured));
+    assert!(decision.warnings[0].contains("measured on OpenJ9, this is HotSpot"));
+    // Where nothing was measured, its own rule, and a word when a typical service would not fit.
+    let small = Fake::v2("old").limited("/pod/app", "268435456", "100000 100000");
+    let (_, _, decision) = decide(&small, j9, "", None);
+    assert!(has(&decision, "-Xmx128m"), "{decision:?}");
+    assert!(
+        decision.warnings[0].contains("a typical service"),
+        "{decision:?}"
+    );
+}
+
 /// Over limits, kernels and the user's own options: what is chosen for the one is never the other's.
 #[test]
 fn options_of_hotspot_never_reach_openj9_nor_openj9s_hotspot() {

@@ -5,6 +5,7 @@
 //! its line or its flag; [`super::resolve`] turns them into types.
 
 mod broken;
+mod kubernetes;
 mod short;
 mod stub;
 
@@ -20,9 +21,9 @@ use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::cluster::{Slots, TrialCpu};
 use super::said::{Said, Text};
 pub use broken::{OutageTable, ToxicTable};
+pub use kubernetes::KubernetesTable;
 pub use stub::{AnswerTable, StubFile};
 
 /// An experiment: one application, one load, one SLO, limits, and what is varied.
@@ -109,45 +110,6 @@ pub struct ManifestTable {
     /// The container; default: the only one with a JVM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-}
-
-/// A cluster of Kubernetes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct KubernetesTable {
-    /// The context of the kubeconfig; default: its current one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<String>,
-    /// Where the pods run; default: the namespace of the context.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// loadline's own image, which measures inside of each pod; default: `localhost/loadline:latest`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trial_image: Option<String>,
-    /// CPU of that image's container, which generates the load; default: `1`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trial_cpu: Option<TrialCpu>,
-    /// Labels that nodes must have: trials of unlike nodes are not compared.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub node_selector: BTreeMap<String, String>,
-    /// The RuntimeClass of its pods, as `gvisor`; default: that of `from`, else the cluster's. Trials of
-    /// two are not compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runtime_class: Option<String>,
-    /// The workload that runs there whose pods trials are made after, as `deployment/orders`; `--from`
-    /// writes it, with `container` and `app.image`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The container of that workload that is measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<String>,
-    /// How many trials run at once, each on a node of its own: a number, or `auto` for as many as
-    /// there are nodes of one kind with room for one, at most 64; default: 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slots: Option<Slots>,
-    /// How many of them may share a node; default: 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share_nodes: Option<NonZeroU32>,
 }
 
 /// The application under test.
