@@ -11,7 +11,6 @@ mod stub;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use loadline_analysis::record::Configuration;
