@@ -108,8 +108,11 @@ fn smaps(pid: u32) -> Result<String, Error> {
     let path = format!("/proc/{pid}/smaps");
     let text = std::fs::read_to_string(&path);
     text.map_err(|e| {
-        Error::new(ErrorKind::Environment, format!("{path}: {e}"))
-            .hint("it has ended, or loadline may not look at it (run as root or as its user)")
+        Error::new(
+            ErrorKind::Environment,
+            format!("process {pid}: {path}: {e}"),
+        )
+        .hint("it has ended, or loadline may not look at it (run as root or as its user)")
     })
 }
 
