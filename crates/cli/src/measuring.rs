@@ -13,6 +13,7 @@ use loadline_analysis::record::{Machine, Version};
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
 use loadline_cgroup::Status;
+use loadline_engine::apart::Apart;
 use loadline_engine::commit;
 use loadline_engine::experiment::{Experiment, Slots};
 use loadline_engine::ground::{changed, fingerprint};
@@ -134,6 +135,19 @@ impl Measuring {
         }
         images::find(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
+        if let Some(host) = apart(&given.experiment)? {
+            let signals = Signals::watch()?;
+            let held = Held {
+                lock: Some(lock(flags.wait, &signals)?),
+                store: open_store(flags.state.as_deref())?,
+                signals,
+                webhook,
+                host,
+                java: (jdks, places),
+                version,
+            };
+            return held.begin(given, kind, flags);
+        }
         // Nothing is stored before it can run; but in the namespace that others than root enter,
         // root's files and those of others look alike, so theirs is opened before.
         let is_root = rustix::process::geteuid().is_root();
@@ -197,22 +211,27 @@ impl Measuring {
             // What was counted when it was begun stays so.
             wanted.slots = Slots::Number(was.slots);
         }
-        let in_cluster = match experiment.cluster {
+        let mut is_here = false;
+        let elsewhere = match experiment.cluster {
             Some(_) => Some(cluster(&mut experiment)?),
             None => {
                 images::find(&mut experiment)?;
-                enter_namespace()?;
-                None
+                is_here = true;
+                apart(&experiment)?
             }
         };
+        if elsewhere.is_none() {
+            enter_namespace()?;
+        }
         preflight(&experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
-        let (host, lock): (Box<dyn Host>, _) = match in_cluster {
-            Some(host) => (host, None),
+        // What a cluster measures disturbs nothing here.
+        let lock = is_here.then(|| lock(wait, &signals)).transpose()?;
+        let host: Box<dyn Host> = match elsewhere {
+            Some(host) => host,
             None => {
-                let lock = lock(wait, &signals)?;
                 let engines = images::engines(&experiment);
-                (Box::new(host(&store, &engines)?), Some(lock))
+                Box::new(host(&store, &engines)?)
             }
         };
         let now = machine(host.machine(), &experiment, &jdks);
@@ -430,6 +449,19 @@ fn cluster(experiment: &mut Experiment) -> Result<Box<dyn Host>, Error> {
     }
     images::found_in_cluster(experiment, &host)?;
     Ok(Box::new(host))
+}
+
+/// The engine apart that starts the images of an experiment, if one does, after what killed loadlines
+/// left there is gone.
+fn apart(experiment: &Experiment) -> Result<Option<Box<dyn Host>>, Error> {
+    let Some(images) = images::apart(experiment) else {
+        return Ok(None);
+    };
+    let (host, swept) = Apart::new(&images).map_err(|e| Error::refused(&e))?;
+    for failure in &swept.failures {
+        eprintln!("warning: left over from an earlier trial and not removed: {failure}");
+    }
+    Ok(Some(Box::new(host)))
 }
 
 /// The experiment of a stored result, with the directory it ran in.

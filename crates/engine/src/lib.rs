@@ -5,6 +5,7 @@
 
 pub mod advice;
 pub mod agenda;
+pub mod apart;
 pub mod baseline;
 pub mod before;
 pub mod cache;

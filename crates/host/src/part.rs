@@ -125,7 +125,10 @@ fn carry_out(
     let log = Arc::new(Log::begin(log).map_err(PartError::Log)?);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let shipping = scope.spawn(|| pod::ship(&reading, output, &is_over));
+        let shipping = scope.spawn(|| {
+            let armed = || place.armed().exists();
+            pod::ship(&reading, output, armed, &is_over)
+        });
         let stop = || place.told_to_end.load(Ordering::Relaxed);
         let ending = ending(order, &log, Options::in_pod(Some(place.clone())), &stop);
         let told = log.event(&Event::Ended(ending));

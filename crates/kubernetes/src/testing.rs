@@ -55,6 +55,7 @@ pub(crate) fn order() -> Order {
             kind: EngineKind::Kubernetes,
             program: "kubernetes".into(),
             env: BTreeMap::new(),
+            apart: None,
         },
         id: "registry.example/orders@sha256:00".to_owned(),
         command: Vec::new(),

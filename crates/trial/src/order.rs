@@ -151,6 +151,10 @@ pub struct Engine {
     pub program: PathBuf,
     /// The environment of its program: where its daemon, its settings and its helpers are.
     pub env: BTreeMap<String, String>,
+    /// Why loadline makes no cgroups for its containers and sees none of theirs, where that is so: then
+    /// a second container beside the application's carries the trial out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<String>,
 }
 
 /// Without the environment: it is no part of what was measured, and may hold a secret.

@@ -95,7 +95,7 @@ fn images_that_cannot_start_are_refused() -> Outcome {
             "docker",
             "DOCKER_HOST",
             "tcp://127.0.0.1:1",
-            "run loadline on that machine",
+            "`docker info` must work first",
         ),
         (
             "docker",
@@ -106,8 +106,8 @@ fn images_that_cannot_start_are_refused() -> Outcome {
         (
             "podman",
             "CONTAINER_HOST",
-            "ssh://core@127.0.0.1:1/p",
-            "run loadline on that machine",
+            "unix:///nonexistent.sock",
+            "`podman info` must work first",
         ),
     ] {
         let flag = format!("--engine={engine}");

@@ -7,6 +7,7 @@
 //! times.
 
 mod answers;
+mod apart;
 mod applications;
 mod caches;
 mod compose;

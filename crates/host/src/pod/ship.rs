@@ -1,12 +1,13 @@
-//! The event log on its way out of a pod: as lines of the standard output of `trial-part`, which the
-//! kubelet keeps and the API server hands out, also when the pod has ended.
+//! The event log on its way out of a container: as lines of the standard output of `trial-part`, which
+//! the kubelet or the engine keeps and hands out, also when the container has ended.
 //!
-//! Owns the line. Each has the offset of its bytes in the log, so a reader goes on anywhere, drops
+//! Owns the line, and how a log is put together from lines. Each has the offset of its bytes in the log, so a reader goes on anywhere, drops
 //! what comes twice and sees what is missing; the log itself has the checksums.
 //!
 //! ```text
 //! line := "LL1 " , decimal offset , " " , base64 of at most 6,000 bytes
 //!       | "LL1 lost " , why
+//!       | "LL1 armed " , word
 //! ```
 
 use std::fs::File;
@@ -39,13 +40,54 @@ pub enum Line {
     },
     /// The trial was lost.
     Lost(String),
+    /// The application may start.
+    Armed,
+}
+
+/// What a line was to a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// It is a part of it, perhaps one that was there.
+    Part,
+    /// It says that the application may start.
+    Armed,
+    /// Nothing of this trial.
+    Nothing,
+}
+
+/// Appends what a line has of a log of which `written` bytes are there. What came before is dropped.
+///
+/// # Errors
+/// Why the trial is lost: it says so, lines between are gone, or the log cannot be written.
+pub fn take(log: &mut impl Write, text: &str, written: &mut u64) -> Result<Taken, String> {
+    let (offset, bytes) = match line(text) {
+        Some(Line::Lost(why)) => return Err(format!("the trial was lost: {why}")),
+        Some(Line::Armed) => return Ok(Taken::Armed),
+        Some(Line::Part { offset, bytes }) => (offset, bytes),
+        None => return Ok(Taken::Nothing),
+    };
+    let end = offset + bytes.len() as u64;
+    if end <= *written {
+        return Ok(Taken::Part);
+    }
+    let behind = usize::try_from(written.wrapping_sub(offset)).ok();
+    let Some(new) = behind.and_then(|n| bytes.get(n..)) else {
+        return Err("the begin of its log was thrown away (a kubelet's containerLogMaxSize, a daemon's log-opts max-size): shorter trials, or coarser samples".to_owned());
+    };
+    log.write_all(new)
+        .map_err(|error| format!("writing the event log on this machine: {error}"))?;
+    *written = end;
+    Ok(Taken::Part)
 }
 
 /// Understands a line; `None` is anybody's else.
-pub fn line(text: &str) -> Option<Line> {
+fn line(text: &str) -> Option<Line> {
     let (first, rest) = text.strip_prefix(LINE)?.split_once(' ')?;
     if first == "lost" {
         return Some(Line::Lost(rest.to_owned()));
+    }
+    if first == "armed" {
+        return Some(Line::Armed);
     }
     Some(Line::Part {
         offset: first.parse().ok()?,
@@ -53,13 +95,24 @@ pub fn line(text: &str) -> Option<Line> {
     })
 }
 
-/// Writes what is appended to a log as lines, until `is_over` is set and all of it is written.
+/// Writes what is appended to a log as lines, until `is_over` is set and all of it is written; and once
+/// `armed` says so, that the application may start.
 ///
 /// # Errors
 /// A log that cannot be read, an output that cannot be written.
-pub fn ship(log: &File, mut to: impl Write, is_over: &AtomicBool) -> io::Result<()> {
+pub fn ship(
+    log: &File,
+    mut to: impl Write,
+    armed: impl Fn() -> bool,
+    is_over: &AtomicBool,
+) -> io::Result<()> {
     let (mut offset, mut buffer) = (0, vec![0; BYTES]);
+    let mut is_told = false;
     loop {
+        if !is_told && armed() {
+            to.write_all(format!("{LINE}armed yes\n").as_bytes())?;
+            is_told = true;
+        }
         // Before the look: what was written before is seen by it.
         let is_last = is_over.load(Ordering::Acquire);
         loop {
@@ -89,18 +142,22 @@ mod tests {
         let bytes: Vec<u8> = (0..20_000_u32).map(|n| (n % 251) as u8).collect();
         file.write_all(&bytes).expect("it is written");
         let mut out = Vec::new();
-        ship(&file, &mut out, &AtomicBool::new(true)).expect("it is shipped");
+        ship(&file, &mut out, || true, &AtomicBool::new(true)).expect("it is shipped");
         let text = String::from_utf8(out).expect("it is text");
-        let mut back = Vec::new();
-        for one in text.lines() {
-            assert!(one.len() < 16 << 10, "{}", one.len());
-            let Some(Line::Part { offset, bytes }) = line(one) else {
-                panic!("{one}");
-            };
-            assert_eq!(offset, back.len() as u64);
-            back.extend(bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.len() < 16 << 10));
+        let (mut back, mut written) = (Vec::new(), 0);
+        assert_eq!(take(&mut back, lines[0], &mut written), Ok(Taken::Armed));
+        // Whatever comes twice, and whatever is nobody's.
+        for index in [1, 2, 1, 2, 3, 4] {
+            let taken = take(&mut back, lines[index], &mut written);
+            assert_eq!(taken, Ok(Taken::Part), "line {index}");
         }
+        let other = take(&mut back, "Picked up JAVA_TOOL_OPTIONS", &mut written);
+        assert_eq!(other, Ok(Taken::Nothing));
         assert_eq!(back, bytes);
+        let gap = take(&mut Vec::new(), lines[2], &mut 0);
+        assert!(gap.is_err_and(|why| why.contains("max-size")));
     }
 
     #[test]
