@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::engines::{Engine, IMAGE};
+use crate::engines::Engine;
 use crate::lab::Lab;
 use crate::process::{Call, Ended, POLL};
 use crate::runner::{Case, Outcome};
@@ -116,7 +116,7 @@ fn never_gets_ready(engine: &Engine) {
     let ended = zoo(engine, &lab, &["--start-deadline=3s"], &["never-ready"]).into_end();
     ended
         .expect_code(1)
-        .says(&["APP_KO never_ready", "within 3s", "connection refused"]);
+        .says(&["APP_KO never_ready", "within 3s", "nothing listens"]);
 }
 
 fn ends_at_once(engine: &Engine) {
@@ -138,7 +138,7 @@ fn cannot_be_executed(engine: &Engine) {
 
 fn is_told_to_stop(engine: &Engine) {
     let lab = Lab::new();
-    let mut running = zoo(engine, &lab, &["--measure=60s"], &["serve"]).start();
+    let running = zoo(engine, &lab, &["--measure=60s"], &["serve"]).start();
     until_a_trial_runs(engine);
     running.signal(rustix::process::Signal::INT);
     running.end().expect_code(130);

@@ -17,7 +17,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 27] = [
+const SUITES: [&[Case]; 28] = [
     &refused::CASES,
     &answers::CASES,
     &apart::CASES,

@@ -79,7 +79,7 @@ pub fn reached(engine: Engine) -> Result<Engine, Refusal> {
     let elsewhere = elsewhere(&engine);
     let said = match engine.kind {
         EngineKind::Docker => Some("{{.CgroupDriver}} {{.OperatingSystem}}"),
-        EngineKind::Podman if elsewhere.is_some() => Some("{{.Host.Os}}"),
+        EngineKind::Podman if elsewhere.is_some() => Some("{{.Host.OS}}"),
         EngineKind::Podman | EngineKind::Kubernetes => None,
     };
     let said = said.map(|format| answer(&engine, format, elsewhere.is_some()));
@@ -254,8 +254,11 @@ fn call<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<Output, Eng
 }
 
 fn last_words(output: &Output) -> String {
+    // What docker says after the cause.
+    const WHOSE: &str = "Error: failed to start containers";
     let said = String::from_utf8_lossy(&output.stderr);
-    match said.lines().rfind(|line| !line.trim().is_empty()) {
+    let is_cause = |line: &&str| !line.trim().is_empty() && !line.starts_with(WHOSE);
+    match said.lines().rfind(is_cause) {
         Some(line) => crate::output::plain(line.trim()),
         None => format!("it ended with {}", output.status),
     }
