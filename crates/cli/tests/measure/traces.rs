@@ -49,7 +49,8 @@ pub fn assert_dead(lab: &Lab, within: Duration) {
 pub fn trials(lab: &Lab) -> Vec<u32> {
     let is_trial = |process: &PathBuf| {
         let command = fs::read(process.join("cmdline")).unwrap_or_default();
-        command.split(|byte| *byte == 0).nth(1) == Some(b"trial-part")
+        let part = command.split(|byte| *byte == 0).nth(1);
+        matches!(part, Some(b"trial-part" | b"keeper-part"))
             && fs::read_link(process.join("exe"))
                 .is_ok_and(|program| program.starts_with(lab.path()))
     };
