@@ -588,6 +588,7 @@ fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
         ),
         held @ LockError::Held { .. } => Error::new(ErrorKind::Environment, held)
             .hint("two measurements disturb each other; add --wait to run after it"),
-        io @ LockError::Io { .. } => Error::new(ErrorKind::Environment, io),
+        io @ LockError::Io { .. } => Error::new(ErrorKind::Environment, io)
+            .hint("its directory must be writable, on a disk with space; then go on as before"),
     })
 }
