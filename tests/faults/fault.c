@@ -236,7 +236,9 @@ static void look(pid_t pid) {
     else if (strcmp(kind, "EIO") == 0)
         fails(pid, &regs, EIO);
     else if (strcmp(kind, "short") == 0) {
-        if (regs.rdx > 1) {
+        /* The kernel takes what is written to its own files whole: half of a process id in
+         * cgroup.procs would be another process. */
+        if (regs.rdx > 1 && strncmp(what, "/sys/", 5) != 0 && strncmp(what, "/proc/", 6) != 0) {
             regs.rdx /= 2;
             ptrace(PTRACE_SETREGS, pid, 0, &regs);
         }

@@ -41,20 +41,16 @@ marked() {
 }
 
 state=/run/disk/state
-run() {
-    "$loadline" run --state $state --wait --accept-noise '--slo=errors<99%' --rate=20/s \
-        --warm-up=0s --measure=200ms --start-deadline=60s --url=http://localhost:8080/ \
-        --memory 64Mi --repeats "$1" -- "$zoo" serve heap_mib=8 2>&1 >/dev/null
-}
+run=(run --state $state --wait --accept-noise '--slo=errors<99%' --rate=20/s --warm-up=0s
+    --measure=200ms --start-deadline=60s --url=http://localhost:8080/ --repeats "$starts")
+application=(-- "$zoo" serve heap_mib=8)
 
-# A pipe's reader is a shell of its own: it counts in this one through a descriptor.
-marked < <(run "$starts")
+# A pipe's reader is a shell of its own: this way it is this one, which counts.
+marked < <("$loadline" "${run[@]}" --memory 64Mi "${application[@]}" 2>&1 >/dev/null)
 "$loadline" report last --state $state -o /run/disk/report.html
 # One that dies in the middle, and goes on.
-marked < <(timeout --signal=KILL 6 "$loadline" run --state $state --wait --accept-noise \
-    '--slo=errors<99%' --rate=20/s --warm-up=0s --measure=200ms --start-deadline=60s \
-    --url=http://localhost:8080/ --memory 96Mi --repeats "$starts" -- "$zoo" serve heap_mib=8 \
-    2>&1 >/dev/null)
+marked < <(timeout --signal=KILL 6 \
+    "$loadline" "${run[@]}" --memory 96Mi "${application[@]}" 2>&1 >/dev/null)
 marked < <("$loadline" resume last --state $state --wait 2>&1 >/dev/null)
 "$loadline" report last --state $state -o /run/disk/report.html
 mark end

@@ -156,6 +156,17 @@ pub fn missing() -> Option<String> {
     (!has_cc).then(|| "no C compiler".to_owned())
 }
 
+impl Programs {
+    /// Why trials cannot run on this machine, if they cannot: no cgroups, as a rule.
+    pub fn refused(&self) -> Result<Option<String>, Error> {
+        let mut command = Command::new(&self.loadline);
+        let cleaned = output_of(command.args(["clean", "--state", "/nonexistent"]))?;
+        let said = String::from_utf8_lossy(&cleaned.stderr);
+        let is_refused = cleaned.status.code() == Some(3);
+        Ok(is_refused.then(|| said.trim().replace('\n', "; ")))
+    }
+}
+
 /// Copies a directory with all below it.
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let mut command = Command::new("cp");

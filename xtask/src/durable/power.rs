@@ -3,8 +3,8 @@
 //! Owns the replay. loadline measures in a guest (user-mode Linux) on a real ext4 below which
 //! dm-log-writes keeps every write in the order in which it could be on disk
 //! (tests/faults/power.sh). A crash point is all that was flushed, and of what was written since
-//! then any part, each write whole, not at all or torn between two sectors: what a disk may have
-//! kept. Each is mounted on this machine, as after a restart, and looked at. What loadline had
+//! then any part, each write whole, not at all or (what is in files) torn between two sectors: what a
+//! disk may have kept. Each is mounted on this machine, as after a restart, and looked at. What loadline had
 //! printed as finished before that moment must be there.
 
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::random::Random;
 use super::{Programs, empty, missing};
@@ -36,11 +36,12 @@ const SECTOR: usize = 512;
 const WORKERS: usize = 2;
 
 /// Source: drivers/md/dm-log-writes.c.
-const MAGIC: u64 = 0x6a73_6677_7368_72;
+const MAGIC: u64 = 0x006a_7366_7773_6872;
 const FLUSH: u64 = 1;
 const FUA: u64 = 2;
 const DISCARD: u64 = 4;
 const MARK: u64 = 8;
+const METADATA: u64 = 16;
 
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +53,8 @@ enum Entry {
         is_flush: bool,
         /// It is on disk itself when it is done.
         is_forced: bool,
+        /// It is the file system's own. ext4 does not mount with a superblock of two halves.
+        is_whole: bool,
     },
     /// loadline had said something.
     Mark(String),
@@ -80,6 +83,10 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     let (count, seed) = (count.unwrap_or(POINTS), number(1)?.unwrap_or(0));
     if let Some(reason) = missing() {
         println!("SKIP power-loss: {reason}");
+        return Ok(false);
+    }
+    if output_of(Command::new("dmsetup").arg("--version")).is_err() {
+        println!("SKIP power-loss: dmsetup is not installed (make setup)");
         return Ok(false);
     }
     let programs = Programs::build(root)?;
@@ -194,6 +201,7 @@ fn read_log(path: &Path) -> Result<Vec<Entry>, Error> {
             bytes: at(position, usize::try_from(length).unwrap_or(0))?,
             is_flush: flags & FLUSH != 0,
             is_forced: flags & FUA != 0,
+            is_whole: flags & METADATA != 0,
         });
         position += length;
     }
@@ -239,8 +247,8 @@ fn crashes(entries: &[Entry], count: usize, seed: u64) -> Vec<Crash> {
 }
 
 /// The power goes before this entry; what was written since the last flush is kept by chance where
-/// `is_torn`, else not at all. What was forced stands in the log once it is on disk.
-fn crash(entries: &[Entry], moment: usize, random: &mut Random, is_torn: bool) -> Crash {
+/// `is_drawn`, else not at all. What was forced stands in the log once it is on disk.
+fn crash(entries: &[Entry], moment: usize, random: &mut Random, is_drawn: bool) -> Crash {
     let before = &entries[..moment.min(entries.len())];
     let flushed = before
         .iter()
@@ -249,17 +257,20 @@ fn crash(entries: &[Entry], moment: usize, random: &mut Random, is_torn: bool) -
     let mut kept = Vec::new();
     for (place, entry) in before.iter().enumerate().skip(flushed) {
         let Entry::Write {
-            bytes, is_forced, ..
+            bytes,
+            is_forced,
+            is_whole,
+            ..
         } = entry
         else {
             continue;
         };
         if *is_forced {
             kept.push((place, bytes.len()));
-        } else if is_torn && random.below(2) == 0 {
+        } else if is_drawn && random.below(2) == 0 {
             let sectors = bytes.len() / SECTOR;
-            let is_whole = sectors < 2 || random.below(8) > 0;
-            let length = if is_whole {
+            let is_torn = !is_whole && sectors > 1 && random.below(4) == 0;
+            let length = if !is_torn {
                 sectors
             } else {
                 random.below(sectors)
@@ -367,8 +378,20 @@ impl<'a> Replay<'a> {
             return Ok(Some(format!("it does not mount: {said}")));
         }
         let why = self.why(programs, crash);
-        stdout_of(Command::new("umount").arg(&self.mount))?;
+        self.unmount()?;
         Ok(why)
+    }
+
+    /// Another program that was just started may still hold it for a moment.
+    fn unmount(&self) -> Result<(), Error> {
+        let umount = || stdout_of(Command::new("umount").arg(&self.mount)).map(drop);
+        for _ in 0..100 {
+            if umount().is_ok() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        umount()
     }
 
     fn why(&self, programs: &Programs, crash: &Crash) -> Option<String> {
@@ -421,6 +444,7 @@ mod tests {
             bytes: vec![byte; 2 * SECTOR],
             is_flush,
             is_forced: false,
+            is_whole: false,
         }
     }
 
