@@ -3,6 +3,8 @@
 //! Owns the order: check the experiment against this machine, take the lock, sweep leftovers,
 //! open the store, begin (or go on with) a result, run, note how it ended.
 
+mod account;
+mod lock;
 mod preflight;
 mod refusals;
 
@@ -19,7 +21,7 @@ use loadline_engine::experiment::{Experiment, Slots};
 use loadline_engine::ground::{changed, fingerprint};
 use loadline_engine::host::Host;
 use loadline_engine::local::Local;
-use loadline_engine::lock::{LockError, MachineLock};
+use loadline_engine::lock::MachineLock;
 use loadline_engine::runner::{Measurement, RunError, Runner};
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status as ResultStatus, Store};
@@ -27,7 +29,7 @@ use loadline_host::{Options, jvm_words, rootless};
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_kubernetes::Kubernetes;
 use loadline_report::format;
-use loadline_trial::{Account, Engine};
+use loadline_trial::Engine;
 
 use crate::commands::RESULT;
 use crate::error::{Error, ErrorKind};
@@ -37,12 +39,12 @@ use crate::notify::Webhook;
 use crate::signals::Signals;
 use crate::ui::Progress;
 
+use account::account;
+pub use account::sudo_caller;
+use lock::lock;
 use preflight::preflight;
 use refusals::run_refused;
 pub use refusals::{cache_refused, command_refused, store_refused};
-
-/// The application's account where loadline is root: no account of a distribution has this number.
-const APPLICATION_UID: u32 = 64_999;
 
 /// Flags of every command that measures.
 #[derive(Args, Debug, Default, Clone)]
@@ -576,50 +578,4 @@ fn in_words(jdk: &Jdk) -> String {
         Some(words) => format!("{name} ({} {})", jdk.kind, words.vm_build),
         None => name,
     }
-}
-
-/// The user who called sudo, where root was reached that way.
-pub fn sudo_caller() -> Option<Account> {
-    let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
-    let is_root = rustix::process::geteuid().is_root();
-    let (uid, gid) = id("SUDO_UID").zip(id("SUDO_GID"))?;
-    (is_root && uid != 0 && gid != 0).then_some(Account { uid, gid })
-}
-
-/// An account that owns nothing, also under sudo: the caller's own would let the application read
-/// the caller's files and speak to the caller's session. Without root there is only the caller's.
-fn account(experiment: &Experiment) -> Account {
-    let uid = rustix::process::geteuid().as_raw();
-    let gid = rustix::process::getegid().as_raw();
-    // A cluster knows nothing of who calls here.
-    let is_here = uid != 0 && experiment.cluster.is_none();
-    let own = is_here.then_some(Account { uid, gid });
-    experiment.app.account.or(own).unwrap_or(Account {
-        uid: APPLICATION_UID,
-        gid: APPLICATION_UID,
-    })
-}
-
-fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
-    let mut told = false;
-    let locked = if wait {
-        MachineLock::wait(|held| {
-            if !told {
-                talk!("waiting: {held}");
-                told = true;
-            }
-            !signals.came()
-        })
-    } else {
-        MachineLock::acquire()
-    };
-    locked.map_err(|error| match error {
-        LockError::Held { .. } if signals.came() => Error::new(
-            signals.kind(),
-            "interrupted while waiting for another loadline",
-        ),
-        held @ LockError::Held { .. } => Error::new(ErrorKind::Environment, held)
-            .hint("two measurements disturb each other; add --wait to run after it"),
-        io @ LockError::Io { .. } => Error::new(ErrorKind::Environment, io),
-    })
 }

@@ -14,6 +14,7 @@ pub mod commit;
 pub mod experiment;
 pub mod ground;
 pub mod host;
+mod keeper;
 pub mod left;
 pub mod local;
 pub mod lock;

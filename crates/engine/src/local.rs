@@ -19,6 +19,7 @@ use loadline_trial::{Ending, Event, Order, Refusal};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::host::{Delivery, Host, Running};
+use crate::keeper::{self, Joining, Place};
 
 /// How often the log of a running trial is looked at.
 const POLL: Duration = Duration::from_millis(25);
@@ -39,6 +40,8 @@ const LAST_WORDS: usize = 4096;
 #[derive(Debug)]
 pub struct Local {
     site: Site,
+    /// Of its one slot: what trials share.
+    keeper: Place,
 }
 
 impl Local {
@@ -47,7 +50,10 @@ impl Local {
     /// # Errors
     /// [`Refusal`] when trials cannot run here.
     pub fn new(options: Options) -> Result<Self, Refusal> {
-        Site::find(options).map(|site| Self { site })
+        Site::find(options).map(|site| Self {
+            site,
+            keeper: Place::default(),
+        })
     }
 
     /// The machine.
@@ -91,18 +97,16 @@ impl Host for Local {
             .open(&delivery.log)
             .map_err(|error| failed(&making, error))?;
         let reading = File::open(&delivery.log).map_err(|error| failed(&making, error))?;
-        let child = self
-            .start(order, log)
-            .map_err(|error| failed("starting `loadline trial-part`", error))?;
-        Ok(Box::new(Part {
-            child,
-            site: self.site.clone(),
-            log: Reader::new(reading),
-            delivery: delivery.clone(),
-            ending: None,
-            asked: None,
-            is_over: false,
-        }))
+        let (site, delivery) = (self.site.clone(), delivery.clone());
+        let begin = move |order: &Order| Part::start(site, order, (log, reading), delivery);
+        if keeper::is_needed(order) {
+            let begin = Box::new(|order: &Order| Ok(Box::new(begin(order)?) as Box<dyn Running>));
+            let joining = Joining::ask(&self.site, &self.keeper, order, begin);
+            let joining = joining.map_err(|error| failed("starting `loadline keeper-part`", error));
+            return Ok(Box::new(joining?));
+        }
+        let part = begin(order).map_err(|error| failed("starting `loadline trial-part`", error))?;
+        Ok(Box::new(part))
     }
 
     fn wait(&mut self, patience: Duration) {
@@ -114,9 +118,15 @@ impl Host for Local {
     }
 }
 
-impl Local {
-    fn start(&self, order: &Order, log: File) -> io::Result<Child> {
-        let mut command = Command::new(&self.site.options().program);
+impl Part {
+    /// Starts the process with its order; its log is one file, to be written and to be read.
+    fn start(
+        site: Site,
+        order: &Order,
+        (log, reading): (File, File),
+        delivery: Delivery,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(&site.options().program);
         command
             .arg("trial-part")
             .env_clear()
@@ -142,7 +152,15 @@ impl Local {
         // One that ended at once says why in its last words.
         match given {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-            _ => Ok(child),
+            _ => Ok(Self {
+                child,
+                site,
+                log: Reader::new(reading),
+                delivery,
+                ending: None,
+                asked: None,
+                is_over: false,
+            }),
         }
     }
 }

@@ -110,6 +110,7 @@ pub(crate) fn of(
         configuration: configuration.clone(),
         app: app_of_trial,
         dependencies: beside.dependencies,
+        kept: None,
         stubs: of.experiment.ordered_stubs()?,
         secrets,
         readiness: app.readiness.clone(),

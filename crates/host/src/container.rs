@@ -9,11 +9,12 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use loadline_analysis::record::Failure;
 use loadline_cgroup::{CgroupError, Group, Limits, Sample};
-use loadline_trial::{Engine, EngineKind};
+use loadline_trial::Engine;
+pub use loadline_trial::Namespace;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -72,15 +73,6 @@ pub enum Net {
     Own,
     /// That of another container.
     Of(Namespace),
-}
-
-/// The network namespace of a container that runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Namespace {
-    /// The file that stands for it.
-    pub path: PathBuf,
-    /// Name of its container with the engine that made it: docker joins no other.
-    pub container: Option<(EngineKind, String)>,
 }
 
 impl Net {

@@ -173,7 +173,10 @@ impl Instances {
         let mut groups: Vec<_> = self.all.iter().flat_map(Instance::groups).collect();
         groups.extend(self.neighbour.as_ref().map(Neighbour::group));
         groups.extend(self.dependencies.groups());
-        self.meter = NoiseMeter::start(&self.layout, &groups, generators).ok();
+        let beside: Vec<u32> = (generators.iter().copied())
+            .chain(self.dependencies.keeper())
+            .collect();
+        self.meter = NoiseMeter::start(&self.layout, &groups, &beside).ok();
         self.dependencies.begin_window();
     }
 

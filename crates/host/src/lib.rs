@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! loadline ── trial-part ── holder ── init (PID 1) ── application
-//!                 └──────── load generator, on CPUs of its own
+//!    │            └──────── load generator, on CPUs of its own
+//!    └─ keeper-part ── holder ── init ── dependency that trials share
 //! ```
 //!
 //! Judges nothing and knows no store. Read in this order: [`part`] (order in, events out), `trial`
@@ -20,6 +21,7 @@ pub mod application_pauses;
 mod at_ready;
 pub mod clock;
 pub mod container;
+mod counted;
 mod cpus;
 mod dependencies;
 mod dependency;
@@ -35,6 +37,7 @@ mod holder;
 mod instance;
 mod instances;
 pub mod jvm_words;
+pub mod keeper;
 mod listener;
 mod neighbour;
 pub mod networks;

@@ -181,7 +181,7 @@ fn incomplete(error: &io::Error) -> Failure {
 
 /// From here on this process cannot outlive the thread that started it; if that has ended before,
 /// this ends now.
-fn die_with(parent: Option<i32>) -> Result<(), PartError> {
+pub(crate) fn die_with(parent: Option<i32>) -> Result<(), PartError> {
     let Some(parent) = parent else {
         return Err(PartError::NotForPeople);
     };

@@ -78,6 +78,7 @@ pub(crate) fn order() -> Order {
         },
         app: App::Image(Box::new(image)),
         dependencies: Vec::new(),
+        kept: None,
         stubs: Vec::new(),
         secrets: vec!["hunter2".to_owned()],
         readiness: Readiness::Tcp { port: 8080 },

@@ -15,6 +15,7 @@ use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::content::dependencies;
 use crate::format;
 use crate::text;
 
@@ -50,6 +51,9 @@ pub struct Statement {
     pub headroom: Headroom,
     /// Whether so much is left that a smaller size should do; `None` where that is not known.
     pub holds_too_well: Option<bool>,
+    /// Which dependencies the starts share; absent where each had fresh ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<String>,
 }
 
 /// How it ended.
@@ -162,6 +166,7 @@ impl Statement {
                     left - MARGIN / (1.0 + MARGIN) > TOO_WELL
                 }),
             headroom,
+            shared: dependencies::shared(verified.trials.iter().map(AsRef::as_ref)),
         };
         statement.sentence = statement.said(baseline.is_some());
         statement
@@ -319,6 +324,7 @@ impl Statement {
         {
             notes.push(format!("Missed: {missed}."));
         }
+        notes.extend(self.shared.clone());
         if self.holds_too_well == Some(true) {
             notes.push(
                 "More is shipped than it needs: `loadline verify --tune` looks for less."

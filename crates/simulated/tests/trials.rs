@@ -86,6 +86,7 @@ fn order(memory: Bytes, model: Model) -> Order {
             directory: PathBuf::from("/"),
         },
         dependencies: Vec::new(),
+        kept: None,
         stubs: Vec::new(),
         secrets: Vec::new(),
         readiness: Readiness::Tcp { port: 8080 },

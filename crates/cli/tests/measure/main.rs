@@ -35,6 +35,7 @@ mod screen;
 mod scripts;
 mod serving;
 mod shared_classes;
+mod shared_dependencies;
 mod soaks;
 mod starts;
 mod tls;

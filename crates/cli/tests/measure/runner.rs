@@ -7,7 +7,8 @@ use crate::lab::Lab;
 use crate::{
     answers, apart, applications, caches, compose, denied, dependencies, disk, forms,
     hostile_images, images, instances, interrupted, killed, mixes, notified, openj9, ports,
-    postgresql, refused, scripts, serving, shared_classes, soaks, starts, tls, uml, verifies,
+    postgresql, refused, scripts, serving, shared_classes, shared_dependencies, soaks, starts, tls,
+    uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -17,7 +18,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 28] = [
+const SUITES: [&[Case]; 29] = [
     &refused::CASES,
     &answers::CASES,
     &apart::CASES,
@@ -27,6 +28,7 @@ const SUITES: [&[Case]; 28] = [
     &compose::CASES,
     &denied::CASES,
     &dependencies::CASES,
+    &shared_dependencies::CASES,
     &ports::CASES,
     &postgresql::CASES,
     &disk::CASES,

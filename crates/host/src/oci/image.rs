@@ -294,7 +294,14 @@ fn no_engine(wanted: Option<EngineKind>) -> Refusal {
         Some(_) => format!("{name} is not on the path"),
         None => format!("neither {name} is on the path"),
     };
-    let hint = "install one: apt-get install podman runc catatonit; or give the application as a command: -- java -jar app.jar";
+    let hint = match wanted {
+        Some(EngineKind::Docker) => {
+            "install it (apt-get install docker.io) and start its daemon; or use podman: --engine podman"
+        }
+        _ => {
+            "install one: apt-get install podman runc catatonit; or give the application as a command: -- java -jar app.jar"
+        }
+    };
     Refusal::new("starting an image", why, hint)
 }
 

@@ -229,6 +229,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             configuration: configuration(),
             app,
             dependencies: Vec::new(),
+            kept: None,
             stubs: Vec::new(),
             secrets: Vec::new(),
             readiness: Readiness::Http {

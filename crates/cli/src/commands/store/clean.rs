@@ -134,7 +134,11 @@ fn old_results(arguments: &CleanArguments, older: Moment) -> Result<Outcome, Err
     if rows.is_empty() {
         let place = state_directory(state);
         print(&format!("no result in {} is older", place.display()))?;
-        return Ok(Outcome::Done);
+        if !arguments.yes || !Store::is_in(&place) {
+            return Ok(Outcome::Done);
+        }
+        // A removal that was killed may have left files of results that are listed no more.
+        return remove(&open_store(state)?, &rows);
     }
     rows.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
     print(&table(&rows).terminal(width()))?;
@@ -193,6 +197,9 @@ fn remove(store: &Store, rows: &[(u64, ResultRow)]) -> Result<Outcome, Error> {
         }
     }
     removed.add(store.remove_orphans().map_err(|e| store_refused(&e))?);
+    if rows.is_empty() && removed == Removed::default() {
+        return Ok(Outcome::Done);
+    }
     print(&format!(
         "removed {} with {} of logs and caches",
         format::count(results, "result"),
