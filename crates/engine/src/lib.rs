@@ -22,5 +22,6 @@ mod order;
 pub mod project;
 pub mod runner;
 pub mod searches;
+mod shares;
 pub mod soak;
 pub mod store;
