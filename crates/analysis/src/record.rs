@@ -206,6 +206,8 @@ pub enum Purpose {
     Compare,
     /// One long start that shows what grows.
     Soak,
+    /// Alone or beside another, before a search with several slots.
+    Abreast,
 }
 
 /// What a trial says about its configuration.

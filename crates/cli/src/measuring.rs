@@ -4,32 +4,29 @@
 //! open the store, begin (or go on with) a result, run, note how it ended.
 
 mod account;
-mod lock;
+mod here;
 mod preflight;
 mod refusals;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use loadline_analysis::abreast::Standing;
 use loadline_analysis::record::{Machine, Version};
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
-use loadline_cgroup::Status;
-use loadline_engine::apart::Apart;
 use loadline_engine::commit;
 use loadline_engine::experiment::{Experiment, Slots};
 use loadline_engine::ground::{changed, fingerprint};
 use loadline_engine::host::Host;
-use loadline_engine::local::Local;
 use loadline_engine::lock::MachineLock;
 use loadline_engine::runner::{Measurement, RunError, Runner};
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status as ResultStatus, Store};
-use loadline_host::{Options, jvm_words, rootless};
+use loadline_host::jvm_words;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_kubernetes::Kubernetes;
 use loadline_report::format;
-use loadline_trial::Engine;
 
 use crate::commands::RESULT;
 use crate::error::{Error, ErrorKind};
@@ -41,7 +38,7 @@ use crate::ui::Progress;
 
 use account::account;
 pub use account::sudo_caller;
-use lock::lock;
+use here::{apart, enter_namespace, host, lock, try_machine};
 use preflight::preflight;
 use refusals::run_refused;
 pub use refusals::{cache_refused, command_refused, store_refused};
@@ -159,7 +156,7 @@ impl Measuring {
         let signals = Signals::watch()?;
         let lock = lock(flags.wait, &signals)?;
         let store = early.map_or_else(state, Ok)?;
-        let host = host(&store, &images::engines(&given.experiment))?;
+        let host = host(&store, &given.experiment)?;
         try_machine(&host)?;
         let held = Held {
             store,
@@ -231,10 +228,7 @@ impl Measuring {
         let lock = is_here.then(|| lock(wait, &signals)).transpose()?;
         let host: Box<dyn Host> = match elsewhere {
             Some(host) => host,
-            None => {
-                let engines = images::engines(&experiment);
-                Box::new(host(&store, &engines)?)
-            }
+            None => Box::new(host(&store, &experiment)?),
         };
         let now = machine(host.machine(), &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
@@ -317,7 +311,23 @@ impl Measuring {
         expected: Option<u32>,
     ) -> Result<S::Answer, Error> {
         let mut progress = self.progress(expected);
-        self.run(&mut progress, |runner| runner.run(search))
+        let is_several = matches!(self.kind, ResultKind::Size | ResultKind::Run);
+        let abreast = searches::abreast(&self.experiment).filter(|_| is_several);
+        self.run(&mut progress, |runner| {
+            if let Some(abreast) = &abreast {
+                let standing = runner.run(abreast)?;
+                if standing != Standing::Alike {
+                    runner.at_most(1);
+                }
+                let sentence = standing.sentence().unwrap_or_default();
+                let then = match standing {
+                    Standing::Alike => "several run at once",
+                    _ => "one runs after the other, on the CPUs that one had",
+                };
+                talk!("--slots: {sentence}; {then}");
+            }
+            runner.run(search)
+        })
     }
 
     /// Notes the end and the outcome.
@@ -453,19 +463,6 @@ fn cluster(experiment: &mut Experiment) -> Result<Box<dyn Host>, Error> {
     Ok(Box::new(host))
 }
 
-/// The engine apart that starts the images of an experiment, if one does, after what killed loadlines
-/// left there is gone.
-fn apart(experiment: &Experiment) -> Result<Option<Box<dyn Host>>, Error> {
-    let Some(images) = images::apart(experiment) else {
-        return Ok(None);
-    };
-    let (host, swept) = Apart::new(&images).map_err(|e| Error::refused(&e))?;
-    for failure in &swept.failures {
-        eprintln!("warning: left over from an earlier trial and not removed: {failure}");
-    }
-    Ok(Some(Box::new(host)))
-}
-
 /// The experiment of a stored result, with the directory it ran in.
 ///
 /// # Errors
@@ -484,55 +481,6 @@ pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
 fn java() -> (Found, Places) {
     let places = Places::of_process();
     (Found::look(&places), places)
-}
-
-/// Without root trials need a user namespace, and only a process with one thread can enter one:
-/// this comes first.
-fn enter_namespace() -> Result<(), Error> {
-    rootless::enter().map_err(|e| Error::refused(&e))
-}
-
-/// What trials need, tried by doing, before the first of them.
-fn try_machine(host: &Local) -> Result<(), Error> {
-    let broken: Vec<_> = host
-        .site()
-        .preflight()
-        .into_iter()
-        .filter(|c| c.status == Status::Broken)
-        .collect();
-    let Some(first) = broken.first() else {
-        return Ok(());
-    };
-    let names: Vec<_> = broken.iter().map(|c| c.name).collect();
-    let error = Error::new(
-        ErrorKind::Environment,
-        format!(
-            "this machine cannot run trials ({}): {}",
-            names.join(", "),
-            first.detail
-        ),
-    );
-    let error = match &first.fix {
-        Some(fix) => error.hint(fix),
-        None => error,
-    };
-    Err(error.hint("`loadline doctor` shows everything that was tried"))
-}
-
-/// This machine, after what killed loadlines left is gone, also in the engines that are going to be
-/// used.
-fn host(store: &Store, engines: &[Engine]) -> Result<Local, Error> {
-    let options = Options {
-        scratch_root: Some(store.scratch_root()),
-        ..Options::default()
-    };
-    let host = Local::new(options).map_err(|e| Error::refused(&e))?;
-    let swept = host.site().sweep_with(engines);
-    let swept = swept.map_err(|e| Error::refused(&e))?;
-    for failure in &swept.failures {
-        eprintln!("warning: left over from an earlier trial and not removed: {failure}");
-    }
-    Ok(host)
 }
 
 fn machine(mut machine: Machine, experiment: &Experiment, jdks: &Found) -> Machine {

@@ -24,5 +24,6 @@ mod order;
 pub mod project;
 pub mod runner;
 pub mod searches;
+mod shares;
 pub mod soak;
 pub mod store;

@@ -1,7 +1,8 @@
 //! This machine as a host: each trial is a process of its own, `loadline trial-part`.
 //!
 //! Owns that process: its start, its event log, its end however it comes. What a trial does is
-//! [`loadline_host`]'s. One trial at a time: two would disturb each other.
+//! [`loadline_host`]'s. One trial at a time, because two disturb each other, unless more are asked for:
+//! then each has CPUs of its own.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,14 +13,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, Failure, Invalid, Machine};
-use loadline_host::part::PARENT;
+use loadline_host::part::{CPUS, PARENT};
 use loadline_host::{Options, Site, monotonic_ns, plain, spawn};
+use loadline_sizing::CpuSet;
 use loadline_trial::log::{Content, LogError, Piece, Reader, Record};
 use loadline_trial::{Ending, Event, Order, Refusal};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::experiment::Experiment;
 use crate::host::{Delivery, Host, Running};
 use crate::keeper::{self, Joining, Place};
+use crate::shares;
 
 /// How often the log of a running trial is looked at.
 const POLL: Duration = Duration::from_millis(25);
@@ -42,6 +46,8 @@ pub struct Local {
     site: Site,
     /// Of its one slot: what trials share.
     keeper: Place,
+    /// The CPUs of each trial where several run at once; empty where one has all.
+    shares: Vec<Vec<u32>>,
 }
 
 impl Local {
@@ -53,7 +59,24 @@ impl Local {
         Site::find(options).map(|site| Self {
             site,
             keeper: Place::default(),
+            shares: Vec::new(),
         })
+    }
+
+    /// The same with as many trials at once as the experiment asks for.
+    ///
+    /// # Errors
+    /// [`Refusal`] when they do not fit beside each other.
+    pub fn with_slots_of(mut self, experiment: &Experiment) -> Result<Self, Refusal> {
+        if experiment.slots > 1 {
+            let (cpus, memory) = (self.site.cpus(), self.site.machine().memory);
+            let shares = shares::shares(cpus, experiment.slots as usize, shares::core);
+            match shares::refusal(experiment, &shares, cpus.len(), memory) {
+                Some(refusal) => return Err(refusal),
+                None => self.shares = shares,
+            }
+        }
+        Ok(self)
     }
 
     /// The machine.
@@ -68,7 +91,7 @@ impl Host for Local {
     }
 
     fn slots(&self) -> usize {
-        1
+        self.shares.len().max(1)
     }
 
     fn refuses(&self, _order: &Order) -> Option<Refusal> {
@@ -77,7 +100,7 @@ impl Host for Local {
 
     fn launch(
         &mut self,
-        _slot: usize,
+        slot: usize,
         order: &Order,
         delivery: &Delivery,
     ) -> Result<Box<dyn Running>, Refusal> {
@@ -98,7 +121,8 @@ impl Host for Local {
             .map_err(|error| failed(&making, error))?;
         let reading = File::open(&delivery.log).map_err(|error| failed(&making, error))?;
         let (site, delivery) = (self.site.clone(), delivery.clone());
-        let begin = move |order: &Order| Part::start(site, order, (log, reading), delivery);
+        let cpus = self.shares.get(slot).cloned();
+        let begin = move |order: &Order| Part::start(site, order, (log, reading), delivery, cpus);
         if keeper::is_needed(order) {
             let begin = Box::new(|order: &Order| Ok(Box::new(begin(order)?) as Box<dyn Running>));
             let joining = Joining::ask(&self.site, &self.keeper, order, begin);
@@ -125,6 +149,7 @@ impl Part {
         order: &Order,
         (log, reading): (File, File),
         delivery: Delivery,
+        cpus: Option<Vec<u32>>,
     ) -> io::Result<Self> {
         let mut command = Command::new(&site.options().program);
         command
@@ -138,6 +163,10 @@ impl Part {
             .stdin(Stdio::piped())
             .stdout(Stdio::from(log))
             .stderr(Stdio::piped());
+        if let Some(cpus) = cpus {
+            let cpus: CpuSet = cpus.iter().copied().collect();
+            command.env(CPUS, cpus.to_string());
+        }
         let text = serde_json::to_vec(order)?;
         let mut child = spawn(command)?;
         if let Some(stderr) = &child.stderr {

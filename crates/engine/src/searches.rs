@@ -5,6 +5,7 @@
 
 use loadline_analysis::price::Size;
 use loadline_analysis::record::{Configuration, Machine};
+use loadline_analysis::search::abreast::Abreast;
 use loadline_analysis::search::lattice::Cell;
 use loadline_analysis::search::min_memory::Parameters;
 use loadline_analysis::search::prices::Prices;
@@ -49,6 +50,23 @@ pub fn largest(experiment: &Experiment) -> Option<Size> {
     Some(Size {
         cpu: cpus?.into_iter().max()?,
         memory: all.iter().map(|c| c.memory.unwrap_or(searched)).max()?,
+    })
+}
+
+/// Whether trials at once on one machine tell what one alone tells: the first configuration, with the
+/// most memory that it is given; `None` where one runs after the other.
+pub fn abreast(experiment: &Experiment) -> Option<Abreast> {
+    if experiment.slots < 2 || experiment.cluster.is_some() {
+        return None;
+    }
+    let first = experiment.configurations().into_iter().next()?;
+    let searched = experiment.search.max_memory.unwrap_or(FIRST_MEMORY);
+    Some(Abreast {
+        configuration: Configuration {
+            memory: first.memory.or(Some(searched)),
+            ..first
+        },
+        start_deadline: experiment.app.start_deadline,
     })
 }
 

@@ -12,10 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use loadline_analysis::record::{Failure, Invalid, Node};
+use loadline_sizing::CpuSet;
 use loadline_trial::log::Log;
 use loadline_trial::{Ending, Event, Network, Order};
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
+use crate::cpus::pin_this_thread;
 use crate::halt::Halt;
 use crate::pod::{self, Place};
 use crate::site::{Options, Site};
@@ -23,6 +25,9 @@ use crate::trial::{self, Stop};
 
 /// The variable with the process id of the loadline that started it.
 pub const PARENT: &str = "LOADLINE_PARENT";
+
+/// The variable with the CPUs of the trial, where others run beside it: `0-3`.
+pub const CPUS: &str = "LOADLINE_CPUS";
 
 /// The variable with the name of the node, in a pod.
 pub const NODE: &str = "LOADLINE_NODE";
@@ -77,8 +82,20 @@ pub fn run(
         .ok_or(PartError::NotForPeople)?;
     let file = log.as_fd().try_clone_to_owned().map_err(PartError::Log)?;
     let log = Arc::new(Log::begin(File::from(file)).map_err(PartError::Log)?);
-    let ending = ending(&order, &log, Options::default(), stop);
+    let options = Options {
+        cpus: own_cpus(),
+        ..Options::default()
+    };
+    let ending = ending(&order, &log, options, stop);
     log.event(&Event::Ended(ending)).map_err(PartError::Log)
+}
+
+/// The CPUs that were given to this trial; it keeps to them from now on.
+fn own_cpus() -> Option<Vec<u32>> {
+    let set: CpuSet = std::env::var(CPUS).ok()?.parse().ok()?;
+    let cpus: Vec<u32> = set.iter().collect();
+    pin_this_thread(&cpus);
+    Some(cpus)
 }
 
 /// The same in the pod of a trial, whose application the kubelet starts once it is let; what is

@@ -30,6 +30,8 @@ pub struct Options {
     pub open_files: u64,
     /// Memory of the machine that trials must leave alone.
     pub memory_reserve: Bytes,
+    /// The CPUs of this trial, where other trials have the others of this machine.
+    pub cpus: Option<Vec<u32>>,
     /// In a pod of Kubernetes, or its like at an engine apart: limits and memory are not loadline's to
     /// give.
     pub is_pod: bool,
@@ -59,6 +61,7 @@ impl Default for Options {
             // What most container engines give at least.
             open_files: 65_536,
             memory_reserve: Bytes::from_mib(256),
+            cpus: None,
             is_pod: false,
             pod: None,
         }
@@ -101,6 +104,11 @@ impl Site {
     /// What was chosen.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Its CPUs that loadline may use, sorted.
+    pub fn cpus(&self) -> &[u32] {
+        &self.cpus
     }
 
     /// What it is, for records.

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use loadline_analysis::baseline::{self, Baseline, Figures};
 use loadline_analysis::interval::{failure_upper_bound, median};
+use loadline_analysis::margin::default_margin;
 use loadline_analysis::proof::{CONFIDENCE, could_still};
 use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
 use loadline_analysis::search::verify::{Slo, Verified};
@@ -19,8 +20,6 @@ use crate::content::dependencies;
 use crate::format;
 use crate::text;
 
-/// A margin that a search adds to what suffices; more than twice of it is more than is needed.
-const MARGIN: f64 = 0.115;
 /// A size is more than enough where so much of it could go although a margin stays.
 const TOO_WELL: f64 = 0.20;
 
@@ -162,8 +161,9 @@ impl Statement {
                 .memory
                 .filter(|_| answer == Answer::Holds)
                 .map(|left| {
+                    let margin = default_margin();
                     // What would be left if only what is needed and a margin stayed.
-                    left - MARGIN / (1.0 + MARGIN) > TOO_WELL
+                    left - margin / (1.0 + margin) > TOO_WELL
                 }),
             headroom,
             shared: dependencies::shared(verified.trials.iter().map(AsRef::as_ref)),

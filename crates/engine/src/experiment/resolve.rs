@@ -81,6 +81,7 @@ impl Experiment {
             factors,
             listed: file.configuration.clone(),
             repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
+            slots: slots(file, source)?,
             seed: file.run.seed.unwrap_or(1),
             accept_noise: file.run.accept_noise.unwrap_or(false),
             sampling: sampling::sampling(file.run.samples.as_ref(), source)?,
@@ -95,6 +96,22 @@ impl Experiment {
         outage::check(&experiment, source)?;
         Ok(experiment)
     }
+}
+
+/// Trials at once on this machine.
+fn slots(file: &ExperimentFile, source: &Source<'_>) -> Checked<u32> {
+    let said = file.run.slots.as_ref();
+    if let (Some(slots), Some(_)) = (said, &file.kubernetes) {
+        let problem = "trials at once on this machine, and the experiment runs in a cluster";
+        let hint = "write kubernetes.slots in place of run.slots";
+        return Err(source.at(slots.origin(), problem, hint));
+    }
+    if let (Some(slots), Some(_)) = (said, &file.search.prices) {
+        let problem = "trials at once, and prices are compared by the rate that one trial carries";
+        let hint = "leave slots out: with prices one trial runs after the other";
+        return Err(source.at(slots.origin(), problem, hint));
+    }
+    source.in_range(said, 1, 1..65, "slots")
 }
 
 fn rate(text: &Text, source: &Source<'_>) -> Checked<f64> {
