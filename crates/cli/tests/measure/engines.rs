@@ -62,6 +62,8 @@ impl Engine {
         let service = Command::new("podman")
             .args(["--runtime=runc", "--cgroup-manager=cgroupfs"])
             .args(["system", "service", "--time=0", &socket])
+            // Its conmon leaves a file `oom` where it was started.
+            .current_dir(env!("CARGO_TARGET_TMPDIR"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
