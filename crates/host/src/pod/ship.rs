@@ -6,7 +6,6 @@
 //!
 //! ```text
 //! line := "LL1 " , decimal offset , " " , base64 of at most 6,000 bytes
-//!       | "LL1 lost " , why
 //! ```
 
 use std::fs::File;
@@ -19,7 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// What a line begins with.
-pub const LINE: &str = "LL1 ";
+const LINE: &str = "LL1 ";
 
 /// Bytes of the log in a line: runtimes cut lines of 16 KiB.
 const BYTES: usize = 6000;
@@ -27,28 +26,20 @@ const BYTES: usize = 6000;
 /// How often the log is looked at.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A line, understood.
+/// A part of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
-    /// A part of the log.
-    Part {
-        /// Where it begins.
-        offset: u64,
-        /// The bytes.
-        bytes: Vec<u8>,
-    },
-    /// The trial was lost.
-    Lost(String),
+pub struct Part {
+    /// Where it begins.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// Understands a line; `None` is anybody's else.
-pub fn line(text: &str) -> Option<Line> {
-    let (first, rest) = text.strip_prefix(LINE)?.split_once(' ')?;
-    if first == "lost" {
-        return Some(Line::Lost(rest.to_owned()));
-    }
-    Some(Line::Part {
-        offset: first.parse().ok()?,
+pub fn line(text: &str) -> Option<Part> {
+    let (offset, rest) = text.strip_prefix(LINE)?.split_once(' ')?;
+    Some(Part {
+        offset: offset.parse().ok()?,
         bytes: STANDARD.decode(rest).ok()?,
     })
 }
@@ -94,7 +85,7 @@ mod tests {
         let mut back = Vec::new();
         for one in text.lines() {
             assert!(one.len() < 16 << 10, "{}", one.len());
-            let Some(Line::Part { offset, bytes }) = line(one) else {
+            let Some(Part { offset, bytes }) = line(one) else {
                 panic!("{one}");
             };
             assert_eq!(offset, back.len() as u64);
@@ -108,7 +99,5 @@ mod tests {
         assert_eq!(line("Picked up JAVA_TOOL_OPTIONS"), None);
         assert_eq!(line("LL1 7 not base64!"), None);
         assert_eq!(line("LL1 -1 AAAA"), None);
-        let lost = Line::Lost("it was killed".to_owned());
-        assert_eq!(line("LL1 lost it was killed"), Some(lost));
     }
 }
