@@ -20,7 +20,7 @@ kubectl --request-timeout=5s version > /dev/null 2>&1 || skip "no cluster answer
 [ -x "$LOADLINE" ] || skip "$LOADLINE is not built (make build)"
 
 WORK=$(mktemp -d)
-trap 'kubectl delete namespace -l loadline-test=$RUN --wait=false > /dev/null 2>&1; rm -rf "$WORK"' EXIT
+trap 'kubectl delete namespace,runtimeclass -l loadline-test=$RUN --wait=false > /dev/null 2>&1; rm -rf "$WORK"' EXIT
 passed=0 failed=0
 
 # check NAME EXIT-CODE PATTERN FLAGS...: a run of one configuration ends so and says so
@@ -84,6 +84,9 @@ CPU=60m check "too little CPU misses the SLO" 1 'SLO_MISS' --slo 'p99<100ms' --r
 check "no such context" 3 'has no context' --context none-of-this-name
 check "no such image" 3 'the image .*nothing-here' --image localhost/nothing-here:1
 check "no such runtime class" 3 'RuntimeClass' --runtime-class nothing-here
+printf '%s\n' 'apiVersion: node.k8s.io/v1' 'kind: RuntimeClass' 'handler: nothing-here' \
+    "metadata: {name: $RUN, labels: {loadline-test: $RUN}}" | kubectl apply -f - > /dev/null
+check "a runtime class that its node has not" 3 'starting a pod on the node .*no runtime for' --runtime-class "$RUN"
 check "slots are counted" 0 'slots: [1-9]' --slots auto --repeats 2
 check "loadline's own image is missing" 3 'name it with --trial-image' --trial-image localhost/nothing-here:2
 left "nothing is left"
@@ -91,6 +94,13 @@ left "nothing is left"
 space "$RUN-quota"
 kubectl -n "$RUN-quota" create quota small --hard=limits.cpu=1,limits.memory=300Mi > /dev/null
 check "no quota" 3 'exceeded quota' --namespace "$RUN-quota"
+
+# A LimitRange that allows each container of a trial, and no container as large as both.
+space "$RUN-range"
+printf '%s\n' 'apiVersion: v1' 'kind: LimitRange' 'metadata: {name: small}' \
+    'spec: {limits: [{type: Container, max: {cpu: "1", memory: 256Mi}}]}' | kubectl -n "$RUN-range" apply -f - > /dev/null
+check "within a LimitRange" 0 'PASS +p99' --namespace "$RUN-range"
+MEMORY=300Mi check "above a LimitRange" 3 'maximum memory usage per Container' --namespace "$RUN-range"
 
 # Exactly the Role that is emitted.
 space "$RUN-rights"
@@ -160,20 +170,26 @@ overlap > "$WORK/out"; verdict "two trials of it run at once" 0 $? '^4 trials, [
 CPU=200m check "two slots on one node that is not shared wait for each other, with the scheduler's reason" 0 'waits: .*anti-affinity' --slots 2 --trial-cpu 700m --repeats 2
 overlap > "$WORK/out"; verdict "no two trials of it run at once" 0 $? '^2 trials'
 
-# The pod is taken away in the middle: INVALID, and repeated.
+# disturbed COMMAND...: a run that somebody disturbs, with the name of its pod as last argument.
+disturbed() {
+    (one --measure 8s) > "$WORK/out" 2>&1 &
+    local run=$! pod="" i
+    for i in $(seq 100); do
+        pod=$(kubectl -n "$RUN" get pods -o name --field-selector status.phase=Running | grep -v look | head -1)
+        [ -n "$pod" ] && break
+        sleep 0.2
+    done
+    sleep 3
+    "$@" "${pod#pod/}" > /dev/null
+    wait "$run"
+}
 left "nothing is left of those"
-(one --measure 8s) > "$WORK/out" 2>&1 &
-run=$!
-for _ in $(seq 100); do
-    pod=$(kubectl -n "$RUN" get pods -o name --field-selector status.phase=Running | grep -v look | head -1)
-    [ -n "$pod" ] && break
-    sleep 0.2
-done
-sleep 3
-kubectl -n "$RUN" delete --wait=false "$pod" > /dev/null
-wait "$run"
+disturbed kubectl -n "$RUN" delete pod --wait=false
 verdict "a pod that is deleted makes its trial INVALID, and it is repeated" 0 $? 'INVALID runtime_lost'
 grep -Eq 'PASS +p99' "$WORK/out"; verdict "the repeat passes" 0 $? 'PASS'
+resize='{"spec":{"containers":[{"name":"application","resources":{"requests":{"cpu":"400m"},"limits":{"cpu":"400m"}}}]}}'
+disturbed kubectl -n "$RUN" patch pod --subresource resize --patch "$resize"
+verdict "limits that somebody changes make a trial INVALID" 0 $? 'INVALID other_limits'
 
 # loadline is killed in the middle: what was finished stays, resume goes on, nothing is left.
 (one --repeats 3) > "$WORK/killed" 2>&1 &

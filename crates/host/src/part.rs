@@ -9,7 +9,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use loadline_analysis::record::{Failure, Invalid, Node};
 use loadline_sizing::CpuSet;
@@ -31,9 +30,6 @@ pub const CPUS: &str = "LOADLINE_CPUS";
 
 /// The variable with the name of the node, in a pod.
 pub const NODE: &str = "LOADLINE_NODE";
-
-/// How often a trial that is over looks whether it may go.
-const IDLE: Duration = Duration::from_millis(50);
 
 /// A trial whose end cannot be told by its log.
 #[derive(Debug, thiserror::Error)]
@@ -99,8 +95,7 @@ fn own_cpus() -> Option<Vec<u32>> {
 }
 
 /// The same in the pod of a trial, whose application the kubelet starts once it is let; what is
-/// logged comes out as lines on `output`. The container goes on until the kubelet ends it: one that
-/// ended would be started again.
+/// logged comes out as lines on `output`.
 ///
 /// # Errors
 /// [`PartError::NotForPeople`] outside of a pod; [`PartError::Log`] when nothing can be told.
@@ -112,23 +107,10 @@ pub fn run_in_pod(place: &Place, output: impl Write + Send) -> Result<(), PartEr
         .ok_or(PartError::NotForPeople)?;
     order.network = Network::Host;
     order.scratch = place.work.join("scratch");
-    let ended = place.told_to_end.as_ref();
     let mut options = File::options();
     let options = options.read(true).append(true).create_new(true);
-    match options.open(place.log()) {
-        Ok(log) => carry_out(&order, log, place, output)?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let mut output = output;
-            let text = format!("{}lost its container was started twice\n", pod::LINE);
-            let told = output.write_all(text.as_bytes());
-            told.map_err(PartError::Log)?;
-        }
-        Err(error) => return Err(PartError::Log(error)),
-    }
-    while !ended.load(Ordering::Relaxed) {
-        std::thread::sleep(IDLE);
-    }
-    Ok(())
+    let log = options.open(place.log()).map_err(PartError::Log)?;
+    carry_out(&order, log, place, output)
 }
 
 /// The whole trial, with its log on its way out.

@@ -3,14 +3,15 @@
 //! Owns the runtime on which all of it runs. Credentials are the kubeconfig's; a program that it
 //! names to get them is run by the `kube` crate.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Node, NodeSystemInfo, Pod, Secret};
-use kube::api::{ApiResource, DynamicObject, ListParams, TypeMeta};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, TypeMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use loadline_trial::Refusal;
@@ -22,6 +23,16 @@ use crate::refused;
 
 /// How long the API server may take for one answer.
 pub(crate) const ANSWER: Duration = Duration::from_secs(20);
+
+/// So long an API server may be away while trials run: one that is upgraded restarts in some seconds, or
+/// in minutes.
+pub(crate) const AWAY: Duration = Duration::from_secs(300);
+
+/// Between two tries of a request that may well succeed later.
+pub(crate) const PAUSE: Duration = Duration::from_secs(2);
+
+/// So long the end of a run waits for an API server that is away, to leave nothing behind.
+const LEAVING: Duration = Duration::from_secs(30);
 
 /// Objects asked for at once, as kubectl does.
 const PAGE: u32 = 500;
@@ -37,6 +48,8 @@ pub(crate) struct Cluster {
     pub(crate) context: String,
     /// The API server's version.
     pub(crate) version: String,
+    /// Jobs that could not be removed while the API server was away.
+    left: RefCell<Vec<String>>,
 }
 
 /// The way to a namespace of it, for tasks of its runtime too.
@@ -85,6 +98,7 @@ impl Cluster {
             wanted: wanted.clone(),
             context,
             version: version.git_version,
+            left: RefCell::default(),
         })
     }
 
@@ -93,9 +107,35 @@ impl Cluster {
         self.runtime.block_on(of)
     }
 
+    /// Removes Jobs with all that is theirs, and those that could not be removed before. What cannot be
+    /// now is tried again with the next ones, and at the end; then the sweep of the next start finds it.
+    pub(crate) fn remove(&self, jobs: Vec<String>) {
+        let mut left = self.left.borrow_mut();
+        left.extend(jobs);
+        self.run(async {
+            while let Some(job) = left.last() {
+                match remove(&self.access, job).await {
+                    Err(error) if refused::is_passing(&error) => break,
+                    _ => left.pop(),
+                };
+            }
+        });
+    }
+
     /// Starts something that goes on whenever anything is run.
     pub(crate) fn spawn(&self, of: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(of);
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let begin = Instant::now();
+        self.remove(Vec::new());
+        while !self.left.borrow().is_empty() && begin.elapsed() < LEAVING {
+            std::thread::sleep(PAUSE);
+            self.remove(Vec::new());
+        }
     }
 }
 
@@ -156,6 +196,15 @@ pub(crate) async fn within<T>(
             let text = format!("no answer within {} s", ANSWER.as_secs());
             Err(kube::Error::Service(text.into()))
         }
+    }
+}
+
+/// Removes a Job with all that is its; one that is not there is no error.
+pub(crate) async fn remove(access: &Access, job: &str) -> Result<(), kube::Error> {
+    let (jobs, params) = (access.jobs(), DeleteParams::background());
+    match within(jobs.delete(job, &params)).await {
+        Err(error) if refused::is_gone(&error) => Ok(()),
+        other => other.map(drop),
     }
 }
 

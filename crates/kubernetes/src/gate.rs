@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::lock::Mutex;
 use kube::Error;
+use tokio::time::{Instant, sleep};
 
-use crate::cluster::within;
+use crate::cluster::{AWAY, PAUSE, within};
+use crate::refused;
 
 /// Of one trial; clones are the same gate.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +35,27 @@ impl Gate {
             jobs.push(job.to_owned());
         }
         Some(within(request).await)
+    }
+
+    /// The same, again and again while it fails as one does that may pass; not for longer than an API
+    /// server may be away.
+    pub(crate) async fn often<T, F>(
+        &self,
+        job: &str,
+        request: impl Fn() -> F,
+    ) -> Option<Result<T, Error>>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let begin = Instant::now();
+        loop {
+            match self.pass(job, request()).await? {
+                Err(error) if refused::is_passing(&error) && begin.elapsed() < AWAY => {
+                    sleep(PAUSE).await;
+                }
+                answer => return Some(answer),
+            }
+        }
     }
 
     /// Lets nothing through any more; gives every Job that may be there.

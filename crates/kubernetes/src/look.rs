@@ -4,9 +4,11 @@
 //! as the rest of loadline knows images. A look gets no node without room for the trial that it is for,
 //! so the scheduler's answer to it is also the answer for that trial.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{NodeSystemInfo, Pod};
+use kube::ResourceExt;
 use kube::api::{LogParams, PostParams};
 use loadline_analysis::price::Size;
 use loadline_analysis::record::{Enforced, Machine, Node};
@@ -15,12 +17,11 @@ use loadline_host::oci::image::Image;
 use loadline_host::pod::Seen;
 use loadline_trial::{Account, Engine, EngineKind, Refusal};
 
-use crate::cluster::{Access, within};
+use crate::cluster::{Access, remove};
 use crate::gate::Gate;
 use crate::kubernetes::value;
 use crate::manifest::{self, APPLICATION, FILLS, Maker};
 use crate::nodes::Place;
-use crate::trial::remove;
 use crate::watched::{Halt, LOOK, Patience, Watched, begun};
 use crate::workload::Template;
 use crate::{refused, standing, sweep};
@@ -90,6 +91,22 @@ impl Looks {
         place: &Place,
         room: Option<Size>,
         gate: &Gate,
+        mut waits: impl FnMut(&str) -> Patience,
+    ) -> Result<Looked, Halt> {
+        match self.once(place, room, gate, &mut waits).await {
+            // A look asks in one container for what a trial asks for in two, each of which may be allowed.
+            Err(Halt::NoRoom(refusal)) if room.is_some() && is_one_too_large(&refusal) => {
+                self.once(place, None, gate, &mut waits).await
+            }
+            looked => looked,
+        }
+    }
+
+    async fn once(
+        &self,
+        place: &Place,
+        room: Option<Size>,
+        gate: &Gate,
         waits: impl FnMut(&str) -> Patience,
     ) -> Result<Looked, Halt> {
         let name = format!("loadline-look-{}", sweep::unique());
@@ -105,15 +122,22 @@ impl Looks {
         }));
         let (job, params) = (job.map_err(Halt::Refused)?, PostParams::default());
         let jobs = self.access.jobs();
-        let made = gate.pass(&name, jobs.create(&params, &job)).await;
-        let made = made.ok_or_else(|| Halt::lost("it was stopped"))?;
-        made.map_err(|e| Halt::Refused(refused::request("making a Job in the cluster", &e)))?;
+        let made = gate.often(&name, || async {
+            match jobs.create(&params, &job).await {
+                // An earlier try was carried out, and its answer lost.
+                Err(error) if !refused::is_there(&error) => Err(error),
+                _ => Ok(()),
+            }
+        });
+        answered("making a Job in the cluster", made.await)?;
         let looked = self.run(&name, gate, waits).await;
-        let removed = remove(&self.access, &name).await;
-        gate.forget(&name).await;
+        let removed = gate.often(&name, || remove(&self.access, &name)).await;
+        // One that was stopped is removed by whoever stopped it.
+        if removed.is_some() {
+            gate.forget(&name).await;
+        }
         let (pod, text) = looked?;
-        removed
-            .map_err(|e| Halt::Refused(refused::request("removing a Job of the cluster", &e)))?;
+        answered("removing a Job of the cluster", removed)?;
         let seen = self.seen(&text).map_err(Halt::Refused)?;
         let name = standing::node(&pod).unwrap_or_default();
         let told = self.access.node(&name).await;
@@ -126,7 +150,7 @@ impl Looks {
         name: &str,
         gate: &Gate,
         waits: impl FnMut(&str) -> Patience,
-    ) -> Result<(Pod, String), Halt> {
+    ) -> Result<(Arc<Pod>, String), Halt> {
         let watched = Watched::start(self.access.pods(), name);
         begun(&watched, &self.access, name, gate, waits).await?;
         let begin = Instant::now();
@@ -135,7 +159,7 @@ impl Looks {
             let Some(pod) = watched.pod() else { continue };
             let has_ended = |container| standing::ended_of(&pod, container).is_some();
             if has_ended(APPLICATION) && has_ended(FILLS) {
-                let text = self.log(&pod).await?;
+                let text = self.log(name, &pod, gate).await?;
                 return Ok((pod, text));
             }
             match standing::of(&pod) {
@@ -149,14 +173,14 @@ impl Looks {
         }
     }
 
-    async fn log(&self, pod: &Pod) -> Result<String, Halt> {
+    async fn log(&self, job: &str, pod: &Pod, gate: &Gate) -> Result<String, Halt> {
         let params = LogParams {
             container: Some(APPLICATION.to_owned()),
             ..LogParams::default()
         };
-        let name = pod.metadata.name.clone().unwrap_or_default();
-        let text = within(self.access.pods().logs(&name, &params)).await;
-        text.map_err(|e| Halt::Refused(refused::request("reading the log of a pod", &e)))
+        let (name, pods) = (pod.name_any(), self.access.pods());
+        let text = gate.often(job, || pods.logs(&name, &params)).await;
+        answered("reading the log of a pod", text)
     }
 
     fn seen(&self, text: &str) -> Result<Seen, Refusal> {
@@ -225,6 +249,17 @@ impl Looks {
             jdk: seen.jdk.as_ref().and_then(|jdk| jdk.jdk()),
         }
     }
+}
+
+/// What a request gave; `None` is that of a trial that was stopped.
+fn answered<T>(what: &str, answer: Option<Result<T, kube::Error>>) -> Result<T, Halt> {
+    let answer = answer.ok_or_else(|| Halt::lost("it was stopped"))?;
+    answer.map_err(|error| Halt::Refused(refused::request(what, &error)))
+}
+
+/// Whether a LimitRange allows no container of that size.
+fn is_one_too_large(refusal: &Refusal) -> bool {
+    refusal.why.contains("usage per Container")
 }
 
 fn gone(why: String) -> Halt {

@@ -11,7 +11,6 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use loadline_host::longest as longest_load;
 use loadline_trial::{Order, Refusal};
 use serde_json::json;
-use tokio::time::sleep;
 
 use crate::gate::Gate;
 use crate::kubernetes::{no_image, value};
@@ -23,12 +22,6 @@ use crate::watched::Halt;
 
 /// A Secret holds 1 MiB.
 const LARGEST_ORDER: usize = 1 << 20;
-
-/// So often a request is tried that fails as one does that may pass.
-const TRIES: u32 = 5;
-
-/// Between two of them: an API server that restarts takes some seconds.
-const PAUSE: Duration = Duration::from_secs(2);
 
 /// What a trial is made of.
 pub(crate) struct Making<'a> {
@@ -105,16 +98,9 @@ impl Making<'_> {
         F: Future<Output = Result<T, kube::Error>>,
     {
         let job = manifest::name(&self.order.trial);
-        let mut left = TRIES;
-        loop {
-            left -= 1;
-            let answer = self.gate.pass(&job, request()).await;
-            match answer.ok_or_else(|| Halt::lost("it was stopped"))? {
-                Ok(answer) => return Ok(answer),
-                Err(error) if left > 0 && refused::is_passing(&error) => sleep(PAUSE).await,
-                Err(error) => return Err(Halt::Refused(refused::request(what, &error))),
-            }
-        }
+        let answer = self.gate.often(&job, request).await;
+        let answer = answer.ok_or_else(|| Halt::lost("it was stopped"))?;
+        answer.map_err(|error| Halt::Refused(refused::request(what, &error)))
     }
 }
 

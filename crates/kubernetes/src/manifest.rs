@@ -109,12 +109,11 @@ pub fn job(of: Parts<'_>) -> Value {
             { "name": "loadline-work", "emptyDir": {} },
             { "name": "loadline-tmp", "emptyDir": {} },
         ],
-        "initContainers": [own(cluster)],
-        "containers": [application(order, image, &name, template)],
+        "containers": [own(cluster), application(order, image, &name, template)],
     });
     if let Some(template) = template {
         extend(&mut pod["volumes"], &template.volumes);
-        extend(&mut pod["initContainers"], &template.before);
+        pod["initContainers"] = json!(template.before);
     }
     settle(&mut pod, cluster, template);
     placed(wrapped(&name, maker, pod, seconds + AROUND, true), place)
@@ -306,7 +305,10 @@ fn rights() -> Value {
     json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } })
 }
 
-/// loadline's own container: it is first, and its startup probe holds the application back.
+/// loadline's own container. The kubelet starts a pod's containers in their order, and the next one when
+/// the hook of the one before has ended: so the application is held back until everything watches. A
+/// native sidecar does the same by its startup probe, and costs the kubelet's looks, one a second, at
+/// three places: that it runs, that it has started, that it ends when the application has.
 fn own(cluster: &Cluster) -> Value {
     let command = |last: &[&'static str]| {
         let words = [
@@ -324,7 +326,6 @@ fn own(cluster: &Cluster) -> Value {
         "name": OWN,
         "image": cluster.trial_image,
         "imagePullPolicy": "IfNotPresent",
-        "restartPolicy": "Always",
         "command": command(&[]),
         "env": [
             { "name": NODE, "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } },
@@ -332,12 +333,7 @@ fn own(cluster: &Cluster) -> Value {
         ],
         "securityContext": rights(),
         "resources": { "requests": limits, "limits": limits },
-        "startupProbe": {
-            "exec": { "command": command(&["--armed"]) },
-            "periodSeconds": 1,
-            "failureThreshold": 60,
-            "timeoutSeconds": 5,
-        },
+        "lifecycle": { "postStart": { "exec": { "command": command(&["--armed"]) } } },
         "volumeMounts": [
             { "name": "loadline-order", "mountPath": "/order", "readOnly": true },
             { "name": "loadline-work", "mountPath": "/work" },
@@ -482,7 +478,8 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(" ")
         };
-        assert_eq!(names(&pod["initContainers"]), "trial-part migrate");
+        assert_eq!(names(&pod["initContainers"]), "migrate");
+        assert_eq!(names(&pod["containers"]), "trial-part application");
         assert_eq!(
             names(&pod["volumes"]),
             "loadline-order loadline-work loadline-tmp config"
@@ -492,7 +489,7 @@ mod tests {
             json!({ "pool": "sizing", "zone": "a" })
         );
         assert_eq!(pod["serviceAccountName"], json!("orders"));
-        let application = &pod["containers"][0];
+        let application = &pod["containers"][1];
         assert_eq!(application["command"], json!(["java"]));
         // Arguments of the experiment win.
         assert_eq!(application["args"], json!(["serve"]));

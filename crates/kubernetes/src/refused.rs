@@ -59,6 +59,17 @@ pub(crate) fn is_passing(error: &Error) -> bool {
     }
 }
 
+/// Whether what a kubelet says of a pod that does not begin is so until somebody changes the node.
+/// containerd's words, and CRI-O's.
+pub(crate) fn never_passes(message: &str) -> bool {
+    message.contains("no runtime for") || message.contains("find runtime handler")
+}
+
+/// Whether what was asked for is not there.
+pub(crate) fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.code == 404)
+}
+
 /// Whether what was to be made is there already.
 pub(crate) fn is_there(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
@@ -71,7 +82,11 @@ pub(crate) fn said(what: &str, message: &str, code: u16) -> Refusal {
     } else if message.contains("violates PodSecurity") {
         "loadline's own pods keep the `restricted` profile: what is refused was added on the way, by a webhook or a default of the namespace"
     } else if message.contains("maximum cpu usage") || message.contains("maximum memory usage") {
-        "a LimitRange of the namespace forbids this size: kubectl describe limitrange; stay within it, or use another --namespace"
+        "a LimitRange of the namespace forbids this size, or that of loadline's own container (1 CPU, or --trial-cpu, and 256Mi): kubectl describe limitrange; stay within it, or use another --namespace"
+    } else if never_passes(message) {
+        "the node has not what starts the containers of this RuntimeClass: choose nodes that have with --node-selector, or another --runtime-class"
+    } else if message.contains("MountVolume") || message.contains("FailedMount") {
+        "the workload of --from mounts what is not there: kubectl get configmaps,secrets in the namespace"
     } else if message.contains("RuntimeClass") {
         "name one that the cluster has with --runtime-class: kubectl get runtimeclasses"
     } else if message.contains("cannot ") && code == 403 {
@@ -107,6 +122,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_api_server_that_does_not_answer_in_time_is_told_with_what_to_do() {
+        let silent = Error::Service("no answer within 20 s".into());
+        assert!(is_passing(&silent));
+        let refusal = request("making the Job of a trial", &silent);
+        insta::assert_snapshot!(refusal, @"making the Job of a trial: ServiceError: no answer within 20 s");
+        assert!(refusal.hint.contains("loadline resume"), "{refusal:?}");
+        let refusal = unreachable("prod", &silent);
+        insta::assert_snapshot!(refusal, @"the cluster of context prod: ServiceError: no answer within 20 s");
+        assert!(refusal.hint.contains("--context prod"), "{refusal:?}");
+    }
+
+    #[test]
     fn each_cause_has_its_own_way_out() {
         let hint = |message: &str, code| said("making the Job", message, code).hint;
         let rights = r#"jobs.batch is forbidden: User "dev" cannot create resource "jobs" in API group "batch" in the namespace "x""#;
@@ -118,6 +145,11 @@ mod tests {
         assert!(hint("Unauthorized", 401).contains("log in"));
         let class = r#"pods "t" is forbidden: pod rejected: RuntimeClass "gvisor" not found"#;
         assert!(hint(class, 403).contains("--runtime-class"));
+        let handler = r#"Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for "gvisor" is configured"#;
+        assert!(hint(handler, 0).contains("--node-selector"));
+        let range =
+            r#"pods "t" is forbidden: maximum cpu usage per Container is 400m, but limit is 500m"#;
+        assert!(hint(range, 403).contains("LimitRange"));
         let space = r#"namespaces "y" not found"#;
         assert!(hint(space, 404).contains("--namespace"));
         let hook = r#"admission webhook "policy.example.com" denied the request"#;

@@ -108,10 +108,11 @@ pub fn ended_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStateT
     terminated(found.state.as_ref()?)
 }
 
-/// How often loadline's own container was started again.
-pub fn restarts(pod: &Pod) -> i32 {
-    let own = statuses(pod).find(|status| status.name == OWN);
-    own.map_or(0, |status| status.restart_count)
+/// How loadline's own container ended, once it has: it goes when its trial is over, and not before.
+pub fn own_end(pod: &Pod) -> Option<String> {
+    let end = ended_of(pod, OWN)?;
+    let reason = end.reason.as_deref().unwrap_or("it does not say why");
+    Some(format!("exit code {}, {reason}", end.exit_code))
 }
 
 /// What starts the containers, as `containerd`.
@@ -215,7 +216,7 @@ mod tests {
             "the image orders:1: ErrImagePull: not found"
         );
         let of_own = of(&pod(
-            json!({ "initContainerStatuses": [container(OWN, state)] }),
+            json!({ "containerStatuses": [container(OWN, state)] }),
         ));
         let Standing::Refused(refusal) = of_own else {
             panic!("{of_own:?}");
@@ -239,7 +240,7 @@ mod tests {
     fn a_pod_that_was_taken_away_is_lost_whatever_else_it_says() {
         let running = container(OWN, json!({ "running": {} }));
         let status = json!({
-            "initContainerStatuses": [running],
+            "containerStatuses": [running],
             "conditions": [{ "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "preempted" }],
         });
         let lost = "the cluster took the pod away: PreemptionByScheduler preempted";
@@ -255,12 +256,11 @@ mod tests {
     fn the_end_of_the_application_is_read_from_its_container() {
         let own = container(OWN, json!({ "running": {} }));
         let end = json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } });
-        let all = pod(json!({
-            "initContainerStatuses": [own],
-            "containerStatuses": [container(APPLICATION, end)],
-        }));
+        let all = pod(json!({ "containerStatuses": [own, container(APPLICATION, end.clone())] }));
         assert_eq!(of(&all), Standing::Begun);
         assert_eq!(ended(&all).map(|end| end.exit_code), Some(137));
-        assert_eq!((restarts(&all), node(&all).as_deref()), (0, Some("n")));
+        assert_eq!((own_end(&all), node(&all).as_deref()), (None, Some("n")));
+        let all = pod(json!({ "containerStatuses": [container(OWN, end)] }));
+        assert_eq!(own_end(&all).as_deref(), Some("exit code 137, OOMKilled"));
     }
 }

@@ -13,10 +13,9 @@ use loadline_engine::experiment::Cluster as Wanted;
 use loadline_host::{client, is_dead};
 use loadline_trial::Refusal;
 
-use crate::cluster::{Cluster, within};
+use crate::cluster::{Cluster, remove, within};
 use crate::manifest::{CLIENT, MANAGED, Maker, OWNER};
 use crate::refused;
-use crate::trial::remove;
 
 /// What a sweep did.
 #[derive(Debug, Default)]

@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use futures_util::{AsyncBufReadExt, StreamExt};
+use futures_util::{AsyncBufReadExt, Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, LogParams};
+use kube::ResourceExt;
+use kube::api::LogParams;
 use loadline_analysis::price::Size;
 use loadline_analysis::record::{Evidence, Failure, Invalid, Node};
 use loadline_engine::host::{Delivery, Running};
@@ -25,17 +26,17 @@ use loadline_trial::log::{Reader, Record};
 use loadline_trial::{Ending, Event, Order, Refusal};
 use tokio::time::{sleep, timeout};
 
-use crate::cluster::{Access, Cluster, within};
+use crate::cluster::{AWAY, Cluster, within};
 use crate::gate::Gate;
 use crate::look::Looks;
 use crate::making::Making;
 use crate::manifest::{self, APPLICATION, OWN};
 use crate::nodes::{Nodes, Occupied};
-use crate::standing;
 use crate::watched::{Halt, LOOK, Patience, Watched, begun};
+use crate::{refused, standing};
 
-/// So long an API server may be away, and a pod may be silent after it has ended.
-const AWAY: Duration = Duration::from_secs(300);
+/// A connection on which nothing came for so long is made anew: a trial tells something every second.
+const DEAD: Duration = Duration::from_secs(60);
 
 /// From the last event to the kubelet's word on how the application ended.
 const KUBELET: Duration = Duration::from_secs(20);
@@ -88,12 +89,8 @@ impl Trial {
     }
 
     fn remove(&self) {
-        self.cluster.run(async {
-            for job in self.gate.close().await {
-                // What cannot be removed now is found by the sweep of the next start, or ends by itself.
-                let _ = remove(&self.cluster.access, &job).await;
-            }
-        });
+        let jobs = self.cluster.run(self.gate.close());
+        self.cluster.remove(jobs);
     }
 }
 
@@ -102,15 +99,6 @@ impl Drop for Trial {
         if !self.asked {
             self.remove();
         }
-    }
-}
-
-/// Removes a Job with all that is its; one that is not there is no error.
-pub(crate) async fn remove(access: &Access, job: &str) -> Result<(), kube::Error> {
-    let (jobs, params) = (access.jobs(), DeleteParams::background());
-    match within(jobs.delete(job, &params)).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        other => other.map(drop),
     }
 }
 
@@ -129,6 +117,16 @@ fn learn(nodes: &Nodes, slot: usize, ending: &Ending) {
 
 fn measured(evidence: Evidence) -> Ending {
     Ending::Measured(Box::new(evidence))
+}
+
+/// What one connection gave.
+enum Heard {
+    /// The last event.
+    Ending(Box<Ending>),
+    /// All that was written, or all that the node's kubelet gave when it went away.
+    Whole,
+    /// Not all.
+    Cut,
 }
 
 /// What a task needs to carry out one trial.
@@ -221,7 +219,7 @@ impl Follow {
         let waits = waits(tell, &self.nodes);
         let begun = begun(&watched, &access, &job, &self.gate, waits).await?;
         let (watched, _) = pod.insert((watched, self.nodes.occupy(self.slot)));
-        let name = begun.metadata.name.unwrap_or_default();
+        let name = begun.name_any();
         match self.tail(watched, &name, tell).await? {
             Ending::Measured(evidence) => Ok(self.complete(watched, &name, *evidence).await),
             other => Ok(other),
@@ -274,7 +272,7 @@ impl Follow {
         }
     }
 
-    /// Takes lines until the last event.
+    /// Takes lines until the last event, over as many connections as it needs.
     async fn tail(
         &mut self,
         watched: &Watched,
@@ -282,37 +280,31 @@ impl Follow {
         tell: &Sender<Event>,
     ) -> Result<Ending, Halt> {
         let (mut written, mut silent) = (0, Instant::now());
+        let params = LogParams {
+            container: Some(OWN.to_owned()),
+            follow: true,
+            ..LogParams::default()
+        };
         loop {
-            let params = LogParams {
-                container: Some(OWN.to_owned()),
-                follow: true,
-                ..LogParams::default()
-            };
-            if let Ok(stream) = within(self.looks.access.pods().log_stream(name, &params)).await {
-                let stream = std::pin::pin!(stream);
-                let mut lines = stream.lines();
-                loop {
-                    let line = match timeout(LOOK, lines.next()).await {
-                        Ok(Some(Ok(line))) => line,
-                        Ok(Some(Err(_)) | None) => break,
-                        Err(_) if is_silent(watched, silent) => break,
-                        Err(_) => continue,
-                    };
-                    silent = Instant::now();
-                    self.take(&line, &mut written)?;
-                    if let Some(ending) = self.events(tell)? {
-                        return Ok(ending);
+            // Before its log is read: what it wrote before is in it.
+            let own_end = watched.pod().as_deref().and_then(standing::own_end);
+            match within(self.looks.access.pods().log_stream(name, &params)).await {
+                Ok(stream) => {
+                    let lines = std::pin::pin!(stream.lines());
+                    let all = (&mut written, &mut silent);
+                    match (self.lines(lines, watched, all, tell).await?, own_end) {
+                        (Heard::Ending(ending), _) => return Ok(*ending),
+                        (Heard::Whole, Some(how)) => return Err(ended_early(&how)),
+                        (Heard::Whole | Heard::Cut, _) => {}
                     }
                 }
+                Err(error) if refused::is_gone(&error) => {
+                    return Err(Halt::lost("its pod is gone"));
+                }
+                Err(_) => {}
             }
-            let pod = watched.pod();
-            if let Some(why) = pod.as_ref().and_then(standing::taken) {
+            if let Some(why) = watched.pod().as_deref().and_then(standing::taken) {
                 return Err(Halt::Lost(why));
-            }
-            if pod.as_ref().is_some_and(|pod| standing::restarts(pod) > 0) {
-                return Err(Halt::lost(
-                    "loadline's own container was killed in the middle of it",
-                ));
             }
             if silent.elapsed() > AWAY {
                 return Err(Halt::lost("the API server gave nothing of it any more"));
@@ -321,10 +313,28 @@ impl Follow {
         }
     }
 
-    /// Appends what a line has of the log.
-    fn take(&mut self, line: &str, written: &mut u64) -> Result<(), Halt> {
-        let taken = pod::take(&mut self.log, line, written);
-        taken.map(drop).map_err(Halt::Lost)
+    /// Takes the lines of one connection.
+    async fn lines(
+        &mut self,
+        mut lines: impl Stream<Item = std::io::Result<String>> + Unpin,
+        watched: &Watched,
+        (written, silent): (&mut u64, &mut Instant),
+        tell: &Sender<Event>,
+    ) -> Result<Heard, Halt> {
+        loop {
+            let line = match timeout(LOOK, lines.next()).await {
+                Ok(Some(Ok(line))) => line,
+                Ok(Some(Err(_))) => return Ok(Heard::Cut),
+                Ok(None) => return Ok(Heard::Whole),
+                Err(_) if is_silent(watched, *silent) => return Ok(Heard::Cut),
+                Err(_) => continue,
+            };
+            *silent = Instant::now();
+            pod::take(&mut self.log, &line, written).map_err(Halt::Lost)?;
+            if let Some(ending) = self.events(tell)? {
+                return Ok(Heard::Ending(Box::new(ending)));
+            }
+        }
     }
 
     /// Tells the events that are new; gives the last one.
@@ -348,7 +358,7 @@ impl Follow {
         let begin = Instant::now();
         let has_ended =
             |pod: &Pod| standing::ended(pod).is_some() || standing::taken(pod).is_some();
-        while begin.elapsed() < KUBELET && !watched.pod().as_ref().is_some_and(has_ended) {
+        while begin.elapsed() < KUBELET && !watched.pod().as_deref().is_some_and(has_ended) {
             sleep(LOOK).await;
         }
         if let Some(pod) = watched.pod() {
@@ -384,10 +394,18 @@ impl Follow {
     }
 }
 
-/// Whether nothing will come any more from a pod that was taken away.
+/// Whether nothing will come any more on a connection: the pod was taken away, or the connection died
+/// without a word.
 fn is_silent(watched: &Watched, since: Instant) -> bool {
     let is_taken = |pod: &Pod| standing::taken(pod).is_some();
-    since.elapsed() > KUBELET && watched.pod().as_ref().is_some_and(is_taken)
+    since.elapsed() > DEAD
+        || (since.elapsed() > KUBELET && watched.pod().as_deref().is_some_and(is_taken))
+}
+
+fn ended_early(how: &str) -> Halt {
+    Halt::Lost(format!(
+        "loadline's own container ended in the middle of it ({how})"
+    ))
 }
 
 /// Tells why a pod has no node yet, once for each reason.

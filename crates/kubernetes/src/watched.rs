@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Event as ClusterEvent, Pod};
-use kube::Api;
 use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::{Api, ResourceExt};
 use loadline_analysis::record::{Evidence, Failure, Invalid};
 use loadline_trial::{Ending, Refusal};
 use tokio::time::sleep;
@@ -25,7 +25,10 @@ pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// A Job without a pod for so long: its controller says why.
 const NO_POD: Duration = Duration::from_secs(3);
 
-/// So long a trial waits for a node with room.
+/// A pod that has its node and does not begin for so long: its kubelet says why. A slow pull says nothing.
+const NO_BEGIN: Duration = Duration::from_secs(10);
+
+/// So long a trial waits for a node with room, and for a pod whose kubelet complains.
 const ROOM: Duration = Duration::from_secs(120);
 
 /// So long the pod of a Job that was removed may take to go: its grace, and the kubelet's.
@@ -39,7 +42,7 @@ pub(crate) struct Watched {
 
 #[derive(Default)]
 struct Latest {
-    pod: Option<Pod>,
+    pod: Option<Arc<Pod>>,
     is_deleted: bool,
 }
 
@@ -92,7 +95,7 @@ impl Watched {
         Self { latest, task }
     }
 
-    pub(crate) fn pod(&self) -> Option<Pod> {
+    pub(crate) fn pod(&self) -> Option<Arc<Pod>> {
         lock(&self.latest).pod.clone()
     }
 
@@ -107,7 +110,7 @@ impl Watched {
 
     fn is_gone(&self) -> bool {
         let latest = lock(&self.latest);
-        latest.is_deleted || latest.pod.as_ref().is_none_or(standing::is_over)
+        latest.is_deleted || latest.pod.as_deref().is_none_or(standing::is_over)
     }
 }
 
@@ -129,13 +132,13 @@ async fn watch(pods: Api<Pod>, selector: String, latest: Arc<Mutex<Latest>>) {
             while let Some(Ok(event)) = stream.next().await {
                 match event {
                     WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
-                        lock(&latest).pod = Some(pod);
+                        lock(&latest).pod = Some(Arc::new(pod));
                     }
                     WatchEvent::Deleted(mut pod) => {
                         let at = pod.metadata.creation_timestamp.clone();
                         pod.metadata.deletion_timestamp = pod.metadata.deletion_timestamp.or(at);
                         *lock(&latest) = Latest {
-                            pod: Some(pod),
+                            pod: Some(Arc::new(pod)),
                             is_deleted: true,
                         };
                     }
@@ -159,13 +162,14 @@ pub(crate) async fn begun(
     job: &str,
     gate: &Gate,
     mut waits: impl FnMut(&str) -> Patience,
-) -> Result<Pod, Halt> {
+) -> Result<Arc<Pod>, Halt> {
     let events = access.events();
     let mut begin = Instant::now();
     let mut asked = Duration::ZERO;
+    let mut placed = Placed::default();
     loop {
         let pod = watched.pod();
-        match pod.as_ref().map(standing::of) {
+        match pod.as_deref().map(standing::of) {
             Some(Standing::Begun) => return pod.ok_or_else(|| Halt::lost("its pod vanished")),
             Some(Standing::Refused(refusal)) => return Err(Halt::Refused(refusal)),
             Some(Standing::Lost(why)) => return Err(Halt::lost(why)),
@@ -188,9 +192,50 @@ pub(crate) async fn begun(
                     return Err(Halt::lost("its Job made no pod, and nobody says why"));
                 }
             }
-            Some(Standing::Waiting(_)) | None => {}
+            Some(Standing::Waiting(_)) => {
+                if let Some(pod) = pod.filter(|pod| standing::node(pod).is_some()) {
+                    placed.look(&events, &pod, &mut waits).await?;
+                }
+            }
+            None => {}
         }
         sleep(LOOK).await;
+    }
+}
+
+/// A pod that has a node and has not begun.
+#[derive(Default)]
+struct Placed {
+    since: Option<Instant>,
+    asked: Duration,
+    /// Since when its kubelet complains.
+    complains: Option<Instant>,
+}
+
+impl Placed {
+    /// Asks now and then what the kubelet says.
+    async fn look(
+        &mut self,
+        events: &Api<ClusterEvent>,
+        pod: &Pod,
+        waits: &mut impl FnMut(&str) -> Patience,
+    ) -> Result<(), Halt> {
+        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        if waited < self.asked + NO_BEGIN {
+            return Ok(());
+        }
+        self.asked = waited;
+        let Some(why) = said_of(events, &pod.name_any(), "type=Warning").await else {
+            return Ok(());
+        };
+        waits(&why);
+        let since = self.complains.get_or_insert_with(Instant::now);
+        if refused::never_passes(&why) || since.elapsed() > ROOM {
+            let node = standing::node(pod).unwrap_or_default();
+            let what = format!("starting a pod on the node {node}");
+            return Err(Halt::Refused(refused::said(&what, &why, 0)));
+        }
+        Ok(())
     }
 }
 
@@ -204,10 +249,15 @@ fn no_room(why: &str, waited: Duration) -> Refusal {
 
 /// Why the Job's controller made no pod, if it said so.
 async fn never_made(events: &Api<ClusterEvent>, job: &str) -> Option<Refusal> {
-    let fields = format!("involvedObject.name={job},reason=FailedCreate");
+    let message = said_of(events, job, "reason=FailedCreate").await?;
+    Some(refused::said("making the pod of a trial", &message, 403))
+}
+
+/// What the cluster last said of an object.
+async fn said_of(events: &Api<ClusterEvent>, name: &str, which: &str) -> Option<String> {
+    let fields = format!("involvedObject.name={name},{which}");
     let params = ListParams::default().fields(&fields);
     let list = within(events.list(&params));
     // Without the right to read events it waits for its time-out.
-    let message = list.await.ok()?.items.pop()?.message?;
-    Some(refused::said("making the pod of a trial", &message, 403))
+    list.await.ok()?.items.pop()?.message
 }

@@ -76,7 +76,7 @@ fn planned(given: &Given, arguments: &PlanArguments) -> Result<String, Error> {
             false => Ok(outlook::as_text(experiment, &told)),
         };
     }
-    let agenda = Agenda::new(experiment).on_machine(machine_cpus());
+    let agenda = Agenda::new(experiment).on_machine(cpus(experiment));
     match arguments.json {
         true => super::json(&json::Document::trials(&agenda)),
         false => Ok(as_text(&agenda)),
@@ -92,10 +92,15 @@ fn is_search(given: &Given) -> bool {
     given.file.search != Default::default() || (is_one && experiment.repeats == 1)
 }
 
-/// CPUs that trials on this machine can use.
-pub fn machine_cpus() -> u32 {
-    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
-    u32::try_from(cpus).unwrap_or(u32::MAX)
+/// CPUs that trials can use: those of this machine. A cluster's nodes are not looked at by a plan, so there
+/// every size may have room.
+fn cpus(experiment: &Experiment) -> u32 {
+    let here = std::thread::available_parallelism().map(|n| u32::try_from(n.get()));
+    match (&experiment.cluster, here) {
+        (None, Ok(cpus)) => cpus.unwrap_or(u32::MAX),
+        (None, Err(_)) => 1,
+        (Some(_), _) => u32::MAX,
+    }
 }
 
 fn as_text(agenda: &Agenda) -> String {
@@ -149,9 +154,8 @@ const TRIALS_OF_A_SEARCH: u32 = 40;
 
 /// What a search for the cheapest deployment chooses from, and how long it takes.
 fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> Result<String, Error> {
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let variants = bases(experiment);
-    let ground = ground(experiment, pricing, &variants, cpus as u32, None);
+    let ground = ground(experiment, pricing, &variants, cpus(experiment), None);
     let parameters = &pricing.parameters;
     let each = trial_length(experiment);
     let guess = each * TRIALS_OF_A_SEARCH * variants.len() as u32;

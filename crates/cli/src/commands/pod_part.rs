@@ -13,9 +13,8 @@ use super::trial_part::refused;
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::signals::Signals;
 
-/// How long the startup probe waits for its answer; the kubelet gives it five seconds, and asks again a
-/// second after a no.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// How long the hook of its container, for which the application waits, waits for it to be armed.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where things lie; the pod's manifest says it.
 #[derive(Args)]

@@ -14,7 +14,7 @@ use loadline_report::format::{count, elapsed};
 use loadline_serve::access::Access;
 use loadline_serve::{Reading, Server};
 
-use super::plan::{machine_cpus, outlook};
+use super::plan::outlook;
 use super::print;
 use super::store::answer;
 use crate::error::{Error, ErrorKind, Outcome};
@@ -108,7 +108,7 @@ fn left(store: &Store, row: &ResultRow) -> Option<String> {
     let so_far = count(usize::try_from(done).ok()?, "trial");
     match row.kind {
         ResultKind::Run => {
-            let agenda = Agenda::new(&experiment).on_machine(machine_cpus());
+            let agenda = Agenda::new(&experiment).on_machine(row.machine.cpus);
             let all = u64::from(agenda.trials());
             let rest = u32::try_from(all.saturating_sub(done)).ok()?;
             let each = mean_length(store, row).unwrap_or(agenda.each);

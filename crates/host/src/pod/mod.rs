@@ -6,7 +6,7 @@
 //! kernel lets the one read `/proc/PID/root` and send signals to the other. Limits are the
 //! other's; they are compared, never set. What only the kubelet or the engine knows (the exit code, the output)
 //! is added by whoever ordered the trial. Facts: ptrace(2), "Ptrace access mode checking"; Kubernetes,
-//! "Sidecar containers" (its startup probe holds the application back).
+//! "Container Lifecycle Hooks" (the next container starts when the hook of the one before has ended).
 
 mod look;
 mod reaper;
@@ -35,7 +35,7 @@ use watch::{Application, Watched};
 
 pub use look::{MEMORY_MIB, QUOTA_MILLIS, Seen, SeenJdk, fill, look};
 pub use reaper::reap;
-pub use ship::{LINE, Line, Taken, ship, take};
+pub use ship::{LINE, Taken, ship, take};
 
 /// The variable that marks the application of a trial, with the trial's id.
 pub const MARK: &str = "LOADLINE_TRIAL";
@@ -146,14 +146,20 @@ impl Pod {
     /// would say goes to the kubelet's own log.
     ///
     /// # Errors
-    /// [`Halt::Stopped`] when the pod ends before; [`Halt::Failed`] when it never starts or has other
-    /// limits than were ordered.
+    /// [`Halt::Stopped`] when the pod ends before; [`Halt::Failed`] when it runs already, never starts
+    /// or has other limits than were ordered.
     pub fn prepare(
         place: &Place,
         trial: &str,
         (given, stop_signal): (Given, Option<i32>),
         tell: impl Fn(Told) + Send + 'static,
     ) -> Result<Self, Halt> {
+        if Application::runs(trial) {
+            return Err(Halt::Failed(Failure {
+                cause: Invalid::RuntimeLost,
+                detail: "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was started anew between them".to_owned(),
+            }));
+        }
         fs::write(place.armed(), "").map_err(crate::halt::step("letting the application start"))?;
         let application = Application::wait(trial, &place.told_to_end)?;
         let group = application.group.clone();

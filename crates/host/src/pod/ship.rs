@@ -1,12 +1,12 @@
 //! The event log on its way out of a container: as lines of the standard output of `trial-part`, which
 //! the kubelet or the engine keeps and hands out, also when the container has ended.
 //!
-//! Owns the line, and how a log is put together from lines. Each has the offset of its bytes in the log, so a reader goes on anywhere, drops
-//! what comes twice and sees what is missing; the log itself has the checksums.
+//! Owns the line, and how a log is put together from lines. Each has the offset of its bytes in the
+//! log, so a reader goes on anywhere, drops what comes twice and sees what is missing; the log itself
+//! has the checksums.
 //!
 //! ```text
 //! line := "LL1 " , decimal offset , " " , base64 of at most 6,000 bytes
-//!       | "LL1 lost " , why
 //!       | "LL1 armed " , word
 //! ```
 
@@ -20,7 +20,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// What a line begins with.
-pub const LINE: &str = "LL1 ";
+const LINE: &str = "LL1 ";
 
 /// Bytes of the log in a line: runtimes cut lines of 16 KiB.
 const BYTES: usize = 6000;
@@ -30,7 +30,7 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// A line, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+enum Line {
     /// A part of the log.
     Part {
         /// Where it begins.
@@ -38,8 +38,6 @@ pub enum Line {
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// The trial was lost.
-    Lost(String),
     /// The application may start.
     Armed,
 }
@@ -58,15 +56,16 @@ pub enum Taken {
 /// Appends what a line has of a log of which `written` bytes are there. What came before is dropped.
 ///
 /// # Errors
-/// Why the trial is lost: it says so, lines between are gone, or the log cannot be written.
+/// Why the trial is lost: lines between are gone, or the log cannot be written.
 pub fn take(log: &mut impl Write, text: &str, written: &mut u64) -> Result<Taken, String> {
     let (offset, bytes) = match line(text) {
-        Some(Line::Lost(why)) => return Err(format!("the trial was lost: {why}")),
         Some(Line::Armed) => return Ok(Taken::Armed),
         Some(Line::Part { offset, bytes }) => (offset, bytes),
         None => return Ok(Taken::Nothing),
     };
-    let end = offset + bytes.len() as u64;
+    let Some(end) = offset.checked_add(bytes.len() as u64) else {
+        return Ok(Taken::Nothing);
+    };
     if end <= *written {
         return Ok(Taken::Part);
     }
@@ -83,9 +82,6 @@ pub fn take(log: &mut impl Write, text: &str, written: &mut u64) -> Result<Taken
 /// Understands a line; `None` is anybody's else.
 fn line(text: &str) -> Option<Line> {
     let (first, rest) = text.strip_prefix(LINE)?.split_once(' ')?;
-    if first == "lost" {
-        return Some(Line::Lost(rest.to_owned()));
-    }
     if first == "armed" {
         return Some(Line::Armed);
     }
@@ -165,7 +161,5 @@ mod tests {
         assert_eq!(line("Picked up JAVA_TOOL_OPTIONS"), None);
         assert_eq!(line("LL1 7 not base64!"), None);
         assert_eq!(line("LL1 -1 AAAA"), None);
-        let lost = Line::Lost("it was killed".to_owned());
-        assert_eq!(line("LL1 lost it was killed"), Some(lost));
     }
 }

@@ -44,10 +44,15 @@ pub(super) struct Application {
 }
 
 impl Application {
+    /// Whether it is there already.
+    pub(super) fn runs(trial: &str) -> bool {
+        find(&mark(trial)).is_some()
+    }
+
     /// Waits until it is executed.
     pub(super) fn wait(trial: &str, told_to_end: &AtomicBool) -> Result<Self, Halt> {
         let begin = Instant::now();
-        let mark = format!("{MARK}={trial}");
+        let mark = mark(trial);
         while begin.elapsed() < APPEARS {
             if let Some(found) = find(&mark) {
                 return Ok(found);
@@ -65,6 +70,11 @@ impl Application {
             ),
         }))
     }
+}
+
+/// What the environment of a trial's application has.
+fn mark(trial: &str) -> String {
+    format!("{MARK}={trial}")
 }
 
 fn find(mark: &str) -> Option<Application> {
@@ -207,7 +217,7 @@ mod tests {
     #[test]
     fn a_process_without_the_mark_or_with_a_parent_is_not_the_application() {
         assert!(application(std::process::id(), "PATH=").is_none());
-        assert!(find("LOADLINE_TRIAL=none-of-this-name").is_none());
+        assert!(!Application::runs("none-of-this-name"));
     }
 
     #[test]

@@ -324,7 +324,7 @@ fn unschedulable() -> Value {
 
 fn running() -> Value {
     let state = json!({ "running": {} });
-    json!({ "phase": "Running", "initContainerStatuses": [container(OWN, &state)] })
+    json!({ "phase": "Running", "containerStatuses": [container(OWN, &state)] })
 }
 
 fn exited(code: i32) -> Value {
@@ -332,9 +332,8 @@ fn exited(code: i32) -> Value {
 }
 
 fn ended() -> Value {
-    json!({ "phase": "Running",
-        "initContainerStatuses": [container(OWN, &json!({ "running": {} }))],
-        "containerStatuses": [container(APPLICATION, &exited(143))] })
+    json!({ "phase": "Running", "containerStatuses": [
+        container(OWN, &json!({ "running": {} })), container(APPLICATION, &exited(143))] })
 }
 
 fn looked() -> Value {

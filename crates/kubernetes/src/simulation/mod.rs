@@ -2,16 +2,21 @@
 //!
 //! Owns what must hold at any size: nothing is lost, nothing is left, a request is worth something.
 
-// A test that cannot go on must fail.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures are worth seeing when it passes too"
+)]
 
 mod control;
 mod server;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Config;
 use loadline_analysis::price::Size;
@@ -26,6 +31,8 @@ use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, Store};
 use loadline_jvm::detect::{Found, Places};
 use loadline_trial::{Account, Progress, Refusal};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
 use crate::kubernetes::Kubernetes;
@@ -38,6 +45,12 @@ const TRIALS: u32 = 400;
 
 /// Requests to the API server that a trial may cost.
 const MOST_REQUESTS: u32 = 25;
+
+/// Memory that the client may take, KiB.
+const MOST_MEMORY_KIB: u64 = 200_000;
+
+/// CPU time that the client may take for a trial: 200 of 20 s at once then take one core.
+const MOST_CPU: Duration = Duration::from_millis(100);
 
 const ACCOUNT: Account = Account {
     uid: 64_999,
@@ -99,7 +112,11 @@ fn number(slots: u32) -> Slots {
 }
 
 fn host(server: &Server, slots: Slots, largest: Option<Size>) -> Result<Kubernetes, Refusal> {
-    let address = format!("http://{}", server.address).parse().unwrap();
+    host_at(server.address, slots, largest)
+}
+
+fn host_at(server: SocketAddr, slots: Slots, largest: Option<Size>) -> Result<Kubernetes, Refusal> {
+    let address = format!("http://{server}").parse().unwrap();
     let cluster = Cluster::at(&wanted(slots), Config::new(address))?;
     Kubernetes::of(cluster, "orders:1", ACCOUNT, largest)
 }
@@ -155,7 +172,7 @@ fn left(server: &Server) -> Vec<String> {
         if server.state().pods.is_empty() {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     let state = server.state();
     let pods = state.pods.keys();
@@ -165,31 +182,96 @@ fn left(server: &Server) -> Vec<String> {
         .collect()
 }
 
+/// The variable with the address of an API server, whose client the process then is and nothing else.
+const CLIENT: &str = "LOADLINE_POD_CLIENT";
+
+/// What a client that is a process of its own tells at its end.
+#[derive(Debug, Serialize, Deserialize)]
+struct Told {
+    /// Trials that were wanted and are evidence.
+    trials: usize,
+    /// Records of lost pods.
+    repeated: usize,
+    /// All records.
+    stored: usize,
+    /// Most memory that the process ever had, KiB.
+    peak_kib: u64,
+    /// CPU time of all its threads.
+    cpu: Duration,
+}
+
+/// Runs so many trials against an API server of another process.
+fn client(server: SocketAddr, trials: u32) -> Told {
+    let experiment = experiment(trials / 2);
+    let largest = searches::largest(&experiment);
+    let mut host = host_at(server, number(200), largest).unwrap();
+    let (answer, stored) = run(&mut host, experiment, u32::MAX);
+    let evidence = answer.unwrap();
+    let lost = Verdict::Invalid(Invalid::RuntimeLost);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+    Told {
+        trials: evidence
+            .iter()
+            .filter(|record| record.verdict.is_evidence())
+            .count(),
+        repeated: stored
+            .iter()
+            .filter(|record| record.verdict == lost)
+            .count(),
+        stored: stored.len(),
+        peak_kib: peak
+            .unwrap()
+            .trim()
+            .trim_end_matches(" kB")
+            .parse()
+            .unwrap(),
+        cpu: Duration::from_secs_f64(cpu),
+    }
+}
+
 #[test]
 fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
     let given = std::env::var("LOADLINE_POD_TRIALS").ok();
     let trials: u32 = given.map_or(TRIALS, |text| text.parse().unwrap());
+    if let Ok(server) = std::env::var(CLIENT) {
+        let told = client(server.parse().unwrap(), trials);
+        println!("{}", serde_json::to_string(&told).unwrap());
+        return;
+    }
     let mut all = hosts(20, "other", "EPYC");
     // The first one is of the kind of most.
     all.insert(0, hosts(1, "first", "Xeon").remove(0));
     all.extend(hosts(199, "n", "Xeon"));
     let server = Server::start(all, 100);
-    let experiment = experiment(trials / 2);
-    let largest = searches::largest(&experiment);
-    let mut host = host(&server, number(200), largest).unwrap();
-    let (answer, stored) = run(&mut host, experiment, u32::MAX);
-    let answer = answer.unwrap();
-    assert_eq!(answer.len(), trials as usize);
-    assert!(answer.iter().all(|record| record.verdict.is_evidence()));
+    let own = std::env::current_exe().unwrap();
+    let name = std::thread::current().name().unwrap().to_owned();
+    let mut client = std::process::Command::new(own);
+    client.args(["--exact", &name, "--nocapture"]);
+    client.env(CLIENT, server.address.to_string());
+    let client = client.output().unwrap();
+    let said = String::from_utf8_lossy(&client.stdout);
+    // The test's name may stand before it on its line.
+    let at = said.find('{').unwrap_or_else(|| panic!("{client:?}"));
+    let told = said[at..].lines().next().unwrap_or_default();
+    let told: Told = serde_json::from_str(told).unwrap();
+    let cpu = told.cpu / trials;
+    println!(
+        "{} trials on 200 slots: the client had {} MiB at most, and took {:.1} ms of CPU for each",
+        told.trials,
+        told.peak_kib >> 10,
+        cpu.as_secs_f64() * 1e3
+    );
+    assert_eq!(told.trials, trials as usize);
+    assert!(told.peak_kib < MOST_MEMORY_KIB, "{told:?}");
+    assert!(cpu < MOST_CPU, "{told:?}");
 
-    let lost = Verdict::Invalid(Invalid::RuntimeLost);
-    let repeated = stored
-        .iter()
-        .filter(|record| record.verdict == lost)
-        .count();
     let evicted = server.state().evicted.len();
     assert!(evicted > 0, "nothing was tried");
-    assert_eq!((repeated, stored.len()), (evicted, answer.len() + evicted));
+    assert_eq!(told.repeated, evicted);
+    assert_eq!(told.stored, told.trials + evicted);
 
     assert_eq!(left(&server), [""; 0]);
     let state = server.state();
