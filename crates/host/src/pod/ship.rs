@@ -20,7 +20,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// What a line begins with.
-const LINE: &str = "LL1 ";
+pub const LINE: &str = "LL1 ";
 
 /// Bytes of the log in a line: runtimes cut lines of 16 KiB.
 const BYTES: usize = 6000;
