@@ -106,7 +106,9 @@ impl Engine {
         let change = "--change=CMD [\"/opt/jre/bin/java\", \"-jar\", \"/app/ping.jar\"]";
         let packed = packed.display().to_string();
         let label = "--change=LABEL org.opencontainers.image.version=1.0-ping";
-        engine.say(&["import", change, label, &packed, IMAGE])?;
+        let imported = engine.say(&["import", change, label, &packed, IMAGE]);
+        // What is there and does not work is no reason to skip.
+        imported.unwrap_or_else(|why| panic!("{}: {why}", engine.name));
         Ok(engine)
     }
 
