@@ -303,11 +303,21 @@ fn factor(table: &FactorTable, source: &Source<'_>) -> Checked<Factor> {
         .collect::<Checked<Vec<_>>>()?;
     for (i, one) in levels.iter().enumerate() {
         if levels[..i].iter().any(|other| other.label == one.label) {
-            return Err(source.at(
-                table.levels[i].origin(),
-                format!("two levels are called `{}`", one.label),
-                "give each level of a factor its own label",
-            ));
+            let entry = &table.levels[i];
+            let is_same = |other: &Said<LevelEntry>| match (other.get(), entry.get()) {
+                (LevelEntry::Plain(other), LevelEntry::Plain(text)) => other == text,
+                _ => false,
+            };
+            let (what, hint) = match entry.get() {
+                LevelEntry::Plain(text) if table.levels[..i].iter().any(is_same) => {
+                    (format!("`{text}` is there twice"), "give it once")
+                }
+                _ => (
+                    format!("two levels are called `{}`", one.label),
+                    "give each level of a factor its own label",
+                ),
+            };
+            return Err(source.at(entry.origin(), what, hint));
         }
     }
     Ok(Factor {
