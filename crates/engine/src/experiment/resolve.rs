@@ -362,7 +362,11 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
         }
     }
     let label = match factor {
-        "jdk" => format!("jdk{}", text.get()),
+        // A bare number would not say what it is of; `openj9-25` does.
+        "jdk" if text.get().starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("jdk{}", text.get())
+        }
+        "jdk" => text.get().clone(),
         "cpu" => change
             .cpu
             .map(|c| format!("{}cpu", c.as_f64()))
