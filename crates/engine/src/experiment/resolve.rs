@@ -320,11 +320,21 @@ fn factor(table: &FactorTable, source: &Source<'_>) -> Checked<Factor> {
         .collect::<Checked<Vec<_>>>()?;
     for (i, one) in levels.iter().enumerate() {
         if levels[..i].iter().any(|other| other.label == one.label) {
-            return Err(source.at(
-                table.levels[i].origin(),
-                format!("two levels are called `{}`", one.label),
-                "give each level of a factor its own label",
-            ));
+            let entry = &table.levels[i];
+            let is_same = |other: &Said<LevelEntry>| match (other.get(), entry.get()) {
+                (LevelEntry::Plain(other), LevelEntry::Plain(text)) => other == text,
+                _ => false,
+            };
+            let (what, hint) = match entry.get() {
+                LevelEntry::Plain(text) if table.levels[..i].iter().any(is_same) => {
+                    (format!("`{text}` is there twice"), "give it once")
+                }
+                _ => (
+                    format!("two levels are called `{}`", one.label),
+                    "give each level of a factor its own label",
+                ),
+            };
+            return Err(source.at(entry.origin(), what, hint));
         }
     }
     Ok(Factor {
@@ -369,7 +379,11 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
         }
     }
     let label = match factor {
-        "jdk" => format!("jdk{}", text.get()),
+        // A bare number would not say what it is of; `openj9-25` does.
+        "jdk" if text.get().starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("jdk{}", text.get())
+        }
+        "jdk" => text.get().clone(),
         "cpu" => change
             .cpu
             .map(|c| format!("{}cpu", c.as_f64()))
