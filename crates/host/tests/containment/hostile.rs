@@ -23,17 +23,21 @@ const SLO: &str = "errors<50%";
 /// When each trial must have ended, a busy machine included.
 const ENDS_WITHIN: Duration = Duration::from_secs(40);
 
+/// The same in the guest, whose CPU takes seconds to start a few programs.
+pub const ENDS_WITHIN_IN_GUEST: Duration = Duration::from_secs(300);
+
 fn each_kind() {
     let wanted = std::env::var(TRIALS).ok();
     trials(
         wanted
             .and_then(|text| text.parse().ok())
             .unwrap_or(KINDS.len()),
+        ENDS_WITHIN,
     );
 }
 
-/// So many trials, the kinds in turn.
-pub fn trials(count: usize) {
+/// So many trials, the kinds in turn, each of which ends in time.
+pub fn trials(count: usize, ends_within: Duration) {
     let mut lab = Lab::new();
     let (groups, keys_before) = (num_cgroups(), keys(0));
     let begin = Instant::now();
@@ -41,7 +45,7 @@ pub fn trials(count: usize) {
     let mut wrong = Vec::new();
     for number in 0..count {
         let kind = &KINDS[number % KINDS.len()];
-        let evidence = run(&mut lab, kind);
+        let evidence = run(&mut lab, kind, ends_within);
         let (verdict, why) = verdict(&lab, kind, &evidence);
         if !kind.verdicts.contains(&verdict.as_str()) {
             wrong.push(format!("{}: {verdict}: {why}", kind.name()));
@@ -53,13 +57,14 @@ pub fn trials(count: usize) {
     let dying = num_cgroups() - groups;
     let more_keys = keys(0) - keys_before;
     let slowest = told.values().map(|told| told.slowest_stop).max();
+    let slowest = slowest.unwrap_or_default().as_secs_f64();
     println!("| kind | verdict | trials | slowest stop, ms |\n|---|---|---:|---:|");
     for ((kind, verdict), told) in &told {
         let (trials, stop) = (told.trials, told.slowest_stop.as_millis());
         println!("| `{kind}` | {verdict} | {trials} | {stop} |");
     }
     println!(
-        "{count} trials of {} kinds in {:.0} s; slowest stop {slowest:?}; left: nothing; memory groups of the kernel {dying:+}, keys of root {more_keys:+}",
+        "{count} trials of {} kinds in {:.0} s; slowest stop {slowest:.1} s; left: nothing; memory groups of the kernel {dying:+}, keys of root {more_keys:+}",
         KINDS.len().min(count),
         begin.elapsed().as_secs_f64()
     );
@@ -87,7 +92,7 @@ impl Told {
 }
 
 /// One trial, after which nothing is left.
-fn run(lab: &mut Lab, kind: &Kind) -> Evidence {
+fn run(lab: &mut Lab, kind: &Kind, ends_within: Duration) -> Evidence {
     let mut spec = lab.spec(kind.words);
     kind.set(&mut spec);
     let begin = Instant::now();
@@ -95,7 +100,7 @@ fn run(lab: &mut Lab, kind: &Kind) -> Evidence {
         .run(&spec, Some(&load(50.0, Duration::from_millis(300))))
         .evidence;
     let took = begin.elapsed();
-    assert!(took < ENDS_WITHIN, "{}: it took {took:?}", kind.name());
+    assert!(took < ends_within, "{}: it took {took:?}", kind.name());
     lab.assert_clean_after(&kind.name());
     evidence
 }
