@@ -20,11 +20,23 @@ pub const TRIALS: &str = "LOADLINE_HOSTILE";
 /// Half of the requests are answered: a neighbour on the machine does not change the verdict.
 const SLO: &str = "errors<50%";
 
-/// When each trial must have ended, a busy machine included.
-const ENDS_WITHIN: Duration = Duration::from_secs(40);
+/// Where the trials run.
+pub struct Machine {
+    /// When each trial must have ended, a busy machine included.
+    pub ends_within: Duration,
+    /// It takes seconds to start a few programs.
+    pub is_slow: bool,
+}
 
-/// The same in the guest, whose CPU takes seconds to start a few programs.
-pub const ENDS_WITHIN_IN_GUEST: Duration = Duration::from_secs(300);
+const THIS: Machine = Machine {
+    ends_within: Duration::from_secs(40),
+    is_slow: false,
+};
+
+pub const GUEST: Machine = Machine {
+    ends_within: Duration::from_secs(300),
+    is_slow: true,
+};
 
 fn each_kind() {
     let wanted = std::env::var(TRIALS).ok();
@@ -32,12 +44,12 @@ fn each_kind() {
         wanted
             .and_then(|text| text.parse().ok())
             .unwrap_or(KINDS.len()),
-        ENDS_WITHIN,
+        &THIS,
     );
 }
 
 /// So many trials, the kinds in turn, each of which ends in time.
-pub fn trials(count: usize, ends_within: Duration) {
+pub fn trials(count: usize, machine: &Machine) {
     let mut lab = Lab::new();
     let (groups, keys_before) = (num_cgroups(), keys(0));
     let begin = Instant::now();
@@ -45,9 +57,9 @@ pub fn trials(count: usize, ends_within: Duration) {
     let mut wrong = Vec::new();
     for number in 0..count {
         let kind = &KINDS[number % KINDS.len()];
-        let evidence = run(&mut lab, kind, ends_within);
+        let evidence = run(&mut lab, kind, machine.ends_within);
         let (verdict, why) = verdict(&lab, kind, &evidence);
-        if !kind.verdicts.contains(&verdict.as_str()) {
+        if !kind.is_told_by(&verdict, machine.is_slow) {
             wrong.push(format!("{}: {verdict}: {why}", kind.name()));
         }
         told.entry((kind.name(), verdict))
@@ -64,13 +76,14 @@ pub fn trials(count: usize, ends_within: Duration) {
         println!("| `{kind}` | {verdict} | {trials} | {stop} |");
     }
     println!(
-        "{count} trials of {} kinds in {:.0} s; slowest stop {slowest:.1} s; left: nothing; memory groups of the kernel {dying:+}, keys of root {more_keys:+}",
+        "{count} trials of {} kinds on cgroup {} in {:.0} s; slowest stop {slowest:.1} s; left: nothing; memory groups of the kernel {dying:+}, keys of root {more_keys:+}",
         KINDS.len().min(count),
+        lab.site.machine().cgroup,
         begin.elapsed().as_secs_f64()
     );
     assert!(wrong.is_empty(), "told wrongly:\n{}", wrong.join("\n"));
     // Other programs on the machine make groups and keys too; ours must not stay one by one.
-    let most = (count / 2) as i64;
+    let most = (count / 2).max(20) as i64;
     assert!(dying < most, "{dying} groups are left in the kernel");
     assert!(more_keys < most, "{more_keys} keys are left in the kernel");
 }
