@@ -12,10 +12,12 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::{Settings, report, say, server};
 
-/// Ends with 0 where the kernel refuses the call. An argument after `@` is text, with room for an
-/// answer behind it; the others are numbers.
+/// Ends with 0 where the kernel refuses the call for want of rights (EPERM, EACCES) or does not offer
+/// it (ENOSYS): any other error is one of the arguments, and shows nothing. An argument after `@` is
+/// text, with room for an answer behind it; the others are numbers.
 const CALL: &str = r#"my @words = map { /^@(.*)/s ? $1 . "\0" x 256 : $_ + 0 } @ARGV;
-exit(syscall($words[0], @words[1 .. $#words]) == -1 ? 0 : 1)"#;
+my $answer = syscall($words[0], @words[1 .. $#words]);
+exit($answer == -1 && ($! == 1 || $! == 13 || $! == 38) ? 0 : 1)"#;
 
 /// Tries everything of the kind `what`. It serves where all of it was refused, else it ends with 99.
 pub(crate) fn forbidden(settings: &Settings) -> u8 {

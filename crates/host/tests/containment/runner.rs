@@ -29,7 +29,7 @@ pub fn run_in_guest(hostile_trials: Option<&str>) -> ExitCode {
         println!("cgroup {}", site.machine().cgroup);
     }
     if let Some(count) = hostile_trials.and_then(|text| text.parse().ok()) {
-        hostile::trials(count);
+        hostile::trials(count, &hostile::GUEST);
         return ExitCode::SUCCESS;
     }
     let not_there = [java::HANGS, java::V1_ALONE];

@@ -14,13 +14,21 @@ pub const CASES: [Case; 2] = [
 /// machine's own groups.
 const TRIALS: &str = "LOADLINE_HOSTILE_V2";
 
+/// Seconds until the guest is killed.
+const MOST: u64 = 1500;
+
+/// The same for each hostile trial: a dozen on a machine with much else to do.
+const MOST_OF_A_TRIAL: u64 = 40;
+
 /// Each kind needs seconds on the guest's slow CPU, so all of them are a long form.
 fn hostile_kinds_on_cgroup_v2() {
     let Ok(count) = std::env::var(TRIALS) else {
         println!("SKIP hostile_kinds_on_cgroup_v2: long; {TRIALS}=COUNT runs so many trials");
         return;
     };
-    let Some(text) = in_guest("hostile_kinds_on_cgroup_v2", &["in-guest", &count]) else {
+    let seconds = MOST + MOST_OF_A_TRIAL * count.parse::<u64>().expect("a number of trials");
+    let arguments = ["in-guest", count.as_str()];
+    let Some(text) = in_guest("hostile_kinds_on_cgroup_v2", &arguments, seconds) else {
         return;
     };
     for line in text
@@ -34,7 +42,7 @@ fn hostile_kinds_on_cgroup_v2() {
 /// The guest is one slow CPU: most cases, not all. `killed` repeats much the same many times, a
 /// thread dump needs a JVM that starts within seconds, and v1 is not mounted.
 fn on_cgroup_v2() {
-    let Some(text) = in_guest("on_cgroup_v2", &["in-guest"]) else {
+    let Some(text) = in_guest("on_cgroup_v2", &["in-guest"], MOST) else {
         return;
     };
     let is_ok = |line: &&str| line.starts_with("test ") && line.contains(" ... ok");
@@ -51,12 +59,12 @@ fn on_cgroup_v2() {
 }
 
 /// What this binary says there, where all went well; `None` where there is no such guest.
-fn in_guest(test: &str, arguments: &[&str]) -> Option<String> {
+fn in_guest(test: &str, arguments: &[&str], seconds: u64) -> Option<String> {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/uml/run.sh");
     let output = Command::new(run)
         .arg(std::env::current_exe().expect("this program"))
         .args(arguments)
-        .env("LOADLINE_UML_TIMEOUT", "1500")
+        .env("LOADLINE_UML_TIMEOUT", seconds.to_string())
         .output()
         .expect("the script is there");
     let said = String::from_utf8_lossy(&output.stderr);
