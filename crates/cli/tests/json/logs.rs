@@ -1,7 +1,7 @@
 //! `loadline gc --json`, on good logs and on files that are none.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Output};
 
 use crate::{assert_follows, data, loadline};
@@ -61,21 +61,35 @@ fn with_little_memory(path: &std::path::Path) -> Output {
         .expect("sh is there")
 }
 
-#[test]
-fn a_line_of_two_gigabytes_takes_no_memory() {
+/// The report of a log with two gigabytes behind it that have no line end.
+fn before_a_hole(text: &[u8]) -> serde_json::Value {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("gc.log");
-    let text = fs::read(data("17-Serial.log")).expect("test data");
     let mut file = File::create(&path).expect("a file");
-    file.write_all(&text).expect("it is written");
-    // A hole: two gigabytes of zeros without a line end that take no room on the disk.
+    file.write_all(text).expect("it is written");
+    // A hole: zeros that take no room on the disk.
     file.set_len(text.len() as u64 + (2 << 30)).expect("a hole");
     let output = with_little_memory(&path);
     assert_follows(&output, "gc.schema.json");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(report["stw"]["count"], 7);
     assert_eq!(report["input"]["too_long_lines"], 1);
     assert_eq!(report["input"]["complete"], false);
+    report
+}
+
+#[test]
+fn a_line_of_two_gigabytes_takes_no_memory() {
+    let text = fs::read(data("17-Serial.log")).expect("test data");
+    assert_eq!(before_a_hole(&text)["stw"]["count"], 7);
+}
+
+#[test]
+fn a_line_of_two_gigabytes_in_the_log_of_an_openj9_takes_no_memory() {
+    let kept = File::open(data("openj9-25-gencon.log.gz")).expect("test data");
+    let mut text = Vec::new();
+    let mut reader = flate2::read::GzDecoder::new(kept);
+    reader.read_to_end(&mut text).expect("gzip");
+    assert_eq!(before_a_hole(&text)["stw"]["count"], 117);
 }
 
 #[test]
