@@ -507,8 +507,10 @@ fn machine(mut machine: Machine, experiment: &Experiment, jdks: &Found) -> Machi
         .iter()
         .filter_map(|i| i.found.as_ref())
     {
-        let jdks = found.jdk.iter().map(named);
-        machine.jdks.extend(jdks);
+        let jdk = found.jdk.as_ref().map(named);
+        let is_new = |jdk: &String| !machine.jdks.contains(jdk);
+        let new = jdk.filter(is_new);
+        machine.jdks.extend(new);
         machine.level_images.push(images::recorded(found));
     }
     machine
