@@ -51,6 +51,7 @@ test: setup-docs     ## everything that checks the project; ends with the count
 
 test-kubernetes:     ## trials as pods on the cluster of KUBECONFIG, which has loadline's image
 	@scripts/test-kubernetes.sh
+	@scripts/test-kubernetes-kills.sh
 
 fuzz: setup          ## looks for inputs that no parser expects, SECONDS=20 for each
 	@cargo xtask fuzz $(or $(SECONDS),20)

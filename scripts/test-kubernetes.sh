@@ -87,6 +87,7 @@ check "no such runtime class" 3 'RuntimeClass' --runtime-class nothing-here
 printf '%s\n' 'apiVersion: node.k8s.io/v1' 'kind: RuntimeClass' 'handler: nothing-here' \
     "metadata: {name: $RUN, labels: {loadline-test: $RUN}}" | kubectl apply -f - > /dev/null
 check "a runtime class that its node has not" 3 'starting a pod on the node .*no runtime for' --runtime-class "$RUN"
+left "its pod goes"
 check "slots are counted" 0 'slots: [1-9]' --slots auto --repeats 2
 check "loadline's own image is missing" 3 'name it with --trial-image' --trial-image localhost/nothing-here:2
 left "nothing is left"
@@ -187,6 +188,7 @@ left "nothing is left of those"
 disturbed kubectl -n "$RUN" delete pod --wait=false
 verdict "a pod that is deleted makes its trial INVALID, and it is repeated" 0 $? 'INVALID runtime_lost'
 grep -Eq 'PASS +p99' "$WORK/out"; verdict "the repeat passes" 0 $? 'PASS'
+left "nothing is left of it"
 resize='{"spec":{"containers":[{"name":"application","resources":{"requests":{"cpu":"400m"},"limits":{"cpu":"400m"}}}]}}'
 disturbed kubectl -n "$RUN" patch pod --subresource resize --patch "$resize"
 verdict "limits that somebody changes make a trial INVALID" 0 $? 'INVALID other_limits'

@@ -298,8 +298,11 @@ impl Follow {
                         (Heard::Whole | Heard::Cut, _) => {}
                     }
                 }
+                // A kubelet that has just been started does not know its pods yet.
                 Err(error) if refused::is_gone(&error) => {
-                    return Err(Halt::lost("its pod is gone"));
+                    if watched.is_gone() || silent.elapsed() > DEAD {
+                        return Err(Halt::lost("its pod is gone"));
+                    }
                 }
                 Err(_) => {}
             }

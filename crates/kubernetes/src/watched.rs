@@ -108,7 +108,8 @@ impl Watched {
         }
     }
 
-    fn is_gone(&self) -> bool {
+    /// Whether its pod was deleted, or all of it has ended.
+    pub(crate) fn is_gone(&self) -> bool {
         let latest = lock(&self.latest);
         latest.is_deleted || latest.pod.as_deref().is_none_or(standing::is_over)
     }
